@@ -16,7 +16,7 @@ from rescale.flink.encoding.snappy import IDENTIFIER
 from rescale.flink.extents import ends_by_offset
 from rescale.flink.metadata.handles import DistributionMode, OperatorStateOffsets
 from rescale.flink.serializers.snapshot import UnknownSerializer
-from rescale.flink.state_meta_info import StateMetaInfo, covering, read_bounded_states, read_state_list
+from rescale.flink.state_meta_info import StateMetaInfo, merge_state, read_bounded_states, read_state_list
 from rescale.flink.state_starts import NUMBER_SIZE, state_starts
 from rescale.text.errors import SnapshotError
 
@@ -121,13 +121,7 @@ def _merged_infos(states: Sequence[StateMetaInfo]) -> tuple[StateMetaInfo, ...]:
     by_name: dict[str, list[StateMetaInfo]] = {}
     for state in states:
         by_name.setdefault(state.name, []).append(state)
-    merged = {name: covering(infos) for name, infos in by_name.items()}
-    for name, info in merged.items():
-        if info is None:
-            raise SnapshotError(
-                "subtasks of the same operator registered an operator state in different ways", state=name
-            )
-    return tuple(info for info in merged.values() if info is not None)
+    return tuple(map(merge_state, by_name.values()))
 
 
 def element_extents(states: Sequence[OperatorStateOffsets], size: int) -> tuple[tuple[tuple[int, int], ...], ...]:

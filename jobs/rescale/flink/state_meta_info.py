@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
-from rescale.flink.serializers.reading import read_versioned, write_versioned
+from rescale.flink.serializers.reading import read_versioned, type_name, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.subclasses import merge_snapshots
 from rescale.flink.state_starts import serializer_starts
+from rescale.text.errors import SnapshotError
 
 
 class StateKind(IntEnum):
@@ -101,11 +102,11 @@ def _ends(reader: ByteReader, number: int, starts: Sequence[int], end: int) -> l
     return ends
 
 
-def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
+def merge_state(infos: Sequence[StateMetaInfo]) -> StateMetaInfo:
     """Return a description that covers all `infos`, which describe the same state: one of them, or a merged one.
 
-    Returns None if the descriptions contradict each other. `PojoSerializer` registers unknown subclasses when they
-    occur, so the subtasks of an operator may list different subclasses. No other difference can be merged.
+    `PojoSerializer` registers unknown subclasses when they occur, so the subtasks of an operator may list different
+    subclasses. No other difference can be merged: raises `SnapshotError` if the descriptions contradict each other.
     """
     distinct = list(dict.fromkeys(infos))  # most of thousands of subtasks have equal descriptions
     for info in distinct:
@@ -114,7 +115,22 @@ def covering(infos: list[StateMetaInfo]) -> StateMetaInfo | None:
     merged: StateMetaInfo | None = distinct[0]
     for info in distinct[1:]:
         merged = merged and _merged_info(merged, info)
+    if merged is None:
+        types = sorted({f"{info.state_type} of {type_names(info.content_serializers)}" for info in distinct})
+        raise SnapshotError(
+            "subtasks of the same operator registered the same state in different ways",
+            state=distinct[0].name,
+            expected="the same type and the same serializers in all subtasks",
+            found=" and ".join(types) if len(types) > 1 else f"{types[0]}, with serializers that differ",
+            advice="restore the job with the same types in all subtasks, and take another savepoint; if all have the "
+            "same, a file is damaged: take another snapshot",
+        )
     return merged
+
+
+def type_names(snapshots: Iterable[SerializerSnapshot]) -> str:
+    """Return the names of the types of serializers, each once."""
+    return ", ".join(sorted({type_name(snapshot) for snapshot in snapshots}))
 
 
 def _merged_info(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:

@@ -196,6 +196,13 @@ def test_contradicting_operator_headers_are_refused(first: OperatorStateHeader, 
         merge_operator_state_headers([first, other])
 
 
+def test_contradicting_operator_states_are_named_by_their_types() -> None:
+    with pytest.raises(SnapshotError) as error:
+        merge_operator_state_headers([operator((operator_list("a", of),)) for of in (INT, LONG)])
+    assert error.value.found == "SPLIT_DISTRIBUTE of Int and SPLIT_DISTRIBUTE of Long"
+    assert "same types" in str(error.value.advice)
+
+
 KEYED = keyed_header(*STATES.values(), key=WIDE)
 OPERATOR = operator_header((operator_list("a", WIDE),), (broadcast_state("m"),), compressed=True)
 

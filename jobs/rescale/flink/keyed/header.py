@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT, UPGRADE_OLD_STATE
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
-from rescale.flink.serializers.reading import read_versioned, type_name, write_versioned
+from rescale.flink.serializers.reading import read_versioned, write_versioned
 from rescale.flink.serializers.snapshot import SerializerSnapshot, UnknownSerializer
 from rescale.flink.serializers.subclasses import merge_all_snapshots
-from rescale.flink.state_meta_info import StateMetaInfo, covering, read_bounded_states, read_state_list
+from rescale.flink.state_meta_info import StateMetaInfo, merge_state, read_bounded_states, read_state_list, type_names
 from rescale.flink.state_starts import NUMBER_SIZE, state_starts
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -118,7 +118,7 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader], left_out: Collection[str
     if key is None:
         raise SnapshotError(
             "subtasks of the same operator have different key serializers",
-            found=_names(keys),
+            found=type_names(keys),
             advice="take another snapshot: Flink writes the same key serializer for all subtasks",
         )
     by_name: dict[str, list[StateMetaInfo]] = {}
@@ -128,28 +128,7 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader], left_out: Collection[str
                 raise SnapshotError("a keyed stream lists a state twice", state=state.name)
             if state.name not in left_out:
                 by_name.setdefault(state.name, []).append(state)
-    merged = KeyedHeader(
-        headers[0].compressed, key, tuple(_merged_state(name, infos) for name, infos in by_name.items())
-    )
+    merged = KeyedHeader(headers[0].compressed, key, tuple(map(merge_state, by_name.values())))
     ids = {name: i for i, name in enumerate(by_name)}
     id_maps = (tuple(ids.get(state.name, LEFT_OUT) for state in header.states) for header in headers)
     return MergedHeader(merged, tuple(id_maps))
-
-
-def _merged_state(name: str, infos: list[StateMetaInfo]) -> StateMetaInfo:
-    info = covering(infos)
-    if info is None:
-        types = sorted({f"{other.state_type} of {_names(other.content_serializers)}" for other in infos})
-        raise SnapshotError(
-            "subtasks of the same operator registered the same state in different ways",
-            state=name,
-            expected="the same type and the same serializers in all subtasks",
-            found=" and ".join(types) if len(types) > 1 else f"{types[0]}, with serializers that differ",
-            advice="restore the job with the same types in all subtasks, and take another savepoint; if all have the "
-            "same, a file is damaged: take another snapshot",
-        )
-    return info
-
-
-def _names(snapshots: Sequence[SerializerSnapshot]) -> str:
-    return ", ".join(sorted({type_name(snapshot) for snapshot in snapshots}))

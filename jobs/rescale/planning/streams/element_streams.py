@@ -12,7 +12,7 @@ from rescale.plan.pieces import Literals, Piece, merge_adjacent, piece_of
 from rescale.planning.streams.inline import InlineBudget
 from rescale.snapshot.model import ElementStream, Operator
 from rescale.snapshot.reading.element_layouts import elements_of, layouts_of
-from rescale.text.errors import UnsupportedError
+from rescale.text.errors import UnsupportedError, located
 
 
 def plan_elements(
@@ -28,11 +28,11 @@ def plan_elements(
         layouts = layouts_of(operator, sources)
         compressed = any(source.parsed is not None and source.parsed.compressed for source in sources)
         stays = new_parallelism == operator.parallelism
-        common_header = None if stays else _common_header(operator, sources, literals)
+        shared = None if stays else common_header(operator, sources, literals)
         for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):
             if stays and subtask not in by_subtask:
                 continue
-            header = common_header or _common_header(operator, [by_subtask[subtask]], literals)
+            header = shared or common_header(operator, [by_subtask[subtask]], literals)
             states = [(share, elements_of(share, by_subtask)) for share in shares]
             pieces = merge_adjacent([header, *(piece_of(extent) for _, extents in states for extent in extents)])
             is_inline = inline.try_take(sum(piece.length for piece in pieces))
@@ -48,10 +48,11 @@ def plan_elements(
     return planned
 
 
-def _common_header(operator: Operator, old_holders: Sequence[ElementStream], literals: Literals) -> Piece:
+def common_header(operator: Operator, old_holders: Sequence[ElementStream], literals: Literals) -> Piece:
     """Return a header for the elements of all `old_holders`: the header that they share, or a new one with all states.
 
-    Raw state has no header, so its piece is empty.
+    Raw state has no header, so its piece is empty. Raises `UnsupportedError` or `SnapshotError` if the headers of the
+    old holders cannot be merged.
     """
     first = old_holders[0]
     if first.has_own_header and all(old_holder.header == first.header for old_holder in old_holders):
@@ -63,4 +64,5 @@ def _common_header(operator: Operator, old_holders: Sequence[ElementStream], lit
             operator=operator.label,
             advice="take a savepoint after every subtask has registered all its states (in initializeState())",
         )
-    return literals.piece(write_operator_state_header(merge_operator_state_headers(parsed)))
+    with located(operator=operator.label):
+        return literals.piece(write_operator_state_header(merge_operator_state_headers(parsed)))
