@@ -114,6 +114,17 @@ def test_keeping_the_format_of_a_changelog_with_changes_is_refused(capsys: Captu
     assert "--format canonical" in error["advice"]
 
 
+def test_changelog_whose_file_is_gone_is_refused_for_this_file(capsys: Captured, tmp_path: Path) -> None:
+    """Without its file, a changelog does not describe the serializer of its keys either."""
+    source = edited.relocated("2-changelog", tmp_path / "source")
+    for file in (tmp_path / "source" / "changelog").rglob("*"):
+        file.unlink() if file.is_file() else None
+    allowed = str(tmp_path / "source" / "changelog")
+    error = refusal(capsys, source, tmp_path / "target", "--format", "canonical", "--allow-prefix", allowed)
+    assert error["what"] == "files that the snapshot refers to are gone"
+    assert allowed in error["found"]
+
+
 @pytest.mark.parametrize("wanted", ["keep", "canonical"])
 def test_changelog_without_changes_is_rescaled(source: Path, wanted: str, tmp_path: Path) -> None:
     def wrapped(handle: IncrementalHandle) -> ChangelogHandle:

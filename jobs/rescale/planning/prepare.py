@@ -43,6 +43,7 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
     snapshot, request, surgery, shapes = resolve_request(snapshot, request)
     refuse_finished(snapshot.operators, shapes, request)
+    snapshot.check_complete()  # without its files, a changelog does not describe its states
     for operator in snapshot.operators:
         refuse_changelog(operator, request.format)
     key_hashes: dict[str, str] = {}
