@@ -338,6 +338,19 @@ def test_unsupported_or_damaged_rocksdb_directory_is_refused(
         assert error["operator"], error
 
 
+@pytest.mark.parametrize("what", ["kinds are mixed", "key serializers differ", "states differ"])
+def test_inspection_says_beforehand_what_a_run_refuses(
+    capsys: Captured, source: Path, what: str, tmp_path: Path
+) -> None:
+    REFUSED[what][0](source)
+    error = refusal(capsys, source, tmp_path / "target", "--format", "canonical")
+    assert main(["inspect", str(source), "--output", "json"]) == 0
+    (warning,) = json.loads(capsys.readouterr().out)["warnings"]
+    assert warning.startswith(f"{error['operator']}: {error['what']}")
+    assert error["found"] in warning
+    assert warning.endswith(error["advice"])
+
+
 @pytest.mark.parametrize(
     "arguments", [("--format", "canonical"), ("--format", "rocksdb"), ("--max-parallelism", "256")]
 )

@@ -12,6 +12,7 @@ from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateKind
 from rescale.insight.insight import snapshot_insight
+from rescale.planning.obstacles import obstacles
 from rescale.report.documents import InspectedOperator, InspectedState, Inspection
 from rescale.report.page import Block, Bullets, Page, Table, WarningBlock, paragraph, table
 from rescale.report.pages.elements import dealt_elements
@@ -56,6 +57,7 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
         unread=tuple(operator.unread.document() for operator in snapshot.operators if operator.unread is not None),
         kafka=tuple(map(kafka_document, kafka)),
         warnings=(
+            *obstacles(snapshot),
             *findings(snapshot, kafka),
             *(str(finding) for offsets in kafka for finding in spread(offsets, offsets.operator.parallelism)),
             *unused_names_note(snapshot.unused_names),

@@ -1,0 +1,57 @@
+"""Sentences on state of a snapshot that a run refuses, for users who have not asked for a shape yet."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
+from rescale.plan.pieces import Literals
+from rescale.planning.refusals import refuse_changelog, refuse_names, refuse_unread
+from rescale.planning.request.result_files import Format
+from rescale.planning.streams.element_streams import common_header
+from rescale.planning.streams.keyed_headers import HeaderPlanner
+from rescale.snapshot.model import Operator, Snapshot
+from rescale.text.errors import SnapshotError, UnsupportedError, shown
+from rescale.text.names import first_of
+
+_MOST_NAMED = 5
+_ALWAYS = "a run refuses this unless the operator is dropped"
+_IF_JOINED = "a run refuses this if it joins state of these subtasks, or reads their records"
+
+
+def obstacles(snapshot: Snapshot) -> Iterator[str]:
+    """Yield a sentence for each reason why a run refuses operators, whatever their new shape, or wherever it joins
+    state of several subtasks. This reads nothing.
+
+    Yields nothing if files are missing, because headers then lack what these files describe.
+    """
+    refused = defaultdict[tuple[str, str], list[tuple[str, str | None]]](list)
+    for operator in () if snapshot.missing else snapshot.operators:
+        consequence = _ALWAYS
+        try:
+            refuse_unread(operator)
+            refuse_changelog(operator, Format.CANONICAL)
+            refuse_names(operator, Format.KEEP)
+            consequence = _IF_JOINED
+            _merge_headers(operator)
+        except (SnapshotError, UnsupportedError) as error:
+            state = f", state {error.state}" if error.state else ""
+            reason = (f"{error.what}{state}", f"{consequence}: {shown(error).advice}")
+            refused[reason].append((operator.label, error.found))
+    for (what, remedy), operators in refused.items():
+        (_, example), labels = operators[0], first_of([label for label, _ in operators], _MOST_NAMED)
+        such_as = "such as " if len(operators) > 1 else ""
+        yield f"{labels}: {what}" + (f" ({such_as}{example})" if example else "") + f"; {remedy}"
+
+
+def _merge_headers(operator: Operator) -> None:
+    """Merge the headers of all subtasks, as a plan does for new subtasks that get state of several old ones."""
+    unread = not all(can_delimit_entries(stream.parsed) for stream in operator.heap_streams)
+    headers = HeaderPlanner(operator.label, Literals())
+    if operator.managed_keyed:
+        headers.plan(operator.managed_keyed, left_out=operator.dropped_states, unread=unread)
+    if operator.heap_timers:
+        headers.plan((), operator.heap_timers)
+    if operator.operator:
+        common_header(operator, operator.operator, Literals())
