@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import msgspec
 import pytest
 
 from rescale.cli.main import main
+from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.insight.durations import CORES, DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS, PROCESS_SECONDS
 from rescale.insight.file_changes import FileChanges, file_changes
 from rescale.insight.insight import plan_insight
@@ -22,7 +24,6 @@ from support import edited
 from support.checkpoints import Checkpoints, checkpoints_in
 from support.commands import Captured, answer
 from support.pipeline import execute_without_spark, plan_continued, plan_rescale
-from support.snapshots import directory
 
 INCREMENTAL = "2-rocksdb-incremental"
 GB = 10**9
@@ -200,8 +201,49 @@ def test_the_command_answers_in_json_and_refuses_changes_of_the_job(job: Checkpo
 def test_snapshots_of_different_jobs_are_refused(job: Checkpoints, tmp_path: Path) -> None:
     later = edited.relocated("2-sql", tmp_path / "sql")
     edited.edit(later, lambda metadata: replace(metadata, checkpoint_id=job.number + 1))
-    assert not {op.operator_id for op in open_snapshot(directory("2-sql")).operators} & {
-        op.operator_id for op in open_snapshot(job.newest).operators
-    }
-    with pytest.raises(RequestError, match="no operator in common"):
+    with pytest.raises(RequestError, match="A and B belong to different jobs") as caught:
         compared(job.newest, str(later))
+    assert caught.value.operator in {
+        op.label for snap in (job.newest, later) for op in open_snapshot(str(snap)).operators
+    }
+    assert "operators of " in str(caught.value.expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "said", "shown"),
+    [
+        (lambda handle: replace(handle, backend_id="of-another-job"), "other state backends", "backend of-another-job"),
+        (lambda handle: replace(handle, first_key_group=9), "other state backends", "key groups from 9 on"),
+    ],
+)
+@pytest.mark.parametrize("number", [1, -1])
+def test_checkpoints_with_other_state_backends_are_refused(
+    job: Checkpoints,
+    change: Callable[[IncrementalHandle], IncrementalHandle],
+    said: str,
+    shown: str,
+    number: int,
+    capsys: Captured,
+) -> None:
+    """Two starts of one program have the same operators. `rescale run --base` refuses such a pair, too."""
+    earlier = job.newest
+    job.copy_newest(job.number + number)
+    job.rewrite(lambda metadata: edited.with_databases(metadata, change))
+    code, document = answer(capsys, "diff", earlier, job.newest, "--by-file")
+    assert code == 2
+    assert said in document["what"]
+    assert shown in document["found"]
+    assert document["operator"]
+    assert earlier in document["expected"]
+
+
+def test_checkpoints_between_which_the_job_was_rescaled_are_refused(job: Checkpoints) -> None:
+    earlier = job.newest
+    job.copy_newest(job.number + 1)
+    job.rewrite(
+        lambda metadata: replace(
+            metadata, operators=tuple(replace(entry, parallelism=entry.parallelism + 1) for entry in metadata.operators)
+        )
+    )
+    with pytest.raises(RequestError, match="another shape in B"):
+        compared(earlier, job.newest)

@@ -12,7 +12,6 @@ from typing import Literal
 
 import msgspec
 
-from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.insight.durations import (
     CORES,
     NEW_DIRECTORY_SECONDS,
@@ -26,7 +25,7 @@ from rescale.insight.durations import (
 )
 from rescale.planning.little_work import LITTLE_BYTES
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.databases.own_tables import differing_tables, own_tables
+from rescale.snapshot.databases.own_tables import backends_of, differing_tables, own_tables
 from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.model import Operator, Snapshot
@@ -36,6 +35,8 @@ from rescale.text.errors import RequestError
 
 _LEAST_SPEEDUP = 2
 """A live rescale pays off if its last round is at least this many times as fast as a full run."""
+
+_TWO_OF_ONE_START = "name two checkpoints of the same job, between which nothing started it anew"
 
 SummedField = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
 """A field of `OperatorChanges` that can be added up."""
@@ -118,9 +119,13 @@ class FileChanges(msgspec.Struct, frozen=True):
 def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     """Compare the files of checkpoint `a` with those of `b`, a later checkpoint of the same job.
 
-    Raises `RequestError` if `b` is not later, or belongs to another job; and `SnapshotError` or `UnsupportedError` if a
-    MANIFEST cannot be read (`with_tables`).
+    Raises `RequestError` if `b` is not later, or if no live rescale can have both because they belong to different jobs
+    or starts; and `SnapshotError` or `UnsupportedError` if a MANIFEST cannot be read (`with_tables`).
     """
+    _refuse_other_operators(a, b)
+    before = {operator.operator_id: operator for operator in a.operators}
+    for operator in b.operators:
+        _refuse_restored(a, before[operator.operator_id], b, operator)
     if a.metadata.checkpoint_id >= b.metadata.checkpoint_id:
         raise RequestError(
             "B is not later than A",
@@ -129,11 +134,8 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
             found=f"number {b.metadata.checkpoint_id}",
             advice="name the earlier checkpoint first",
         )
-    if not {operator.operator_id for operator in a.operators} & {operator.operator_id for operator in b.operators}:
-        raise RequestError("A and B have no operator in common", path=b.directory, found=f"A is {a.directory}")
     a, b = with_tables(a), with_tables(b)
-    before = {operator.operator_id: operator for operator in a.operators}
-    compared = [_changes(a, before.get(operator.operator_id), b, operator) for operator in b.operators]
+    compared = [_changes(a, a.operator(operator.operator_id), b, operator) for operator in b.operators]
     operators, directories = tuple(changes for changes, _ in compared), sum(number for _, number in compared)
     new = sum(
         min(len(operator.databases), changes.entries) for operator, changes in zip(b.operators, operators, strict=True)
@@ -155,14 +157,61 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     )
 
 
+def _refuse_other_operators(a: Snapshot, b: Snapshot) -> None:
+    """Raise `RequestError` if `a` and `b` have different operators: then no result of `a` is a base for `b`."""
+    labels_a, labels_b = ({operator.operator_id: operator.label for operator in side.operators} for side in (a, b))
+    differing = next(iter(labels_a.keys() ^ labels_b.keys()), None)
+    if differing is not None:
+        raise RequestError(
+            "A and B belong to different jobs, or to different versions of the job's graph",
+            path=b.directory,
+            operator=labels_a.get(differing) or labels_b[differing],
+            expected=f"the {len(labels_a)} operators of {a.directory}",
+            found=f"{len(labels_b)} operators" + (", this one not among them" if differing in labels_a else ""),
+            advice=_TWO_OF_ONE_START,
+        )
+
+
+def _refuse_restored(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> None:
+    """Raise `RequestError` if the operator has another shape or other state backends in `b` than in `a`.
+
+    A follower then begins with a new base (`continuing`).
+    """
+    if before.databases and after.databases and _shape(before) != _shape(after):
+        raise RequestError(
+            "the operator has another shape in B: the job was rescaled in between, or A and B belong to different jobs",
+            path=b.directory,
+            operator=after.label,
+            expected=f"{_shape(before)}, as in {a.directory}",
+            found=_shape(after),
+            advice=_TWO_OF_ONE_START,
+        )
+    old, new = backends_of(before), backends_of(after)
+    for subtask in sorted(old.keys() & new.keys()):
+        if old[subtask] != new[subtask]:
+            raise RequestError(
+                "the operator has other state backends in B: the job was started anew in between, or A and B belong to "
+                "different jobs",
+                path=b.directory,
+                operator=after.label,
+                expected=f"backend {old[subtask]} in subtask {subtask}, as in {a.directory}",
+                found=f"backend {new[subtask]}",
+                advice=_TWO_OF_ONE_START,
+            )
+
+
+def _shape(operator: Operator) -> str:
+    return f"parallelism {operator.parallelism}, max parallelism {operator.max_parallelism}"
+
+
 def _total(operators: Iterable[OperatorChanges], field: SummedField) -> int:
     return sum(getattr(operator, field) for operator in operators)
 
 
-def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator) -> tuple[OperatorChanges, int]:
+def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tuple[OperatorChanges, int]:
     """Return the changes of an operator, and the number of its RocksDB directories of which a round reads files."""
     reason = _obstacle(before, after)
-    if before is None or reason is not None or not after.databases:
+    if reason is not None or not after.databases:
         return OperatorChanges(
             operator_id=after.operator_id,
             label=after.label,
@@ -207,26 +256,14 @@ def _changes(a: Snapshot, before: Operator | None, b: Snapshot, after: Operator)
     return changes, sum(bool(own.gone or own.added) for own in differing)
 
 
-def _obstacle(before: Operator | None, after: Operator) -> str | None:
+def _obstacle(before: Operator, after: Operator) -> str | None:
     """Return why a round moves the operator's keyed state whole; None if it reads only changes, or there is none."""
     if not after.managed_keyed and not after.other_keyed:
         return None
-    if before is None:
-        return "A does not have this operator"
     for operator, name in ((before, "A"), (after, "B")):
         if operator.keyed or operator.changelogs or operator.other_keyed or not operator.databases:
             return f"{name} does not keep all of its keyed state in RocksDB directories"
-    if (before.parallelism, before.max_parallelism) != (after.parallelism, after.max_parallelism):
-        return "it has another shape in A: the job was rescaled in between"
-    if any(backend != _backends(before).get(subtask, backend) for subtask, backend in _backends(after).items()):
-        return "it has other state backends in A: the job was restored in between, or A is another job"
     return None
-
-
-def _backends(operator: Operator) -> dict[int, object]:
-    """Return the ids of the RocksDB backends by subtask."""
-    handles = {subtask.index: subtask.state.managed_keyed for subtask in operator.entry.subtasks if subtask.state}
-    return {subtask: handle.backend_id for subtask, handle in handles.items() if isinstance(handle, IncrementalHandle)}
 
 
 def _tables(database: Database | None) -> tuple[LiveTable, ...]:
