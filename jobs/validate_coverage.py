@@ -10,7 +10,7 @@ from rescale.execution.tasks.choice import step_tasks
 from rescale.options.command_line import add_options, values_of
 from rescale.planning.request.surgery_request import surgery_from_options
 from rescale.runstate.certificate import Certificate
-from rescale.runstate.states import refuse_unpublished
+from rescale.runstate.states import refuse_missing_result
 from rescale.snapshot.moves import parse_moves
 from rescale.snapshot.reading.discovery import find_metadata
 from rescale.storage.locations import normalise
@@ -34,9 +34,8 @@ def main() -> int:
             with step_tasks(name, arguments.master, work) as tasks:
                 return validate_coverage(plan, tasks, proof)
         source, target = normalise(arguments.source), normalise(arguments.target)
-        refuse_unpublished(target)
-        for uri in (source, target):
-            find_metadata(uri)  # `RequestError` if there is none
+        refuse_missing_result(target)
+        find_metadata(source)  # `RequestError` if there is none
         prefixes, declared = (
             [*map(normalise, arguments.allow_prefix)],
             surgery_from_options(values_of(arguments, "validate")),

@@ -44,6 +44,15 @@ def test_inspect_for_flink_says_whether_that_release_restores_the_snapshot(capsy
     assert "'1.18'" in error["what"]
 
 
+@pytest.mark.parametrize("misspelt", ["targte", "target.rescale"])
+def test_validate_says_what_a_misspelt_target_should_be(capsys: Captured, tmp_path: Path, misspelt: str) -> None:
+    execute_without_spark(plan_rescale(SOURCE, str(tmp_path / "target"), ["3"]))
+    code, error = answer(capsys, "validate", SOURCE, str(tmp_path / misspelt))
+    assert (code, error["what"]) == (2, "there is no published result")
+    assert error["expected"] == "the target of a run that has published its result"
+    assert "the run reported as published" in error["advice"]
+
+
 def test_inspect_shows_all_other_operators_if_one_cannot_be_read(capsys: Captured, tmp_path: Path) -> None:
     copy = shutil.copytree(SOURCE, tmp_path / "snapshot")
     _, whole = answer(capsys, "inspect", str(copy))

@@ -190,7 +190,7 @@ def test_report_that_cannot_be_written_fails_no_run(plan: Plan) -> None:
         ("plan.json", b'{"format": 1}', "made by another version"),
         ("plan.json", bytes(range(256)), "not a plan"),
         ("plan.json", b'{"format": ' + 100_000 * b"[", "not a plan"),
-        ("letter.txt", b"Dear all", "there is no snapshot"),
+        ("letter.txt", b"Dear all", "there is neither a snapshot, nor a plan, nor the target of a run"),
     ],
 )
 def test_report_of_a_foreign_file_is_refused(
@@ -202,6 +202,14 @@ def test_report_of_a_foreign_file_is_refused(
     document = json.loads(capsys.readouterr().out)
     assert said in document["what"]
     assert not out.exists()
+
+
+@pytest.mark.parametrize("misspelt", ["targt", "targt.rescale/plan-0.json"])
+def test_report_of_a_misspelt_target_or_plan_is_refused(plan: Plan, misspelt: str) -> None:
+    with pytest.raises(RequestError, match="nor the target of a run") as caught:
+        document_of(str(Path(plan.target).parent / misspelt))
+    assert "a target that a run has claimed or published" in str(caught.value.expected)
+    assert "the target that was named to the run" in str(caught.value.advice)
 
 
 @pytest.mark.parametrize("key", ["operators", "insight", "kafka"])

@@ -17,7 +17,16 @@ from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import is_published, publish, withdraw
 from rescale.runstate.removal import discard
-from rescale.runstate.states import TRANSITIONS, Claim, State, Transition, permit, refuse_unpublished, state_of
+from rescale.runstate.states import (
+    TRANSITIONS,
+    Claim,
+    State,
+    Transition,
+    permit,
+    refuse_missing_result,
+    refuse_unpublished,
+    state_of,
+)
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, StoreError
 from support import snapshots
@@ -110,6 +119,17 @@ def test_published_or_free_target_is_not_refused_as_a_source(plan: Plan) -> None
     refuse_unpublished(plan.target)
     bring_to(plan, State.PUBLISHED)
     refuse_unpublished(plan.target)
+
+
+def test_result_that_is_missing_is_refused(plan: Plan) -> None:
+    with pytest.raises(RequestError, match="no published result") as refused:
+        refuse_missing_result(plan.target)
+    assert refused.value.expected == "the target of a run that has published its result"
+    bring_to(plan, State.CERTIFIED)
+    with pytest.raises(RequestError, match="has not published"):
+        refuse_missing_result(plan.target)
+    bring_to(plan, State.PUBLISHED)
+    refuse_missing_result(plan.target)
 
 
 def test_publish_is_refused_where_other_metadata_lies_under_the_claim(plan: Plan) -> None:

@@ -29,6 +29,7 @@ from rescale.runstate.states import State, claimed_by, state_of
 from rescale.runstate.step import STEPS_OF_A_RUN, Step, StepEnd
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.moves import Move
+from rescale.snapshot.reading.discovery import NoSnapshotError
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import apply_surgery
 from rescale.storage.store import exists, open_store
@@ -100,6 +101,8 @@ def document_of(
     digest = None if uri.endswith(".json") else claimed_by(uri)
     plan = Places(uri, digest).plan if digest is not None else uri
     if plan.endswith(".json"):
+        if digest is None and not exists(plan):
+            raise _nothing_to_report(uri)
         if line is not None:
             raise RequestError(
                 f"only a report on a snapshot can say what Flink {line} would restore, and this is a plan or a target",
@@ -108,8 +111,22 @@ def document_of(
             )
         with _refusing_damage(uri):
             return run_document(load_plan(plan))
-    snapshot = open_snapshot(uri, allow_prefixes, uids, moves=moves)
+    try:
+        snapshot = open_snapshot(uri, allow_prefixes, uids, moves=moves)
+    except NoSnapshotError:
+        raise _nothing_to_report(uri) from None
     return ReportDocument(snapshot=inspection(snapshot, kafka_offsets(snapshot), line))
+
+
+def _nothing_to_report(uri: str) -> RequestError:
+    return RequestError(
+        "there is neither a snapshot, nor a plan, nor the target of a run",
+        path=uri,
+        expected="a savepoint or checkpoint; the file of a plan (<target>.rescale/plan-….json); or a target that a run "
+        "has claimed or published",
+        advice="name the directory that Flink printed when it took the savepoint, or the target that was named to the "
+        "run",
+    )
 
 
 @contextmanager

@@ -285,6 +285,19 @@ def refuse_unless(
     )
 
 
+def refuse_missing_result(target: str) -> None:
+    """Raise `RequestError` if there is no result at `target`: none at all, not yet, or not any more."""
+    refuse_unpublished(target)
+    if not exists(Places(target, "").metadata):
+        raise RequestError(
+            "there is no published result",
+            path=target,
+            expected="the target of a run that has published its result",
+            found="no file _metadata in it, and no claim of a run beside it",
+            advice="name the directory that the run reported as published",
+        )
+
+
 def refuse_unpublished(target: str) -> None:
     """Raise `RequestError` if the target's result is not published yet, or if its published `_metadata` is gone."""
     if exists(Places(target, "").metadata):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -14,10 +15,12 @@ from rescale.cli.main import main
 from rescale.planning.request.surgery import resolve_surgery
 from rescale.planning.request.surgery_request import parse_surgery
 from rescale.process import ResultDocument
+from rescale.runstate.claim import claim
 from rescale.runstate.step import Step
 from rescale.snapshot.reading.opening import open_snapshot
 from support.commands import in_a_process
 from support.diffing import diff
+from support.pipeline import plan_rescale
 from support.readme import fields
 from support.snapshots import directory
 
@@ -120,3 +123,13 @@ def test_diff_runs_its_step_in_a_process() -> None:
     document = json.loads(done.stdout)
     assert document["verdict"] == "different"
     assert document.keys() == fields("diff")
+
+
+def test_diff_says_that_a_result_is_not_published_yet(capsys: Captured, tmp_path: Path) -> None:
+    plan = plan_rescale(SAME, str(tmp_path / "target"), ["3"])
+    assert main(["diff", SAME, plan.target]) == 2
+    assert "or the target of a run that has published its result" in capsys.readouterr().err
+    claim(plan)
+    assert main(["diff", SAME, plan.target, "--output", "json"]) == 2
+    error = json.loads(capsys.readouterr().out)
+    assert error["what"] == "a run has claimed this target, and has not published its result"

@@ -20,21 +20,27 @@ _CHECKPOINT = "chk-"
 _CHECKPOINT_METADATA = re.compile(_CHECKPOINT + r"([0-9]+)/" + METADATA)
 
 
+class NoSnapshotError(RequestError):
+    """There is no snapshot at a place that should have one."""
+
+
 def find_metadata(uri: str) -> str:
     """Return the URI of the `_metadata` of the snapshot at `uri`.
 
-    Raises `RequestError` if there is none, and the errors of `refuse_two_starts`.
+    Raises `NoSnapshotError` if there is none, and the errors of `refuse_two_starts`.
     """
     own = uri if name(uri) == METADATA else join(uri, METADATA)
     if exists(own):
         return own
     checkpoints = complete_checkpoints(uri) if uri not in (own, parent(uri)) else []
     if not checkpoints:
-        raise RequestError(
+        raise NoSnapshotError(
             "there is no snapshot",
             path=own,
-            expected="a directory with a file _metadata, or a job's directory with complete checkpoints (chk-N)",
-            advice="name the directory that Flink printed when it took the savepoint",
+            expected="a directory with a file _metadata (a savepoint, a checkpoint, or a result that a run has "
+            "published), or a job's directory with complete checkpoints (chk-N)",
+            advice="name the directory that Flink printed when it took the savepoint, or the target of a run that has "
+            "published its result",
         )
     refuse_two_starts(uri, checkpoints)
     return join(checkpoint_directory(uri, checkpoints[-1]), METADATA)
