@@ -12,7 +12,7 @@ from rescale.planning.request.result_files import Format
 from rescale.planning.streams.element_streams import common_header
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.snapshot.model import Operator, Snapshot
-from rescale.text.errors import SnapshotError, UnsupportedError, shown
+from rescale.text.errors import SnapshotError, UnsupportedError, error_to_show
 from rescale.text.names import first_of
 
 _MOST_NAMED = 5
@@ -37,7 +37,7 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
             _merge_headers(operator)
         except (SnapshotError, UnsupportedError) as error:
             state = f", state {error.state}" if error.state else ""
-            reason = (f"{error.what}{state}", f"{consequence}: {shown(error).advice}")
+            reason = (f"{error.what}{state}", f"{consequence}: {error_to_show(error).advice}")
             refused[reason].append((operator.label, error.found))
     for (what, remedy), operators in refused.items():
         (_, example), labels = operators[0], first_of([label for label, _ in operators], _MOST_NAMED)

@@ -70,7 +70,7 @@ def test_truncated_pin_is_refused_with_its_path(job: Checkpoints, home: str) -> 
     pinned = pins_of(job, home).pin(job.number)
     job.delete()
     store = unprotected_store(home)
-    pins = [entry for entry in store.list(pins_of(job, home).place) if name(entry.uri) != "_metadata"]
+    pins = [entry for entry in store.list(pins_of(job, home).directory) if name(entry.uri) != "_metadata"]
     assert pins
     for entry in pins:
         content = store.read_all(entry.uri, 1 << 30)[0]
@@ -86,10 +86,10 @@ def test_truncated_pin_is_refused_with_its_path(job: Checkpoints, home: str) -> 
 def test_second_pinned_checkpoint_pins_only_new_files(job: Checkpoints, home: str) -> None:
     pins = pins_of(job, home)
     pins.pin(job.number)
-    first = listed(pins.place)
+    first = listed(pins.directory)
     job.copy_newest(job.number + 1)
     pins.pin(job.number)
-    added = {name(parent(uri)) for uri in listed(pins.place).keys() - first.keys()}
+    added = {name(parent(uri)) for uri in listed(pins.directory).keys() - first.keys()}
     assert added == {f"chk-{job.number}"}
 
 
@@ -128,7 +128,7 @@ def test_only_flushed_files_of_checkpoints_in_between_are_pinned(
     pins.remove_all_but([], [job.number])
     assert pins.open_flushed(job.number).missing == snapshot.missing
     pins.remove_all_but([])
-    assert not listed(pins.place)
+    assert not listed(pins.directory)
 
 
 def test_checkpoint_with_a_missing_file_is_not_pinned(job: Checkpoints, home: str) -> None:
@@ -166,7 +166,7 @@ def test_pins_of_other_checkpoints_are_removed(job: Checkpoints, home: str) -> N
     pins.pin(job.number)
     kept = {uri for uri, _ in open_snapshot(first.directory, moves=first.moves).files}
     pins.remove_all_but([first.checkpoint])
-    assert listed(pins.place).keys() == kept
+    assert listed(pins.directory).keys() == kept
     assert pins.newest() == first
 
 
