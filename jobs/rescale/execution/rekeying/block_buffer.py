@@ -15,7 +15,7 @@ MEMORY = 128 * 1024 * 1024
 
 
 class BlockBuffer:
-    """Stores bytes, and returns them by the offset (place) at which they were stored; more than `MEMORY` bytes go to a
+    """Stores bytes, and returns them by the position at which they were stored; more than `MEMORY` bytes go to a
     file.
     """
 
@@ -33,31 +33,31 @@ class BlockBuffer:
 
     def append(self, data: memoryview) -> int:
         """Store the data and return its offset in the buffer."""
-        place = self.size
+        position = self.size
         try:
-            if self._scratch is None and place + len(data) > len(self._memory):
+            if self._scratch is None and position + len(data) > len(self._memory):
                 self._scratch = unnamed_file()
-                self._scratch.write(self._memory[:place].data)
+                self._scratch.write(self._memory[:position].data)
             if self._scratch is None:
-                self._memory[place : place + len(data)] = np.frombuffer(data, np.uint8)
+                self._memory[position : position + len(data)] = np.frombuffer(data, np.uint8)
             else:
                 self._scratch.write(data)
         except OSError as error:
             raise StoreError(f"no room for blocks in the scratch directory: {error}") from None
         self.size += len(data)
-        return place
+        return position
 
-    def load(self, places: Longs, sizes: Longs) -> tuple[Bytes, Longs]:
-        """Return bytes, and the offset of each block in them. `places` are the blocks' offsets in the buffer.
+    def load(self, positions: Longs, sizes: Longs) -> tuple[Bytes, Longs]:
+        """Return bytes, and the offset of each block in them. `positions` are the blocks' offsets in the buffer.
 
         Raises `StoreError` if the scratch file is too short.
         """
         if self._scratch is None:
-            return self._memory, places
+            return self._memory, positions
         self._scratch.flush()
         starts = np.cumsum(sizes) - sizes
         loaded = memoryview(bytearray(int(sizes.sum())))
-        for place, start, size in zip(places.tolist(), starts.tolist(), sizes.tolist(), strict=True):
-            if os.preadv(self._scratch.fileno(), [loaded[start : start + size]], place) < size:
+        for position, start, size in zip(positions.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+            if os.preadv(self._scratch.fileno(), [loaded[start : start + size]], position) < size:
                 raise StoreError("a file of blocks in the scratch directory was truncated")
         return np.frombuffer(loaded, np.uint8), starts

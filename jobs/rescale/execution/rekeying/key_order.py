@@ -47,17 +47,17 @@ def _sort_run(blocks: SortedBlocks) -> SortedBlocks:
     out = np.empty(int(blocks.sizes.sum()), np.uint8)
     put_records(data, records.starts, records.ends, order, out)
     last = len(out) - int(records.ends[order[-1]] - records.starts[order[-1]]) - 4
-    sizes, last_offsets, places = (
+    sizes, last_offsets, positions = (
         np.array([number], np.int64) for number in (len(out), last, blocks.buffer.append(out.data))
     )
-    return SortedBlocks(blocks.number_of_states, blocks.cells[:1], sizes, last_offsets, places, blocks.buffer)
+    return SortedBlocks(blocks.number_of_states, blocks.cells[:1], sizes, last_offsets, positions, blocks.buffer)
 
 
 def _merge_runs(cell: SortedBlocks) -> SortedBlocks:
     merged = [(len(data), last, cell.buffer.append(data.data)) for data, last in _merged_windows(cell)]
-    sizes, last_offsets, places = (np.array(column, np.int64) for column in zip(*merged, strict=True))
+    sizes, last_offsets, positions = (np.array(column, np.int64) for column in zip(*merged, strict=True))
     return SortedBlocks(
-        cell.number_of_states, np.full(len(merged), cell.cells[0]), sizes, last_offsets, places, cell.buffer
+        cell.number_of_states, np.full(len(merged), cell.cells[0]), sizes, last_offsets, positions, cell.buffer
     )
 
 
@@ -95,6 +95,6 @@ def _concatenate(blocks: SortedBlocks, parts: list[SortedBlocks]) -> SortedBlock
         column("cells"),
         column("sizes"),
         column("last_offsets"),
-        column("places"),
+        column("positions"),
         blocks.buffer,
     )
