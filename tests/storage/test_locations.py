@@ -47,7 +47,33 @@ def test_location_that_is_neither_local_nor_in_s3_is_refused(text: str) -> None:
         normalise(text)
     advice = refused.value.advice or ""
     assert ("copy the whole savepoint" in advice) is (bool(text) and not text.startswith("s3:"))
-    assert ("name a bucket" in advice) is text.startswith("s3:")
+    assert ("name a bucket: s3://bucket/key" in advice) is text.startswith("s3:")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "the location is empty"),
+        ("-", "standard input or output"),
+        ("s3://", "not a location"),
+        ("savepoint-2026-11-29T15:00", "not a location"),
+    ],
+)
+def test_odd_location_is_refused_with_what_to_write_instead(text: str, said: str) -> None:
+    with pytest.raises(RequestError, match=said) as refused:
+        normalise(text)
+    if text not in ("", "s3://"):
+        assert "./" in (refused.value.advice or "")
+        assert normalise(f"./{text}").endswith(f"/{text}")
+    assert refused.value.expected
+    assert refused.value.advice
+    assert "credentials" not in refused.value.advice
+
+
+def test_access_key_in_a_location_is_refused_as_such() -> None:
+    with pytest.raises(RequestError) as refused:
+        normalise("s3://KEY:planted@bucket/savepoint")
+    assert "credentials are not part of its name" in (refused.value.advice or "")
 
 
 @pytest.mark.parametrize("text", ["http://jobmanager:8081/jobs/1", "https://bucket.s3.amazonaws.com/a"])

@@ -28,13 +28,14 @@ _ACCESS_POINT = re.compile(
 access point's name."""
 
 _ELSEWHERE = "copy the whole savepoint to such a location, and Rescale finds its files there"
+_NO_KEYS = "name a bucket without user or keys: credentials are not part of its name"
+_EXPECTED = "a local path, file:/path, or s3://bucket/key (s3a:// and s3p:// too)"
 _ADVICE = {
     "file": f"name the whole path; for a file of another machine: {_ELSEWHERE}",
     **dict.fromkeys(
         ("http", "https"),
         "write a place in S3 as s3://bucket/key; save an answer of Flink's REST API to a file: curl URL > job.json",
     ),
-    **dict.fromkeys(_S3_SCHEMES, "name a bucket without user or keys: credentials are not part of its name"),
 }
 
 
@@ -52,10 +53,23 @@ def normalise(text: str) -> str:
             expected="a path that does not start with ~",
             advice=f"write the path of your home directory; or, for a directory with this name: ./{text}",
         )
+    if text == "-":
+        raise RequestError(
+            "the location is -, by which other programs mean standard input or output",
+            path=text,
+            expected=_EXPECTED,
+            advice="name a file or directory; one with this name is ./-",
+        )
+    if not text:
+        raise RequestError(
+            "the location is empty",
+            expected=_EXPECTED,
+            advice="name a place; if a variable should have named it, check that it is set",
+        )
     match = _SCHEME.fullmatch(text)
-    if match is None and text:
+    if match is None:
         return _clean_path(text if text.startswith("/") else f"{_working_directory(text)}/{text}")
-    scheme, rest = (match[1].lower(), match[2]) if match else ("", "")
+    scheme, rest = match[1].lower(), match[2]
     if scheme == "file" and (local := _LOCAL_PATH.fullmatch(rest)):
         return _clean_path(local[1])
     if scheme in _S3_SCHEMES and rest.startswith("//"):
@@ -68,10 +82,20 @@ def normalise(text: str) -> str:
             return _s3(bucket, key)
     raise RequestError(
         f"not a location that Rescale can read: {text!r}",
-        expected="a local path, file:/path, or s3://bucket/key (s3a:// and s3p:// too)",
+        expected=_EXPECTED,
         found=text,
-        advice=_ADVICE.get(scheme, _ELSEWHERE) if match else None,
+        advice=_advice(scheme, rest),
     )
+
+
+def _advice(scheme: str, rest: str) -> str:
+    """Return advice for a location that is not readable; it does not repeat the location, which may hold a secret."""
+    if scheme in _S3_SCHEMES:
+        has_bucket = rest.startswith("//") and rest[2:3] not in ("", "/")
+        return _NO_KEYS if has_bucket else "name a bucket: s3://bucket/key"
+    if scheme not in _ADVICE and not rest.startswith("/"):
+        return "for a local file or directory with a colon in its name, write ./ in front of the name"
+    return _ADVICE.get(scheme, _ELSEWHERE)
 
 
 def join(directory: str, relative: str) -> str:
