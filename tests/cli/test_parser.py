@@ -47,3 +47,10 @@ def test_repeated_options_add_up_within_one_command_line_only() -> None:
         command_line = ["plan", "/s", "--target", "/t", "--parallelism", "a=1", "--parallelism", "b=2", "--drop", "c"]
         arguments = whole.parse_args(command_line)
         assert (arguments.target, arguments.parallelism, arguments.drop) == ("/t", ["a=1", "b=2"], ["c"])
+
+
+@pytest.mark.parametrize("option", [["--output", "json"], ["--output=json"], ["-o", "x"]])
+def test_option_before_the_command_gets_advice_on_its_place(capsys: Captured, option: list[str]) -> None:
+    assert main([*option, "inspect", "/s"]) == 2
+    said = capsys.readouterr()
+    assert f"write {option[0].partition('=')[0]} after the command; see rescale --help" in said.err + said.out

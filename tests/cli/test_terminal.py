@@ -61,7 +61,7 @@ def rescale(*arguments: str) -> list[str]:
     return ["-m", "rescale.cli.main", *arguments]
 
 
-@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, slow({"TERM": "dumb"})])
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, slow({"TERM": "dumb"}), slow({"TERM": ""})])
 def test_error_is_coloured_only_where_colours_are_wanted(environment: dict[str, str]) -> None:
     code, said, seen = on_a_terminal(rescale("inspect", "/nowhere", "--output", "json"), **environment)
     assert (code, json.loads(said)["what"]) == (2, "there is no snapshot")

@@ -32,9 +32,15 @@ class Parser(StrictArgumentParser):
         return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
-        suggestions = [self._suggestion, *map(self._suggestion_for, self._arguments)]
+        suggestions = [self._suggestion, *map(self._suggestion_for, self._arguments), self._misplaced_option()]
         suggestion = next(filter(None, suggestions), None)
         raise RequestError(message, advice=" ".join(filter(None, [suggestion, f"see {self.prog} --help"])))
+
+    def _misplaced_option(self) -> str | None:
+        """Return advice if this is the parser of all commands, and the first argument is an option."""
+        first = next(iter(self._arguments), "")
+        is_misplaced = self._subparsers is not None and first.startswith("-")
+        return f"write {first.partition('=')[0]} after the command;" if is_misplaced else None
 
     def _suggestion_for(self, word: str) -> str | None:
         option = word.partition("=")[0]

@@ -24,7 +24,7 @@ _ADVICE = "  what to do: "
 
 def can_draw() -> bool:
     """Return whether standard error is a terminal on which lines can be redrawn."""
-    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return sys.stderr.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
 def shows_colours() -> bool:
