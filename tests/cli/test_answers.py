@@ -53,6 +53,13 @@ def test_validate_says_what_a_misspelt_target_should_be(capsys: Captured, tmp_pa
     assert "the run reported as published" in error["advice"]
 
 
+@pytest.mark.parametrize("source", [SOURCE, f"{SOURCE}/_metadata", f"{SOURCE}/../snapshot"])
+def test_validate_does_not_compare_a_snapshot_with_itself(capsys: Captured, source: str) -> None:
+    code, error = answer(capsys, "validate", source, SOURCE)
+    assert (code, error["path"]) == (2, SOURCE)
+    assert "the same place" in error["what"]
+
+
 def test_inspect_shows_all_other_operators_if_one_cannot_be_read(capsys: Captured, tmp_path: Path) -> None:
     copy = shutil.copytree(SOURCE, tmp_path / "snapshot")
     _, whole = answer(capsys, "inspect", str(copy))

@@ -12,7 +12,9 @@ from rescale.options.profiles import add_profiles
 from rescale.report.pages.outcome import certificate_text
 from rescale.runstate.certificate import CertificateDocument
 from rescale.runstate.step import Step
+from rescale.runstate.target_safety import is_same_place
 from rescale.storage.locations import normalise
+from rescale.text.errors import RequestError
 
 SUMMARY = "compare a published result with its source again"
 DESCRIPTION = (
@@ -32,7 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
-    places = ["--source", normalise(arguments.source), "--target", normalise(arguments.target)]
+    source, target = normalise(arguments.source), normalise(arguments.target)
+    if is_same_place(source.removesuffix("/_metadata"), target):
+        raise RequestError(
+            "SOURCE and TARGET are the same place, and a comparison of a snapshot with itself proves nothing",
+            path=target,
+            expected="a source, and the result that a run has made of it",
+            advice="name the source first, then the target of the run",
+        )
+    places = ["--source", source, "--target", target]
     places += arguments_of_step(arguments, "validate")
     certificate = run_own_step(Step.VALIDATE, places, arguments.master).read(CertificateDocument)
     output.answer(certificate, lambda: certificate_text(certificate))
