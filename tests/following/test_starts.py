@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -88,6 +89,21 @@ def test_follower_says_what_it_waits_for(
         follow(follower, 1)
     assert [line.startswith(sentence.format(job.directory)) for line in said].count(True) == 1, said
     assert finished_rounds(follower.target) == [4], "an older checkpoint was taken for a newer one"
+
+
+def test_follower_of_a_misspelt_directory_says_what_to_check(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    follower = follower_of(replace(job, directory=join(home, "jbo")), home, said)
+    monkeypatch.setattr(
+        followers, "time", Mock(wraps=followers.time, sleep=Mock(side_effect=[None, KeyboardInterrupt]))
+    )
+    with pytest.raises(KeyboardInterrupt):
+        follow(follower, 1)
+    (line,) = said
+    assert line.startswith("waiting for the first complete checkpoint in ")
+    assert line.endswith("/jbo: check that the job runs, and has this directory")
 
 
 @pytest.mark.parametrize("published", [False, slow(True)])

@@ -39,6 +39,8 @@ from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError, SnapshotError
 from rescale.text.names import quoted
 
+_CHECK_DIRECTORY = "check that the job runs, and has this directory"
+
 _ATTEMPTS = 5
 """Attempts to open the newest checkpoint: Flink may delete it when the job has completed another one."""
 
@@ -136,10 +138,10 @@ def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int]) -> s
     merely has to complete another checkpoint.
     """
     if newest == -1:
-        return f"waiting for the first complete checkpoint in {checkpoints}"
+        return f"waiting for the first complete checkpoint in {checkpoints}: {_CHECK_DIRECTORY}"
     waits = f"waiting for a checkpoint after {newest} in {checkpoints}"
     if not numbers:
-        return f"{waits}, which has no complete checkpoint: check that the job runs, and has this directory"
+        return f"{waits}, which has no complete checkpoint: {_CHECK_DIRECTORY}"
     if numbers[-1] < newest:
         return (
             f"{waits}, whose newest one is {numbers[-1]}: check that the job runs, and that no checkpoint was removed"
