@@ -11,6 +11,7 @@ import pytest
 from rescale.doctor.checks import Check, CheckList, CheckOutcome
 from rescale.doctor.source import check_source
 from rescale.doctor.target import check_target
+from rescale.runstate.claim import claim
 from rescale.runstate.documents import store_plan
 from rescale.runstate.places import is_document, is_staged, probe_place
 from rescale.runstate.removal import discard
@@ -116,6 +117,24 @@ def test_checks_of_a_local_target_leave_nothing(tmp_path: Path) -> None:
     checks = checked(str(tmp_path / "not" / "yet" / "new"), SOURCE)
     assert (all_tried(checks), outcomes(checks)) == (True, {})
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "said"), [("new", "the target is a file"), ("_metadata", "the target must not lie inside a snapshot")]
+)
+def test_target_that_a_run_would_refuse_for_its_place_is_an_error(tmp_path: Path, file: str, said: str) -> None:
+    (tmp_path / file).write_bytes(b"x")
+    (check,) = checked(str(tmp_path / "new"))
+    assert check.outcome is CheckOutcome.ERROR
+    assert check.result.startswith(said)
+    assert check.advice
+
+
+def test_advice_to_discard_quotes_the_target(tmp_path: Path) -> None:
+    plan = plan_rescale(SOURCE, str(tmp_path / "a target"), ["3"])
+    claim(plan)
+    (check,) = (check for check in checked(plan.target) if check.outcome is CheckOutcome.WARNING)
+    assert f"rescale discard '{plan.target}'" in str(check.advice)
 
 
 def test_published_target_is_warned_of_and_not_changed(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ from support.checkpoints import Checkpoints
 from support.diffing import diff
 from support.followers import SHAPE, checkpoints_follow, finish, follow, follower_of, with_other_backends
 from support.pipeline import certify, move, plan_rescale
+from support.s3 import unprotected_store
 from support.session_cluster import wait_until
 
 
@@ -236,14 +237,22 @@ def test_a_target_that_a_run_of_the_same_job_has_claimed_is_refused(job: Checkpo
     assert claimed_by(follower.target) == plan.digest
 
 
-def test_a_target_with_other_files_is_refused_before_the_base(job: Checkpoints, home: str) -> None:
-    """Otherwise the last round would be refused, after the job was cancelled."""
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        ("target/notes.txt", "the target is taken"),
+        ("target", "the target is a file"),
+        ("_metadata", "must not lie inside a snapshot"),
+    ],
+)
+def test_a_target_that_cannot_take_the_last_round_is_refused_while_the_job_runs(
+    job: Checkpoints, home: str, file: str, said: str
+) -> None:
+    unprotected_store(home).put(join(home, file), b"mine")
     follower = follower_of(job, home)
-    open_store(home).put(join(follower.target, "notes"), b"")
-    with pytest.raises(RequestError, match="the target is taken") as caught:
+    with pytest.raises(RequestError, match=said):
         follow(follower, 0)
-    assert caught.value.found == "other files"
-    assert not [*open_store(home).list(beside(follower.target))]
+    assert not open_store(home).list(beside(follower.target))
 
 
 def test_a_published_target_is_refused_as_such(job: Checkpoints, home: str) -> None:

@@ -194,6 +194,18 @@ def test_target_reached_through_symbolic_links_has_one_claim(plans: Callable[[st
     assert not (home / "link.rescale").exists()
 
 
+def test_target_in_a_snapshot_is_refused_unless_the_run_began_there(plans: Callable[[str], Plan]) -> None:
+    plan = plans("3")
+    metadata = Path(plan.target).parent / "_metadata"
+    metadata.write_bytes(b"x")
+    with pytest.raises(RequestError, match="must not lie inside a snapshot"):
+        claim(plan)
+    metadata.unlink()
+    claim(plan)
+    metadata.write_bytes(b"x")
+    claim(plan)
+
+
 def test_target_that_is_no_empty_directory_is_refused(plans: Callable[[str], Plan]) -> None:
     plan = plans("3")
     target = Path(plan.target)

@@ -12,7 +12,8 @@ from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import put_document, store_plan
-from rescale.runstate.places import discarding_place, places_of, plan_in_name
+from rescale.runstate.follower.rounds import FollowedJob, begin_following
+from rescale.runstate.places import discarding_place, follower_place, places_of, plan_in_name
 from rescale.runstate.publication import publish
 from rescale.runstate.removal import discard
 from rescale.runstate.states import State, state_of
@@ -103,6 +104,14 @@ def test_discard_removes_plans_that_were_never_carried_out(plan: Plan) -> None:
     open_store(plan.target).put(f"{plan.target}/notes.txt", b"mine")
     done = discard(plan.target)
     assert (len(done.removed), done.left) == (4, (f"{plan.target}/notes.txt",))
+    assert uris_around(plan) == [f"{plan.target}/notes.txt"]
+
+
+def test_discard_removes_a_follower_beside_a_target_with_files_of_others(plan: Plan) -> None:
+    begin_following(plan.target, FollowedJob("/checkpoints", {}), accept_unconditional=False)
+    open_store(plan.target).put(f"{plan.target}/notes.txt", b"mine")
+    done = discard(plan.target)
+    assert (done.removed, done.left) == ((follower_place(plan.target),), (f"{plan.target}/notes.txt",))
     assert uris_around(plan) == [f"{plan.target}/notes.txt"]
 
 

@@ -7,9 +7,18 @@ from pathlib import Path
 import pytest
 
 from rescale.runstate.places import beside
-from rescale.runstate.target_safety import check_documents, is_same_place, refuse_overlap, take_documents
+from rescale.runstate.target_safety import (
+    check_documents,
+    is_same_place,
+    refuse_misplaced,
+    refuse_overlap,
+    take_documents,
+)
 from rescale.storage.files.document_folders import OWNER, STAGING, is_marked
+from rescale.storage.files.local_store import LocalStore
+from rescale.storage.locations import join
 from rescale.text.errors import RequestError
+from support.s3 import new_home, unprotected_store
 
 
 @pytest.fixture
@@ -46,6 +55,29 @@ def test_target_in_or_around_the_source_is_refused(source: str, target: str) -> 
 )
 def test_target_beside_the_source_or_in_another_store_is_accepted(source: str, target: str) -> None:
     refuse_overlap(source, target)
+
+
+@pytest.mark.parametrize("kind", ["local", "s3"])
+def test_target_inside_a_snapshot_is_refused(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """Flink could not delete the directory of that snapshot any more."""
+    home = new_home(kind, request, tmp_path / "home")
+    refuse_misplaced(join(home, "target"))
+    unprotected_store(home).put(join(home, "_metadata"), b"x")
+    with pytest.raises(RequestError, match="must not lie inside a snapshot") as caught:
+        refuse_misplaced(join(home, "target"))
+    assert caught.value.found == join(home, "_metadata")
+    refuse_misplaced(join(home, "further/target"))
+
+
+def test_target_may_lie_where_only_its_own_directory_may_be_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def stat(_: LocalStore, uri: str) -> None:
+        if not uri.startswith(str(tmp_path / "target")):
+            raise RequestError("S3 refuses access")
+
+    monkeypatch.setattr(LocalStore, "stat", stat)
+    refuse_misplaced(str(tmp_path / "target"))
 
 
 def test_link_into_the_source_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rescale.doctor.checks import CheckList, result_of
 from rescale.runstate.places import beside, claim_place, probe_place
-from rescale.runstate.target_safety import check_documents, refuse_overlap
+from rescale.runstate.target_safety import check_documents, refuse_misplaced, refuse_overlap
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.files import owned
 from rescale.storage.files.document_folders import STAGING
@@ -22,6 +22,7 @@ from rescale.storage.sides import is_one_store
 from rescale.storage.store import Store, open_store
 from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import LockedError, RequestError, RescaleError
+from rescale.text.names import quoted
 from rescale.text.units import counted
 
 MOST_SKEW_SECONDS = 60
@@ -38,6 +39,7 @@ def check_target(checks: CheckList, target: str, source: str | None) -> None:
         if source is not None:
             refuse_overlap(source, target)
         check_documents(target)
+        refuse_misplaced(target)
         absent = [] if is_s3(target) else [path for path in _with_parents(beside(target)) if not path.exists()]
         try:
             _Probes(checks, target, source).check()
@@ -92,7 +94,7 @@ class _Probes:
             if claimed:
                 meaning = "a run has claimed the target: only the same plan can continue there"
                 advice = Advice(
-                    "continue with the same plan, name another target, or ", command("discard", self._target)
+                    "continue with the same plan, name another target, or ", command("discard", quoted(self._target))
                 )
                 trial.warn(counted(len(files), "file"), meaning, advice)
             elif files:

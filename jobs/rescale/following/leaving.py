@@ -14,6 +14,7 @@ from rescale.runstate.preparation import holds_only_prepared_files
 from rescale.runstate.publication import withdraw
 from rescale.runstate.removal import discard
 from rescale.runstate.states import TRANSITIONS, State, Transition, claim_on, claimed_by, is_being_discarded, state_of
+from rescale.runstate.target_safety import refuse_misplaced
 from rescale.storage.locations import contains
 from rescale.storage.store import exists
 from rescale.text.advice import Advice, command
@@ -72,6 +73,8 @@ def refuse_taken_target(target: str, checkpoints: str) -> None:
     """
     claim = claim_on(target)
     state = state_of(target, None if claim is None else claim.plan)
+    if state is State.FREE:
+        refuse_misplaced(target)
     if holds_last_round(target, checkpoints) or (state is State.FREE and holds_only_prepared_files(target)):
         return
     contents = {State.FREE: "other files", State.OCCUPIED: "a snapshot", State.PUBLISHED: "a published result"}

@@ -21,7 +21,7 @@ from rescale.runstate.certificate import certificate_beside
 from rescale.runstate.documents import read_document, store_plan
 from rescale.runstate.places import Places, certificate_place, is_prepared_file, places_of, plan_in_name, probe_place
 from rescale.runstate.states import State, Transition, claimed_by, is_being_discarded, permit, state_of
-from rescale.runstate.target_safety import refuse_unsafe_target, take_documents
+from rescale.runstate.target_safety import refuse_misplaced, refuse_unsafe_target, take_documents
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
@@ -76,7 +76,10 @@ def _probe_conditions(store: Store, target: str) -> None:
 def refuse_unavailable_target(plan: Plan) -> None:
     """Raise `RequestError` if no run of the plan can start or resume in its target. Write nothing."""
     refuse_unsafe_target(plan)
-    if state_of(plan.target, plan.digest) not in (State.TAKEN, State.GONE):  # for these, `permit` raises an error
+    state = state_of(plan.target, plan.digest)
+    if state is State.FREE:
+        refuse_misplaced(plan.target)
+    if state not in (State.TAKEN, State.GONE):  # for these, `permit` raises an error
         _refuse_unplanned_files(plan, open_store(plan.target))
     permit(plan, Transition.CLAIM)
     if is_being_discarded(plan.target):
@@ -120,10 +123,6 @@ def planned_names(plan: Plan) -> PlannedNames:
 
 def _refuse_unplanned_files(plan: Plan, store: Store) -> None:
     planned = planned_names(plan)
-    if store.stat(plan.target) is not None:
-        raise RequestError(
-            "the target is a file", path=plan.target, advice="choose a directory that does not exist yet"
-        )
     entries = [entry for entry in store.list(plan.target) if not is_temporary(name(plan.target), name(entry.uri))]
     unplanned = [entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in planned]
     published = any(name(entry.uri) == "_metadata" for entry in entries)

@@ -168,7 +168,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     later, by the plan in their names. Raises `RequestError` if nothing shows that the files are Rescale's.
     """
     if digest is None:
-        if listing.inside and not listing.documents:
+        if listing.inside and not listing.documents and not listing.has_follower:
             raise _not_ours_error(listing.target, listing.inside)
         return listing.prepared
     if state is State.EMPTIED:

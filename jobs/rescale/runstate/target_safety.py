@@ -15,10 +15,12 @@ from pathlib import Path
 
 from rescale.plan.plan import Plan
 from rescale.runstate.places import beside, is_document, is_in_follower_directory, is_staged
+from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.local_errors import translated_errors
 from rescale.storage.files.mounts import location_of
-from rescale.storage.locations import contains, is_s3, resolve_links
+from rescale.storage.locations import contains, is_s3, join, parent, resolve_links
+from rescale.storage.store import open_store
 from rescale.text.errors import RequestError
 
 _DISTINCTIVE_NAMES = re.compile(r"claim|discarding|publishing|published|plan-[0-9a-f]{64}\.json")
@@ -52,6 +54,29 @@ def is_same_place(target: str, other: str) -> bool:
     if is_s3(target) or is_s3(other):
         return target == other
     return location_of(Path(target)) == location_of(Path(other))
+
+
+def refuse_misplaced(target: str) -> None:
+    """Raise `RequestError` if the target is a file, or lies inside a snapshot.
+
+    Flink deletes the directory of a snapshot only if it holds nothing else, and the validation of a result refuses
+    other files in it.
+    """
+    store, metadata = open_store(target), join(parent(resolve_links(target)), METADATA)
+    if store.stat(target) is not None:
+        raise RequestError("the target is a file", path=target, advice="choose a directory that does not exist yet")
+    try:
+        is_inside = store.stat(metadata) is not None
+    except RequestError:  # S3 may allow requests for the target's own directory only
+        return
+    if is_inside:
+        raise RequestError(
+            "the target must not lie inside a snapshot",
+            path=target,
+            expected="a directory beside other snapshots",
+            found=metadata,
+            advice="name another target directory",
+        )
 
 
 def refuse_unsafe_target(plan: Plan) -> None:

@@ -167,6 +167,12 @@ def test_claimed_target_is_refused_before_the_job_is_stopped(tmp_path: Path) -> 
     assert _advice_on(free) == "name another target"  # a published result is never discarded
 
 
+def test_target_that_is_a_file_is_refused_before_the_job_is_stopped(tmp_path: Path) -> None:
+    (tmp_path / "rescaled").write_bytes(b"x")
+    with pytest.raises(RequestError, match="the target is a file"):
+        _check_places(make_request(str(tmp_path / "savepoint"), str(tmp_path / "rescaled"), ["3"]))
+
+
 def _advice_on(request: Request) -> str:
     """Return the advice to the user of a form whose target is refused."""
     with pytest.raises(RequestError, match="the target is occupied") as refused:

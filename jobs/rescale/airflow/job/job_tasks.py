@@ -39,6 +39,7 @@ from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
 from rescale.storage.locations import join
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError, RescaleError
+from rescale.text.names import quoted
 
 if TYPE_CHECKING:
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
@@ -185,9 +186,11 @@ def _check_places(request: Request, followed: str | None = None) -> None:
     from rescale.runstate.follower.rounds import refuse_followed_target
     from rescale.runstate.preparation import holds_only_prepared_files
     from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
+    from rescale.runstate.target_safety import refuse_misplaced
     from rescale.storage.store import open_store
 
     open_store(request.source).list(request.source)
+    refuse_misplaced(request.target)
     claimed = claim_on(request.target)  # any claim is refused: a new savepoint makes a new plan
     if claimed is None and holds_only_prepared_files(request.target):
         if followed is None:
@@ -202,7 +205,8 @@ def _check_places(request: Request, followed: str | None = None) -> None:
         expected="an empty or absent directory; otherwise the run does not stop the job",
         found=claimed,
         advice=Advice(
-            "name another target, or remove what an unpublished run left: ", command("discard", request.target)
+            "name another target, or remove what an unpublished run left: ",
+            command("discard", quoted(request.target)),
         )
         if may_be_discarded
         else "name another target",
