@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.slot import Slot
 from rescale.runstate.places import places_of
 from rescale.text.errors import IntegrityError
@@ -61,3 +63,44 @@ def keyed_place(result: Result, slot: Slot) -> Place:
     """Return the largest keyed stream with at least two key groups."""
     places = [place for place in result.places(slot) if sum(map(bool, result.groups(place))) > 1]
     return max(places, key=lambda place: place.stream.extent.length)
+
+
+def keyed_handle(change: Callable[[KeyGroupsHandle], KeyGroupsHandle | None]) -> Callable[[Result, Place], None]:
+    """Return a fault in the handle of a keyed stream."""
+
+    def plant(result: Result, place: Place) -> None:
+        def changed(handle: object) -> object:
+            assert isinstance(handle, KeyGroupsHandle)
+            return change(handle)
+
+        result.edit_handle(place, changed)
+
+    return plant
+
+
+def moved_offset(by: int) -> Callable[[Result, Place], None]:
+    def change(handle: KeyGroupsHandle) -> KeyGroupsHandle:
+        last = max(handle.offsets)
+        return replace(handle, offsets=tuple(o + by if o == last else o for o in handle.offsets))
+
+    return keyed_handle(change)
+
+
+def swapped_offsets(handle: KeyGroupsHandle) -> KeyGroupsHandle:
+    present = [i for i, offset in enumerate(handle.offsets) if offset > 0]
+    i, j = present[0], present[-1]
+    offsets = list(handle.offsets)
+    offsets[i], offsets[j] = offsets[j], offsets[i]
+    return replace(handle, offsets=tuple(offsets))
+
+
+HANDLE_FAULTS: dict[str, Callable[[Result, Place], None]] = {
+    "an offset one too large": moved_offset(1),
+    "an offset one too small": moved_offset(-1),
+    "an offset beyond the end": moved_offset(1 << 40),
+    "a negative offset": moved_offset(-(1 << 40)),
+    "offsets swapped": keyed_handle(swapped_offsets),
+    "no handle": keyed_handle(lambda _: None),
+    "another first key group": keyed_handle(lambda h: replace(h, first_key_group=h.first_key_group + 1)),
+    "a handle that lists fewer groups": keyed_handle(lambda h: replace(h, offsets=h.offsets[:-1])),
+}

@@ -14,13 +14,12 @@ from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.encoding.snappy import FramedCompressor, FramedDecompressor
 from rescale.flink.keyed.header import read_keyed_header, write_keyed_header
-from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.slot import Slot
 from rescale.runstate.publication import publish
 from rescale.snapshot.keyed_state import KeyedStream
 from support import snapshots
 from support.canonical import Record, read_group, write_group
-from support.finished import assert_found, rescaled
+from support.finished import HANDLE_FAULTS, assert_found, keyed_handle, rescaled
 from support.pipeline import certify, plan_rescale
 from support.planting import Place, Result
 from support.slow import pairs_in_turn, slow
@@ -251,43 +250,21 @@ def test_flipped_bit_at_any_place_in_key_groups_is_found(name: str, maximum: str
     result.validate()
 
 
-def shifted(by: int) -> Callable[[KeyGroupsHandle], KeyGroupsHandle]:
-    """Return a change that moves the last offset of a handle."""
-
-    def change(handle: KeyGroupsHandle) -> KeyGroupsHandle:
-        last = max(handle.offsets)
-        return replace(handle, offsets=tuple(o + by if o == last else o for o in handle.offsets))
-
-    return change
-
-
-def all_by_one(handle: KeyGroupsHandle) -> KeyGroupsHandle:
-    """Give every key group the offset of its neighbour."""
-    return replace(handle, offsets=(*handle.offsets[1:], handle.offsets[0]))
-
-
-HANDLE_FAULTS: dict[str, Callable[[KeyGroupsHandle], KeyGroupsHandle | None]] = {
-    "an offset one too large": shifted(1),
-    "an offset one too small": shifted(-1),
-    "the table off by one": all_by_one,
-    "another first key group": lambda handle: replace(handle, first_key_group=handle.first_key_group + 1),
-    "fewer groups": lambda handle: replace(handle, offsets=handle.offsets[:-1]),
-    "more groups": lambda handle: replace(handle, offsets=(*handle.offsets, 0)),
-    "an absent group": lambda h: replace(h, offsets=tuple(0 if o == max(h.offsets) else o for o in h.offsets)),
-    "no handle": lambda _: None,
-    "a native handle": lambda handle: replace(handle, tag=12, handle_id="x"),
+FAULTS = {
+    **HANDLE_FAULTS,
+    "every key group at its neighbour": keyed_handle(lambda h: replace(h, offsets=(*h.offsets[1:], h.offsets[0]))),
+    "more groups": keyed_handle(lambda handle: replace(handle, offsets=(*handle.offsets, 0))),
+    "an absent group": keyed_handle(
+        lambda h: replace(h, offsets=tuple(0 if o == max(h.offsets) else o for o in h.offsets))
+    ),
+    "a native handle": keyed_handle(lambda handle: replace(handle, tag=12, handle_id="x")),
 }
 
 
-@pytest.mark.parametrize(("fault", "case"), pairs_in_turn(HANDLE_FAULTS, CASES[1:4], quick=1))
+@pytest.mark.parametrize(("fault", "case"), pairs_in_turn(FAULTS, CASES[1:4], quick=1))
 def test_fault_in_a_handle_is_found(fault: str, case: tuple[str, str], result_of: ResultOf) -> None:
     result = result_of(*case)
-
-    def changed(handle: object) -> object:
-        assert isinstance(handle, KeyGroupsHandle)
-        return HANDLE_FAULTS[fault](handle)
-
-    result.edit_handle(Stream.of(result).place, changed)
+    FAULTS[fault](result, Stream.of(result).place)
     assert_found(result)
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
-from rescale.flink.metadata.handles import KeyGroupsHandle
 from rescale.flink.slot import Slot
 from rescale.snapshot.keyed_state import KeyedStream
-from support.finished import KEYED, LAZY, LAZY_COMPRESSED, RAW, ResultOf, assert_found, keyed_place
+from support.finished import HANDLE_FAULTS, KEYED, LAZY, LAZY_COMPRESSED, RAW, ResultOf, assert_found, keyed_place
 from support.planting import Place, Result
 from support.slow import pairs_in_turn
 
@@ -64,35 +62,6 @@ def exchange_bytes_of_groups(result: Result, place: Place) -> None:
     result.write_groups(place, groups)
 
 
-def keyed_handle(change: Callable[[KeyGroupsHandle], KeyGroupsHandle | None]) -> Callable[[Result, Place], None]:
-    """Return a fault in the handle of a keyed stream."""
-
-    def plant(result: Result, place: Place) -> None:
-        def changed(handle: object) -> object:
-            assert isinstance(handle, KeyGroupsHandle)
-            return change(handle)
-
-        result.edit_handle(place, changed)
-
-    return plant
-
-
-def moved_offset(by: int) -> Callable[[Result, Place], None]:
-    def change(handle: KeyGroupsHandle) -> KeyGroupsHandle:
-        last = max(handle.offsets)
-        return replace(handle, offsets=tuple(o + by if o == last else o for o in handle.offsets))
-
-    return keyed_handle(change)
-
-
-def swapped_offsets(handle: KeyGroupsHandle) -> KeyGroupsHandle:
-    present = [i for i, offset in enumerate(handle.offsets) if offset > 0]
-    i, j = present[0], present[-1]
-    offsets = list(handle.offsets)
-    offsets[i], offsets[j] = offsets[j], offsets[i]
-    return replace(handle, offsets=tuple(offsets))
-
-
 KEYED_FAULTS: dict[str, Callable[[Result, Place], None]] = {
     "two groups swapped": swap_groups,
     "a group missing": lose_group,
@@ -100,14 +69,7 @@ KEYED_FAULTS: dict[str, Callable[[Result, Place], None]] = {
     "a group doubled": double_group,
     "a group replaced by a copy of another": double_group_elsewhere,
     "a byte exchanged between groups": exchange_bytes_of_groups,
-    "offsets swapped": keyed_handle(swapped_offsets),
-    "an offset one too large": moved_offset(1),
-    "an offset one too small": moved_offset(-1),
-    "an offset beyond the end": moved_offset(1 << 40),
-    "a negative offset": moved_offset(-(1 << 40)),
-    "no handle": keyed_handle(lambda _: None),
-    "another first key group": keyed_handle(lambda h: replace(h, first_key_group=h.first_key_group + 1)),
-    "a handle that lists fewer groups": keyed_handle(lambda h: replace(h, offsets=h.offsets[:-1])),
+    **HANDLE_FAULTS,
     "a file cut by a byte": lambda _, place: place.cut(-1),
     "an empty file": lambda _, place: place.cut(0),
     "a file that is gone": lambda _, place: place.path.unlink(),
