@@ -12,7 +12,6 @@ from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.lasting_process import LastingProcess, Order
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import publish
 from rescale.runstate.step import Step
@@ -20,16 +19,14 @@ from rescale.text.errors import SnapshotError, StoreError
 from support import snapshots
 from support.airflow_server import wait_for
 from support.faults import Faults
-from support.pipeline import plan_rescale
+from support.pipeline import claimed_plan, plan_rescale
 from support.watching import Watch
 
 SOURCE = snapshots.directory("2-clicks")
 
 
 def claimed(target: Path) -> Plan:
-    plan = plan_rescale(SOURCE, str(target), ["3"], max_parallelism=["1000"])
-    claim(plan)
-    return plan
+    return claimed_plan(SOURCE, str(target), ["3"], max_parallelism=["1000"])
 
 
 def order_of(plan: Plan, result: Path) -> Order:

@@ -18,7 +18,6 @@ from rescale.mailbox import Sender, orders_at
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.process import read_result
-from rescale.runstate.claim import claim
 from rescale.runstate.documents import read_document
 from rescale.runstate.places import orders_place
 from rescale.runstate.publication import publish
@@ -27,15 +26,13 @@ from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError
 from support import snapshots
 from support.airflow_server import wait_for
-from support.pipeline import plan_rescale
+from support.pipeline import claimed_plan, plan_rescale
 
 SOURCE = snapshots.directory("2-clicks")
 
 
 def claimed(target: Path) -> Plan:
-    plan = plan_rescale(SOURCE, str(target), ["3"], max_parallelism=["1000"])
-    claim(plan)
-    return plan
+    return claimed_plan(SOURCE, str(target), ["3"], max_parallelism=["1000"])
 
 
 def result_of(uri: str) -> None:

@@ -21,12 +21,11 @@ from rescale.airflow.steps import required_approval
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.plan.plan import Plan
 from rescale.runstate.approval import decide
-from rescale.runstate.claim import claim
 from rescale.runstate.decisions import approval_of
 from rescale.runstate.documents import put_document
 from rescale.runstate.places import places_of
 from support.filled_forms import PLACES, filled
-from support.pipeline import plan_rescale
+from support.pipeline import claimed_plan
 from support.snapshots import directory
 
 HOUR = timedelta(hours=1)
@@ -53,8 +52,7 @@ class Clock(datetime):
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     """Return a plan that has claimed its target."""
-    plan = plan_rescale(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
-    claim(plan)
+    plan = claimed_plan(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
     put_document(places_of(plan).plan_page, b"question")
     return plan
 

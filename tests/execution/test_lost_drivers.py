@@ -16,7 +16,6 @@ from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.process import run_step
-from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import is_published, publish
 from rescale.runstate.step import Step
@@ -25,7 +24,7 @@ from support import snapshots
 from support.airflow_server import wait_for
 from support.faults import Faults, Kind
 from support.needs import need
-from support.pipeline import plan_rescale
+from support.pipeline import claimed_plan
 from support.resuming import assert_right
 from support.watching import Watch
 
@@ -44,9 +43,7 @@ BEFORE = {
 @pytest.fixture
 def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
-    planned = plan_rescale(SOURCE, str(tmp_path / "target"), max_parallelism=["1000"])
-    claim(planned)
-    return planned
+    return claimed_plan(SOURCE, str(tmp_path / "target"), max_parallelism=["1000"])
 
 
 @pytest.mark.parametrize(

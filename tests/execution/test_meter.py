@@ -21,13 +21,12 @@ from rescale.execution.steps import reshuffle_keyed_state
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.tasks.spark.task_meter import counted_into
-from rescale.runstate.claim import claim
 from rescale.runstate.step import Step
 from rescale.storage.s3.s3_client import own_client
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.s3_store import S3Store
 from support.needs import skip_in_any_case
-from support.pipeline import plan_rescale, shared_processes, shared_spark
+from support.pipeline import claimed_plan, shared_processes, shared_spark
 from support.s3 import S3Server
 from support.slow import slow
 from support.snapshots import directory
@@ -40,8 +39,7 @@ LARGE = 200_000_000
 def test_stages_and_records_of_a_step_are_counted_in_all_kinds_of_tasks(
     tasks: Callable[[], Tasks], tmp_path: Path
 ) -> None:
-    plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), max_parallelism=["1000"])
-    claim(plan)
+    plan = claimed_plan(directory("2-clicks"), str(tmp_path / "target"), max_parallelism=["1000"])
     result = tmp_path / "result.json"
     run_part(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
     metrics = json.loads(result.read_text())["metrics"]

@@ -19,11 +19,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from rescale.execution import tracing
 from rescale.execution.meter import METER
 from rescale.plan.plan import Plan
-from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.runstate.step import Step
 from support.http_servers import LocalServer, QuietHandler, serving
-from support.pipeline import plan_rescale
+from support.pipeline import claimed_plan
 from support.snapshots import directory
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -55,9 +54,7 @@ class _Handler(QuietHandler):
 
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
-    plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), ["3"])
-    claim(plan)
-    return plan
+    return claimed_plan(directory("2-clicks"), str(tmp_path / "target"), ["3"])
 
 
 def run(plan: Plan, step: Step, **variables: str) -> int:

@@ -21,7 +21,7 @@ from rescale.storage.locations import name
 from rescale.storage.store import Pin, open_store
 from rescale.text.errors import RequestError, StoreError, UnsupportedError
 from support import snapshots
-from support.pipeline import execute_without_spark, move, plan_rescale
+from support.pipeline import claimed_plan, execute_without_spark, move, plan_rescale
 
 FINISHED = snapshots.directory("2-finished")
 
@@ -60,8 +60,7 @@ def assert_occupied_by(plan: Plan, file: str) -> None:
 
 
 def test_target_with_a_file_of_an_unplanned_stream_is_not_claimed_again(tmp_path: Path) -> None:
-    plan = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), ["3"])
-    claim(plan)
+    plan = claimed_plan(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), ["3"])
     assert_occupied_by(plan, f"{'0' * 32}-keyed-0-{plan.digest[:8]}-000010.sst")
 
 

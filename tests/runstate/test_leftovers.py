@@ -19,7 +19,7 @@ from rescale.storage.files import owned
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from support import snapshots
-from support.pipeline import execute_without_spark, plan_rescale
+from support.pipeline import claimed_plan, execute_without_spark, plan_rescale
 from support.s3 import S3Server, unprotected_store
 
 SOURCE = snapshots.directory("2-finished")
@@ -94,8 +94,7 @@ def test_temporary_file_inside_the_target_is_removed(end: End, tmp_path: Path) -
 
 
 def test_discard_reports_only_files_that_are_still_there_as_left(tmp_path: Path) -> None:
-    plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
-    claim(plan)
+    plan = claimed_plan(SOURCE, str(tmp_path / "target"), ["3"])
     names = (f".target.{uuid.uuid4().hex}.tmp", "somebodys")
     Path(plan.target).mkdir()
     dead, other = (Path(plan.target, name) for name in names)

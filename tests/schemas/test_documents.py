@@ -16,13 +16,12 @@ import diff_snapshots
 import move_and_validate
 from rescale.cli.main import main
 from rescale.execution.job import run_part
-from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.schemas.documents import DOCUMENTS, PublishedDocument
 from rescale.schemas.schema import schema_of
 from rescale.text.errors import SnapshotError
 from support.commands import Captured, answer, commands
-from support.pipeline import plan_rescale
+from support.pipeline import claimed_plan
 from support.schemas import answered_by, assert_valid
 from support.slow import slow
 from support.snapshots import directory
@@ -159,8 +158,7 @@ def test_results_of_processes_fit_their_schemas(tmp_path: Path, monkeypatch: pyt
     snapshots = ["--a", SOURCE, "--b"]
     assert_valid("diff-result", result_of(diff_snapshots.main, monkeypatch, *snapshots, SOURCE, *result))
     assert_valid("diff-result", result_of(diff_snapshots.main, monkeypatch, *snapshots, "/nothing/there", *result))
-    plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
-    claim(plan)
+    plan = claimed_plan(SOURCE, str(tmp_path / "target"), ["3"])
     place = ["--plan", places_of(plan).plan]
     assert_valid("run-result", result_of(move_and_validate.main, monkeypatch, *place, *result))
 

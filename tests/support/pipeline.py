@@ -73,6 +73,13 @@ def plan_rescale(
     return prepare(request).plan
 
 
+def claimed_plan(*arguments: Any, **wanted: Any) -> Plan:
+    """Return a plan, made as by `plan_rescale`, that has claimed its target."""
+    plan = plan_rescale(*arguments, **wanted)
+    claim(plan)
+    return plan
+
+
 def execute(plan: Plan, tasks: Tasks | None = None) -> Published:
     """Carry out everything after the plan, by default in shared workers."""
     certify(plan, tasks=tasks or shared_processes())

@@ -18,9 +18,8 @@ from rescale.plan.proof import Proof
 from rescale.planning.request.request import Request, make_request, parse_uids
 from rescale.planning.request.result_files import Format
 from rescale.planning.request.surgery_request import parse_surgery
-from rescale.runstate.claim import claim
 from rescale.text.errors import RequestError, UnsupportedError
-from support.pipeline import execute_without_spark, plan_rescale
+from support.pipeline import claimed_plan, execute_without_spark
 from support.snapshots import directory
 
 SOURCE, VISITS, ALL = operator_id_of_uid("source"), operator_id_of_uid("visits"), "0" * 32
@@ -160,8 +159,7 @@ def test_claimed_target_is_refused_before_the_job_is_stopped(tmp_path: Path) -> 
     target = str(tmp_path / "rescaled")
     free = make_request(str(tmp_path / "savepoint"), target, ["3"])
     _check_places(free)
-    plan = plan_rescale(directory("2-clicks"), target, ["3"])
-    claim(plan)
+    plan = claimed_plan(directory("2-clicks"), target, ["3"])
     assert DISCARD in _advice_on(free)
     execute_without_spark(plan)
     assert _advice_on(free) == "name another target"  # a published result is never discarded

@@ -26,10 +26,9 @@ from rescale.airflow.reports.report_plugin import RescalePlugin
 from rescale.plan.plan import Plan
 from rescale.report.pages.planned import plan_document
 from rescale.report.stored import put_report
-from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.runstate.removal import discard
-from support.pipeline import plan_rescale
+from support.pipeline import claimed_plan
 from support.snapshots import directory
 
 PATH = "/report/rescale_savepoint/manual__2026-01-01T00:00:00+00:00"
@@ -51,8 +50,7 @@ class Manager:
 @pytest.fixture
 def plan(tmp_path: Path) -> Plan:
     """Return a plan that has claimed its target and stored its report."""
-    plan = plan_rescale(directory("2-clicks"), str(tmp_path / "target"), ["3"])
-    claim(plan)
+    plan = claimed_plan(directory("2-clicks"), str(tmp_path / "target"), ["3"])
     from rescale.snapshot.kafka.offsets import kafka_offsets
     from rescale.snapshot.reading.opening import open_snapshot
 

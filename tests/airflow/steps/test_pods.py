@@ -29,11 +29,10 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_s
 from rescale.airflow import savepoint_tasks
 from rescale.airflow.steps.pods import StepPod, error_of, exit_code
 from rescale.demo.airflow_home import DAG_ID, PARSING, dag_folder
-from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.runstate.step import Step
 from rescale.text.errors import IntegrityError, RescaleError, StoreError
-from support.pipeline import plan_rescale
+from support.pipeline import claimed_plan
 from support.snapshots import directory
 
 STEPS = {"reshuffle_keyed_state", "redistribute_operator_state", "validate"}
@@ -151,8 +150,7 @@ def test_unreadable_result_document_of_a_pod_raises_store_error(tmp_path: Path) 
 
 def test_output_of_a_step_is_the_same_from_a_pod_and_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Seconds and metrics stay in the result document, because outputs of tasks are small."""
-    plan = plan_rescale(directory("2-finished"), str(tmp_path / "target"), ["3"])
-    claim(plan)
+    plan = claimed_plan(directory("2-finished"), str(tmp_path / "target"), ["3"])
     result = Path(places_of(plan).result(Step.RESHUFFLE))
     moved = {"handles": "/handles", "streams": 2, "bytes": 7}
     result.write_text(json.dumps({"status": "done", **moved, "seconds": 1.5, "metrics": {"records": 3}}))
@@ -213,8 +211,7 @@ def test_form_fields_and_trace_reach_the_pod_of_a_step(monkeypatch: pytest.Monke
 
     monkeypatch.setenv(step_task.DRIVER_POD, "/driver.yaml")
     monkeypatch.setattr("rescale.airflow.steps.pods.KubernetesPodOperator.execute", lambda *_: None)
-    plan = plan_rescale(directory("2-source"), str(tmp_path / "target"), ["3"])
-    claim(plan)
+    plan = claimed_plan(directory("2-source"), str(tmp_path / "target"), ["3"])
     planned = {"published": False, "plan": places_of(plan).plan}
     proof_arguments = lambda params: ["--proof", proof_of(params).value]  # noqa: E731
     step = step_task.step_task(

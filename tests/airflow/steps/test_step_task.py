@@ -14,13 +14,12 @@ from rescale.airflow.connections.access import DRIVER_POD
 from rescale.airflow.settings import VARIABLE, settings
 from rescale.airflow.steps.step_task import in_a_process, step_task
 from rescale.process import ResultDocument
-from rescale.runstate.claim import claim
 from rescale.runstate.documents import store_plan
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import publish
 from rescale.runstate.step import STEPS_OF_A_RUN, Step
 from rescale.text.errors import RequestError
-from support.pipeline import plan_rescale
+from support.pipeline import claimed_plan, plan_rescale
 from support.resuming import assert_right
 from support.snapshots import directory
 from support.standalone_spark import standalone_spark
@@ -89,8 +88,7 @@ def test_executors_of_a_standalone_cluster_move_all_keyed_state(
     platform: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "target"
-    plan = plan_rescale(directory("2-clicks"), str(target), max_parallelism=["1000"])
-    claim(plan)
+    plan = claimed_plan(directory("2-clicks"), str(target), max_parallelism=["1000"])
     planned = {"published": False, "plan": places_of(plan).plan}
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     done = 0

@@ -18,7 +18,6 @@ from rescale.execution.steps import reshuffle_keyed_state
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.key_groups import key_group_of_hash
 from rescale.plan.plan import Plan
-from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
 from rescale.snapshot.places import StreamPlace
 from rescale.snapshot.reading.opening import open_snapshot
@@ -31,7 +30,7 @@ from support.composite import keyed
 from support.faults import Faults, FaultyStore
 from support.java_hash_codes import long_code
 from support.java_values import HASHABLE_LEAVES
-from support.pipeline import execute, execute_without_spark, plan_rescale
+from support.pipeline import claimed_plan, execute, execute_without_spark, plan_rescale
 from support.rekeyed import assert_rekeyed
 from support.s3 import S3Server, put_files
 from support.slow import slow
@@ -132,8 +131,7 @@ def test_spark_leaves_no_staged_ranges_in_s3(bucket: str, tmp_path: Path, monkey
 
 @pytest.mark.parametrize("maximum", ["1000", "64"])
 def test_every_byte_of_the_source_is_read_once(source: str, maximum: str, tmp_path: Path, calls: Faults) -> None:
-    plan = plan_rescale(source, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
-    claim(plan)
+    plan = claimed_plan(source, str(tmp_path / "target"), ["3"], max_parallelism=[maximum])
     Path(calls.log).write_text("")
     reshuffle_keyed_state(plan, InProcessTasks(3))
     groups = {plan.files[source.file].uri: groups_of(source) for source in sources_of(plan)}

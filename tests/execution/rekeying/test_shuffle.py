@@ -32,7 +32,7 @@ from rescale.storage.scratch import scratch_directory
 from rescale.text.errors import IntegrityError, StoreError
 from support.faults import Faults
 from support.needs import need
-from support.pipeline import execute, move, plan_rescale, shared_processes, shared_spark
+from support.pipeline import claimed_plan, execute, move, plan_rescale, shared_processes, shared_spark
 from support.rekeyed import assert_rekeyed
 from support.slow import slow
 
@@ -180,8 +180,7 @@ def run(source: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, li
     """
     need("java", "Spark runs on a JVM")
     home = tmp_path_factory.mktemp("metrics")
-    plan = plan_rescale(source, str(home / "target"), ["3"], max_parallelism=["1000"])
-    claim(plan)
+    plan = claimed_plan(source, str(home / "target"), ["3"], max_parallelism=["1000"])
     log, events, hook = Faults(str(home / "calls")), home / "events", home / "hook"
     hook.mkdir()
     (home / "spark-defaults.conf").write_text("spark.shuffle.compress false\n")

@@ -8,12 +8,11 @@ import msgspec
 import pytest
 
 from rescale.execution.steps import validate_coverage, validate_published
-from rescale.runstate.claim import claim
 from rescale.runstate.publication import publish
 from rescale.text.errors import IntegrityError, RequestError
 from support import snapshots
 from support.finished import HEAP, KEYED, SOURCE, ResultOf
-from support.pipeline import move, plan_rescale, shared_processes
+from support.pipeline import claimed_plan, move, plan_rescale, shared_processes
 from support.readme import fields
 
 
@@ -47,7 +46,6 @@ def test_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
 
 
 def test_unfinished_result_is_not_validated(tmp_path: Path) -> None:
-    plan = plan_rescale(snapshots.directory("2-windows"), str(tmp_path / "target"), ["3"])
-    claim(plan)
+    plan = claimed_plan(snapshots.directory("2-windows"), str(tmp_path / "target"), ["3"])
     with pytest.raises(RequestError, match="not all state has been moved"):
         validate_coverage(plan, shared_processes())
