@@ -210,7 +210,6 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
 
 
 def _directory_of_followed_job(ti: Any) -> str:
-    """Return the directory with the checkpoints of the job that the run has followed."""
     look_output: Summary = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, LOOK))
     directory: str = look_output["before"]["directory"]
     return directory

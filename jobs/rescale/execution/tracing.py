@@ -79,7 +79,6 @@ def traced(step: str) -> Iterator[None]:
 
 
 def _export_stage(tracer: Tracer, stage: Stage) -> None:
-    """Export a stage that has ended as a span."""
     began, ended = _unix_nanoseconds(stage.began), _unix_nanoseconds(stage.began + stage.seconds)
     tracer.start_span(stage.name, start_time=began, attributes={"rescale.bytes": stage.bytes}).end(ended)
 

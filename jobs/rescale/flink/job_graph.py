@@ -83,7 +83,6 @@ def _lines_along_arrows(line: str) -> list[str]:
 
 
 def _name_in(description: str) -> str:
-    """Return the name of the operator that has this description."""
     if sql := _SQL_DESCRIPTION.match(description):
         return f"{sql[2]}[{sql[1]}]"
     window = _WINDOW_DESCRIPTION.match(description)

@@ -174,7 +174,6 @@ _OWN_STATES = (State.CLAIMED, State.MOVED, *_CERTIFIED)
 
 
 def _results(plan: Plan) -> Iterator[tuple[str, StepEnd | FailedResult]]:
-    """Yield the name of each step that has ended, and how it ended."""
     for step in STEPS_OF_A_RUN:
         uri = places_of(plan).result(step)
         if (result := _read(uri, StepEnd)) is not None:

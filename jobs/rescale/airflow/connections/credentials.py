@@ -68,7 +68,6 @@ def _handler_class(credentials: Credentials, token: str) -> type[BaseHTTPRequest
 
 
 def _current_keys(credentials: Credentials) -> dict[str, str]:
-    """Return the current keys, renewed if necessary."""
     keys = credentials.get_frozen_credentials()
     expires = getattr(credentials, "_expiry_time", None)  # only renewable keys have it; no public name
     return {

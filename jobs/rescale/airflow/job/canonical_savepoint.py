@@ -80,7 +80,6 @@ def canonical_obstacle(flink: Flink, job: Job) -> str | None:
 
 
 def _asynchronous_operators(flink: Flink, job: Job) -> list[str]:
-    """Return the names of the operators with asynchronous state."""
     names: set[str] = set()
     without_metrics: list[str] = []
     deadline = time.monotonic() + _METRICS_SECONDS

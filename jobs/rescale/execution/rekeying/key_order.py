@@ -35,7 +35,6 @@ def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
 
 
 def _sort_run(blocks: SortedBlocks) -> SortedBlocks:
-    """Sort the records of some blocks of one cell into one block."""
     from rescale.execution.rekeying.key_order_loop import put_records
     from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 

@@ -156,7 +156,6 @@ def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple
 
 
 def _read_part(files: SnapshotFiles, extent: Extent, start: int, size: int) -> bytes:
-    """Return `size` bytes of an extent, from the offset `start` in it."""
     return files.read(extent.part(start, size))
 
 

@@ -156,7 +156,6 @@ def _units_to_write(plan: Plan, existing_sizes: Mapping[str, int], least: int, p
 
 
 def _grouped_parts(place: _Place, parts: Sequence[Cut], token: str, least: int) -> Iterator[StreamUnit]:
-    """Group the parts of a stream into units of at least `least` bytes."""
     first = length = 0
     for end, cut in enumerate(parts, 1):
         length += cut.length
@@ -166,7 +165,6 @@ def _grouped_parts(place: _Place, parts: Sequence[Cut], token: str, least: int) 
 
 
 def _complete(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
-    """Complete the file of a stream that was written in parts; return the written stream."""
     operator, stream = _planned_stream(plan, place)
     whole = next((result for result in results if not result.part), None)
     if whole is not None:

@@ -113,7 +113,6 @@ def _table(shown: Table, name: str) -> Element:
 
 
 def _figure(title: str, caption: str, drawn: DrawnFigure, numbers: Table, rows: str, level: int) -> Element:
-    """Return a figure with its table of numbers folded."""
     folded_numbers = (
         h.details[
             h.summary[f"Numbers: {rows}" if rows else "Numbers"], _table(numbers, f"{title}: {rows or 'numbers'}")

@@ -62,7 +62,6 @@ _MOST_STEPS = 200
 
 
 def _area(chart: Bars) -> Element:
-    """Return the outline of a chart with many bars."""
     number = len(chart.heights)
     steps = min(number, _MOST_STEPS)
     chosen = [(i / (steps - 1), chart.heights[i * (number - 1) // (steps - 1)]) for i in range(steps)]

@@ -137,7 +137,6 @@ def _finished(restarted: Restarted) -> str:
 
 
 def _input_read_again(restarted: Restarted) -> str:
-    """Return a clause on the input that a restarted operator reads again."""
     if restarted.assigned:
         return "they are assigned the splits that no subtask has finished, and read none of the others again"
     return (
@@ -155,7 +154,6 @@ def _old_rows(rows: OldRows, numbers: CertifiedOldRows | None) -> str:
 
 
 def _label(operator: Renamed | Dropped | DroppedState | Restarted | OldRows) -> str:
-    """Return the label of an operator in the source, with its id."""
     old, operator_id = operator.label, operator.operator_id
     return old if operator_id in old else f"{old} ({operator_id})"
 

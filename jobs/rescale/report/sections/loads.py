@@ -117,7 +117,6 @@ def _parallelisms(maximum: int, last: int, requested: int) -> list[int]:
 
 
 def _log_position(number: int, last: int) -> float:
-    """Return the position of a number on the logarithmic axis from 1 to `last`."""
     return log(number) / log(last) if last > 1 else 0.5
 
 

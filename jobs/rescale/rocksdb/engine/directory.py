@@ -94,7 +94,6 @@ def partly_fetched_database(
 
 
 def _is_whole_local_file(file: StoredFile) -> bool:
-    """Return whether the file is a whole local file, which can be linked."""
     if file.data is not None or is_s3(file.uri) or file.start:
         return False
     pin = open_store(file.uri).stat(file.uri)

@@ -214,7 +214,6 @@ def _positions(
 
 
 def _streams_with_state(operator: Operator, name: str) -> Iterator[tuple[ElementStream, ElementState]]:
-    """Yield the streams that hold elements of the state `name`, with that state."""
     for stream in operator.operator:
         for state in stream.states:
             if state.name == name and state.elements:

@@ -196,7 +196,6 @@ def _ignoring_errors(entry: OperatorState, given_up: Collection[str]) -> Iterato
 
 
 def _is_one_of(selectors: Collection[str], entry: OperatorState, label: str) -> bool:
-    """Tell whether one of the selectors is the operator's label, uid or id."""
     ids = {name.lower() if is_operator_id(name) else operator_id_of_uid(name) for name in selectors}
     return label in selectors or entry.operator_id in ids
 

@@ -229,7 +229,6 @@ def _pair_options_files(old_holders: Sequence[Database], new: Database) -> Itera
 
 
 def _extents_by_name(database: Database) -> dict[str, Extent]:
-    """Return the extents of a database's files, by their names in it."""
     return {file.name: file.extent for file in database.files}
 
 

@@ -82,8 +82,6 @@ def _expected_size(operator: OperatorPlan, stream: RekeyedStream) -> int:
 
 
 class _CountingSink:
-    """Sink that only counts bytes."""
-
     def __init__(self) -> None:
         self.size = 0
 

@@ -241,7 +241,6 @@ def _unsorted_file_error(path: str) -> SnapshotError:
 
 
 def _joined(parts: Sequence[_Entries]) -> _Entries:
-    """Return the entries of all parts, one part after the other."""
     if len(parts) == 1:
         return parts[0]
     data_at = np.cumsum([0, *(len(part.data) for part in parts)])
