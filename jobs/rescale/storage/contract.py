@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from rescale.storage.checksums import Checksum
+from rescale.text.errors import SnapshotError
 
 
 def instant_of(mtime_ns: int) -> datetime | None:
@@ -176,3 +177,11 @@ class Store(Protocol):
 
 def _bare_etag(etag: str | None) -> str | None:
     return etag.strip('"') if etag is not None else None
+
+
+def holds_bytes(store: Store, uri: str, data: bytes | bytearray) -> bool:
+    """Return whether a file or object has exactly these bytes."""
+    try:
+        return store.read_all(uri, len(data))[0] == data
+    except SnapshotError:
+        return False  # it is larger than `data`, or does not exist any more

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 
 from rescale.storage.checksums import Checksum
-from rescale.storage.contract import Entry, PartLimits, Pin, Span, instant_of
+from rescale.storage.contract import Entry, PartLimits, Pin, Span, holds_bytes, instant_of
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.durable_directories import directory_for, force_to_disk, is_in_one_mount, make_directory
 from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated_errors
@@ -100,7 +100,7 @@ class LocalStore:
 
     def put(self, uri: str, data: bytes | bytearray) -> None:
         _refuse_device(uri)
-        if self._holds(uri, data):
+        if holds_bytes(self, uri, data):
             return
         with translated_errors(uri), temporary(uri, _writing(data)) as path:
             owned.replace(path, Path(uri))
@@ -113,7 +113,7 @@ class LocalStore:
                     owned.link(path, Path(uri))
                     holds = True
                 except FileExistsError:
-                    holds = self._holds(uri, data)
+                    holds = holds_bytes(self, uri, data)
                 except OSError as error:
                     if error.errno not in NO_LINKS:
                         raise
@@ -244,12 +244,6 @@ class LocalStore:
         """Remove temporary files of dead processes; the owner of the staging directory removes parts."""
         with translated_errors(uri):
             remove_abandoned(Path(uri))
-
-    def _holds(self, uri: str, data: bytes | bytearray) -> bool:
-        try:
-            return self.read_all(uri, len(data))[0] == data
-        except SnapshotError:
-            return False  # the file is larger than `data`, or does not exist any more
 
 
 def _refuse_device(uri: str) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError
 
 from rescale.storage.checksums import ETAG, Checksum
-from rescale.storage.contract import Entry, PartLimits, Pin, Span
+from rescale.storage.contract import Entry, PartLimits, Pin, Span, holds_bytes
 from rescale.storage.locations import contains, parent, split_s3
 from rescale.storage.s3.listings import WORTH_A_PAGE, is_directory_bucket, list_objects, list_pins, listable_prefix
 from rescale.storage.s3.object_puts import ObjectPuts
@@ -40,7 +40,7 @@ from rescale.storage.s3.server_copies import ServerCopies
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.sides import StoreSide
 from rescale.text.advice import Advice, mention
-from rescale.text.errors import LockedError, RescaleError, SnapshotError, StoreError, UnsupportedError
+from rescale.text.errors import LockedError, RescaleError, StoreError, UnsupportedError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -102,11 +102,11 @@ class S3Store:
             try:
                 self._puts.put_object(bucket, key, data)
             except ClientError as error:
-                if not (is_locked(error) and self._holds(uri, data)):
+                if not (is_locked(error) and holds_bytes(self, uri, data)):
                     raise
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
-        return self._put_conditionally(uri, data) or self._holds(uri, data)
+        return self._put_conditionally(uri, data) or holds_bytes(self, uri, data)
 
     def honours_conditions(self, uri: str, data: bytes) -> bool:
         return not self._put_conditionally(uri, data)
@@ -197,12 +197,6 @@ class S3Store:
             if head is not None and (lock := lock_of(head)) is not None:
                 error.found = f"{error.found}, {lock}"
             raise
-
-    def _holds(self, uri: str, data: bytes | bytearray) -> bool:
-        try:
-            return self.read_all(uri, len(data))[0] == data
-        except SnapshotError:
-            return False  # the object is larger than `data`, or does not exist any more
 
     def _put_conditionally(self, uri: str, data: bytes) -> bool:
         """Put an object if there is none. Return whether the store put it; False if there is an object already."""
