@@ -207,23 +207,37 @@ def test_sources_of_other_systems_have_no_kafka_offsets(readers: list[list[bytes
     assert kafka_offsets(source(readers, coordinator)) == ()
 
 
+DYNAMIC, HYBRID = dynamic_enumerator("east", "orders"), hybrid_enumerator([("orders", 0, 0)])
+LATER = i32(1) + versioned(3, b"of a later release, or of another system")
+
+
 @pytest.mark.parametrize(
-    ("readers", "coordinator"),
+    ("kind", "readers", "coordinator"),
     [
-        ([[]], dynamic_enumerator("east", "orders")),
-        ([[]], dynamic_enumerator("east", "orders", version=2)),
-        ([[dynamic_element("east", "orders", 0, 5)]], dynamic_enumerator("east", "orders")),
-        ([[], [dynamic_element("east", "orders", 0, 5)]], i32(1) + versioned(3, b"of a later release")),
+        (KafkaKind.DYNAMIC, [[]], DYNAMIC),
+        (KafkaKind.DYNAMIC, [[]], dynamic_enumerator("east", "orders", version=2)),
+        (KafkaKind.DYNAMIC, [[dynamic_element("east", "orders", 0, 5)]], DYNAMIC),
+        (KafkaKind.DYNAMIC, [[], [dynamic_element("east", "orders", 0, 5)]], LATER),
+        (KafkaKind.HYBRID, [[]], HYBRID),
+        (KafkaKind.HYBRID, [[hybrid_element("orders", 0, 5)]], HYBRID),
+        (KafkaKind.HYBRID, [[], [hybrid_element("orders", 0, 5)]], LATER),
+        (
+            KafkaKind.HYBRID,
+            [[], [hybrid_element("orders", 0, 5, version=0)]],
+            i32(1) + versioned(0, i32(1) + versioned(2, b"unknown")),
+        ),
     ],
 )
-def test_dynamic_kafka_source_is_reported_as_not_read(readers: list[list[bytes]], coordinator: bytes) -> None:
+def test_kafka_in_another_source_is_reported_as_not_read(
+    kind: KafkaKind, readers: list[list[bytes]], coordinator: bytes
+) -> None:
     of = source(readers, coordinator)
     kafka = kafka_offsets(of)
-    assert [offsets.kind for offsets in kafka] == [KafkaKind.DYNAMIC]
+    assert [offsets.kind for offsets in kafka] == [kind]
     assert names(of) == ["kafka-not-read"]
-    assert any("DynamicKafkaSource" in warning for warning in inspection(of, kafka).warnings)
+    assert any(kind in warning for warning in inspection(of, kafka).warnings)
     plan = make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka)
-    assert "orders (DynamicKafkaSource)" in plan_text(plan_document(plan, of, kafka))
+    assert f"orders ({kind})" in plan_text(plan_document(plan, of, kafka))
 
 
 @pytest.mark.parametrize(
@@ -231,52 +245,25 @@ def test_dynamic_kafka_source_is_reported_as_not_read(readers: list[list[bytes]]
     [
         ([[]], dynamic_enumerator("east", "orders", streams=0)),
         ([[]], dynamic_enumerator("east", "orders", version=2)[:-1]),
-        ([[dynamic_element("east", "orders", 0, 5, version=2)]], i32(1) + versioned(3, b"of another system")),
-        ([[dynamic_element("east", "no name of a topic", 0, 5)]], i32(1) + versioned(3, b"of another system")),
-    ],
-)
-def test_state_similar_to_a_dynamic_kafka_source_has_no_kafka_offsets(
-    readers: list[list[bytes]], coordinator: bytes
-) -> None:
-    assert kafka_offsets(source(readers, coordinator)) == ()
-
-
-@pytest.mark.parametrize(
-    ("readers", "coordinator"),
-    [
-        ([[]], hybrid_enumerator([("orders", 0, 0)])),
-        ([[hybrid_element("orders", 0, 5)]], hybrid_enumerator([("orders", 0, 0)])),
-        ([[], [hybrid_element("orders", 0, 5)]], i32(1) + versioned(3, b"of a later release")),
-        ([[], [hybrid_element("orders", 0, 5, version=0)]], i32(1) + versioned(0, i32(1) + versioned(2, b"unknown"))),
-    ],
-)
-def test_kafka_in_a_hybrid_source_is_reported_as_not_read(readers: list[list[bytes]], coordinator: bytes) -> None:
-    of = source(readers, coordinator)
-    kafka = kafka_offsets(of)
-    assert [offsets.kind for offsets in kafka] == [KafkaKind.HYBRID]
-    assert names(of) == ["kafka-not-read"]
-    assert any("HybridSource" in warning for warning in inspection(of, kafka).warnings)
-
-
-@pytest.mark.parametrize(
-    ("readers", "coordinator"),
-    [
+        ([[dynamic_element("east", "orders", 0, 5, version=2)]], LATER),
+        ([[dynamic_element("east", "no name of a topic", 0, 5)]], LATER),
         ([[]], hybrid_enumerator([])),
-        ([[hybrid_element("no name of a topic", 0, 5)]], i32(1) + versioned(3, b"of another system")),
-        ([[hybrid_element("orders", 0, 5, version=2)]], i32(1) + versioned(3, b"of another system")),
+        ([[hybrid_element("no name of a topic", 0, 5)]], LATER),
+        ([[hybrid_element("orders", 0, 5, version=2)]], LATER),
     ],
 )
-def test_hybrid_source_that_does_not_read_kafka_yet_has_no_kafka_offsets(
+def test_state_similar_to_that_of_another_source_has_no_kafka_offsets(
     readers: list[list[bytes]], coordinator: bytes
 ) -> None:
+    """A `HybridSource` that does not read Kafka yet has none either."""
     assert kafka_offsets(source(readers, coordinator)) == ()
 
 
 @pytest.mark.parametrize(
     ("coordinator", "kind"),
     [
-        (dynamic_enumerator("east", "orders"), "DynamicKafkaSource"),
-        (hybrid_enumerator([("orders", 0, 0)]), "HybridSource"),
+        (DYNAMIC, "DynamicKafkaSource"),
+        (HYBRID, "HybridSource"),
     ],
 )
 def test_request_for_offsets_that_are_not_read_is_refused(coordinator: bytes, kind: str) -> None:
