@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rescale.runstate.follower.rounds import Round, RoundKind
 
-_BYTES_OF_AN_EMPTY_ROUND = 20_000_000
+_BYTES_OF_AN_EMPTY_ROUND = 30_000_000
 """Number of changed bytes that take as long to move as all else in a round, as measured with 4 to 6 databases."""
 
 
