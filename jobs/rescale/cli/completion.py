@@ -18,13 +18,6 @@ _LARGEST_METADATA = 16 * 1024 * 1024
 """Largest `_metadata` that a completion reads, in bytes."""
 
 
-def complete(parser: argparse.ArgumentParser) -> None:
-    """Print the completions that the shell asks for, and end the process."""
-    import argcomplete  # needed only here
-
-    argcomplete.autocomplete(parser)
-
-
 def complete_operators(row: Option, action: argparse.Action) -> None:
     """Complete a value that begins with an operator with those of SOURCE, as in `UID=…`."""
     if row.after_operator is not None:

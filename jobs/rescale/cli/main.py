@@ -124,9 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     arguments = sys.argv[1:] if arguments is None else arguments
     if "_ARGCOMPLETE" in os.environ:
-        from rescale.cli.completion import complete  # needed only for completions
+        import argcomplete  # needed only for completions
 
-        complete(parser())
+        argcomplete.autocomplete(parser())  # ends the process
     if not arguments:
         print(_GUIDE, end="", file=sys.stderr)
         return RequestError.exit_code

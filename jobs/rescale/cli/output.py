@@ -40,7 +40,10 @@ class Output:
         self._print(self._as_json(document))
 
     def _as_json(self, document: object) -> str:
-        return _as_json(document, self._indent)
+        encoded = msgspec.json.encode(document)
+        if self._indent is not None:
+            encoded = msgspec.json.format(encoded, indent=self._indent)
+        return "\n".join(line if line.isprintable() else _escaped(line) for line in encoded.decode().split("\n"))
 
     def _print(self, text: str) -> None:
         try:
@@ -89,12 +92,6 @@ def output_error(error: OSError) -> StoreError:
 def redirect_to_devnull(stream: TextIO) -> None:
     """Point the stream at the null device: later writes are discarded, and none fails."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _as_json(document: object, indent: int | None) -> str:
-    encoded = msgspec.json.encode(document)
-    lines = (encoded if indent is None else msgspec.json.format(encoded, indent=indent)).decode().split("\n")
-    return "\n".join(line if line.isprintable() else _escaped(line) for line in lines)
 
 
 def _escaped(line: str) -> str:
