@@ -141,7 +141,7 @@ def test_output_option_holds_for_errors_of_the_parser(capsys: Captured) -> None:
     ("where", "arguments", "resumes"),
     [
         ("inspect.open_readable", ["inspect", SOURCE], False),
-        ("run.prepared", ["run", SOURCE, "--target", "/t"], True),
+        ("run.prepared_plan_of", ["run", SOURCE, "--target", "/t"], True),
         ("discard.discard", ["discard", "/t"], True),
     ],
 )

@@ -125,7 +125,7 @@ def test_command_line_ends_with_exit_code_5(
     def fail(_: object) -> object:
         raise KeyError("no such thing")
 
-    monkeypatch.setattr("rescale.cli.commands.plan.prepared", fail)
+    monkeypatch.setattr("rescale.cli.commands.plan.prepared_plan_of", fail)
     assert main(["plan", snapshots.directory("2-clicks"), "--target", "/t", "--output", form]) == 5
     out, err = capsys.readouterr()
     assert "  found: KeyError: 'no such thing'\n" in err

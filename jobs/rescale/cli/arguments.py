@@ -128,17 +128,17 @@ def read_uids(path: str) -> tuple[tuple[str, str], ...]:
 
 
 def add_base(parser: argparse.ArgumentParser) -> None:
-    """Add `--base`, which `prepared` reads."""
+    """Add `--base`, which `prepared_plan_of` reads."""
     parser.add_argument(
         "--base",
         metavar="URI",
-        help="continue this result of an earlier checkpoint of the same job, in the same shape: only rows that have "
-        "changed since are moved. Both checkpoints must exist. For incremental RocksDB checkpoints and a change of "
-        "the max parallelism; the new result does not depend on the earlier one",
+        help="continue this published result of an earlier checkpoint of the same job, in the same shape: only rows "
+        "that have changed since that checkpoint are moved, so it must still exist. For incremental RocksDB "
+        "checkpoints and a change of the max parallelism; the new result does not depend on the earlier one",
     )
 
 
-def prepared(arguments: argparse.Namespace) -> PreparedPlan:
+def prepared_plan_of(arguments: argparse.Namespace) -> PreparedPlan:
     """Return the plan of the command's request; with `--base`, a plan that continues the result that `--base` names."""
     request = request_of(arguments)
     if arguments.base is None:

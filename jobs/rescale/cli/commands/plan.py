@@ -13,7 +13,7 @@ from rescale.cli.arguments import (
     add_source,
     add_target,
     cluster_of,
-    prepared,
+    prepared_plan_of,
 )
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     cluster = cluster_of(arguments)
     with waiting(f"reading {arguments.source}"):
-        plan, snapshot, kafka = prepared(arguments)
+        plan, snapshot, kafka = prepared_plan_of(arguments)
         refused = _target_error(plan)
         error = None if refused is None else refused.document()
         document = structs.replace(plan_document(plan, snapshot, kafka, cluster), refused=error)

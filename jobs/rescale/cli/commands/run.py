@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from rescale.cli.arguments import add_base, add_master, add_request_options, add_source, add_target, prepared
+from rescale.cli.arguments import add_base, add_master, add_request_options, add_source, add_target, prepared_plan_of
 from rescale.cli.consent import confirm_losses, confirm_mixed_maxima, confirm_restarts
 from rescale.cli.output import Output
 from rescale.cli.own_step import lasting_mover, run_own_step
@@ -68,7 +68,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         execute_preparation(arguments, output)
         return
     with waiting(f"reading {arguments.source}"):
-        ready = prepared(arguments)
+        ready = prepared_plan_of(arguments)
     refuse_followed_target(ready.plan.target)
     proof = None if arguments.proof is None else Proof(arguments.proof)
     accept = arguments.accept_unconditional_publish
