@@ -50,8 +50,8 @@ def _joins_different_states(operator: Operator, shape: Shape) -> bool:
         can_delimit_entries(stream.parsed) for stream in streams
     ):
         return False
-    old_holders = KeyGroupIndex(streams)
-    return not all(_have_same_states(old_holders.overlapping(shape.key_groups_of(i))) for i in range(shape.parallelism))
+    index = KeyGroupIndex(streams)
+    return not all(_have_same_states(index.overlapping(shape.key_groups_of(i))) for i in range(shape.parallelism))
 
 
 def _have_same_states(streams: Sequence[KeyedStream]) -> bool:

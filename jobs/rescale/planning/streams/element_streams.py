@@ -48,17 +48,17 @@ def plan_elements(
     return planned
 
 
-def common_header(operator: Operator, old_holders: Sequence[ElementStream], literals: Literals) -> Piece:
-    """Return a header for the elements of all `old_holders`: the header that they share, or a new one with all states.
+def common_header(operator: Operator, old_streams: Sequence[ElementStream], literals: Literals) -> Piece:
+    """Return a header for the elements of all `old_streams`: the header that they share, or a new one with all states.
 
     Raw state has no header, so its piece is empty. Raises `UnsupportedError` or `SnapshotError` if the headers of the
-    old holders cannot be merged.
+    old streams cannot be merged.
     """
-    first = old_holders[0]
-    if first.has_own_header and all(old_holder.header == first.header for old_holder in old_holders):
+    first = old_streams[0]
+    if first.has_own_header and all(old_stream.header == first.header for old_stream in old_streams):
         return piece_of(first.extent.part(0, len(first.header)))
-    parsed = [old_holder.parsed for old_holder in old_holders if old_holder.parsed is not None]
-    if len(parsed) < len(old_holders):
+    parsed = [old_stream.parsed for old_stream in old_streams if old_stream.parsed is not None]
+    if len(parsed) < len(old_streams):
         raise UnsupportedError(
             "the subtasks registered different operator states, and an unknown serializer hides the state names",
             operator=operator.label,

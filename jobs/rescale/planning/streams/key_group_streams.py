@@ -56,8 +56,8 @@ class KeyGroupPlanner:
         for subtask in range(self.shape.parallelism):
             new_range = key_group_range(max_parallelism, self.shape.parallelism, subtask)
             holder_subtasks = {owners[group].subtask for group in new_range if group in owners}
-            old_holders = [by_subtask[old_holder] for old_holder in sorted(holder_subtasks)]
-            stream = self._stream(slot, subtask, new_range, old_holders, owners) if old_holders else None
+            old_streams = [by_subtask[old_subtask] for old_subtask in sorted(holder_subtasks)]
+            stream = self._stream(slot, subtask, new_range, old_streams, owners) if old_streams else None
             if stream is not None:
                 planned.append(stream)
         return planned
@@ -67,11 +67,11 @@ class KeyGroupPlanner:
         slot: Slot,
         subtask: int,
         new_range: KeyGroupRange,
-        old_holders: Sequence[KeyedStream],
+        old_streams: Sequence[KeyedStream],
         owners: dict[int, KeyedStream],
     ) -> CopiedKeyGroups | TranslatedKeyGroups | None:
-        header = self.headers.plan(old_holders, unread=True) if slot is Slot.KEYED else NO_HEADER
-        is_heap = old_holders[0].framing is Framing.HEAP
+        header = self.headers.plan(old_streams, unread=True) if slot is Slot.KEYED else NO_HEADER
+        is_heap = old_streams[0].framing is Framing.HEAP
         groups = [self._key_group(key_group, owners.get(key_group), header, is_heap=is_heap) for key_group in new_range]
         pieces = [header.piece, *(piece for piece in groups if piece is not None)]
         if slot is Slot.RAW_KEYED and len(pieces) == 1:
@@ -95,8 +95,8 @@ class KeyGroupPlanner:
             first_key_group=new_range.first,
             key_groups=lengths,
             handle_tag=HandleTag.SAVEPOINT_KEY_GROUPS
-            if old_holders[0].framing is Framing.CANONICAL
-            else old_holders[0].tag,
+            if old_streams[0].framing is Framing.CANONICAL
+            else old_streams[0].tag,
         )
 
     def _key_group(

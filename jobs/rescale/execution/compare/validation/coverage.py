@@ -178,11 +178,11 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     results = new.keyed if slot is Slot.KEYED else new.raw_keyed
     owners = {g: (s, extent) for s in sources for g, extent in s.present_groups}
     pairs: dict[int, GroupPair] = {}
-    old_holders, headers = KeyGroupIndex(sources), KeyedHeaders(old.label)
+    index, headers = KeyGroupIndex(sources), KeyedHeaders(old.label)
     for stream in results:
         own = new.key_groups_of(stream.subtask)
         check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
-        tables = headers.compare(distinct_by_header(old_holders.overlapping(own)), stream) if slot is Slot.KEYED else {}
+        tables = headers.compare(distinct_by_header(index.overlapping(own)), stream) if slot is Slot.KEYED else {}
         for key_group, extent in stream.present_groups:
             if key_group in pairs:
                 raise IntegrityError(f"key group {key_group} is in the result twice", operator=old.label)
@@ -223,11 +223,9 @@ def _lists_other_states(old: Operator, new: Operator) -> bool:
 
     Then it cannot consist of whole key groups of the source.
     """
-    old_holders = KeyGroupIndex([stream for stream in old.heap_streams if not stream.has_no_entry])
-    pairs = (
-        (old_holder, stream) for stream in new.heap_streams for old_holder in old_holders.overlapping(stream.key_groups)
-    )
-    return any(old_holder.state_names != stream.state_names for old_holder, stream in pairs)
+    index = KeyGroupIndex([stream for stream in old.heap_streams if not stream.has_no_entry])
+    pairs = ((old_stream, stream) for stream in new.heap_streams for old_stream in index.overlapping(stream.key_groups))
+    return any(old_stream.state_names != stream.state_names for old_stream, stream in pairs)
 
 
 def check_rekeyed(old: Operator, new: Operator) -> None:
@@ -318,9 +316,9 @@ def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
     for source in sources:
         by_subtask[source.subtask].append(source)
-    headers, all_old_holders = ElementHeaders(old.label), distinct_by_header(sources)
+    headers, all_sources = ElementHeaders(old.label), distinct_by_header(sources)
     for stream in results:
-        headers.compare(distinct_by_header(by_subtask[stream.subtask]) if same_parallelism else all_old_holders, stream)
+        headers.compare(distinct_by_header(by_subtask[stream.subtask]) if same_parallelism else all_sources, stream)
 
 
 def broadcast_states(streams: Sequence[ElementStream]) -> Iterator[tuple[str, int]]:

@@ -112,15 +112,17 @@ class _DirectoryComparer:
         for subtask, file_pairs in pairs.items():
             yield self._whole_files(subtask, file_pairs, deleted_ranges=0)
 
-    def _assembled(self, old: Operator, old_holders: Sequence[Database], new: Database) -> DirectoryFiles | None:
-        """Return the directory `new` if it is made of whole files of `old_holders`; None if RocksDB has rewritten its
+    def _assembled(self, old: Operator, old_databases: Sequence[Database], new: Database) -> DirectoryFiles | None:
+        """Return the directory `new` if it is made of whole files of `old_databases`; None if RocksDB has rewritten its
         files.
 
-        `old_holders` are the source's directories that share key groups with it.
+        `old_databases` are the source's directories that share key groups with it.
         """
         maximum = old.max_parallelism
-        sources, result = list(map(_source_of, old_holders)), _source_of(new)
-        covered = new.key_groups.intersection(old_holders[0].key_groups) if len(old_holders) == 1 else new.key_groups
+        sources, result = list(map(_source_of, old_databases)), _source_of(new)
+        covered = (
+            new.key_groups.intersection(old_databases[0].key_groups) if len(old_databases) == 1 else new.key_groups
+        )
         covered_range = key_range(covered, maximum)
         matched = _match_files(sources, result, covered_range, maximum)
         if covered_range.holds(result.manifest.files.values()) and not matched.complete:
@@ -132,12 +134,12 @@ class _DirectoryComparer:
         }
         database = ResultDatabase(result.uri, result.manifest, matched.origins, deleted)
         check_assembled(sources, database, new.key_groups, maximum)
-        source_extents, extents = [_extents_by_name(old_holder) for old_holder in old_holders], _extents_by_name(new)
+        source_extents, extents = [_extents_by_name(source) for source in old_databases], _extents_by_name(new)
         pairs = [
             FilePair(new.subtask, name, source_extents[origin.source][origin.name], extents[name])
             for name, origin in matched.origins.items()
         ]
-        pairs += _pair_options_files(old_holders, new)
+        pairs += _pair_options_files(old_databases, new)
         return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted))
 
     def _deleted_ranges(self, table: LiveTable) -> Sequence[RangeTombstone]:
@@ -212,12 +214,12 @@ def _size_and_keys(state: str, file: LiveFile) -> tuple[object, ...]:
     return state, file.size, file.smallest, file.largest
 
 
-def _pair_options_files(old_holders: Sequence[Database], new: Database) -> Iterator[FilePair]:
+def _pair_options_files(old_databases: Sequence[Database], new: Database) -> Iterator[FilePair]:
     """Pair each OPTIONS file of a new directory with the OPTIONS file of the first source directory that has one."""
     source_options = [
-        _extents_by_name(old_holder)[source.options]
-        for old_holder in sorted(old_holders, key=lambda old_holder: old_holder.key_groups)
-        if (source := _source_of(old_holder)).options is not None
+        _extents_by_name(old_database)[source.options]
+        for old_database in sorted(old_databases, key=lambda old_database: old_database.key_groups)
+        if (source := _source_of(old_database)).options is not None
     ]
     for name, extent in new.files:
         if name.startswith("OPTIONS-"):

@@ -97,20 +97,20 @@ class ElementHeaders:
         self._label = label
         self._compared: set[tuple[bytes, ...]] = set()
 
-    def compare(self, old_holders: Sequence[ElementStream], stream: ElementStream) -> None:
-        """Raise `IntegrityError` unless the stream's header is the merged header of its `old_holders`."""
-        headers = stream.header, *(old_holder.header for old_holder in old_holders)
+    def compare(self, old_streams: Sequence[ElementStream], stream: ElementStream) -> None:
+        """Raise `IntegrityError` unless the stream's header is the merged header of its `old_streams`."""
+        headers = stream.header, *(old_stream.header for old_stream in old_streams)
         if headers not in self._compared:
-            self._check(old_holders, stream)
+            self._check(old_streams, stream)
             self._compared.add(headers)
 
-    def _check(self, old_holders: Sequence[ElementStream], stream: ElementStream) -> None:
-        if all(old_holder.header == stream.header for old_holder in old_holders):
+    def _check(self, old_streams: Sequence[ElementStream], stream: ElementStream) -> None:
+        if all(old_stream.header == stream.header for old_stream in old_streams):
             return
-        headers = [s.parsed for s in (stream, *old_holders) if s.parsed is not None]
+        headers = [s.parsed for s in (stream, *old_streams) if s.parsed is not None]
         subject = f"the operator-state header of subtask {stream.subtask}"
         with header_errors(f"{subject} does not agree with the source's", self._label):
-            if len(headers) <= len(old_holders):
+            if len(headers) <= len(old_streams):
                 raise IntegrityError("a header with an unknown serializer differs from the source's")
             merged = merge_operator_state_headers(headers)
         check_equal(f"operator-state header of subtask {stream.subtask}", merged, stream.parsed, self._label)
