@@ -79,8 +79,8 @@ class Job(_JobState, frozen=True):
     @property
     def runs(self) -> bool:
         """Whether every task has restored its state and runs, or has finished."""
-        states = sum((Counter[str](vertex.tasks) for vertex in self.vertices), Counter[str]())
-        return self._tasks_run(sum(states[state] for state in _RESTORED), states.total())
+        by_state = sum((Counter[str](vertex.tasks) for vertex in self.vertices), Counter[str]())
+        return self._tasks_run(sum(by_state[state] for state in _RESTORED), by_state.total())
 
     @property
     def parallelism(self) -> int:

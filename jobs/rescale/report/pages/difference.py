@@ -50,8 +50,8 @@ def _counts(document: DiffDocument, states: list[tuple[DiffedOperator, DiffedSta
     if document.equal:
         return f"{counted(len(states), 'state')} compared"
     unlike = sum(not state.equal for _, state in states)
-    operators = sum(bool(operator.differences) for operator in document.operators)
-    others = f", and {counted(operators, 'operator')}" if operators else ""
+    unlike_operators = sum(bool(operator.differences) for operator in document.operators)
+    others = f", and {counted(unlike_operators, 'operator')}" if unlike_operators else ""
     return f"{unlike} of {counted(len(states), 'state')}{others}"
 
 

@@ -24,9 +24,9 @@ def write_tombstone(begin: bytes, end: bytes, sequence: int, *, column_family: t
     key = internal_key(InternalKey(begin, sequence, RANGE_DELETION))
     file = BlockFile()
     index = file.add(write_entries(()))
-    deleted = file.add(write_entries([(key, end)]))
+    range_deletions = file.add(write_entries([(key, end)]))
     properties = file.add(write_entries(_properties(key, end, column_family, created, index.size + TRAILER_SIZE)))
-    parts = {PROPERTIES: properties, RANGE_DELETIONS: deleted}
+    parts = {PROPERTIES: properties, RANGE_DELETIONS: range_deletions}
     metaindex = file.add(
         write_entries(((name, write_handle(handle)) for name, handle in parts.items()), whole_keys=True)
     )

@@ -60,7 +60,7 @@ class Pins:
     @property
     def directory(self) -> str:
         """URI of the directory with the pins of this checkpoint directory."""
-        return join(pins_place(self.target), _folder_name(self.checkpoints))
+        return join(pins_place(self.target), _hashed_name(self.checkpoints))
 
     def pin(self, checkpoint: int) -> PinnedCheckpoint:
         """Pin the files of a checkpoint that are not pinned yet.
@@ -160,7 +160,7 @@ class Pins:
 
     def _place_of_directory(self, directory: str) -> str:
         """Return the directory for pins of files from `directory`, which is outside the job's checkpoint directory."""
-        return join(self.directory, f"{_ELSEWHERE}/{_folder_name(directory)}")
+        return join(self.directory, f"{_ELSEWHERE}/{_hashed_name(directory)}")
 
     def _pinned_checkpoint(self, checkpoint: int, files: Collection[str]) -> PinnedCheckpoint:
         return PinnedCheckpoint(checkpoint, checkpoint_directory(self.directory, checkpoint), self._moves(files))
@@ -173,7 +173,7 @@ class Pins:
         )
 
 
-def _folder_name(directory: str) -> str:
+def _hashed_name(directory: str) -> str:
     return hashlib.sha256(directory.encode()).hexdigest()[:_HASH_DIGITS]
 
 

@@ -20,8 +20,8 @@ def framed_lengths(sizes: Longs) -> Longs:
 
     `sizes` has the bytes of the records: a row for each key group, a column for each state.
     """
-    states = (sizes > 0).sum(axis=1)
-    lengths: Longs = sizes.sum(axis=1) + np.where(states, (states + 1) * ID_SIZE, 0)
+    filled_states = (sizes > 0).sum(axis=1)
+    lengths: Longs = sizes.sum(axis=1) + np.where(filled_states, (filled_states + 1) * ID_SIZE, 0)
     return lengths
 
 

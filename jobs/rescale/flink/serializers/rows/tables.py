@@ -10,7 +10,7 @@ from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Blob, BlobHash, Fixed, Sequence, TypeTree
 
 _RUNTIME = "org.apache.flink.table.runtime."
-_TYPES = _RUNTIME + "typeutils."
+_TYPEUTILS = _RUNTIME + "typeutils."
 _WINDOW = _RUNTIME + "operators.window."
 _MULTISET = _RUNTIME + "sequencedmultisetstate.linked."
 _VIEW = "org.apache.flink.table.dataview."
@@ -36,67 +36,67 @@ ROWS = (
     simple_row(
         _WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot", "GlobalWindow", Fixed(1), since="2.0"
     ),
-    simple_row(nested_snapshot(_TYPES + "StringDataSerializer"), "StringData", _BYTES, since="1.11"),
+    simple_row(nested_snapshot(_TYPEUTILS + "StringDataSerializer"), "StringData", _BYTES, since="1.11"),
     simple_row(
         nested_snapshot(_RUNTIME + "operators.sink.SortedLongSerializer"),
         "SortedLong",
         Fixed(8),
         since="2.3",
     ),
-    Serializer(nested_snapshot(_TYPES + "RowDataSerializer"), "RowData", {3: "1.11"}, row_data, _BINARY_ROW),
+    Serializer(nested_snapshot(_TYPEUTILS + "RowDataSerializer"), "RowData", {3: "1.11"}, row_data, _BINARY_ROW),
     Serializer(
-        nested_snapshot(_TYPES + "BinaryRowDataSerializer"),
+        nested_snapshot(_TYPEUTILS + "BinaryRowDataSerializer"),
         "BinaryRowData",
         {3: "1.11"},
         fields("numFields:i32"),
         _BINARY_ROW,
     ),
     Serializer(
-        _TYPES + "DecimalDataSerializer$DecimalSerializerSnapshot",
+        _TYPEUTILS + "DecimalDataSerializer$DecimalSerializerSnapshot",
         "DecimalData({precision}, {scale})",
         {3: "1.11"},
         fields("precision:i32", "scale:i32"),
         _decimal,
     ),
     Serializer(
-        nested_snapshot(_TYPES + "TimestampDataSerializer"),
+        nested_snapshot(_TYPEUTILS + "TimestampDataSerializer"),
         "TimestampData({precision})",
         {1: "1.11"},
         fields("precision:i32"),
         _timestamp,
     ),
     Serializer(
-        nested_snapshot(_TYPES + "ArrayDataSerializer"),
+        nested_snapshot(_TYPEUTILS + "ArrayDataSerializer"),
         "ArrayData",
         {3: "1.11"},
         fields("type:java", "serializer:java"),
         _BYTES,
     ),
     Serializer(
-        nested_snapshot(_TYPES + "MapDataSerializer"),
+        nested_snapshot(_TYPEUTILS + "MapDataSerializer"),
         "MapData",
         {3: "1.11"},
         fields("key type:java", "type:java", "key serializer:java", "serializer:java"),
         _BYTES,
     ),
-    composite_row(nested_snapshot(_TYPES + "RawValueDataSerializer"), "RawValueData", {0: "1.11"}, _BYTES),
+    composite_row(nested_snapshot(_TYPEUTILS + "RawValueDataSerializer"), "RawValueData", {0: "1.11"}, _BYTES),
     # Flink hashes the external object of a key, but its bytes are those of the internal one. A field of unknown hash
     # (`Fixed(0)`) keeps Rescale from hashing these bytes.
     composite_row(
-        nested_snapshot(_TYPES + "ExternalSerializer"),
+        nested_snapshot(_TYPEUTILS + "ExternalSerializer"),
         "External",
         {1: "1.12"},
         made_of(1, lambda internal: Sequence((Fixed(0), internal))),
         external,
     ),
-    composite_row(nested_snapshot(_TYPES + "WindowKeySerializer"), "WindowKey", {1: "1.13"}),
+    composite_row(nested_snapshot(_TYPEUTILS + "WindowKeySerializer"), "WindowKey", {1: "1.13"}),
     composite_row(
-        nested_snapshot(_TYPES + "LinkedListSerializer"),
+        nested_snapshot(_TYPEUTILS + "LinkedListSerializer"),
         "LinkedList",
         {1: "1.13.1", 2: "1.13.3", 3: "1.14.3"},
         outer=outer_fields("hasNullMask:flag", since=3),
     ),
-    Serializer(_TYPES + "SortedMapSerializerSnapshot", "SortedMap", {3: "1.9"}, sorted_map, MAP.values),
+    Serializer(_TYPEUTILS + "SortedMapSerializerSnapshot", "SortedMap", {3: "1.9"}, sorted_map, MAP.values),
     simple_row(nested_snapshot(_VIEW + "NullSerializer"), "Null", since="1.9"),
     composite_row(_VIEW + "NullAwareMapSerializerSnapshot", "Map", {1: "1.9"}),
     composite_row(_VIEW + "MapViewSerializerSnapshot", "MapView", {1: "1.9"}, made_of(1, inner)),
