@@ -36,7 +36,7 @@ from rescale.text.errors import RequestError
 _LEAST_SPEEDUP = 2
 """A live rescale pays off if its last round is at least this many times as fast as a full run."""
 
-_TWO_OF_ONE_START = "name two checkpoints of the same job, between which nothing started it anew"
+_TWO_OF_ONE_START = "name two checkpoints of the same job, between which the job was not started again"
 
 SummedField = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
 """A field of `OperatorChanges` that can be added up."""
@@ -190,8 +190,8 @@ def _refuse_restored(a: Snapshot, before: Operator, b: Snapshot, after: Operator
     for subtask in sorted(old.keys() & new.keys()):
         if old[subtask] != new[subtask]:
             raise RequestError(
-                "the operator has other state backends in B: the job was started anew in between, or A and B belong to "
-                "different jobs",
+                "the operator has other state backends in B: the job was started again in between, or A and B belong "
+                "to different jobs",
                 path=b.directory,
                 operator=after.label,
                 expected=f"backend {old[subtask]} in subtask {subtask}, as in {a.directory}",

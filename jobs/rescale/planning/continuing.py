@@ -49,7 +49,7 @@ def refuse_format(request: Request) -> None:
         )
     if request.files is Files.REFER:
         raise RequestError(
-            "a result that continues a base copies the base's files, and cannot refer to files",
+            "a result that continues a base copies the base's files, so it cannot refer to files of the source",
             expected="files copy",
             found=request.files.value,
             advice=Advice("leave ", mention("files"), " out"),

@@ -95,7 +95,7 @@ class HandOverJob(WaitingOperator):
         with task_errors():
             start = Start(**required_output(PUBLISH, self.start))
             start = start._replace(parallelism=self.parallelism or start.parallelism)
-            self.log.info("start the job: %s", start.command)
+            self.log.info("command that starts the job: %s", start.command)
             old_job = job_to_restart_of(self.before) if self.before else None
             hand_over = (
                 old_job.hand_over if old_job is not None else hand_over_of(required_output(LOOK, self.hand_over))

@@ -325,7 +325,7 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
         wanted = DeploymentSpec(savepoint, old.parallelism, old.max_parallelism, no_claim)
         return RedeploymentQuestion(old_job.hand_over, redeploy(old_job.hand_over, wanted))
     start = Start(savepoint, old_job.parallelism, None)
-    log.info("start the job: %s", start.command)
+    log.info("command that starts the job: %s", start.command)
     started = start_job(old_job.hand_over, start, *_restart_seed(run, old_job))
     if isinstance(started, JobStartQuestion):
         return msgspec.structs.replace(started, instead_of=_seed(run, old_job))

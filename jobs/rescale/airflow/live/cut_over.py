@@ -97,11 +97,11 @@ class CutOver:
     def prepare(self, newest_round: Round | None, answers: AnswerWatch) -> bool:
         """Let the job make a checkpoint, and make the last round from it. Return whether the job may be cancelled now.
 
-        The last round is only made if it will take about as long as `newest_round` (None if no rounds are made). Then
-        this waits until Flink's cached answer, which `answers` watches, is about to expire. False means that another
-        round comes first: the last round would take longer or cannot continue `newest_round`, or the job made another
-        checkpoint after the last round. If the job has done so several times, the result is True without a last round:
-        then the last round comes after the cancel.
+        The last round is only made if it will take about as long as `newest_round` (None if no rounds are made). After
+        it, this method waits until Flink's cached answer, which `answers` watches, is about to expire. False means that
+        another round comes first: the last round would take longer or cannot continue `newest_round`, or the job made
+        another checkpoint after the last round. If the job has done so several times, the result is True without a last
+        round, which then comes after the cancel.
         """
         with open_flink(self.old_job.flink) as flink:
             self._completed_checkpoint = take_source(flink, self.old_job.job_id, self.old_job.directory)
@@ -183,7 +183,7 @@ class CutOver:
                 refuse_later_snapshot(flink, self.old_job.job_id, self._fresh_from, plan.checkpoint_id)
         with parts.part("start"):
             start, run = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism), self.record.run
-            log.info("start the job: %s", start.command)
+            log.info("command that starts the job: %s", start.command)
             started = hand_job_over(self.old_job.hand_over, start, run, self.old_job)
             answer = _wait_for_answer(started, self.limit - parts.elapsed)
             # The task that goes back may have started the old job while the new job was starting.
