@@ -16,7 +16,7 @@ _SEPARATOR = "\x1e"
 
 @dataclass(frozen=True)
 class Tick:
-    """`done` of `total` bytes of a phase, at `rate` bytes a second, with `left` seconds to go (None: not known).
+    """Progress of a phase in bytes. `rate` is in bytes per second, and `left` the seconds to go; None if unknown.
 
     `over` marks the last tick of a phase.
     """

@@ -45,7 +45,7 @@ def write_records(records: Sequence[Record]) -> bytes:
 
 
 def read_group(data: bytes, max_parallelism: int) -> list[tuple[int, Record]]:
-    """Return (key group, record) for each record; the mirror of `write_group`."""
+    """Return (key group, record) for each record; the inverse of `write_group`."""
     size = len(prefix(0, max_parallelism))
     return [
         (int.from_bytes(record.key[:size], "big"), record._replace(key=record.key[size:]))
@@ -54,7 +54,7 @@ def read_group(data: bytes, max_parallelism: int) -> list[tuple[int, Record]]:
 
 
 def read_records(data: bytes) -> list[Record]:
-    """Return the records with whole keys; the mirror of `write_records`."""
+    """Return the records with whole keys; the inverse of `write_records`."""
     (state,), at, records = struct.unpack_from(">H", data), 2, []
     while state != END_OF_GROUP:
         (length,) = struct.unpack_from(">i", data, at)

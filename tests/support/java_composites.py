@@ -38,7 +38,7 @@ class Tuple(JavaType):
 
 @dataclass
 class Row(JavaType):
-    """A row. Its kind is written with `form` 4 if it `has_kind`, with `form` 3 always, and with an older form never."""
+    """A row. `form` 3 always writes its kind, `form` 4 only if `has_kind` is true, and older forms never do."""
 
     fields: list[JavaType]
     has_kind: bool = True

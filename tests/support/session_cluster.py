@@ -102,9 +102,9 @@ class _Jvm:
 
 @dataclass(frozen=True)
 class SessionCluster:
-    """`jar` is the id of the uploaded jar with `Counts`, `Alarms`, `Bulk`, `Chains` and, for Flink 2, `AsyncCounts`.
+    """A running session cluster with the jobs `Counts`, `Alarms`, `Bulk`, `Chains` and, for Flink 2, `AsyncCounts`.
 
-    `folder` is for savepoints.
+    `jar` is the id of their uploaded jar. `folder` is for savepoints.
     """
 
     address: str

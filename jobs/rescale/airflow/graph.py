@@ -46,8 +46,8 @@ def rescale_graph(
     """Create the tasks of a rescale, from the inspection of the source to the announcement of the result.
 
     `known_places` are output fields of earlier tasks with source and target, and `closes` is the one with the deadline
-    for the approval of the plan. `values` are values of form fields that the rescale has instead of those of the DAG's
-    form; None for the DAG's form.
+    for the approval of the plan. `values` are values of form fields, which replace those of the DAG's form; None for
+    the DAG's form.
     """
     later = None if values is None else {name: values[name] for name in _FIELDS_AFTER_PLANNING}
     given = {} if values is None else {"params": later}

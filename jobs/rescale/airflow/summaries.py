@@ -42,7 +42,7 @@ class OperatorSize(msgspec.Struct):
 
 
 class SnapshotSummary(msgspec.Struct):
-    """A snapshot: its kind, largest operators, Kafka sources and warnings."""
+    """Summary of a snapshot, with its largest operators."""
 
     kind: str
     written_by: str
@@ -71,7 +71,7 @@ class OperatorChange(msgspec.Struct):
 
 
 class PlanSummary(msgspec.Struct):
-    """A plan: its URI, the shapes of the largest operators, and whether its result is already `published`."""
+    """Summary of a plan. `plan` is its URI; `published` tells whether its result is already published."""
 
     plan: str
     digest: str
@@ -86,7 +86,7 @@ class PlanSummary(msgspec.Struct):
 
 
 class CertificateSummary(msgspec.Struct):
-    """A certificate: its URI, the verdict, and the declared differences."""
+    """Summary of a certificate. `certificate` is its URI, and `declared` lists the declared differences."""
 
     certificate: str
     verdict: str

@@ -19,7 +19,7 @@ _LARGEST_METADATA = 16 * 1024 * 1024
 
 
 def complete_operators(row: Option, action: argparse.Action) -> None:
-    """Complete a value that begins with an operator with those of SOURCE, as in `UID=…`."""
+    """Complete the operator at the start of a value, as in `UID=…`, with the operators of SOURCE."""
     if row.after_operator is not None:
         action.completer = partial(_operator_uids, row.after_operator)  # type: ignore[attr-defined]
 

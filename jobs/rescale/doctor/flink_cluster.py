@@ -14,7 +14,7 @@ from rescale.text.errors import RescaleError
 from rescale.text.units import counted, human_bytes
 
 MOST_JOBS = 20
-"""Most running jobs whose checkpoints are checked."""
+"""Largest number of running jobs whose checkpoints are checked."""
 
 INCREMENTAL = ("execution.checkpointing.incremental", "state.backend.incremental")
 """`CheckpointingOptions.INCREMENTAL_CHECKPOINTS`, and its name before Flink 2."""

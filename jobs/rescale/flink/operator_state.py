@@ -86,7 +86,7 @@ def has_compressed_elements(data: bytes) -> bool:
 
 
 def write_operator_state_header(header: OperatorStateHeader) -> bytes:
-    """Return the bytes of the header; the mirror of `read_operator_state_header`."""
+    """Return the bytes of the header; the inverse of `read_operator_state_header`."""
     out = ByteWriter().i32(header.version)
     if header.version >= _FIRST_VERSION_WITH_COMPRESSION:
         out.boolean(header.compressed)

@@ -240,8 +240,8 @@ class Follower:
     def take_over(self) -> None:
         """Go on with rounds of an earlier start of the job, whose checkpoints are in another directory.
 
-        Raises `RequestError` if nothing shows that the rounds are of an earlier start of this job. Does nothing if
-        there are no rounds, if they are of this directory, or if they have another shape.
+        Raises `RequestError` if nothing shows that the rounds belong to an earlier start of this job. Does nothing if
+        there are no rounds, if they belong to this directory, or if they have another shape.
         """
         complete_newest_round(self.target)
         newest = self.newest_round()

@@ -93,8 +93,8 @@ def refuse_taken_target(target: str, checkpoints: str) -> None:
 def is_left(target: str, checkpoints: str) -> bool:
     """Return whether another run may go on with the target's rounds of the job in the directory `checkpoints`.
 
-    It may not if a run has claimed the target, if the rounds are of another start of the job, or if a run has decided
-    on the cut-over: its decision would hold for the other run, too.
+    It may not if a run has claimed the target, if the rounds belong to another start of the job, or if a run has
+    decided on the cut-over: its decision would hold for the other run, too.
     """
     followed = followed_job(target)
     if followed is None or followed.checkpoints not in (BETWEEN_STARTS, checkpoints):

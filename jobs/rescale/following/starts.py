@@ -76,7 +76,7 @@ def _is_later(checkpoints: str, number: int, newest: Round) -> bool:
 
 
 def refuse_no_directory(checkpoints: str) -> None:
-    """Raise `RequestError` for a snapshot or a file: a follower would wait there for ever for a checkpoint."""
+    """Raise `RequestError` for a snapshot or a file: a follower would wait there forever for a checkpoint."""
     for uri in (checkpoints, join(checkpoints, METADATA)):
         if exists(uri):
             raise RequestError(

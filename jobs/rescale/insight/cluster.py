@@ -22,7 +22,7 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTPE]|[KMGTPE]i|)B?(?:/s)?")
 
 @dataclass(frozen=True)
 class Cluster:
-    """`executors` of `cores` each, with `bandwidth` bytes per second for each executor in either direction.
+    """Spark executors, with the `cores` of each, and its `bandwidth` in bytes per second and direction.
 
     `scratch` is the disk space of an executor and `driver_memory` the memory of the driver's pod, in bytes; None if
     unknown.

@@ -134,7 +134,7 @@ def _with_databases(
     ends: Sequence[int],
     foreign: Collection[int],
 ) -> SubtaskRestore:
-    """Return the restore from databases, added to `files`: the restore from key-group streams, such as timers.
+    """Return `files`, the restore from key-group streams such as timers, with the restore from databases added to it.
 
     `own` are the key groups of the subtask. `ends` are the cumulative sizes of key groups. `foreign` are the old
     subtasks whose databases hold rows outside their key groups.
@@ -155,7 +155,7 @@ def _with_databases(
 
 
 def _with_logs(restore: SubtaskRestore, own: KeyGroupRange, logs: Sequence[Changelog]) -> SubtaskRestore:
-    """Return the restore from changelogs, added to `restore`, that of the materialised state.
+    """Return `restore`, the restore from materialised state, with the restore from changelogs added to it.
 
     Changes are assumed to be spread evenly over the key groups of their handle.
     """

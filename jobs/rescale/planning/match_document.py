@@ -24,7 +24,7 @@ class ListedOperator(msgspec.Struct, frozen=True):
 
 
 class MatchedOperator(ListedOperator, frozen=True):
-    """An operator of the snapshot, its counterpart in the job, and the evidence `because`, "" for equal ids."""
+    """An operator of the snapshot, and its counterpart in the job. `because` is the evidence; "" for equal ids."""
 
     new_operator_id: str
     new_label: str

@@ -87,7 +87,7 @@ class Counterpart:
 
 
 class _Match(NamedTuple):
-    """An operator of the snapshot, its counterpart in the job, and the evidence; "" if they have the same id."""
+    """An operator of the snapshot, and its counterpart in the job. `because` is the evidence; "" for equal ids."""
 
     old: Counterpart
     new: Counterpart

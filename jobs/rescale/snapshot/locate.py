@@ -31,7 +31,7 @@ WRITTEN = -1
 
 
 class Extent(NamedTuple):
-    """`length` bytes from offset `start` on, in file number `file` of the snapshot or in the `WRITTEN` bytes."""
+    """Range of bytes in file number `file` of the snapshot, or in the bytes that Rescale wrote (`WRITTEN`)."""
 
     file: int
     start: int

@@ -1,8 +1,8 @@
 """Checksums that a store computed, and arithmetic on the CRCs of parts of files.
 
 For CRCs that begin and end with all bits inverted, as S3's do, `crc(A+B) = crc(A)·x^(8·|B|) ^ crc(B)`, modulo the
-polynomial. So the CRC of the rest of a file follows from those of the file and of its first bytes, and the CRC of parts
-end to end follows from those of the parts. No file is read for this.
+polynomial. So the CRC of the rest of a file follows from the CRCs of the file and of its first bytes, and the CRC of
+parts end to end follows from the CRCs of the parts. No file is read for this.
 """
 
 from __future__ import annotations

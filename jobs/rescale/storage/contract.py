@@ -62,7 +62,7 @@ class Entry:
 
 
 class Span(NamedTuple):
-    """`length` bytes from `start` on of a file in the version `pin`."""
+    """Range of bytes of a file in the version `pin`."""
 
     uri: str
     start: int

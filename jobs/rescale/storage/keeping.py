@@ -11,7 +11,7 @@ from rescale.storage.sides import is_one_store
 from rescale.storage.store import open_store, read_in_chunks
 
 _LARGEST_COPY = 5 << 30
-"""Most bytes that S3 copies in one request (CopyObject)."""
+"""Largest number of bytes that S3 copies in one request (CopyObject)."""
 
 _PART = 256 << 20
 """Size in bytes of a part, for files that are larger than `_LARGEST_COPY`."""

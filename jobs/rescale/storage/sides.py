@@ -71,7 +71,7 @@ _PREFIXES = tuple(side.prefix + _AWS for side in StoreSide)
 
 
 def side_of(uri: str) -> StoreSide:
-    """Return the side that a normalised location is on."""
+    """Return TARGET for a normalised location in or beside a declared target, or if none is declared; else SOURCE."""
     declared = os.environ.get(TARGETS)
     if declared is None or any(contains(root, uri) or contains(root + BESIDE, uri) for root in _roots(declared)):
         return StoreSide.TARGET

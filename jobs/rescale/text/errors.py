@@ -230,8 +230,8 @@ class InternalError(RescaleError):
 
 
 def as_rescale_error(exception: Exception) -> RescaleError:
-    """Return a `RescaleError` as it is. Of other exceptions, exhausted resources become a `StoreError`, a wrong clock
-    a `RequestError`, and all others an `InternalError`.
+    """Return the `RescaleError` for an exception: itself, if it is one; a `StoreError` for exhausted resources; a
+    `RequestError` for a wrong clock; else an `InternalError`.
     """
     if isinstance(exception, RescaleError):
         return exception

@@ -46,9 +46,9 @@ _POLICY: dict[str, Any] = {}
 if hasattr(sdk, "RetryPolicy"):
 
     class RetryByError(sdk.RetryPolicy):
-        """Retry policy: a task with a final error fails at once, with the error's sentence as the reason.
+        """Retry policy that fails a task at once for a final error, with the error's sentence as the reason.
 
-        For all other errors, `retries` decides.
+        For all other errors, the task's `retries` apply.
         """
 
         def evaluate(

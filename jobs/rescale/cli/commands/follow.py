@@ -105,7 +105,7 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
         master,
         planned.proof,
         accept_unconditional=follower.accept_unconditional,
-        yes=yes or bool(rounds),  # its shape was agreed to when the follower was started
+        yes=yes or bool(rounds),  # the user approved the max parallelisms for the first round
         rounds=rounds,
         before_publishing=lambda: _refuse_outdated(plan, follower.job.checkpoints, is_published=False),
     )
@@ -133,7 +133,8 @@ def _refuse_outdated(plan: Plan, checkpoints: str, *, is_published: bool) -> Non
 def _finish_published(plan: Plan, checkpoints: str, output: Output, *, accept_unconditional: bool) -> None:
     """Remove the files that a `--finish` left if it was killed after it had published; then print its outcome.
 
-    Raises `RequestError` if the result is of another job, before anything is removed; or if it is outdated, or gone.
+    Raises `RequestError` if the result belongs to another job, before anything is removed; or if it is outdated or
+    gone.
     """
     if not contains(checkpoints, plan.source):
         raise RequestError(

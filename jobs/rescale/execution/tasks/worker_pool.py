@@ -31,8 +31,8 @@ _END_MILLISECONDS = 10_000
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker process: the last function (`work`) that was sent to it, the number of its current task, and its bytes
-    done.
+    """A worker process. `work` is the last function sent to it, `task` the number of its current task, and `done` the
+    bytes of the task that are done.
     """
 
     pid: int

@@ -102,8 +102,9 @@ class WorkerServer:
             raise
 
     def exit_code(self, pid: int) -> int:
-        """Return the exit code of a worker that ends; call this once for a worker. Raises `OSError` if the server is
-        gone.
+        """Wait until a worker ends; return its exit code. Call this only once for each worker.
+
+        Raises `OSError` if the server is gone.
         """
         self._control.sendall(_REQUEST.pack(_WAIT, pid))
         return self._receive_answer()

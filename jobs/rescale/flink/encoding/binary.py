@@ -139,7 +139,7 @@ class ByteReader:
 
 
 class ByteWriter:
-    """Writer that mirrors `ByteReader`; each method that writes returns the writer."""
+    """Writer of what `ByteReader` reads; each method that writes returns the writer."""
 
     def __init__(self) -> None:
         self.data = bytearray()

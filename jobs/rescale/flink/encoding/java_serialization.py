@@ -23,7 +23,7 @@ STREAM_HEADER = bytes.fromhex("aced0005")
 """`ObjectStreamConstants.STREAM_MAGIC` and `STREAM_VERSION`."""
 
 MAX_DEPTH = 100
-"""Most levels of nested objects; in a SQL row type, each nested row takes three levels."""
+"""Largest depth of nested objects, in levels; in a SQL row type, each nested row takes three levels."""
 MAX_SUPER_CLASSES = 32
 
 _FIRST_HANDLE = 0x7E0000

@@ -97,7 +97,7 @@ def is_compressed(data: bytes) -> bool:
 
 
 def write_keyed_header(header: KeyedHeader) -> bytes:
-    """Return the bytes of the header; the mirror of `read_keyed_header`."""
+    """Return the bytes of the header; the inverse of `read_keyed_header`."""
     out = ByteWriter().i32(VERSION).boolean(header.compressed)
     write_versioned(out, header.key_serializer)
     out.i16(len(header.states))

@@ -35,7 +35,7 @@ KNOWN = "java"
 
 CASE_CLASS = "case-class"
 MOST_FORMULAS = 8_000
-"""Most formulas to try: enough for all orders of six fields. Trying them takes a second."""
+"""Largest number of formulas to try: enough for all orders of six fields. Trying them takes a second."""
 
 _BOOLEAN = "boolean "
 _MODULUS = 1 << 32

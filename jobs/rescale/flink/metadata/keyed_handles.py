@@ -60,7 +60,7 @@ def read_keyed(reader: ByteReader, depth: int = 0) -> KeyedHandle | None:
 
 
 def write_keyed(out: ByteWriter, handle: KeyedHandle | None) -> None:
-    """Write a keyed handle; the mirror of `read_keyed`."""
+    """Write a keyed handle; the inverse of `read_keyed`."""
     match handle:
         case None:
             out.u8(HandleTag.NULL)

@@ -29,7 +29,7 @@ def read_operator(reader: ByteReader) -> OperatorHandle | None:
 
 
 def write_operator(out: ByteWriter, handle: OperatorHandle | None) -> None:
-    """Write an operator handle; the mirror of `read_operator`."""
+    """Write an operator handle; the inverse of `read_operator`."""
     if handle is None:
         out.u8(HandleTag.NULL)
         return

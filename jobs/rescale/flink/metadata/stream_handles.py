@@ -22,7 +22,7 @@ from rescale.flink.metadata.handles import (
 from rescale.text.errors import SnapshotError
 
 MAX_NESTING = 16
-"""Most levels of nested handles. Flink nests two levels; the limit stops files that would exhaust the stack."""
+"""Largest depth of nested handles. Flink nests two levels; the limit stops files that would exhaust the stack."""
 
 
 def read_optional_stream(reader: ByteReader, depth: int = 0) -> Stream | None:
@@ -58,7 +58,7 @@ def read_optional_stream(reader: ByteReader, depth: int = 0) -> Stream | None:
 
 
 def write_stream(out: ByteWriter, stream: Stream | None) -> None:
-    """Write a stream handle, or tag 0 for None; the mirror of `read_stream` and `read_optional_stream`."""
+    """Write a stream handle, or tag 0 for None; the inverse of `read_stream` and `read_optional_stream`."""
     match stream:
         case None:
             out.u8(HandleTag.NULL)
@@ -106,7 +106,7 @@ def read_key_group_range(reader: ByteReader) -> tuple[int, int]:
 
 
 def write_key_group_range(out: ByteWriter, first: int, count: int) -> None:
-    """Write a range of key groups; the mirror of `read_key_group_range`."""
+    """Write a range of key groups; the inverse of `read_key_group_range`."""
     out.i32(first).i32(count)
 
 
@@ -117,7 +117,7 @@ def read_key_group_offsets(reader: ByteReader) -> tuple[int, tuple[int, ...]]:
 
 
 def write_key_group_offsets(out: ByteWriter, first: int, offsets: tuple[int, ...]) -> None:
-    """Write the offsets of key groups; the mirror of `read_key_group_offsets`."""
+    """Write the offsets of key groups; the inverse of `read_key_group_offsets`."""
     write_key_group_range(out, first, len(offsets))
     out.i64s(offsets)
 

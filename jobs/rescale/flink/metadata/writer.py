@@ -1,4 +1,4 @@
-"""Writer of `_metadata`: the mirror of `reader`.
+"""Writer of `_metadata`: the inverse of `reader`.
 
 The writer writes each version as Flink does. Content that a version cannot express (coordinator state in version 2,
 names before version 5) is an error.

@@ -71,7 +71,7 @@ class Body:
         self.attributes.append((name, self.reader.utf()))
 
     def text(self, name: str) -> None:
-        """Take a string that `StringValue.writeString` wrote; it may be longer than those of `writeUTF`."""
+        """Take a string that `StringValue.writeString` wrote; it may be longer than `writeUTF` allows."""
         self.attributes.append((name, self.reader.text()))
 
     def i32(self, name: str) -> None:

@@ -105,7 +105,7 @@ class _Variable:
 class Text(_Variable):
     """`StringValue.writeString`: the number of UTF-16 units, then the units, all as variable-length numbers.
 
-    If the type `has_null`, the number is one more than that of the units, and 0 for null.
+    With `has_null`, the stored number is larger by one, and 0 stands for null.
     """
 
     has_null: bool = True
@@ -184,7 +184,7 @@ class Masked(_Variable):
 
 @dataclass(frozen=True)
 class Repeat(_Variable):
-    """An `i32` count, then the `items` that many times; if it `folds`, the value hashes as a list.
+    """An `i32` count, then the `items` that many times. With `folds`, the value hashes as a list.
 
     The items together have at least one byte, so a count above the number of remaining bytes is an error.
     """
@@ -267,7 +267,7 @@ class Flagged(_Variable):
 
 @dataclass(frozen=True)
 class Deep:
-    """A value in a `Row`, as a field or in a list: its hash is 31 more than that of `inner`, unless it is null."""
+    """A value in a `Row`, as a field or in a list: its hash is the hash of `inner` plus 31, unless it is null."""
 
     inner: TypeTree
 

@@ -39,7 +39,7 @@ _SHORTCUTS = (NULL, "0", "1", "10")
 """Numbers that `BigIntSerializer` writes as a length below 4."""
 
 _WIDEST_NUMBER = 256
-"""Most bytes of a number that is shown in decimal, because Python refuses thousands of digits."""
+"""Largest size in bytes of a number that is shown in decimal, because Python refuses thousands of digits."""
 
 _INTEGERS = (FixedHash.INTEGER, FixedHash.LONG, FixedHash.SCALA_LONG, FixedHash.LONG_VALUE)
 

@@ -12,7 +12,11 @@ from rescale.snapshot.surgery import Surgery, apply_surgery
 
 
 class ResolvedRequest(NamedTuple):
-    """A snapshot after the `surgery`, a `request` with the new names of operators, and `shapes` by operator id."""
+    """Request resolved against a snapshot.
+
+    `snapshot` is the snapshot after the `surgery`; `request` has the new names of operators; `shapes` are by operator
+    id.
+    """
 
     snapshot: Snapshot
     request: Request

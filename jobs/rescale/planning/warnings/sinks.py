@@ -49,7 +49,7 @@ def _uid_in(operator_id: str, names: Sequence[str]) -> str:
 
 
 def _remaining(uid: str, staying: set[str]) -> list[str]:
-    """Return the uids of those of the sink's other operators that are in the snapshot after the surgery."""
+    """Return the uids of the sink's other operators that are in the snapshot after the surgery."""
     return [beside for beside in _uids_beside_writer(uid) if uid and operator_id_of_uid(beside) in staying]
 
 

@@ -142,7 +142,7 @@ def _rest(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> li
 
 
 def further_notes(sentences: Sequence[str], warnings: Sequence[str], detail: DetailLevel) -> list[Block]:
-    """Return the section with the first warnings and sentences, and the number of the others."""
+    """Return the section with the first warnings and insights (`sentences`), and the number that it leaves out."""
     most = 3 * detail.rows
     blocks: list[Block] = [*map(WarningBlock, warnings[:most])]
     if sentences:

@@ -6,7 +6,7 @@ and the values that it yields are the answers. Arrays in an answer lie in shared
 until the next answer.
 
 A child must not import anything. Another thread of the parent may have been importing the same module at the fork: the
-child would wait for it for ever. So all that children need is imported before the first fork.
+child would wait for it forever. So all that children need is imported before the first fork.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class Child:
 def _compiler_lock() -> AbstractContextManager[Any]:
     """Return numba's compiler lock, to be held while forking.
 
-    A fork copies only the calling thread: a lock that another thread holds would stay locked in the child for ever.
+    A fork copies only the calling thread: a lock that another thread holds would stay locked in the child forever.
     """
     if "numba" not in sys.modules:
         return nullcontext()

@@ -139,7 +139,7 @@ LOADING = threading.RLock()
 """Lock held while the library is loaded, and while a child is forked.
 
 A child that is forked while another thread loads the library would inherit the locks of the dynamic loader and of LLVM
-in a locked state, and wait for ever.
+in a locked state, and wait forever.
 """
 
 

@@ -43,10 +43,10 @@ _MOST_PACKED = 896
 ROW_OVERHEAD = 3 * 5 + KEY_TRAILER_SIZE
 _BLOCK_OVERHEAD = 4 * (MOST_RESTARTS + 1) + TRAILER_SIZE
 ROOM = ROW_OVERHEAD + _BLOCK_OVERHEAD
-"""Most bytes that a row takes in addition to its key and value, including the end of its block."""
+"""Largest number of bytes that a row takes in addition to its key and value, including the end of its block."""
 
 INDEX_ROOM = 5 + 5 + 10 + 10 + 4
-"""Most bytes that an index entry takes in addition to its key."""
+"""Largest number of bytes that an index entry takes in addition to its key."""
 
 (AT, BLOCK, OFFSET, ENTRIES, RESTARTS, LAST, INDEX, BLOCKS, ROWS, KEYS, VALUES, DELETES, KIND, SEQUENCE) = range(14)
 """Indexes in `numbers`, the state that `put_rows` keeps from call to call.

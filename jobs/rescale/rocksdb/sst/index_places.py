@@ -19,7 +19,7 @@ _CONTINUATION_BIT = 0x80
 """Bit in a byte of a varint that says that another byte follows."""
 
 _VARINT_BYTES = 9
-"""Most bytes of a varint below 2^63, as all of RocksDB's offsets are."""
+"""Largest size of a varint for a number below 2^63. All offsets of RocksDB are below it."""
 
 
 def block_offsets(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Longs, Longs]:

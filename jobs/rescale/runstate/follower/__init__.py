@@ -5,8 +5,8 @@ the target is FREE meanwhile (`states`). The state of a follower is not stored: 
 
     file                      written by                   means                          after a crash
     ------------------------  ---------------------------  -----------------------------  -----------------------------
-    follower.json             follow, first, if absent     rounds are of this job, for    the same job in the same
-                                                           a result in this shape         shape, nothing else
+    follower.json             follow, first, if absent     the rounds belong to this      the same job in the same
+                                                           job and shape                  shape, nothing else
     pins/DIRECTORY/…          follow, each whole           the file outlives Flink's      serves whichever checkpoint
                                                            deletion                       is pinned next
     pins/…/chk-N/_metadata    follow, after all files      checkpoint N is pinned         its round is made, or goes on

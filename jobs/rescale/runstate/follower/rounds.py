@@ -93,9 +93,9 @@ def followed_job(target: str) -> FollowedJob | None:
 
 
 def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
-    """Record that the target's rounds are of this job.
+    """Record that the target's rounds belong to this job.
 
-    Raises `RequestError` if the rounds there are of another job or shape.
+    Raises `RequestError` if they belong to another job, or have another shape.
     """
     uri, store, current = follower_place(target), open_store(target), followed_job(target)
     if current is None and not accept_unconditional:
@@ -119,7 +119,7 @@ def end_following(target: str) -> None:
 
 
 def refuse_another_job(target: str, job: FollowedJob) -> None:
-    """Raise `RequestError` unless the target's rounds are of this job, for a result in this shape."""
+    """Raise `RequestError` unless the target's rounds belong to this job, for a result in this shape."""
     current = followed_job(target)
     if current == job:
         return

@@ -92,7 +92,7 @@ def tables_in_between(
     """Yield (name, snapshot, extent) of the SST files that a directory had in earlier checkpoints and that still exist.
 
     `after` is the directory in the later checkpoint. A checkpoint is left out if its MANIFEST is not the beginning of
-    the later MANIFEST: then its directory is of another database with the same key groups.
+    the later MANIFEST: then its directory belongs to another database with the same key groups.
     """
     if after is None:
         return

@@ -1,4 +1,4 @@
-"""Finds out where paths lead, with links and bind mounts resolved, and whether two names are of one directory or file.
+"""Finds out where paths lead, with links and bind mounts resolved, and whether two paths lead to the same file.
 
 A directory that is mounted a second time has another path, but lies in the same file system. On Linux, a `Location` is
 a file system and the path in it, found in the mount table (`/proc/self/mountinfo`). Elsewhere it is only the real path.

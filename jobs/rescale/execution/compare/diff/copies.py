@@ -24,7 +24,7 @@ LARGEST_COPY = 64 * 1024 * 1024
 
 
 class CopyUnit(NamedTuple):
-    """A broadcast copy, identified by the digest of its bytes. `entry` has the type of its keys and of its values."""
+    """A broadcast copy, identified by the digest of its bytes. `entry` has the types of an entry: key and value."""
 
     digest: int
     side: Side

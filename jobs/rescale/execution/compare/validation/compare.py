@@ -54,9 +54,10 @@ class ElementCheck(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Result of a check: the number of key groups or elements, their bytes, and the sum of their digests.
+    """Outcome of a check: the number of key groups or elements, their bytes, and the sum of their digests.
 
-    For an SST file, `blocks_checked` is True if the checksums of its blocks are right, False if its format is unknown.
+    `in_result` is True if they are in the result, and False if they are in the source. For an SST file,
+    `blocks_checked` is True if the checksums of its blocks are right, and False if its format is unknown.
     """
 
     operator: int

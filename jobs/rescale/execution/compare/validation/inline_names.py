@@ -27,7 +27,7 @@ _COPIED_FROM_BASE = "base-"
 
 
 class _ExpectedName(NamedTuple):
-    """An inline stream, the beginning of its expected name, and its file's name in a RocksDB directory."""
+    """Beginning of the expected name of an inline stream; `local_name` is its file's name in a RocksDB directory."""
 
     stream: InlineStream
     beginning: str

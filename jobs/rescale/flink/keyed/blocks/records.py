@@ -23,7 +23,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 BUFFER_SIZE = 4 * 1024 * 1024
 RECORDS_AT_ONCE = 1 << 15
-"""Most bytes (`BUFFER_SIZE`) and most records of a batch.
+"""Largest size (`BUFFER_SIZE`) and number of records of a batch.
 
 A batch of this size stays in a processor's cache from one loop to the next. Readers for sorting use multiples of both
 numbers, which give longer sorted runs.

@@ -122,8 +122,8 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
 def content_of(state: StateMetaInfo, value: SerializerSnapshot) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:
     """Return the kind of a state's entries, and the serializers of their content; `value` is its value serializer.
 
-    A list has one serializer, of its elements. A map has two, of its user keys and of its values. For any other state,
-    the serializer is `value`. Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
+    The serializers are that of the elements of a list, those of the user keys and the values of a map, and `value` for
+    any other state. Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
     """
     if state.state_type not in ("LIST", "MAP"):
         return EntryKind.VALUE, (value,)

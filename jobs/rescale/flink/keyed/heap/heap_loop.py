@@ -20,7 +20,7 @@ FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
 """Result codes, in addition to the error codes of the machine."""
 
 _LONGEST_LENGTH = 4
-"""Most bytes of a length after a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
+"""Largest size of a length after a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
 DELIMITER = 0x2C
 """Delimiter of `ListDelimitedSerializer`."""
 

@@ -43,7 +43,7 @@ def copy_timers(
 
 @compiled
 def copy_records(data: Bytes, begin: Long, end: Long, prefix_size: int, out: Bytes) -> Long:
-    """Convert the records of a block to timers in `out`; return the end of the timers. The mirror of `copy_timers`.
+    """Convert the records of a block to timers in `out`; return the end of the timers; the inverse of `copy_timers`.
 
     A record is `keyLength prefix time key namespace valueLength`.
     """

@@ -18,7 +18,7 @@ from rescale.flink.keys.java_hash import walk_values
 from rescale.text.errors import UnsupportedError
 
 _BYTES_BESIDE_TIMER = 8
-"""Most bytes of a record besides its timer: the key group and the length of the value."""
+"""Largest number of bytes of a record besides its timer: the key group and the length of the value."""
 
 
 class TimerReader:
