@@ -21,10 +21,9 @@ _IF_JOINED = "a run refuses this if it joins state of these subtasks, or reads t
 
 
 def obstacles(snapshot: Snapshot) -> Iterator[str]:
-    """Yield a sentence for each reason why a run refuses operators, whatever their new shape, or wherever it joins
-    state of several subtasks. This reads nothing.
+    """Yield sentences on operators that a run refuses, in any shape or only where it joins state of several subtasks.
 
-    Yields nothing if files are missing, because headers then lack what these files describe.
+    Reads nothing. Yields nothing if files are missing, because headers then lack what these files describe.
     """
     refused = defaultdict[tuple[str, str], list[tuple[str, str | None]]](list)
     for operator in () if snapshot.missing else snapshot.operators:
