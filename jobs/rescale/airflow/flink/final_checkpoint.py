@@ -140,9 +140,8 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
     newest = newest_complete(checkpoints)
     until = first_fresh_request(flink, time.monotonic())
     completed: int | None = None
-    while newest is not None and newest in complete_checkpoints(
-        checkpoints
-    ):  # Flink deletes only the running job's own checkpoints
+    # A checkpoint that is gone was the running job's own: Flink deletes no other ones.
+    while newest is not None and newest in complete_checkpoints(checkpoints):
         completed = _completed_number(flink.latest_checkpoints(job_id))
         if completed is not None and completed >= newest:
             return
