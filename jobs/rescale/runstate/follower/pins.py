@@ -130,10 +130,8 @@ class Pins:
         Pins of an earlier start of the job stay as long as one of `checkpoints` is from that start.
         """
         pinned = {*checkpoints}.intersection(self.numbers())
-        store, place = (
-            open_store(self.directory),
-            self.directory if len(pinned) < len(checkpoints) else pins_place(self.target),
-        )
+        store = open_store(self.directory)
+        place = self.directory if len(pinned) < len(checkpoints) else pins_place(self.target)
         needed = set[str]()
         for checkpoint, metadata in [*((n, METADATA) for n in pinned), *((n, FLUSHED) for n in between)]:
             needed.add(self._metadata(checkpoint, metadata))
