@@ -243,17 +243,8 @@ def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) 
     if bulk.refers:
         ahead = [copied_ahead(bulk, f"ahead-{number}") for number in range(times)]
         seconds = [downtime for downtime, _ in ahead]
-        middle = median(seconds)
-        yield (
-            release,
-            gigabytes,
-            "by command",
-            middle,
-            max(seconds),
-            max(seconds) - plain,
-            MOST_ADDED_SECONDS,
-            ahead[-1][1],
-        )
+        most, parts = max(seconds), ahead[-1][1]
+        yield release, gigabytes, "by command", median(seconds), most, most - plain, MOST_ADDED_SECONDS, parts
     through = savepoint(bulk, "savepoint")
     yield release, gigabytes, "native savepoint", through, through, through - plain
 
