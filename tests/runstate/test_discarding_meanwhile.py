@@ -23,7 +23,7 @@ from support.publishing import SOURCE, files, kill_at
 def test_result_that_is_discarded_while_it_is_published_is_not_published(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor does the mark of the publication stay: the next result would look as if it may have been published."""
+    """The mark of the publication is removed as well; otherwise the next result might look published."""
     certify(plan)
     monkeypatch.setattr("rescale.runstate.publication.check_files", lambda *_, **__: discard(plan.target))
     with pytest.raises(RequestError, match="discarded before it was published"):
