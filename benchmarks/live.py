@@ -157,7 +157,7 @@ def round_rows(gigabytes: float, keys: int, changed: Sequence[int], followed: Fo
             seconds,
             estimate.round_seconds + (OTHER_PARALLELISM - PARALLELISM) * estimate.seconds_of_subtask,
             seconds / base,
-            follower_round["rows_came"] / count,
+            follower_round["rows_written"] / count,
             follower_round["bytes_changed"] / (count * (VALUE_SIZE + KEY_BYTES)),
             f"{read / 1e6:.0f} MB",
             f"{estimate.total('entries'):,}",

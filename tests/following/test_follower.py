@@ -48,12 +48,12 @@ from support.session_cluster import wait_until
 def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     (base,) = follow(follower, 0)
-    assert (base.kind, base.number, base.checkpoint, base.rows_came) == (RoundKind.BASE, 0, 3, None)
+    assert (base.kind, base.number, base.checkpoint, base.rows_written) == (RoundKind.BASE, 0, 3, None)
     for number in (4, 5, 6):
         checkpoints_follow(job, [number])
         (made,) = follow(follower, 1)
         assert (made.kind, made.number, made.root) == (RoundKind.ROUND, number - 3, 3)
-        assert (made.rows_left, made.rows_came, made.bytes_read) == (0, 0, 0)
+        assert (made.rows_deleted, made.rows_written, made.bytes_read) == (0, 0, 0)
         assert finished_rounds(follower.target) == [3, number], "the base, and the newest"
         assert Pins(follower.target, job.directory).numbers() == [3, number]
     assert [made.checkpoint for made in described_rounds(follower.target)] == [3, 4, 5, 6], "also those that are gone"

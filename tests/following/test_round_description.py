@@ -50,7 +50,7 @@ def certificate(plan: Plan, *changes: CertifiedChanges | None) -> Certificate:
 def test_first_round_is_a_base_of_its_own(plan: Plan) -> None:
     described = describe_round(plan, certificate(plan, None), None)
     assert (described.number, described.kind, described.root) == (0, RoundKind.BASE, plan.checkpoint_id)
-    assert (described.rows_left, described.rows_came, described.change_rate) == (None, None, None)
+    assert (described.rows_deleted, described.rows_written, described.change_rate) == (None, None, None)
     assert described.bytes_changed == 300 + 100 + 100, "with `_metadata`"
     assert described.bytes_read == sum(file.pin.size for file in plan.files)
     assert described.taken == TAKEN
@@ -63,11 +63,11 @@ def test_base_after_a_round_begins_anew(plan: Plan) -> None:
 
 
 def test_round_counts_the_rows_of_all_operators_and_the_bytes_by_second(plan: Plan) -> None:
-    changes = (CertifiedChanges(3, 4, 1), None, CertifiedChanges(10, 20, 1))
+    changes = (CertifiedChanges(4, 3, 1), None, CertifiedChanges(20, 10, 1))
     round_plan = continuing(plan, "/rounds/7")
     described = describe_round(round_plan, certificate(round_plan, *changes), BEFORE)
     assert (described.kind, described.root, described.checkpoint) == (RoundKind.ROUND, BEFORE.root, 8)
-    assert (described.rows_left, described.rows_came) == (13, 24)
+    assert (described.rows_deleted, described.rows_written) == (13, 24)
     assert described.change_rate == described.bytes_changed / 20
     assert described.bytes_read == 0, "no operator continues a directory"
 

@@ -15,8 +15,8 @@ ROUND = replace(
     number=2,
     checkpoint=7,
     kind=RoundKind.ROUND,
-    rows_left=300,
-    rows_came=1200,
+    rows_deleted=300,
+    rows_written=1200,
     change_rate=10_000.0,
     last_round_seconds=4.0,
     compared=5,
@@ -35,7 +35,7 @@ ROUND = replace(
         (
             ROUND,
             None,
-            "round 2: checkpoint 7, 1,200 rows added and 300 removed, 1 MB written, 2 MB of files read, "
+            "round 2: checkpoint 7, 1,200 rows written and 300 deleted, 1 MB written, 2 MB of files read, "
             "the job changes 10 kB/s, took 4 seconds, every record was compared at checkpoint 5, "
             "a last round would take about 4 seconds",
         ),

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec import structs
@@ -73,11 +72,6 @@ def execute_with(plan: Plan, proof: Proof) -> Certificate:
     return certificate
 
 
-def states_of(certificate: Certificate) -> dict[str, Any]:
-    """Return the digests of states by operator."""
-    return {operator.label: operator.records.states for operator in certificate.operators if operator.records}
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_continued_rounds_give_what_a_full_run_gives(
     retaining: Callable[[str], Flink], tmp_path: Path, case: Case
@@ -93,10 +87,8 @@ def test_continued_rounds_give_what_a_full_run_gives(
         assert [operator.is_continued for operator in plan.operators if operator.rekeying] == [True]
         changes = file_changes(open_snapshot(str(before)), open_snapshot(str(source)))
         assert changes.total("read") == plan.bytes_compared, "diff --by-file differs from what a round reads"
-        certificate = execute_with(plan, Proof.CHANGES)
-        assert states_of(certificate) == states_of(
-            validate_published(str(source), str(target), InProcessTasks(2, None))
-        )
+        execute_with(plan, Proof.CHANGES)
+        validate_published(str(source), str(target), InProcessTasks(2, None))
         difference = diff(open_snapshot(str(source)), open_snapshot(str(target)))
         assert difference.equal, [
             state for operator in difference.operators for state in operator.states if not state.equal
@@ -175,16 +167,16 @@ def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFa
 def test_savepoint_continues_a_checkpoint(chain: list[str], tmp_path: Path) -> None:
     """Flink has uploaded all files of the savepoint again."""
     target = tmp_path / "target"
-    certificate = execute_with(plan_continued(chain[4], str(target), chain[0], ["3"], ["1000"]), Proof.CHANGES)
-    assert states_of(certificate) == states_of(validate_published(chain[4], str(target), InProcessTasks(2, None)))
+    execute_with(plan_continued(chain[4], str(target), chain[0], ["3"], ["1000"]), Proof.CHANGES)
+    validate_published(chain[4], str(target), InProcessTasks(2, None))
     assert diff(open_snapshot(chain[4]), open_snapshot(str(target))).equal
 
 
-def refuse_to_certify(plan: Plan) -> None:
-    """Check that no proof accepts the result of the plan."""
+def refuse_to_certify(plan: Plan, proofs: Sequence[Proof] = (Proof.CHANGES, Proof.RECORDS)) -> None:
+    """Check that none of the proofs accepts the result of the plan."""
     tasks = InProcessTasks(2, None)
     move(plan, tasks)
-    for proof in (Proof.CHANGES, Proof.RECORDS):
+    for proof in proofs:
         with pytest.raises(IntegrityError):
             validate_coverage(plan, tasks, proof)
 
@@ -248,26 +240,34 @@ def test_rounds_in_the_wrong_order_are_found(
         execute_with(planted, Proof.CHANGES)
 
 
-def test_round_that_is_applied_twice_does_no_harm(chain: list[str], tmp_path: Path) -> None:
+def test_round_that_is_applied_twice_is_found_but_does_no_harm(chain: list[str], tmp_path: Path) -> None:
     """The changes from the second checkpoint to the third are laid over the result of the third."""
     second, third, target = (tmp_path / name for name in ("second", "third", "target"))
     execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
     again = plan_continued(chain[3], str(third), str(second), ["3"], ["1000"])
     execute_without_spark(again)
     plan = with_changes_of(plan_continued(chain[3], str(target), str(third), ["3"], ["1000"]), again)
-    certificate = execute_with(plan, Proof.CHANGES)
-    assert states_of(certificate) == states_of(validate_published(chain[3], str(target), InProcessTasks(2, None)))
+    move(plan, InProcessTasks(2, None))
+    with pytest.raises(IntegrityError, match="the changes since the base differ"):
+        validate_coverage(plan, InProcessTasks(2, None), Proof.CHANGES)
+    execute_with(plan, Proof.RECORDS)
     assert diff(open_snapshot(chain[3]), open_snapshot(str(target))).equal
 
 
 @pytest.mark.parametrize("lays", ["the whole changes over the later result", "the last changes over the first result"])
 def test_changes_over_another_result_than_they_are_for_are_found(chain: list[str], tmp_path: Path, lays: str) -> None:
-    """The whole changes lack rows that the second checkpoint alone has; in the other case, a round is omitted."""
+    """The whole changes have all keys that were written since the first checkpoint, so they make the right result.
+
+    In the other case, a round is omitted.
+    """
     second = tmp_path / "second"
     execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
     part = plan_continued(chain[3], str(tmp_path / "target"), str(second), ["3"], ["1000"])
     whole = plan_continued(chain[3], str(tmp_path / "target"), chain[0], ["3"], ["1000"])
-    refuse_to_certify(with_changes_of(part, whole) if lays.startswith("the whole") else with_changes_of(whole, part))
+    if lays.startswith("the whole"):
+        refuse_to_certify(with_changes_of(part, whole), [Proof.CHANGES])
+    else:
+        refuse_to_certify(with_changes_of(whole, part))
 
 
 def with_changes_of(plan: Plan, other: Plan) -> Plan:

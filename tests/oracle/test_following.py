@@ -118,7 +118,7 @@ def test_result_of_a_followed_job_is_that_of_a_full_run(tmp_path: Path, case: Ca
         assert kinds[0] == "base"
         assert kinds.count("joined") > 1, kinds
         assert set(kinds[1:]) == {"round", "joined"}, rounds
-        assert all(made["rows_came"] for made in rounds[1:])
+        assert all(made["rows_written"] for made in rounds[1:])
         source = str(job / f"chk-{last}")
         validate_published(source, str(target), InProcessTasks(2, None))
         assert diff(open_snapshot(source), open_snapshot(str(target))).equal

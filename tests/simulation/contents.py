@@ -119,7 +119,7 @@ class Contents:
                 readable.append(keyed_rows(i, handle, operator, self._bytes))
         return readable
 
-    def rows_left_out(self, operator: OperatorState) -> dict[str, int]:
+    def rows_deleted_out(self, operator: OperatorState) -> dict[str, int]:
         """Return the number of rows of each dropped state of managed keyed state, where other states stay."""
         left_out = self.keyed_left_out(operator)
         if left_out in (set(), self.keyed_states(operator)):

@@ -95,7 +95,7 @@ def assert_certified(
     for operator, proven in zip(old.metadata.operators, document["operators"], strict=True):
         said = proven["records"]["left_out"] if proven["records"] is not None else {}
         dropped_records = {name: number for name, number in said.items() if number}
-        same(f"records left out of {operator.operator_id}", old.rows_left_out(operator), dropped_records)
+        same(f"records left out of {operator.operator_id}", old.rows_deleted_out(operator), dropped_records)
 
 
 def states_of(objects: Mapping[str, bytes], uids: Sequence[str]) -> list[str]:

@@ -26,8 +26,8 @@ def round_line(finished: Round, waits_for: str | None) -> str:
     `waits_for` is what the next round, or the cut-over, waits for; None if the cut-over begins.
     """
     parts = [f"{_title(finished)}: checkpoint {finished.checkpoint}", *_reason(finished)]
-    if finished.rows_came is not None and finished.rows_left is not None:
-        parts.append(f"{counted(finished.rows_came, 'row')} added and {finished.rows_left:,} removed")
+    if finished.rows_written is not None and finished.rows_deleted is not None:
+        parts.append(f"{counted(finished.rows_written, 'row')} written and {finished.rows_deleted:,} deleted")
     parts.append(f"{human_bytes(finished.bytes_changed)} written, {human_bytes(finished.bytes_read)} of files read")
     if finished.change_rate is not None:
         parts.append(f"the job changes {human_bytes(finished.change_rate)}/s")

@@ -38,6 +38,9 @@ _COMPARE_ADVICE = Advice("if the result is published, compare it with its source
 class CertifiedRecords:
     """Records that were compared one by one: their number, a lower bound of their keys, and a digest of each state.
 
+    In directories that continue a base (`CertifiedOperator.changes`), these are the changes: each has its new value or
+    the mark of a deletion.
+
     `key_hash` is the rule that computes the hash of a key, and `hash_is` says how sure the rule is; both are None if no
     rule is known. `left_out` is the number of records of each dropped state, which the source has and the result does
     not. `old_rows` counts the old rows that each state loses.
@@ -109,14 +112,13 @@ class CertifiedTables:
 
 @dataclass(frozen=True)
 class CertifiedChanges:
-    """Changes of an operator since the base: `left` counts removed rows, and `came` added rows.
+    """Changes of an operator since the base: the numbers of keys whose value was written, and of deleted keys.
 
-    A row whose value changed counts as removed and as added. The result contains `files_of_base` files of the base
-    unchanged. The digest of a state is the base's digest, less the removed rows, plus the added rows.
+    The result contains `files_of_base` files of the base unchanged.
     """
 
-    left: int
-    came: int
+    written: int
+    deleted: int
     files_of_base: int
 
 

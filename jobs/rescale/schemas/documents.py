@@ -64,12 +64,12 @@ DOCUMENTS = (
     PublishedDocument("inspect", 1, "rescale inspect", (Inspection,)),
     PublishedDocument("kafka-offsets", 1, "rescale inspect --kafka-offsets json", (tuple[PrintedOffset, ...],)),
     PublishedDocument("match", 1, "rescale match", (MatchDocument,)),
-    PublishedDocument("plan", 4, "rescale plan, and <target>.rescale/report.json", (PlanDocument,)),
+    PublishedDocument("plan", 5, "rescale plan, and <target>.rescale/report.json", (PlanDocument,)),
     PublishedDocument("run", 3, "rescale run, and rescale follow --finish", (Outcome,)),
     PublishedDocument("prepare", 1, "rescale run --prepare", (Preparation,)),
-    PublishedDocument("follow", 2, "rescale follow, a document a line", (RoundLine,)),
+    PublishedDocument("follow", 3, "rescale follow, a document a line", (RoundLine,)),
     PublishedDocument(
-        "certificate", 3, "rescale validate, and <target>.rescale/certificate.json", (CertificateDocument,)
+        "certificate", 4, "rescale validate, and <target>.rescale/certificate.json", (CertificateDocument,)
     ),
     PublishedDocument("diff", 3, "rescale diff", (DiffDocument,)),
     PublishedDocument("file-changes", 1, "rescale diff --by-file", (FileChanges,)),
@@ -81,7 +81,7 @@ DOCUMENTS = (
     PublishedDocument("error", 1, "any command that fails or is interrupted", (ErrorDocument,)),
     PublishedDocument("plan-file", FORMAT, "<target>.rescale/plan-<digest>.json", (Plan,)),
     PublishedDocument(
-        "step-result", 3, "<target>.rescale/result-<step>.json", (MovedResult, ValidatedResult, FailedResult)
+        "step-result", 4, "<target>.rescale/result-<step>.json", (MovedResult, ValidatedResult, FailedResult)
     ),
     PublishedDocument("diff-result", 3, "--result of rescale-diff-snapshots", (DiffResult, FailedResult)),
     PublishedDocument("prepare-result", 1, "--result of rescale-prepare-files", (PreparedResult, FailedResult)),

@@ -22,8 +22,8 @@ from rescale.runstate.decisions import cut_over_decision
 ROUNDS = {
     "round": 3,
     "checkpoint": 17,
-    "rows_came": 1200,
-    "rows_left": 1100,
+    "rows_written": 1200,
+    "rows_deleted": 1100,
     "change_rate": 2_000_000.0,
     "last_round_seconds": 2.0,
     "is_short": True,
@@ -164,7 +164,7 @@ def test_four_eyes_rule_needs_an_answer_of_another_user(tmp_path: Path) -> None:
 
 def test_question_shows_the_newest_figures() -> None:
     text = cut_over_question_text(ROUNDS)
-    assert "1,200 added, 1,100 removed" in text
+    assert "1,200 written, 1,100 deleted" in text
     assert "2 MB/s" in text
     assert "about 2 seconds" in text
     assert "All state is written." in text

@@ -1,7 +1,7 @@
 """Changes between checkpoints of databases that the RocksDB of real Flink releases wrote.
 
-Random rows, merges, deletes, range tombstones, flushes and compactions: each round's changes are exactly the model's,
-and laid over the earlier rows they make a database that holds the model.
+Random rows, merges, deletes, range tombstones, flushes and compactions: each round's changes are the model's, besides
+keys that were written without a change; laid over the earlier rows, they make a database that holds the model.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,8 +20,8 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from oracle.distribution import LINES
-from rescale.execution.sources.change_records import ChangeReader, ChangeRecords
-from rescale.execution.sources.row_differences import Changes, differences
+from rescale.execution.sources.change_records import ChangeReader
+from rescale.execution.sources.row_differences import change_records, differences
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
@@ -28,6 +29,7 @@ from rescale.rocksdb.assembly.new_database import NewTable, continued_manifest, 
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.rocksdb.engine import directory
 from rescale.rocksdb.manifest.compactions import Rewritten, rewritten_files
+from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
 from rescale.snapshot.keyed_state import DatabaseFile
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile
@@ -123,19 +125,34 @@ def copied(model: Model) -> Model:
     return {state: dict(rows) for state, rows in model.items()}
 
 
-def changes_by_state(reader: ChangeReader, states: Sequence[str]) -> dict[str, list[Change]]:
-    changes: dict[str, list[Change]] = {state: [] for state in states}
-    for some in reader.changes():
-        (state,) = {*some.removed.states.tolist(), *some.added.states.tolist()}
-        changes[states[state]] += changes_of(some, prefix=1)
+NewValues = dict[str, dict[bytes, bytes | None]]
+"""New values by key, by state; None for a deletion."""
+
+
+def changes_by_state(reader: ChangeReader, states: Sequence[str] = STATES) -> NewValues:
+    changes: NewValues = {state: {} for state in states}
+    for some in reader:
+        for state, (key, value) in zip(some.states.tolist(), rows_of(some, prefix=1), strict=True):
+            assert key not in changes[states[state]], "a key is changed twice"
+            changes[states[state]][key] = value[1:] if value[0] == VALUE else None
+            assert value[0] == VALUE or value == bytes([DELETION])
     return changes
 
 
-def changes_of(changes: Changes, prefix: int) -> list[Change]:
-    left, came = (dict(rows_of(records, prefix)) for records in changes)
-    assert list(left) == sorted(left)
-    assert list(came) == sorted(came)
-    return [Change(key, left.get(key), came.get(key)) for key in sorted(left.keys() | came.keys())]
+def new_values(before: Model, after: Model) -> NewValues:
+    return {
+        state: {change.key: change.after for change in some} for state, some in changes_between(before, after).items()
+    }
+
+
+def check_changes(changes: NewValues, before: Model, after: Model, steps: Sequence[tuple[Any, ...]]) -> None:
+    """Check that these are all changes, and besides them only keys that `steps` put or deleted, with their values."""
+    written = {(state, key) for verb, state, key, *_ in (step for step in steps if step[0] in ("put", "delete"))}
+    for state, expected in new_values(before, after).items():
+        assert expected.items() <= changes[state].items()
+        for key in changes[state].keys() - expected.keys():
+            assert (state, key) in written
+            assert changes[state][key] == after[state].get(key)
 
 
 def rows_of(records: Records, prefix: int) -> Iterator[tuple[bytes, bytes]]:
@@ -154,6 +171,7 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
         monkeypatch.setattr(directory, "SMALLEST_IN_PARTS", 0)
     rng = random.Random(seed)
     paths, models = [tmp_path / f"checkpoint-{number}" for number in range(ROUNDS + 1)], []
+    writes = []
     model: Model = {state: {} for state in STATES}
     options = SMALL if rng.random() < 0.7 else "disable_auto_compactions=1"
     with library.opened(tmp_path / "job", STATES, options) as database:
@@ -165,22 +183,29 @@ def test_changes_between_checkpoints_of_random_databases_are_those_of_the_model(
                 database.write([("flush",), *(("compact", state) for state in STATES)])
             database.write([("checkpoint", path)])
             models.append(copied(model))
+            writes.append(steps)
     checkpoints = Checkpoints(paths)
     for last in range(1, ROUNDS + 1):
-        reader = ChangeReader(128, checkpoints.files, checkpoints.place_without_compactions(0, last))
-        assert changes_by_state(reader, STATES) == changes_between(models[0], models[last])
+        reader = ChangeReader(128, checkpoints.files, checkpoints.place_without_compactions(0, last), check_every=3)
+        some = [step for steps in writes[1 : last + 1] for step in steps]
+        check_changes(changes_by_state(reader), models[0], models[last], some)
     rows = {state: [Change(key, None, value) for key, value in sorted(models[0][state].items())] for state in STATES}
     tables = {state: tables_of(some, 0, state) for state, some in rows.items()}
     manifest = new_manifest({state: [table for table, _ in some] for state, some in tables.items()}, CREATED)
     files = dict(zip(manifest.files, [data for some in tables.values() for _, data in some], strict=True))
     for number in range(1, ROUNDS + 1):
         for place_of in (checkpoints.place, checkpoints.place_without_compactions):
-            reader = ChangeReader(128, checkpoints.files, place_of(number - 1, number))
-            changes = changes_by_state(reader, STATES)
-            assert changes == changes_between(models[number - 1], models[number])
+            reader = ChangeReader(128, checkpoints.files, place_of(number - 1, number), check_every=seed % 3)
+            changes = changes_by_state(reader)
+            check_changes(changes, models[number - 1], models[number], writes[number])
         place = place_of_changes(manifest)
         assert place is not None
-        tables = {state: tables_of(some, place.sequence, f"{number}-{state}") for state, some in changes.items()}
+        tables = {
+            state: tables_of(
+                [Change(key, None, some[key]) for key in sorted(some)], place.sequence, f"{number}-{state}"
+            )
+            for state, some in changes.items()
+        }
         before = manifest.files
         manifest = continued_manifest(
             manifest, {state: [table for table, _ in some] for state, some in tables.items()}, place, CREATED
@@ -207,7 +232,7 @@ def test_changes_to_a_checkpoint_that_does_not_descend_from_the_earlier_are_foun
     apply(model, steps)
     with library.opened(tmp_path / "job", STATES, SMALL) as database:
         database.write([*steps, ("flush",), *(("compact", state) for state in STATES), ("checkpoint", common)])
-    models = []
+    models, steps = [], []
     for path in (earlier, later):
         shutil.copytree(common, tmp_path / f"life-{path.name}")
         models.append(copied(model))
@@ -230,8 +255,8 @@ def test_changes_to_a_checkpoint_that_does_not_descend_from_the_earlier_are_foun
     assert rewritten_files(*manifests, STATES, {}, "MANIFEST") == Rewritten(), (
         "a history leads from the earlier checkpoint to the later"
     )
-    reader = ChangeReader(128, checkpoints.files, change_place(*sides))
-    assert changes_by_state(reader, STATES) == changes_between(*models)
+    reader = ChangeReader(128, checkpoints.files, change_place(*sides), check_every=2)
+    check_changes(changes_by_state(reader), models[0], models[1], steps)
 
 
 def test_rows_flushed_and_compacted_between_two_checkpoints_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
@@ -253,13 +278,13 @@ def test_rows_flushed_and_compacted_between_two_checkpoints_are_changes(library:
     place = checkpoints.place_without_compactions(0, 2)
     assert len(place.transient) == 1
     assert place.size < checkpoints.place(0, 2).size / 10
-    expected = changes_between(models[0], models[2])
-    assert changes_by_state(ChangeReader(128, checkpoints.files, place), STATES) == expected
+    expected = new_values(models[0], models[2])
+    assert changes_by_state(ChangeReader(128, checkpoints.files, place, check_every=1)) == expected
     without = ChangeReader(128, checkpoints.files, structs.replace(place, transient=()))
-    assert changes_by_state(without, STATES) != expected
+    assert changes_by_state(without) != expected
     misnamed = structs.replace(place, transient=tuple(file._replace(state=STATES[1]) for file in place.transient))
     with pytest.raises(SnapshotError, match="another state"):
-        changes_by_state(ChangeReader(128, checkpoints.files, misnamed), STATES)
+        changes_by_state(ChangeReader(128, checkpoints.files, misnamed))
 
 
 def test_all_rows_of_a_directory_that_one_side_lacks_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
@@ -276,10 +301,10 @@ def test_all_rows_of_a_directory_that_one_side_lacks_are_changes(library: Flinks
         (change_place(None, side), empty, model),
         (change_place(side, None), model, empty),
     ):
-        assert changes_by_state(ChangeReader(128, checkpoints.files, place), STATES) == changes_between(before, after)
+        assert changes_by_state(ChangeReader(128, checkpoints.files, place)) == new_values(before, after)
     half = KeyGroupRange(0, 63)
-    rows = changes_by_state(ChangeReader(128, checkpoints.files, change_place(None, side, (0, 63))), STATES)
-    assert {change.key[0] in half for some in rows.values() for change in some} == {True}
+    changes = changes_by_state(ChangeReader(128, checkpoints.files, change_place(None, side, (0, 63))))
+    assert {key[0] in half for some in changes.values() for key in some} == {True}
 
 
 def test_all_rows_of_a_state_that_has_begun_or_ended_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
@@ -300,7 +325,7 @@ def test_all_rows_of_a_state_that_has_begun_or_ended_are_changes(library: Flinks
         (change_place(with_it, without), *models[::-1]),
     ):
         reader = ChangeReader(128, checkpoints.files, place)
-        assert changes_by_state(reader, STATES) == changes_between(before, after)
+        check_changes(changes_by_state(reader), before, after, steps)
 
 
 def test_foreign_rows_that_a_compaction_drops_are_no_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
@@ -318,9 +343,9 @@ def test_foreign_rows_that_a_compaction_drops_are_no_changes(library: FlinksRock
     sides = checkpoints.side(0, 1), checkpoints.side(1, 0)
     own = within(models[:1], KeyGroupRange(0, 63), 128), within(models[1:], KeyGroupRange(0, 63), 128)
     reader = ChangeReader(128, checkpoints.files, change_place(*sides, (0, 63)))
-    assert changes_by_state(reader, STATES) == changes_between(*own)
+    assert changes_by_state(reader) == new_values(*own)
     with_foreign = ChangeReader(128, checkpoints.files, change_place(*sides))
-    assert changes_by_state(with_foreign, STATES) == changes_between(*models) != changes_between(*own)
+    assert changes_by_state(with_foreign) == new_values(*models) != new_values(*own)
 
 
 def test_change_records_hold_the_new_value_or_mark_a_deletion(library: FlinksRocksdb, tmp_path: Path) -> None:
@@ -333,7 +358,7 @@ def test_change_records_hold_the_new_value_or_mark_a_deletion(library: FlinksRoc
     reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1))
     seen = [
         (int(state), int(group), bytes(batch.data[start:limit]), bytes(batch.data[limit + 4 : end]))
-        for batch in ChangeRecords(reader, 128)
+        for batch in reader
         for start, limit, end, state, group in zip(
             batch.starts, batch.key_ends, batch.ends, batch.states, batch.groups, strict=True
         )
@@ -353,7 +378,7 @@ def test_damaged_block_raises_snapshot_error(library: FlinksRocksdb, tmp_path: P
     side = checkpoints.side(0, 0)._replace(own=(table.name,))
     place = change_place(side, side._replace(own=()))
     with pytest.raises(SnapshotError) as caught:
-        changes_by_state(ChangeReader(128, checkpoints.files, place), STATES)
+        changes_by_state(ChangeReader(128, checkpoints.files, place))
     assert caught.value.path == str(table)
 
 
@@ -379,8 +404,11 @@ def test_differences_of_sorted_rows_are_the_changes(
     before: dict[bytes, bytes], after: dict[bytes, bytes], at_once: tuple[int, int]
 ) -> None:
     sides = batches_of(before, at_once[0]), batches_of(after, at_once[1])
-    changes = [change for some in differences(*sides) for change in changes_of(some, prefix=1)]
-    assert changes == changes_between({"": before}, {"": after})[""]
+    records = [row for some in differences(*sides) for row in rows_of(change_records(some, 1), prefix=1)]
+    changes = changes_between({"": before}, {"": after})[""]
+    assert records == [
+        (change.key, bytes([DELETION]) if change.after is None else bytes([VALUE]) + change.after) for change in changes
+    ]
 
 
 def test_manifest_without_a_free_level_cannot_be_continued() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -87,12 +88,18 @@ def live_files(there: DatabaseDirectory, state: str) -> tuple[LiveFile, ...]:
 
 def looked_up(there: DatabaseDirectory, parts: PartialFiles, state: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
     rows = {}
+    parts.begin()
     parts.fetch(live_files(there, state), keys_of(keys))
     with guarded_database(there, STATES) as opened:
         for records in opened.read(rows_of_keys(128, state, 0, keys_of(keys))):
             for start, limit, end in zip(records.starts, records.key_ends, records.ends, strict=True):
                 rows[bytes(records.data[start - 1 : limit])] = bytes(records.data[limit + 4 : end])
     return rows
+
+
+def begun(parts: PartialFiles) -> AbstractContextManager[None]:
+    parts.begin()
+    return nullcontext()
 
 
 def bytes_on_disk(there: DatabaseDirectory) -> int:
@@ -125,7 +132,8 @@ def test_reading_a_block_that_was_not_fetched_is_refused(tmp_path: Path, s3: S3S
     files, _ = database(tmp_path, FORMS[0])
     tables = [file.name for file in files if file.name.endswith(".sst")]
     with (
-        partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (there, _),
+        partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (there, parts),
+        begun(parts),
         guarded_database(there, STATES) as opened,
         pytest.raises(SnapshotError, match="the database is damaged"),
     ):

@@ -7,32 +7,29 @@ from functools import partial
 from typing import Any
 
 from rescale.execution.sources.change_records import ChangeReader
-from rescale.execution.sources.compared_database import ComparedDatabase
 from rescale.execution.writers.rocksdb import rows_writer
 from rescale.planning import continuing
 from rescale.rocksdb.assembly.new_database import ChangesPlace
-from rescale.rocksdb.engine.changes.keys import Keys, keys_of
+from rescale.rocksdb.engine.changes.changed_keys import Candidates
+from rescale.rocksdb.engine.changes.keys import keys_of
 from rescale.snapshot.databases import own_tables
 from simulation.bugs import planting
 from simulation.bugs.planting import Planter, after, method
 
 Bug = partial(planting.Bug, rounds=True)
 
-_differing_tables, _rows = own_tables.differing_tables, ComparedDatabase.rows
-_changed_keys, _changes_of_blocks = ChangeReader._changed_keys, rows_writer.changes_of_blocks
+_differing_tables = own_tables.differing_tables
+_candidates, _changes_of_blocks = ChangeReader._candidates, rows_writer.changes_of_blocks
 _take_over, _place_of_changes = rows_writer.take_over_base_files, continuing.place_of_changes
 
 
-def _rows_of_own_files(self: Any, state: str, state_id: int, keys: Keys) -> Iterator[Any]:
-    tables = [own.table for own in self.own_tables(state)]
-    there = {row.key for table in tables for entry in table.index() for row in table.rows(entry.block)}
-    if own := [key for key in keys if key in there]:
-        yield from _rows(self, state, state_id, keys_of(own))
+def _without_undecided_keys(self: Any, *arguments: Any) -> Iterator[Candidates]:
+    return (candidates._replace(undecided=keys_of([])) for candidates in _candidates(self, *arguments))
 
 
-def _without_last_state(self: Any, state: str, before: Any, after: Any) -> Iterator[Keys]:
-    keys = _changed_keys(self, state, before, after)
-    return iter(()) if state == self._header.states[-1].name else keys
+def _without_last_state(self: Any, state: str, before: Any, after: Any) -> Iterator[Candidates]:
+    candidates = _candidates(self, state, before, after)
+    return iter(()) if state == self._header.states[-1].name else candidates
 
 
 def _without_deletes(blocks: Any) -> Iterator[tuple[Any, Any]]:
@@ -50,7 +47,10 @@ def _placed(level: int, sequence: int) -> Planter:
 
 
 BUGS = [
-    Bug("rounds: values come from files of one side alone", method(ComparedDatabase, "rows", _rows_of_own_files)),
+    Bug(
+        "rounds: keys that no entry decides are not looked up",
+        method(ChangeReader, "_candidates", _without_undecided_keys),
+    ),
     Bug(
         "rounds: files of the earlier checkpoint are not read",
         method(own_tables, "differing_tables", after(_differing_tables, lambda own: (frozenset(), own[1]))),
@@ -59,7 +59,7 @@ BUGS = [
         "rounds: files of the later checkpoint are not read",
         method(own_tables, "differing_tables", after(_differing_tables, lambda own: (own[0], frozenset()))),
     ),
-    Bug("rounds: a state is not looked at", method(ChangeReader, "_changed_keys", _without_last_state)),
+    Bug("rounds: a state is not looked at", method(ChangeReader, "_candidates", _without_last_state)),
     Bug("rounds: deletes are not written", method(rows_writer, "changes_of_blocks", _without_deletes)),
     Bug("rounds: changes are as old as the base", _placed(0, -1)),
     Bug("rounds: changes lie beside the base", _placed(1, 0)),

@@ -133,7 +133,7 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
         rate, last = rounds["change_rate"], rounds["last_round_seconds"]
         rows = [
             ("newest round", f"{rounds['round']}, of checkpoint {rounds['checkpoint']}"),
-            ("changed rows", f"{rounds['rows_came'] or 0:,} added, {rounds['rows_left'] or 0:,} removed"),
+            ("changed rows", f"{rounds['rows_written'] or 0:,} written, {rounds['rows_deleted'] or 0:,} deleted"),
             ("rate of change", "not known" if rate is None else f"{human_bytes(rate)}/s"),
             ("the last round would take", "not known" if last is None else f"about {duration(last)}"),
         ]

@@ -131,3 +131,37 @@ def put_changes(
         ends[count] = at
         count += 1
     return count
+
+
+@compiled
+def put_entries(
+    keys: Bytes,
+    old_starts: Longs,
+    old_ends: Longs,
+    trailers: Longs,
+    values: Bytes,
+    value_starts: Longs,
+    value_ends: Longs,
+    prefix: int,
+    data: Bytes,
+    starts: Longs,
+    key_ends: Longs,
+    ends: Longs,
+    groups: Longs,
+) -> None:
+    """Write a record for each entry, a value or a deletion, as `put_changes` does."""
+    at = np.int64(0)
+    for i in range(len(trailers)):
+        groups[i] = 0
+        for j in range(prefix):
+            groups[i] = groups[i] << 8 | keys[old_starts[i] + j]
+        starts[i] = at + prefix
+        at = copy_bytes(keys, old_starts[i], old_ends[i], data, at)
+        key_ends[i] = at
+        size = value_ends[i] - value_starts[i] + 1
+        for shift in range(24, -8, -8):
+            data[at] = size >> shift & 0xFF
+            at += 1
+        data[at] = trailers[i] & 0xFF
+        at = copy_bytes(values, value_starts[i], value_ends[i], data, at + 1)
+        ends[i] = at

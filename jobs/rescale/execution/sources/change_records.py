@@ -3,15 +3,18 @@
 A key can only have changed if it has a row in a file that only one of the two checkpoints has: compactions move rows
 from file to file, and drop only hidden or expired rows. So these files are read, except for files that, by the
 MANIFEST, only compactions have rewritten. Files that were written and compacted away between the checkpoints are read,
-too. Most of their rows were only moved, which the entries in the files show (`changed_keys`). The values of all other
-keys are looked up in both databases and compared, because entries do not show every change:
+too. Most of their rows were only moved, which the entries in the files show (`changed_keys`). A value or a deletion
+that is newer than the whole earlier checkpoint is the later checkpoint's: the key was written between the checkpoints.
+The values of all other keys are looked up in both databases and compared, because entries do not show every change:
 
 * RocksDB sets sequence numbers to 0 in the last level and drops deletes there, and Flink's TTL filter drops expired
   rows without a trace.
 * An element added to a list changes a value whose other elements lie in other files.
 * A range tombstone deletes rows of any file, so all rows of both checkpoints in its range are compared.
 
-A change is a record whose value has RocksDB's `ValueType` in front: `VALUE` and the new value, or `DELETION` alone.
+A change is a record whose value has RocksDB's `ValueType` in front: `VALUE` and the new value, or `DELETION` alone. A
+key that was written between the checkpoints is a change even if it has its earlier value again, or had no row before it
+was deleted.
 """
 
 from __future__ import annotations
@@ -25,12 +28,15 @@ from itertools import groupby, islice
 import numpy as np
 
 from rescale.execution.sources.compared_database import ComparedDatabase, compared_database
-from rescale.execution.sources.row_differences import Changes, differences
+from rescale.execution.sources.row_differences import change_records, decided_records, differences
+from rescale.flink.advice import TAKE_ANOTHER_SNAPSHOT
 from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader, require_header
-from rescale.rocksdb.engine.changes.changed_keys import changed_keys
+from rescale.rocksdb.engine.changes.changed_keys import Candidates, changed_keys
+from rescale.rocksdb.engine.changes.entries import NO_ENTRIES, Entries
 from rescale.rocksdb.engine.changes.keys import Keys, joined_keys, keys_of
+from rescale.rocksdb.manifest.version_edit import ABOVE_ALL_SEQUENCES
 from rescale.rocksdb.sst.table import SstTable
 from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.locate import Extent
@@ -42,16 +48,27 @@ _KEYS_AT_ONCE = 1 << 14
 
 
 class ChangeReader:
-    """Reads the changes between the two checkpoints of a `ChangePlace`, state by state."""
+    """Reads the changes between the two checkpoints of a `ChangePlace`, state by state, as `RecordBatches`.
 
-    def __init__(self, max_parallelism: int, files: SnapshotFiles, place: ChangePlace[KeyedHeader | None]) -> None:
+    Every `check_every`-th change that an entry alone decides is also looked up in the later checkpoint; 0 stands for
+    none. Raises `SnapshotError` if RocksDB finds another value.
+    """
+
+    def __init__(
+        self,
+        max_parallelism: int,
+        files: SnapshotFiles,
+        place: ChangePlace[KeyedHeader | None],
+        check_every: int = 0,
+    ) -> None:
         self._max_parallelism = max_parallelism
         self._files = files
         self._place = place
         self._header = require_header(place.header)
+        self._check_every = check_every
 
-    def changes(self) -> Iterator[Changes]:
-        """Yield the changes, state by state, in the order of keys, a bounded number of bytes at a time."""
+    def __iter__(self) -> Iterator[Records]:
+        """Yield the changes, state by state, a bounded number of bytes at a time."""
         with ExitStack() as stack:
             open_side = partial(compared_database, files=self._files, max_parallelism=self._max_parallelism)
             databases = [
@@ -60,15 +77,36 @@ class ChangeReader:
             ]
             for state_id, state in enumerate(self._header.states):
                 before, after = (side if side is not None and state.name in side.states else None for side in databases)
-                for keys in _key_windows(self._changed_keys(state.name, before, after)):
-                    rows = (
-                        iter(()) if side is None else side.rows(state.name, state_id, keys) for side in (before, after)
-                    )
-                    yield from differences(*rows)
+                yield from self._changes_of_state(state.name, state_id, before, after)
 
-    def _changed_keys(
+    def check_all_read(self, framed_bytes: int) -> None:
+        """Check nothing, because RocksDB checks its own files and their blocks."""
+
+    def _changes_of_state(
+        self, state: str, state_id: int, before: ComparedDatabase | None, after: ComparedDatabase | None
+    ) -> Iterator[Records]:
+        prefix, undecided = prefix_size(self._max_parallelism), list[Keys]()
+
+        def looked_up() -> Iterator[Records]:
+            for keys in _windows(undecided):
+                rows = (iter(()) if side is None else side.rows(state, state_id, keys) for side in (before, after))
+                for changes in differences(*rows):
+                    yield change_records(changes, prefix)
+
+        for candidates in self._candidates(state, before, after):
+            if len(candidates.decided):
+                assert after is not None
+                yield decided_records(candidates.decided, state_id, prefix)
+                self._check(candidates.decided, after, state, state_id)
+            undecided.append(candidates.undecided)
+            if sum(len(keys.ends) for keys in undecided) >= _KEYS_AT_ONCE:
+                yield from looked_up()
+                undecided = []
+        yield from looked_up()
+
+    def _candidates(
         self, state: str, before: ComparedDatabase | None, after: ComparedDatabase | None
-    ) -> Iterator[Keys]:
+    ) -> Iterator[Candidates]:
         """Return all keys of a state that may have changed, in order.
 
         `before` or `after` is None if that checkpoint does not have the state.
@@ -76,18 +114,42 @@ class ChangeReader:
         key_groups, prefix = KeyGroupRange(*self._place.key_groups), prefix_size(self._max_parallelism)
         begin, end = key_groups.first.to_bytes(prefix, "big"), (key_groups.last + 1).to_bytes(prefix, "big")
         ranges = [(begin, end)]  # all keys, if only one side has the state
-        candidates: Iterator[Keys] = iter(())
+        candidates: Iterator[Candidates] = iter(())
         if before is not None and after is not None:
             earlier, later = before.own_tables(state), after.own_tables(state)
             transient = list(self._transient_tables(state))
             tables = [*(own.table for own in (*earlier, *later)), *transient]
             ranges = _union(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
             shared = [file for file in after.live_files(state) if file.name not in after.own]
-            candidates = changed_keys(earlier, later, shared, begin, end, transient)
+            # A range tombstone may hide the newest entry of a key, so with one, no entry decides alone.
+            last_sequence = ABOVE_ALL_SEQUENCES if ranges else before.last_sequence
+            candidates = changed_keys(earlier, later, shared, begin, end, last_sequence, transient)
         if not ranges:
             return candidates
         in_ranges = (side.keys_of_ranges(state, ranges) for side in (before, after) if side is not None)
-        return _merge_sorted([(key for keys in candidates for key in keys), *in_ranges])
+        keys = (key for some in candidates for key in some.undecided)
+        return (Candidates(merged, NO_ENTRIES) for merged in _merge_sorted([keys, *in_ranges]))
+
+    def _check(self, decided: Entries, after: ComparedDatabase, state: str, state_id: int) -> None:
+        """Look up every `check_every`-th entry in the later checkpoint, and compare."""
+        if not self._check_every:
+            return
+        entries = decided.only(np.arange(0, len(decided), self._check_every))
+        prefix = prefix_size(self._max_parallelism)
+        levels = [file.level for file in after.live_files(state) if file.name in after.own]
+        deepest = None if self._place.transient else max(levels)
+        rows = after.rows(state, state_id, entries.key_column, deepest)
+        looked_up = [bytes(change_records(changes, prefix).data) for changes in differences(iter(()), rows)]
+        expected = decided_records(entries.only(entries.is_value), state_id, prefix)
+        if b"".join(looked_up) != bytes(expected.data):
+            raise SnapshotError(
+                "RocksDB finds other values than the newest entries of the keys",
+                path=after.directory.files[0].uri,
+                state=state,
+                expected=f"the values of {len(expected)} keys, as in the SST files",
+                found="another value, or a key too few or too many",
+                advice=TAKE_ANOTHER_SNAPSHOT,
+            )
 
     def _transient_tables(self, state: str) -> Iterator[SstTable]:
         """Yield the SST files of a state that were written and compacted away between the checkpoints.
@@ -101,50 +163,6 @@ class ChangeReader:
                 if (other := table.properties.column_family) != state:
                     raise SnapshotError("an SST file belongs to another state", path=file.uri, state=state, found=other)
                 yield table
-
-
-class ChangeRecords:
-    """Changes from a `ChangeReader`, as records: a key with its new value or its deletion."""
-
-    def __init__(self, reader: ChangeReader, max_parallelism: int) -> None:
-        self._file_reader = reader
-        self._prefix = prefix_size(max_parallelism)
-
-    def __iter__(self) -> Iterator[Records]:
-        for changes in self._file_reader.changes():
-            yield self._records(changes)
-
-    def check_all_read(self, framed_bytes: int) -> None:
-        """Check nothing, because RocksDB checks its own files and their blocks."""
-
-    def _records(self, changes: Changes) -> Records:
-        """Return a record for each changed key. Its value is `VALUE` followed by the new value, or `DELETION`."""
-        from rescale.execution.sources.change_loop import put_changes
-
-        removed, added = changes
-        most = len(removed) + len(added)
-        size = sum(int((side.ends - side.starts).sum()) + len(side) * (self._prefix + 5) for side in changes)
-        data = np.empty(size, np.uint8)
-        starts, key_ends, ends, groups = (np.empty(most, np.int64) for _ in range(4))
-        number = put_changes(
-            removed.data,
-            removed.starts,
-            removed.key_ends,
-            removed.groups,
-            added.data,
-            added.starts,
-            added.key_ends,
-            added.ends,
-            added.groups,
-            self._prefix,
-            data,
-            starts,
-            key_ends,
-            ends,
-            groups,
-        )
-        states = np.full(most, (removed if len(removed) else added).states[0])
-        return Records(data, starts, key_ends, ends, states, groups).only(slice(number))
 
 
 def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -177,18 +195,8 @@ def _merge_sorted(iterators: Iterable[Iterator[bytes]]) -> Iterator[Keys]:
         yield keys_of(keys)
 
 
-def _key_windows(batches: Iterable[Keys]) -> Iterator[Keys]:
-    """Yield the keys of `batches` in batches of up to `_KEYS_AT_ONCE`, each of which one request looks up."""
-    gathered: list[Keys] = []
-    for keys in batches:
-        gathered.append(keys)
-        if sum(len(part.ends) for part in gathered) >= _KEYS_AT_ONCE:
-            yield from _split_keys(gathered)
-            gathered = []
-    yield from _split_keys(gathered)
-
-
-def _split_keys(parts: Sequence[Keys]) -> Iterator[Keys]:
+def _windows(parts: Sequence[Keys]) -> Iterator[Keys]:
+    """Yield the keys of all parts in batches of up to `_KEYS_AT_ONCE`, each of which one request looks up."""
     if parts:
         keys = joined_keys(parts)
         for begin in range(0, len(keys.ends), _KEYS_AT_ONCE):

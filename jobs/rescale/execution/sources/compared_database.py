@@ -1,10 +1,15 @@
-"""Opens the RocksDB database of a checkpoint that is compared with another checkpoint (`change_records`)."""
+"""The RocksDB database of a checkpoint that is compared with another checkpoint (`change_records`).
+
+RocksDB opens it only when rows are looked up: this needs the ends of all SST files, also of those that both checkpoints
+have.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from rescale.flink.keyed.blocks.records import Records
@@ -29,35 +34,56 @@ from rescale.storage.scratch import scratch_directory
 def compared_database(
     side: ChangeSide[KeyedHeader | None], files: SnapshotFiles, max_parallelism: int
 ) -> Iterator[ComparedDatabase]:
-    """Fetch and open the database of one checkpoint for the block.
+    """Fetch the database of one checkpoint for the block.
 
-    Of files that the other checkpoint also has, only the needed parts are fetched.
+    Of files that the other checkpoint also has, only the needed parts are fetched, and only once rows are looked up.
     """
     listed, own = listed_files(files, side.database.files), frozenset(side.own)
     states = require_header(side.database.header).names
     shared = [file.name for file in listed if file.name.endswith(".sst") and file.name not in own]
-    with partly_fetched_database(listed, Path(scratch_directory()), in_parts=shared) as (directory, parts):
+    with (
+        partly_fetched_database(listed, Path(scratch_directory()), in_parts=shared) as (directory, parts),
+        ExitStack() as stack,
+    ):
         manifest = checked_manifest(directory.files, directory.content, states)
-        with guarded_database(directory, states) as database:
-            yield ComparedDatabase(directory, parts, manifest, database, frozenset(states), own, max_parallelism)
+        yield ComparedDatabase(directory, parts, manifest, stack, frozenset(states), own, max_parallelism)
 
 
 @dataclass(frozen=True)
 class ComparedDatabase:
-    """An open database; `own` are the names of the files that the other database does not have."""
+    """A database; `own` are the names of the files that the other database does not have.
+
+    `open_until` closes the database that `rows` opens.
+    """
 
     directory: DatabaseDirectory
     parts: PartialFiles
     manifest: Manifest
-    database: GuardedDatabase
+    open_until: ExitStack
     states: frozenset[str]
     own: frozenset[str]
     max_parallelism: int
 
-    def rows(self, state: str, state_id: int, keys: Keys) -> Iterator[Records]:
-        """Yield the live row of each key that has one."""
-        self.parts.fetch(self.live_files(state), keys)
-        yield from self.database.read(rows_of_keys(self.max_parallelism, state, state_id, keys))
+    @cached_property
+    def _database(self) -> GuardedDatabase:
+        self.parts.begin()
+        return self.open_until.enter_context(guarded_database(self.directory, self.states))
+
+    def rows(self, state: str, state_id: int, keys: Keys, deepest: int | None = None) -> Iterator[Records]:
+        """Yield the live row of each key that has one.
+
+        `deepest` is a level at which, or above which, each key has a value or a deletion; None if unknown. RocksDB
+        reads no deeper level.
+        """
+        database = self._database
+        files = [file for file in self.live_files(state) if deepest is None or file.level <= deepest]
+        self.parts.fetch(files, keys)
+        yield from database.read(rows_of_keys(self.max_parallelism, state, state_id, keys))
+
+    @property
+    def last_sequence(self) -> int:
+        """The largest sequence number in the database, or a larger one."""
+        return max([self.manifest.last_sequence, *(file.largest_sequence for file in self.manifest.files.values())])
 
     def live_files(self, state: str) -> Sequence[LiveFile]:
         """Return the SST files of a state."""
@@ -74,6 +100,7 @@ class ComparedDatabase:
 
         Opens a second database, since callers look up rows in the first one while they iterate.
         """
+        self.parts.begin()
         self.parts.fetch_all([file.name for file in self.live_files(state)])
         with guarded_database(self.directory, self.states) as database:
             for begin, end in ranges:

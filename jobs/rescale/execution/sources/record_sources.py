@@ -15,7 +15,7 @@ import numpy as np
 
 from rescale.execution.meter import METER
 from rescale.execution.sources.block_records import BlockRecords
-from rescale.execution.sources.change_records import ChangeReader, ChangeRecords
+from rescale.execution.sources.change_records import ChangeReader
 from rescale.execution.sources.changelog_records import ChangelogRecords, WindowedRecords, Windows
 from rescale.execution.sources.database_records import DatabaseRecords
 from rescale.execution.sources.group_records import GroupRecords
@@ -172,8 +172,7 @@ class SourceReader:
                     base=lambda windows: [self._in_windows(part, header, windows) for part in parts],
                 )
             case ChangePlace() as place:
-                reader_of_changes = ChangeReader(source.max_parallelism, self._files, place)
-                return ChangeRecords(reader_of_changes, source.max_parallelism)
+                return ChangeReader(source.max_parallelism, self._files, place)
 
     def _in_windows(self, part: RecordSource, header: KeyedHeader, windows: Windows) -> WindowedRecords:
         """Yield the materialised records of each window, with the state ids of `header`."""

@@ -1,4 +1,4 @@
-"""Differences of two sequences of rows that are sorted by their keys, found by a compiled loop."""
+"""Differences of two sequences of rows that are sorted by their keys, and changes as records; by compiled loops."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.records import Records
+from rescale.rocksdb.engine.changes.entries import Entries
 
 
 class Changes(NamedTuple):
@@ -42,6 +44,66 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
             None if side is None else side.only(slice(number, None)) if number < len(side) else next(source, None)
             for side, number, source in zip((old, new), done, (before, after), strict=True)
         )
+
+
+def change_records(changes: Changes, prefix: int) -> Records:
+    """Return a record for each key whose row was removed or added: `VALUE` and the new value, or `DELETION`.
+
+    Every key begins with the `prefix` bytes of its key group.
+    """
+    from rescale.execution.sources.change_loop import put_changes
+
+    removed, added = changes
+    most = len(removed) + len(added)
+    size = sum(int((side.ends - side.starts).sum()) + len(side) * (prefix + 5) for side in changes)
+    data = np.empty(size, np.uint8)
+    starts, key_ends, ends, groups = (np.empty(most, np.int64) for _ in range(4))
+    number = put_changes(
+        removed.data,
+        removed.starts,
+        removed.key_ends,
+        removed.groups,
+        added.data,
+        added.starts,
+        added.key_ends,
+        added.ends,
+        added.groups,
+        prefix,
+        data,
+        starts,
+        key_ends,
+        ends,
+        groups,
+    )
+    states = np.full(most, (removed if len(removed) else added).states[0])
+    end = int(ends[number - 1]) if number else 0
+    return Records(data[:end], starts, key_ends, ends, states, groups).only(slice(number))
+
+
+def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
+    """Return a record for each entry, a value or a deletion of state `state_id`, as `change_records` does."""
+    from rescale.execution.sources.change_loop import put_entries
+
+    number = len(entries)
+    sizes = entries.key_ends - entries.key_starts + entries.value_ends - entries.values + LENGTH_SIZE + 1
+    data = np.empty(int(sizes.sum()), np.uint8)
+    starts, key_ends, ends, groups = (np.empty(number, np.int64) for _ in range(4))
+    put_entries(
+        entries.keys,
+        entries.key_starts,
+        entries.key_ends,
+        entries.trailers,
+        entries.data,
+        entries.values,
+        entries.value_ends,
+        prefix,
+        data,
+        starts,
+        key_ends,
+        ends,
+        groups,
+    )
+    return Records(data, starts, key_ends, ends, np.full(number, state_id, np.int64), groups)
 
 
 _NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in range(5)))

@@ -9,7 +9,7 @@ from rescale.report.page import Block, Section, paragraph, table
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.text.units import counted, human_bytes
 
-_HEADERS = ("round", "checkpoint", "rows added", "rows removed", "written", "read", "change", "expected", "took")
+_HEADERS = ("round", "checkpoint", "rows written", "rows deleted", "written", "read", "change", "expected", "took")
 _KINDS = {RoundKind.BASE: " (base)", RoundKind.JOINED: " (joined)", RoundKind.ROUND: ""}
 _MOST_SHOWN = 20
 
@@ -39,8 +39,8 @@ def _row(follower_round: Round, expected: float | None) -> tuple[str, ...]:
     return (
         f"{follower_round.number}{_KINDS[follower_round.kind]}",
         str(follower_round.checkpoint),
-        _number_or_dash(follower_round.rows_came, "{:,}"),
-        _number_or_dash(follower_round.rows_left, "{:,}"),
+        _number_or_dash(follower_round.rows_written, "{:,}"),
+        _number_or_dash(follower_round.rows_deleted, "{:,}"),
         human_bytes(follower_round.bytes_changed),
         human_bytes(follower_round.bytes_read),
         "-" if follower_round.change_rate is None else f"{human_bytes(follower_round.change_rate)}/s",

@@ -51,7 +51,7 @@ def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[Dat
     Raises `UnsupportedError` for files that a Flink database does not have, `SnapshotError` for files that are gone,
     too short or changed (links are also checked when the block ends), and `StoreError` if the disk has no room.
     """
-    with partly_fetched_database(files, scratch, ()) as (directory, _):
+    with partly_fetched_database(files, scratch, ()) as (directory, _):  # no file is fetched in parts
         yield directory
 
 
@@ -61,8 +61,8 @@ def partly_fetched_database(
 ) -> Iterator[tuple[DatabaseDirectory, PartialFiles]]:
     """Provide a database as `fetched_database` does, but do not fetch the files with names `in_parts` as a whole.
 
-    The caller must fetch the blocks of these files before it reads rows from them. Linked and small files are always
-    whole.
+    Before the database is opened, the caller must call `PartialFiles.begin`; before it reads rows from these files, it
+    must fetch their blocks. Linked and small files are always whole.
     """
     needed = needed_files(files)
     linked = {file.name for file in needed if _is_whole_local_file(file)}
@@ -86,7 +86,6 @@ def partly_fetched_database(
                 finally:
                     pool.shutdown(cancel_futures=True)
         parts = PartialFiles(path, [file for file in needed if file.name in fetched_in_parts])
-        parts.begin()
         yield DatabaseDirectory(path, tuple(needed)), parts
         for file in needed:
             if file.name in linked:

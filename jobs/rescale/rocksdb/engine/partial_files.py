@@ -69,10 +69,16 @@ class PartialFiles:
         self._path = path
         self._files = {file.name: file for file in files}
         self._blocks: OrderedDict[str, _Blocks] = OrderedDict()
+        self._has_begun = False
 
     def begin(self) -> None:
-        """Create the files; fetch the first data block of each, and everything from the last data block on."""
-        self._in_parallel(self._begin, list(self._files.values()))
+        """Create the files; fetch the first data block of each, and everything from the last data block on.
+
+        Does nothing if it was called before.
+        """
+        if not self._has_begun:
+            self._has_begun = True
+            self._in_parallel(self._begin, list(self._files.values()))
 
     def fetch(self, live: Sequence[LiveFile], keys: Keys) -> None:
         """Fetch the blocks that RocksDB reads when it looks up sorted keys in these files (`BlockBasedTable::Get`)."""

@@ -63,11 +63,11 @@ class RoundKind(StrEnum):
 class Round:
     """A finished round.
 
-    `root` is the checkpoint of the full run on which it is based. `rows_left` counts removed rows, `rows_came` added
-    rows; a row whose value changed counts in both. Both are None for a base. `bytes_changed` counts the bytes written,
-    without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970. `seconds`
-    is the duration of the round; None if the process was killed before it recorded the duration. In one round after
-    each base, every record is compared: `compared` is the checkpoint of that round, None before that round.
+    `root` is the checkpoint of the full run on which it is based. `rows_written` counts the keys whose value was
+    written, `rows_deleted` the keys that were deleted. Both are None for a base. `bytes_changed` counts the bytes
+    written, without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970.
+    `seconds` is the duration of the round; None if the process was killed before it recorded the duration. In one round
+    after each base, every record is compared: `compared` is the checkpoint of that round, None before that round.
     """
 
     number: int
@@ -75,8 +75,8 @@ class Round:
     kind: RoundKind
     root: int
     reason: str | None
-    rows_left: int | None
-    rows_came: int | None
+    rows_deleted: int | None
+    rows_written: int | None
     bytes_changed: int
     bytes_read: int
     change_rate: float | None

@@ -200,7 +200,7 @@ def test_certificate_names_the_declared_differences(surgery: Surgery, says: list
     assert made.surgery == surgery
 
 
-CHANGES = replace(PROOF, changes=CertifiedChanges(left=1, came=2, files_of_base=3))
+CHANGES = replace(PROOF, changes=CertifiedChanges(written=2, deleted=1, files_of_base=3))
 
 
 def test_proof_by_changes_mentions_its_base(tmp_path: Path) -> None:

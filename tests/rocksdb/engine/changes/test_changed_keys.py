@@ -7,7 +7,7 @@ may also go back to an earlier state, as a job does that is restored, and use it
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, groupby, takewhile
 from random import Random
@@ -18,7 +18,7 @@ import pytest
 
 from rescale.flink.arrays import Longs
 from rescale.rocksdb.engine.changes import changed_keys as module
-from rescale.rocksdb.engine.changes.changed_keys import OwnTable, changed_keys
+from rescale.rocksdb.engine.changes.changed_keys import Candidates, OwnTable, changed_keys
 from rescale.rocksdb.engine.changes.keys import joined_keys, keys_of
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.edit_writer import varint
@@ -169,7 +169,27 @@ def live_file(level: int, file: File) -> LiveFile:
     return LiveFile(level, file.number, 1, first, last, min(sequences), max(sequences))
 
 
-def candidates(before: Tree, after: Tree, at_once: int = 2) -> list[bytes]:
+class Chosen(NamedTuple):
+    """The candidates, in order, and the values of the decided ones: None for a deletion."""
+
+    keys: list[bytes]
+    decided: dict[bytes, bytes | None]
+
+
+def chosen_by(batches: Iterable[Candidates]) -> Chosen:
+    keys, decided = list[bytes](), dict[bytes, bytes | None]()
+    for batch in batches:
+        entries = batch.decided
+        values = [
+            entries.data[start:end].tobytes() if is_value else None
+            for start, end, is_value in zip(entries.values, entries.value_ends, entries.is_value, strict=True)
+        ]
+        decided |= zip(entries.key_column, values, strict=True)
+        keys += sorted([*batch.undecided, *entries.key_column])
+    return Chosen(keys, decided)
+
+
+def candidates(before: Tree, after: Tree, at_once: int = 2) -> Chosen:
     earlier, later = before.files, after.files
 
     def own(files: dict[int, tuple[int, File]], others: dict[int, tuple[int, File]]) -> list[OwnTable]:
@@ -180,8 +200,8 @@ def candidates(before: Tree, after: Tree, at_once: int = 2) -> list[bytes]:
         ]
 
     shared = [live_file(level, file) for number, (level, file) in later.items() if number in earlier]
-    changed = changed_keys(own(earlier, later), own(later, earlier), shared, BEGIN, END)
-    return [key for keys in changed for key in keys]
+    last = max((entry.sequence for _, file in earlier.values() for entry in file.entries), default=0)
+    return chosen_by(changed_keys(own(earlier, later), own(later, earlier), shared, BEGIN, END, last))
 
 
 def histories(rng: Random) -> Iterator[Tree]:
@@ -213,11 +233,12 @@ def test_keys_with_differing_values_are_always_found(
         states = list(histories(rng))
         for _ in range(6):
             before, after = rng.choice(states), rng.choice(states)
-            candidate_keys = candidates(before, after, rng.randint(1, 3))
-            assert candidate_keys == sorted(set(candidate_keys))
+            chosen = candidates(before, after, rng.randint(1, 3))
+            assert chosen.keys == sorted(set(chosen.keys))
             old, new = before.live(), after.live()
             differing = {key for key in KEYS if old.get(key) != new.get(key)}
-            assert differing <= set(candidate_keys)
+            assert differing <= set(chosen.keys)
+            assert chosen.decided == {key: new.get(key) for key in chosen.decided}
 
 
 def compacted_to_the_end(tree: Tree) -> Tree:
@@ -233,10 +254,11 @@ def test_keys_of_rows_that_compaction_only_moved_are_no_candidates() -> None:
     tree.write([(key, VALUE, b"x" + key) for key in KEYS])
     moved = compacted_to_the_end(tree)
     assert moved.files.keys().isdisjoint(tree.files)
-    assert candidates(tree, moved) == []
-    assert candidates(moved, compacted_to_the_end(moved)) == []
+    assert candidates(tree, moved).keys == []
+    assert candidates(moved, compacted_to_the_end(moved)).keys == []
     moved.write([(KEYS[3], VALUE, b"other"), (KEYS[5], DELETION, b"")])
-    assert candidates(tree, compacted_to_the_end(moved)) == [KEYS[3], KEYS[5]]
+    assert candidates(tree, moved) == ([KEYS[3], KEYS[5]], {KEYS[3]: b"other", KEYS[5]: None})
+    assert candidates(tree, compacted_to_the_end(moved)) == ([KEYS[3], KEYS[5]], {}), "they have no number any more"
 
 
 def test_key_with_sequence_number_0_below_a_shared_file_is_a_candidate() -> None:
@@ -246,16 +268,16 @@ def test_key_with_sequence_number_0_below_a_shared_file_is_a_candidate() -> None
     newest = File((Entry(key, 9, VALUE, b"x"),))
     before, after = Tree([[newest], [newer], [], []]), Tree([[], [newer], [], [bottom]])
     assert (before.live()[key], after.live()[key]) == (b"x", b"newer")
-    assert candidates(before, after) == [key]
+    assert candidates(before, after).keys == [key]
     with_a_newer_one = File((*newer.entries, Entry(KEYS[2], 12, VALUE, b"newer")))
     before.levels[1] = after.levels[1] = [with_a_newer_one]
-    assert candidates(before, after) == [key]
+    assert candidates(before, after).keys == [key]
     elsewhere = File((Entry(KEYS[1], 7, VALUE, b"newer"),))
     before.levels[1] = after.levels[1] = [elsewhere]
-    assert candidates(before, after) == []
+    assert candidates(before, after).keys == []
     written_later = File((Entry(key, 12, VALUE, b"later"),))
     before.levels[0], after.levels[0] = [written_later, newest], [written_later]
-    assert candidates(before, after) == [], "no entry of the other files is older than the row was"
+    assert candidates(before, after).keys == [], "no entry of the other files is older than the row was"
 
 
 Written = tuple[tuple[int, int, bytes], ...]
@@ -288,7 +310,7 @@ Written = tuple[tuple[int, int, bytes], ...]
 def test_entries_decide_whether_a_key_is_a_candidate(
     earlier: list[Written], later: list[Written], is_found: bool
 ) -> None:
-    """Each inner list holds the entries of one file."""
+    """Each inner list holds the entries of one file. A newer value or deletion decides alone."""
     sides = [
         [
             OwnTable(live_file(0, file), cast(SstTable, Blocks(file.entries, 1)))
@@ -296,22 +318,27 @@ def test_entries_decide_whether_a_key_is_a_candidate(
         ]
         for files in (earlier, later)
     ]
-    assert [key for keys in changed_keys(*sides, [], BEGIN, END) for key in keys] == [KEYS[0]] * is_found
+    chosen = chosen_by(changed_keys(*sides, [], BEGIN, END, 7))
+    assert chosen.keys == [KEYS[0]] * is_found
+    newest = max((entry for file in later for entry in file), default=(0, VALUE, b""))
+    is_decided = newest[0] > 7 and newest[1] in (DELETION, VALUE)
+    assert chosen.decided == ({KEYS[0]: newest[2] if newest[1] == VALUE else None} if is_decided and is_found else {})
 
 
 def test_rows_of_an_ingested_file_have_the_sequence_number_of_the_file() -> None:
     row = File((Entry(KEYS[0], 0, VALUE, b"x"),))
     tables = [OwnTable(live_file(1, row), cast(SstTable, Blocks(row.entries, 1, sequence))) for sequence in (4, 5)]
-    assert [key for keys in changed_keys(tables[:1], tables[1:], [], BEGIN, END) for key in keys] == [KEYS[0]]
-    assert not list(changed_keys(tables[:1], tables[:1], [], BEGIN, END))
+    assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 4)) == ([KEYS[0]], {KEYS[0]: b"x"})
+    assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 5)) == ([KEYS[0]], {})
+    assert not list(changed_keys(tables[:1], tables[:1], [], BEGIN, END, 4))
 
 
 def test_changed_keys_are_limited_to_the_range() -> None:
     tree = Tree()
     tree.write([(key, VALUE, b"x") for key in KEYS])
     files = [OwnTable(live_file(0, file), cast(SstTable, Blocks(file.entries, 1))) for file in tree.levels[0]]
-    in_range = [key for keys in changed_keys([], files, [], b"\0b", b"\1b") for key in keys]
-    assert in_range == [key for key in KEYS if b"\0b" <= key < b"\1b"]
+    in_range = chosen_by(changed_keys([], files, [], b"\0b", b"\1b", 0))
+    assert in_range.keys == [key for key in KEYS if b"\0b" <= key < b"\1b"]
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
@@ -319,7 +346,7 @@ def test_unsorted_rows_are_refused(at_once: int) -> None:
     file = File((Entry(KEYS[1], 1, VALUE, b""), Entry(KEYS[0], 2, VALUE, b"")))
     own = OwnTable(live_file(0, file), cast(Any, Blocks(file.entries, at_once)))
     with pytest.raises(SnapshotError, match="not sorted"):
-        list(changed_keys([], [own], [], BEGIN, END))
+        list(changed_keys([], [own], [], BEGIN, END, 0))
 
 
 def test_key_columns_are_split_and_joined() -> None:

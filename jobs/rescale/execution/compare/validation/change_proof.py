@@ -1,14 +1,15 @@
 """Proof of a result that continues an earlier one (its base), without reading what did not change.
 
-    source side    the changes from the earlier checkpoint to the later one: the values, before and after, of every key
-                   in a file that only one of the two checkpoints has
-    result side    the changes from the base to the result: the values, before and after, of every key in the files
-                   above the base's
+    source side    the changes from the earlier checkpoint to the later one: the new value, or the deletion, of every
+                   key that was written in between, or whose value differs
+    result side    the changes from the base to the result: the value, or the deletion, of every key in the files above
+                   the base's, and what RocksDB finds for it in the result
 
-Removed and added rows must have the same digests on both sides, state by state, and on both sides each key must lie in
-the key group of its hash. Every file of the base is in the result (`base_files`). So the result differs from the base
-as the later checkpoint differs from the earlier one. The certificate of the base says that the base equals the earlier
-checkpoint. Digests are sums: the result's digest is the base's, less the removed rows, plus the added ones.
+The changes must have the same digests on both sides, state by state, and on both sides each key must lie in the key
+group of its hash. Every file of the base is in the result, below the changes (`base_files`). So the result holds the
+later checkpoint's value of every key that has changed, and the base's value of every other key. The certificate of the
+base says that the base equals the earlier checkpoint. Of the later checkpoint's changes, a sample is also looked up
+there through RocksDB.
 
 The proof ignores the plan's lists of files to read and write: it compares files as both snapshots list them, except for
 files that only compactions have rewritten (`own_tables`). From the plan it takes only the places of files that were
@@ -17,10 +18,12 @@ written and compacted away between the checkpoints, if the later MANIFEST names 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
+
+import numpy as np
 
 from rescale.execution.compare.source_digests import sum_digests
 from rescale.execution.compare.validation.base_files import compare_files_of_base, files_above_base, files_of_base
@@ -32,12 +35,13 @@ from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.change_records import ChangeReader
 from rescale.execution.tasks.protocol import Tasks
 from rescale.flink.key_groups import KeyGroupRange
-from rescale.flink.keyed.blocks.record_digest import MODULUS, RecordDigester, StateDigest
+from rescale.flink.keyed.blocks.record_digest import RecordDigester, StateDigest
+from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.composite_key import composite_keys
 from rescale.flink.keyed.header import KeyedHeader, require_header
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.plan.plan import Plan
-from rescale.plan.proof import Proof
+from rescale.rocksdb.manifest.version_edit import DELETION
 from rescale.runstate.base_result import Base, open_base
 from rescale.runstate.certificate import (
     CertifiedChanges,
@@ -45,19 +49,20 @@ from rescale.runstate.certificate import (
     CertifiedOperator,
     CertifiedRecords,
     CertifiedState,
-    read_certificate,
 )
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
-from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.model import Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, database_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
 from rescale.storage.side_by_side import side_by_side
-from rescale.text.advice import Advice, mention
 from rescale.text.errors import IntegrityError, RequestError
+
+_SAMPLED = 64
+"""Number of changes in the later checkpoint of which the first is also looked up there, through RocksDB."""
 
 
 def continued_operators(plan: Plan) -> tuple[int, ...]:
@@ -83,9 +88,7 @@ def prove_changes(
             found=f"the result of plan {base.result.plan[:8]}",
             advice="plan again",
         )
-    certified = {operator.operator_id: operator for operator in read_certificate(plan.continued.target).operators}
-    proof = ChangeProof(plan, with_tables(later), result, base, certified, operators)
-    return proof.prove(tasks)
+    return ChangeProof(plan, with_tables(later), result, base, operators).prove(tasks)
 
 
 class ChangeCheck(NamedTuple):
@@ -104,12 +107,12 @@ class ChangeCheck(NamedTuple):
 
 
 class ChangeTally(NamedTuple):
-    """Digests of removed and of added rows, by state."""
+    """Digests of changes, by state, and the number of `deletions` among them."""
 
     operator: int
     in_result: bool
-    removed: dict[str, StateDigest]
-    added: dict[str, StateDigest]
+    digests: dict[str, StateDigest]
+    deletions: int
     size: int
 
 
@@ -126,36 +129,29 @@ class ChangeComparer:
 
     def _tally(self, check: ChangeCheck) -> ChangeTally:
         header = require_header(check.place.header)
-        is_map = [state.state_type == "MAP" for state in header.states]
         keys = None if check.key_hash is None else composite_keys(header, check.key_hash)
         key_groups = NewKeyGroups(keys, check.max_parallelism, check.new_max_parallelism)
-        removed, added = RecordDigester(is_map), RecordDigester(is_map)
-        files = self.result if check.in_result else self.source
-        for changes in ChangeReader(check.max_parallelism, files, check.place).changes():
-            for digester, records in ((removed, changes.removed), (added, changes.added)):
-                if len(records):
-                    digester.add(records, key_groups.of(records)[0])
-        less, more = (_digests_by_state(header.names, digester) for digester in (removed, added))
-        return ChangeTally(check.operator, check.in_result, less, more, check.place.size)
-
-
-def _digests_by_state(names: Sequence[str], digester: RecordDigester) -> dict[str, StateDigest]:
-    return {name: digest for name, digest in zip(names, digester.digests(), strict=True) if digest.records}
+        digester, deletions = RecordDigester([False] * len(header.states)), 0  # values are compared byte by byte
+        files, check_every = (self.result, 1) if check.in_result else (self.source, _SAMPLED)
+        for changes in ChangeReader(check.max_parallelism, files, check.place, check_every):
+            digester.add(changes, key_groups.of(changes)[0])
+            deletions += int(np.count_nonzero(changes.data[changes.key_ends + LENGTH_SIZE] == DELETION))
+        by_state = zip(header.names, digester.digests(), strict=True)
+        digests = {name: digest for name, digest in by_state if digest.records}
+        return ChangeTally(check.operator, check.in_result, digests, deletions, check.place.size)
 
 
 @dataclass(frozen=True)
 class ChangeProof:
     """Proof that operators of `result` hold what `base` held, with the changes from there to `later`.
 
-    `operators` are indexes into `later.operators` and `result.operators`. `certified` has the operators of the base's
-    certificate, by operator id.
+    `operators` are indexes into `later.operators` and `result.operators`.
     """
 
     plan: Plan
     later: Snapshot
     result: Snapshot
     base: Base
-    certified: Mapping[str, CertifiedOperator]
     operators: Sequence[int]
 
     def prove(self, tasks: Tasks) -> dict[int, ProvenChanges]:
@@ -250,73 +246,40 @@ class ChangeProof:
         checksums: CertifiedChecksums | None,
     ) -> ProvenChanges:
         operator = self.later.operators[operator_index]
-        removed, added = (_equal_digests(tallies, rows, operator.label) for rows in ("removed", "added"))
-        left, came = (sum(digest.records for digest in digests.values()) for digests in (removed, added))
-        changes = CertifiedChanges(left=left, came=came, files_of_base=files_of_base)
+        digests = _equal_digests(tallies, operator.label)
+        number = sum(digest.records for digest in digests.values())
+        deletions = sum(tally.deletions for tally in tallies if tally.in_result)
+        changes = CertifiedChanges(written=number - deletions, deleted=deletions, files_of_base=files_of_base)
+        states = {name: CertifiedState(d.records, f"{d.digest:032x}") for name, d in sorted(digests.items())}
         key_hash = self.plan.key_hashes.get(operator.operator_id)
         size = sum(tally.size for tally in tallies if tally.in_result)
-        return ProvenChanges(changes, self._new_states(operator, removed, added), size, key_hash, checksums)
-
-    def _new_states(
-        self, operator: Operator, removed: Mapping[str, StateDigest], added: Mapping[str, StateDigest]
-    ) -> dict[str, CertifiedState]:
-        """Return the states of an operator after the changes: the states in the base's certificate, less `removed`,
-        plus `added`.
-        """
-        certified = self.certified[operator.operator_id].records
-        if certified is None:
-            raise RequestError(
-                "the base's certificate has no digests of the operator's records",
-                path=self.base.result.target,
-                operator=operator.label,
-                advice=Advice("compare every record: ", mention("proof", Proof.RECORDS)),
-            )
-        databases = (*operator.databases, *self.base.source.operator(operator.operator_id).databases)
-        states = {}
-        for name in sorted({name for database in databases for name in database.states}):
-            before = certified.states.get(name, CertifiedState(0, "0"))
-            removed_digest, added_digest = removed.get(name, StateDigest()), added.get(name, StateDigest())
-            records = before.records - removed_digest.records + added_digest.records
-            if records < 0:
-                raise IntegrityError(
-                    "more records were removed from a state than the base's certificate counts",
-                    operator=operator.label,
-                    state=name,
-                    expected=f"at most {before.records}",
-                    found=removed_digest.records,
-                    advice=RERUN_ADVICE,
-                )
-            if records:
-                digest = (int(before.digest, 16) - removed_digest.digest + added_digest.digest) % MODULUS
-                states[name] = CertifiedState(records, f"{digest:032x}")
-        return states
+        return ProvenChanges(changes, states, size, key_hash, checksums)
 
 
-def _equal_digests(tallies: Sequence[ChangeTally], direction: str, label: str) -> dict[str, StateDigest]:
-    """Return the digests, by state, of an operator's rows that were "removed" or "added" (`direction`).
+def _equal_digests(tallies: Sequence[ChangeTally], label: str) -> dict[str, StateDigest]:
+    """Return the digests, by state, of an operator's changes.
 
     Raises `IntegrityError` if they differ between the source side and the result side.
     """
     source, result = (
-        sum_digests(getattr(tally, direction) for tally in tallies if tally.in_result is in_result)
-        for in_result in (False, True)
+        sum_digests(tally.digests for tally in tallies if tally.in_result is in_result) for in_result in (False, True)
     )
     for state in sorted(source.keys() | result.keys()):
         in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
         if in_source != in_result:
             raise IntegrityError(
-                f"the rows {direction} since the base differ between the result and the source",
+                "the changes since the base differ between the result and the source",
                 operator=label,
                 state=state,
-                expected=f"{in_source.records} records with digest {in_source.digest:032x}",
-                found=f"{in_result.records} records with digest {in_result.digest:032x}",
+                expected=f"{in_source.records} changed keys with digest {in_source.digest:032x}",
+                found=f"{in_result.records} changed keys with digest {in_result.digest:032x}",
                 advice=RERUN_ADVICE,
             )
     return source
 
 
 class ProvenChanges(NamedTuple):
-    """Proof of an operator by its changes: the digests of all its states after the changes.
+    """Proof of an operator by its changes: the digests of the changes, by state.
 
     `size` is the number of bytes of the changes in the result. `checksums` says which bytes of the base the store's
     checksums proved.
@@ -331,7 +294,7 @@ class ProvenChanges(NamedTuple):
     def added_to(self, operator: CertifiedOperator) -> CertifiedOperator:
         """Return `operator`, which proves the operator's other state, with this proof added."""
         records = operator.records or CertifiedRecords(0, self.key_hash, hash_rule_status(self.key_hash), 0, {})
-        compared = records.compared + self.changes.left + self.changes.came
+        compared = records.compared + self.changes.written + self.changes.deleted
         states = dict(sorted({**records.states, **self.states}.items()))
         return replace(
             operator,

@@ -80,12 +80,12 @@ _CLAIM_OF_BLOCKS = (
     "in SST files that were compared byte by byte, every block has the checksum that RocksDB wrote with it"
 )
 _CLAIM_OF_CHANGES = (
-    "in RocksDB directories that continue the base, every key was compared if it is in a file that only one of the two "
+    "in RocksDB directories that continue the base, every key was examined if it is in a file that only one of the two "
     "checkpoints has, or that was written and compacted between them: by its entries in these files if they show that "
-    "it did not change, else by its rows in both checkpoints; files that, by RocksDB's MANIFEST, only compactions have "
-    "rewritten were skipped; the rows removed and added between the checkpoints have the same digests as those removed "
-    "and added between base and result; and all files of the base are in the result, below these changes: under a "
-    "second name, with the same checksum of the store, or byte for byte"
+    "it did not change, or which value it has now; else by its rows in both checkpoints; files that, by RocksDB's "
+    "MANIFEST, only compactions have rewritten were skipped; the new values and the deletions have the same digests as "
+    "those in the result, where RocksDB finds each of them; and all files of the base are in the result, below these "
+    "changes: under a second name, with the same checksum of the store, or byte for byte"
 )
 _CLAIM_OF_THE_RENAMED = (
     "for an operator that was declared as renamed, this holds for all its state under its new id, and no operator of "

@@ -2,6 +2,9 @@
 
 Only files that the databases do not share are read. Compiled loops decode their entries and merge them by key
 (`entry_loop`). Compactions move most rows from file to file unchanged; a key with only such rows is no candidate.
+
+A value or deletion that is newer than all entries of the earlier database decides its key alone, whatever the shared
+files hold. All other candidates are undecided: only a look-up in all files of a database finds their values.
 """
 
 from __future__ import annotations
@@ -13,14 +16,25 @@ from typing import NamedTuple
 import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
+from rescale.rocksdb.engine.changes.entries import NO_ENTRIES, Entries, joined_entries
 from rescale.rocksdb.engine.changes.keys import Keys, keys_of
-from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.rocksdb.manifest.version_edit import ABOVE_ALL_SEQUENCES, LiveFile
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.text.errors import SnapshotError
 
 _READ_AT_ONCE = 1 << 20
 """Size in bytes of the stored blocks that are read and decoded together."""
+
+
+class Candidates(NamedTuple):
+    """Some keys whose live values may differ, in order: the `undecided` ones, and an entry for each of the others.
+
+    An entry of `decided` is the live value of its key in the later database, or its deletion.
+    """
+
+    undecided: Keys
+    decided: Entries
 
 
 class OwnTable(NamedTuple):
@@ -36,10 +50,12 @@ def changed_keys(
     shared: Sequence[LiveFile],
     begin: bytes,
     end: bytes,
+    last_sequence: int,
     transient: Sequence[SstTable] = (),
-) -> Iterator[Keys]:
+) -> Iterator[Candidates]:
     """Yield the candidates in [begin, end), in order, each once.
 
+    `last_sequence` is at least the sequence number of every entry in the earlier database.
     `earlier` has the files that only the earlier database has, `later` those that only the later one has, and `shared`
     all other files of the later database. The `shared` files have the same rows as the other files of the earlier
     database, except for keys in the `transient` files, which were flushed after the earlier checkpoint and compacted
@@ -61,11 +77,11 @@ def changed_keys(
         limit = np.frombuffer(bytearray(min(bound, end)), np.uint8)
         parts = [(run, part) for run in runs if len((part := run.take_before(limit)).key_ends)]
         if parts:
-            entries = _joined([part for _, part in parts])
+            entries = joined_entries([part for _, part in parts])
             run_ends = np.cumsum([len(part.key_ends) for _, part in parts], dtype=np.int64)
             run_starts = np.append(np.int64(0), run_ends[:-1])
             is_later = np.array([run.is_later for run, _ in parts], np.int64)
-            changed = np.empty(int(run_ends[-1]), np.int64)
+            changed, deciding = (np.empty(int(run_ends[-1]), np.int64) for _ in range(2))
             number = entry_loop.changed_keys(
                 entries.data,
                 entries.keys,
@@ -80,47 +96,16 @@ def changed_keys(
                 points.data,
                 points.ends,
                 oldest,
+                last_sequence,
                 changed,
+                deciding,
             )
+            is_decided = deciding[:number] >= 0
             if number:
-                yield _keys_of_entries(entries, changed[:number])
+                undecided = entries.only(changed[:number][~is_decided]).key_column
+                yield Candidates(undecided, entries.only(deciding[:number][is_decided]))
         if is_last:
             return
-
-
-class _Entries(NamedTuple):
-    """Decoded entries; entry i has the key `keys[key_starts[i]:key_ends[i]]`, value `data[values[i]:value_ends[i]]`."""
-
-    data: Bytes
-    keys: Bytes
-    key_starts: Longs
-    key_ends: Longs
-    trailers: Longs
-    values: Longs
-    value_ends: Longs
-
-    def part(self, begin: int, end: int) -> _Entries:
-        """Return the entries from `begin` to before `end`, without the bytes of other entries."""
-        if begin == end:
-            return _NO_ENTRIES
-        key, key_end = self.key_starts[begin], self.key_ends[end - 1]
-        value, value_end = self.values[begin], self.value_ends[end - 1]
-        return _Entries(
-            self.data[value:value_end],
-            self.keys[key:key_end],
-            self.key_starts[begin:end] - key,
-            self.key_ends[begin:end] - key,
-            self.trailers[begin:end],
-            self.values[begin:end] - value,
-            self.value_ends[begin:end] - value,
-        )
-
-    def key(self, i: int) -> bytes:
-        return self.keys[self.key_starts[i] : self.key_ends[i]].tobytes()
-
-
-_NO_BYTES, _NO_PLACES = np.empty(0, np.uint8), np.empty(0, np.int64)
-_NO_ENTRIES = _Entries(_NO_BYTES, _NO_BYTES, *(_NO_PLACES,) * 5)
 
 
 class _SortedRun:
@@ -133,17 +118,17 @@ class _SortedRun:
         self.last = b""
         """Last decoded key: more entries of this key may follow, but none of a smaller key."""
         self._path = tables[0].path
-        self._entries = _NO_ENTRIES
+        self._entries = NO_ENTRIES
         self._fill()
 
     def skip_to(self, key: Bytes) -> None:
         """Skip the entries of keys before `key`."""
         while not self.is_at_end and self.last < key.tobytes():
-            self._entries = _NO_ENTRIES
+            self._entries = NO_ENTRIES
             self._fill()
         self.take_before(key)
 
-    def take_before(self, key: Bytes) -> _Entries:
+    def take_before(self, key: Bytes) -> Entries:
         """Return the decoded entries of keys before `key`, then decode further entries."""
         from rescale.rocksdb.engine.changes.entry_loop import first_at_least
 
@@ -162,10 +147,10 @@ class _SortedRun:
             elif len(batch.key_ends):
                 self._append(batch)
 
-    def _append(self, batch: _Entries) -> None:
+    def _append(self, batch: Entries) -> None:
         if batch.key(0) < self.last:
             raise _unsorted_file_error(self._path)
-        self._entries = _joined([self._entries, batch]) if len(self._entries.key_ends) else batch
+        self._entries = joined_entries([self._entries, batch]) if len(self._entries.key_ends) else batch
         self.last = batch.key(-1)
 
 
@@ -182,8 +167,6 @@ def _oldest_sequences(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
 
     The sequence numbers and key ranges are those of the MANIFEST entries `files`.
     """
-    from rescale.rocksdb.engine.changes.entry_loop import ABOVE_ALL_SEQUENCES
-
     ranges = sorted(
         (file.smallest, file.largest + b"\0", max(1, file.smallest_sequence))
         for file in files
@@ -202,7 +185,7 @@ def _oldest_sequences(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
     return keys_of(points), np.array(oldest, np.int64)
 
 
-def _batches(table: SstTable) -> Iterator[_Entries]:
+def _batches(table: SstTable) -> Iterator[Entries]:
     """Yield the entries of a file in order, in batches of a few blocks."""
     offsets, sizes = table.data_blocks()
     sequence = table.properties.global_sequence
@@ -216,7 +199,7 @@ def _batches(table: SstTable) -> Iterator[_Entries]:
         at += number
 
 
-def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> _Entries:
+def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> Entries:
     """Return the entries of blocks; `sequence` is the sequence number of all rows of an ingested file, else 0."""
     from rescale.rocksdb.engine.changes.entry_loop import decode_entries, first_unsorted, measure_entries
 
@@ -233,38 +216,8 @@ def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> 
     if sequence:
         trailers = trailers & 0xFF | sequence << 8
     key_starts = np.append(np.int64(0), key_ends[:-1])[:count]
-    return _Entries(data, keys, key_starts, key_ends, trailers, values, value_ends)
+    return Entries(data, keys, key_starts, key_ends, trailers, values, value_ends)
 
 
 def _unsorted_file_error(path: str) -> SnapshotError:
     return SnapshotError("the rows of an SST file are not sorted by their keys", path=path)
-
-
-def _joined(parts: Sequence[_Entries]) -> _Entries:
-    if len(parts) == 1:
-        return parts[0]
-    data_at = np.cumsum([0, *(len(part.data) for part in parts)])
-    keys_at = np.cumsum([0, *(len(part.keys) for part in parts)])
-
-    def shifted(name: str, starts: Longs) -> Longs:
-        return np.concatenate([getattr(part, name) + start for part, start in zip(parts, starts[:-1], strict=True)])
-
-    return _Entries(
-        np.concatenate([part.data for part in parts]),
-        np.concatenate([part.keys for part in parts]),
-        shifted("key_starts", keys_at),
-        shifted("key_ends", keys_at),
-        np.concatenate([part.trailers for part in parts]),
-        shifted("values", data_at),
-        shifted("value_ends", data_at),
-    )
-
-
-def _keys_of_entries(entries: _Entries, chosen: Longs) -> Keys:
-    from rescale.rocksdb.engine.changes.entry_loop import copy_keys
-
-    starts, ends = entries.key_starts[chosen], entries.key_ends[chosen]
-    new_ends = np.cumsum(ends - starts)
-    data = np.empty(int(new_ends[-1]), np.uint8)
-    copy_keys(entries.keys, starts, ends, data)
-    return Keys(data, new_ends)

@@ -10,12 +10,9 @@ import numpy as np
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.flink.compiled import Long, compare_bytes, compiled, copy_bytes
 from rescale.rocksdb.manifest.edit_reader import KEY_TRAILER_SIZE
-from rescale.rocksdb.manifest.version_edit import DELETION, MERGE, VALUE
+from rescale.rocksdb.manifest.version_edit import ABOVE_ALL_SEQUENCES, DELETION, MERGE, VALUE
 
 _LONGEST_VARINT = 5
-
-ABOVE_ALL_SEQUENCES = (1 << 63) - 1
-"""A number greater than all sequence numbers."""
 
 
 @compiled
@@ -207,12 +204,16 @@ def changed_keys(
     points: Bytes,
     point_ends: Longs,
     oldest: Longs,
+    last_sequence: Long,
     changed: Longs,
+    deciding: Longs,
 ) -> Long:
     """Find the keys whose live value may differ between an earlier and a later database.
 
     Run r has the sorted entries `runs[r]` to `run_ends[r]`; `is_later[r]` says which database it belongs to. `changed`
-    receives the index of one entry of each key whose value may differ. Returns the number of these keys.
+    receives the index of one entry of each key whose value may differ. `deciding` receives the index of the entry that
+    alone decides the key's value in the later database: a value or a deletion with a sequence number above
+    `last_sequence`, the last one of the earlier database. It receives -1 if no entry does. Returns the number of keys.
 
     All entries that are not in a run are in both databases. The live value of a key is the same if the key's newest
     entries in the runs of both databases are the same write: with the same value and the same sequence number. A
@@ -270,4 +271,9 @@ def changed_keys(
                     is_same = is_same_trailer and kind == DELETION
         if not is_same:
             changed[count] = least
+            deciding[count] = -1
+            if later >= 0 and np.uint64(trailers[later]) >> np.uint64(8) > np.uint64(last_sequence):
+                kind = trailers[later] & 0xFF
+                if kind in (VALUE, DELETION):
+                    deciding[count] = later
             count += 1

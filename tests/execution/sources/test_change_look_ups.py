@@ -1,0 +1,113 @@
+"""Which keys a reader of changes looks up, and in which files."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from execution.sources.test_change_records import Checkpoints, changes_by_state, copied, new_values
+from oracle.distribution import LINES
+from rescale.execution.sources.change_records import ChangeReader
+from rescale.execution.sources.compared_database import ComparedDatabase
+from rescale.rocksdb.engine import directory
+from rescale.rocksdb.engine.changes.keys import Keys
+from rescale.rocksdb.engine.partial_files import PartialFiles
+from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.text.errors import SnapshotError
+from support.assembled import STATES, Model, apply
+from support.flinks_rocksdb import FlinksRocksdb
+from support.layers import write_layers
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[FlinksRocksdb]:
+    library = FlinksRocksdb(LINES["2"])
+    yield library
+    library.close()
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the names of the SST files of which blocks were looked at; files are fetched in parts, as from S3."""
+    names: list[str] = []
+    begin, fetch = PartialFiles.begin, PartialFiles.fetch
+
+    def looked_at(parts: PartialFiles, live: Sequence[LiveFile], keys: Keys) -> None:
+        names.extend(file.name for file in live)
+        fetch(parts, live, keys)
+
+    def begun(parts: PartialFiles) -> None:
+        names.append("")
+        begin(parts)
+
+    monkeypatch.setattr(directory, "_is_whole_local_file", lambda _: False)
+    monkeypatch.setattr(directory, "SMALLEST_IN_PARTS", 0)
+    monkeypatch.setattr(PartialFiles, "fetch", looked_at)
+    monkeypatch.setattr(PartialFiles, "begin", begun)
+    return names
+
+
+def test_keys_that_were_written_need_no_file_that_both_checkpoints_have(
+    library: FlinksRocksdb, tmp_path: Path, fetched: list[str]
+) -> None:
+    """Only a list element that was added alone is looked up."""
+    state, paths = STATES[0], [tmp_path / f"checkpoint-{number}" for number in range(3)]
+    rng = random.Random(11)
+    steps = [
+        [("put", state, bytes([group]) + b"a", rng.randbytes(50)) for group in range(100)],
+        [("put", state, b"\5a", b"1"), ("delete", state, b"\6a"), ("delete", state, b"\6b")],
+        [("add", state, b"\7a", b"2")],
+    ]
+    model, models = Model({name: {} for name in STATES}), []
+    with library.opened(tmp_path / "job", STATES, "disable_auto_compactions=1") as database:
+        for some, path in zip(steps, paths, strict=True):
+            apply(model, some)
+            database.write([*some, ("checkpoint", path)])
+            models.append(copied(model))
+    checkpoints = Checkpoints(paths)
+    reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1))
+    assert changes_by_state(reader)[state] == {b"\5a": b"1", b"\6a": None, b"\6b": None}
+    assert fetched == []
+    checked = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1), check_every=1)
+    assert changes_by_state(checked) == changes_by_state(reader)
+    assert fetched
+    fetched.clear()
+    added = ChangeReader(128, checkpoints.files, checkpoints.place(1, 2))
+    assert changes_by_state(added) == new_values(*models[1:])
+    assert fetched
+
+
+def test_rows_of_a_layer_are_checked_without_the_files_below(tmp_path: Path, fetched: list[str]) -> None:
+    rng, models = random.Random(12), list[Model]()
+    model: Model = {state: {} for state in STATES}
+    for number in range(2):
+        apply(model, [("put", STATES[0], bytes([group]) + b"a", rng.randbytes(50)) for group in range(number, 100)])
+        apply(model, [("delete", STATES[0], bytes([number]) + b"a")])
+        models.append(copied(model))
+    paths = [tmp_path / "base", tmp_path / "result"]
+    for path, some in zip(paths, (models[:1], models), strict=True):
+        write_layers(path, some)
+    below = {file.name for file in paths[0].glob("*.sst")}
+    checkpoints = Checkpoints(paths)
+    reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1), check_every=1)
+    assert changes_by_state(reader) == new_values(*models)
+    assert fetched
+    assert below.isdisjoint(fetched)
+
+
+def test_row_that_rocksdb_does_not_find_is_an_error(
+    library: FlinksRocksdb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / "checkpoint-0", tmp_path / "checkpoint-1"]
+    with library.opened(tmp_path / "job", STATES, "") as database:
+        database.write([("put", STATES[0], b"\5a", b"1"), ("checkpoint", paths[0])])
+        database.write([("put", STATES[0], b"\5a", b"2"), ("checkpoint", paths[1])])
+    checkpoints = Checkpoints(paths)
+    monkeypatch.setattr(ComparedDatabase, "rows", lambda *_: iter(()))
+    reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1), check_every=1)
+    with pytest.raises(SnapshotError, match="RocksDB finds other values") as caught:
+        changes_by_state(reader)
+    assert caught.value.state == STATES[0]
