@@ -35,6 +35,12 @@ _REQUESTS_AT_ONCE = 16
 _LARGEST_GAP = 128 * 1024
 """Largest gap in bytes between two parts that are fetched with one request: a second request would take as long."""
 
+_END_SHARE, _SHORTEST_END = 64, 64 * 1024
+"""The end of a file that is fetched first: a 64th of the file, but at least this many bytes.
+
+Index, filter and properties usually fit into it.
+"""
+
 _MOST_INDEXES = 64
 """Number of files whose indexes are held in memory: keys come in order, so few files are needed at a time."""
 
@@ -130,11 +136,17 @@ class PartialFiles:
         return self._blocks[name]
 
     def _begin(self, file: StoredFile) -> None:
+        end = max(0, file.length - max(_SHORTEST_END, file.length // _END_SHARE))
+
         def read(start: int, size: int) -> bytes:
+            if start >= end:
+                with (self._path / file.name).open("rb") as opened:
+                    return read_at(opened.fileno(), start, size)
             return open_store(file.uri).read(file.uri, file.start + start, size, file.pin)
 
         with disk_errors(self._path), os.fdopen(owned.new_file(self._path / file.name), "wb") as out:
             out.truncate(file.length)
+        self._fetch(_Range(file, end, file.length))
         try:
             offsets, sizes = SstTable(read, file.length, file.uri, file.start).data_blocks()
         except UnsupportedError:  # only RocksDB can read the file
@@ -142,7 +154,8 @@ class PartialFiles:
             return
         if len(sizes):
             self._fetch(_Range(file, int(offsets[0]), int(offsets[0] + sizes[0]) + TRAILER_SIZE))
-        self._fetch(_Range(file, int(offsets[-1]) if len(sizes) else 0, file.length))
+        if (last := int(offsets[-1]) if len(sizes) else 0) < end:
+            self._fetch(_Range(file, last, end))
 
     def _fetch(self, part: _Range) -> None:
         """Fetch a part of a file to its place in the file on disk."""
