@@ -28,7 +28,7 @@ from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.rocksdb import options_file
 from rescale.rocksdb.engine.changes.changed_keys import Candidates
-from rescale.rocksdb.engine.changes.keys import keys_of
+from rescale.rocksdb.engine.changes.keys import NO_KEYS
 from rescale.runstate.base_result import open_base
 from rescale.snapshot.databases import own_tables
 from rescale.snapshot.keyed_state import Database, LiveTable
@@ -110,7 +110,7 @@ def without_keys_that_no_entry_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = ChangeReader._candidates
 
     def candidates(self: Any, *arguments: Any) -> Iterator[Candidates]:
-        return (some._replace(undecided=keys_of([])) for some in looked_at(self, *arguments))
+        return (some._replace(undecided=NO_KEYS, merged=NO_KEYS) for some in looked_at(self, *arguments))
 
     monkeypatch.setattr(ChangeReader, "_candidates", candidates)
 

@@ -31,7 +31,10 @@ def library() -> Iterator[FlinksRocksdb]:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the names of the SST files of which blocks were looked at; files are fetched in parts, as from S3."""
+    """Return the names of the SST files of which blocks were looked at, and "" for each database that was opened.
+
+    Files are fetched in parts, as from S3.
+    """
     names: list[str] = []
     begin, fetch = PartialFiles.begin, PartialFiles.fetch
 
@@ -77,7 +80,7 @@ def test_keys_that_were_written_need_no_file_that_both_checkpoints_have(
     fetched.clear()
     added = ChangeReader(128, checkpoints.files, checkpoints.place(1, 2))
     assert changes_by_state(added) == new_values(*models[1:])
-    assert fetched
+    assert fetched.count("") == 1, "the earlier checkpoint was opened, too"
 
 
 def test_rows_of_a_layer_are_checked_without_the_files_below(tmp_path: Path, fetched: list[str]) -> None:
@@ -98,13 +101,14 @@ def test_rows_of_a_layer_are_checked_without_the_files_below(tmp_path: Path, fet
     assert below.isdisjoint(fetched)
 
 
+@pytest.mark.parametrize("verb", ["put", "add"])
 def test_row_that_rocksdb_does_not_find_is_an_error(
-    library: FlinksRocksdb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: FlinksRocksdb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     paths = [tmp_path / "checkpoint-0", tmp_path / "checkpoint-1"]
     with library.opened(tmp_path / "job", STATES, "") as database:
         database.write([("put", STATES[0], b"\5a", b"1"), ("checkpoint", paths[0])])
-        database.write([("put", STATES[0], b"\5a", b"2"), ("checkpoint", paths[1])])
+        database.write([(verb, STATES[0], b"\5a", b"2"), ("checkpoint", paths[1])])
     checkpoints = Checkpoints(paths)
     monkeypatch.setattr(ComparedDatabase, "rows", lambda *_: iter(()))
     reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1), check_every=1)

@@ -11,7 +11,7 @@ from rescale.execution.writers.rocksdb import rows_writer
 from rescale.planning import continuing
 from rescale.rocksdb.assembly.new_database import ChangesPlace
 from rescale.rocksdb.engine.changes.changed_keys import Candidates
-from rescale.rocksdb.engine.changes.keys import keys_of
+from rescale.rocksdb.engine.changes.keys import NO_KEYS
 from rescale.snapshot.databases import own_tables
 from simulation.bugs import planting
 from simulation.bugs.planting import Planter, after, method
@@ -24,7 +24,7 @@ _take_over, _place_of_changes = rows_writer.take_over_base_files, continuing.pla
 
 
 def _without_undecided_keys(self: Any, *arguments: Any) -> Iterator[Candidates]:
-    return (candidates._replace(undecided=keys_of([])) for candidates in _candidates(self, *arguments))
+    return (candidates._replace(undecided=NO_KEYS, merged=NO_KEYS) for candidates in _candidates(self, *arguments))
 
 
 def _without_last_state(self: Any, state: str, before: Any, after: Any) -> Iterator[Candidates]:

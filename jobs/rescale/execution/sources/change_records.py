@@ -5,11 +5,11 @@ from file to file, and drop only hidden or expired rows. So these files are read
 MANIFEST, only compactions have rewritten. Files that were written and compacted away between the checkpoints are read,
 too. Most of their rows were only moved, which the entries in the files show (`changed_keys`). A value or a deletion
 that is newer than the whole earlier checkpoint is the later checkpoint's: the key was written between the checkpoints.
-The values of all other keys are looked up in both databases and compared, because entries do not show every change:
+If an element was added to a list, the others may lie in any file, so the list is looked up in the later checkpoint. The
+values of all other keys are looked up in both databases and compared, because entries do not show every change:
 
 * RocksDB sets sequence numbers to 0 in the last level and drops deletes there, and Flink's TTL filter drops expired
   rows without a trace.
-* An element added to a list changes a value whose other elements lie in other files.
 * A range tombstone deletes rows of any file, so all rows of both checkpoints in its range are compared.
 
 A change is a record whose value has RocksDB's `ValueType` in front: `VALUE` and the new value, or `DELETION` alone. A
@@ -34,15 +34,16 @@ from rescale.flink.key_groups import KeyGroupRange, prefix_size
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader, require_header
 from rescale.rocksdb.engine.changes.changed_keys import Candidates, changed_keys
-from rescale.rocksdb.engine.changes.entries import NO_ENTRIES, Entries
+from rescale.rocksdb.engine.changes.entries import Entries
 from rescale.rocksdb.engine.changes.keys import Keys, joined_keys, keys_of
-from rescale.rocksdb.manifest.version_edit import ABOVE_ALL_SEQUENCES
+from rescale.rocksdb.manifest.version_edit import ABOVE_ALL_SEQUENCES, VALUE
 from rescale.rocksdb.sst.table import SstTable
 from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.places import ChangePlace
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError
+from rescale.text.units import counted
 
 _KEYS_AT_ONCE = 1 << 14
 
@@ -85,13 +86,20 @@ class ChangeReader:
     def _changes_of_state(
         self, state: str, state_id: int, before: ComparedDatabase | None, after: ComparedDatabase | None
     ) -> Iterator[Records]:
-        prefix, undecided = prefix_size(self._max_parallelism), list[Keys]()
+        prefix = prefix_size(self._max_parallelism)
+        undecided, merged = list[Keys](), list[Keys]()
 
-        def looked_up() -> Iterator[Records]:
-            for keys in _windows(undecided):
-                rows = (iter(()) if side is None else side.rows(state, state_id, keys) for side in (before, after))
+        def looked_up(gathered: list[Keys], earlier: ComparedDatabase | None) -> Iterator[Records]:
+            """Look up the gathered keys in the later checkpoint, and leave out rows that `earlier` has, too."""
+            for keys in _windows(gathered):
+                rows = (iter(()) if side is None else side.rows(state, state_id, keys) for side in (earlier, after))
+                values = 0
                 for changes in differences(*rows):
                     yield change_records(changes, prefix)
+                    values += len(changes.added)
+                if gathered is merged and values != len(keys.ends):
+                    raise self._unlike_entries(state, after, len(keys.ends), f"{values} values")
+            gathered.clear()
 
         for candidates in self._candidates(state, before, after):
             if len(candidates.decided):
@@ -99,10 +107,12 @@ class ChangeReader:
                 yield decided_records(candidates.decided, state_id, prefix)
                 self._check(candidates.decided, after, state, state_id)
             undecided.append(candidates.undecided)
-            if sum(len(keys.ends) for keys in undecided) >= _KEYS_AT_ONCE:
-                yield from looked_up()
-                undecided = []
-        yield from looked_up()
+            merged.append(candidates.merged)
+            for gathered, earlier in ((undecided, before), (merged, None)):
+                if sum(len(keys.ends) for keys in gathered) >= _KEYS_AT_ONCE:
+                    yield from looked_up(gathered, earlier)
+        yield from looked_up(undecided, before)
+        yield from looked_up(merged, None)
 
     def _candidates(
         self, state: str, before: ComparedDatabase | None, after: ComparedDatabase | None
@@ -128,7 +138,7 @@ class ChangeReader:
             return candidates
         in_ranges = (side.keys_of_ranges(state, ranges) for side in (before, after) if side is not None)
         keys = (key for some in candidates for key in some.undecided)
-        return (Candidates(merged, NO_ENTRIES) for merged in _merge_sorted([keys, *in_ranges]))
+        return (Candidates(merged) for merged in _merge_sorted([keys, *in_ranges]))
 
     def _check(self, decided: Entries, after: ComparedDatabase, state: str, state_id: int) -> None:
         """Look up every `check_every`-th entry in the later checkpoint, and compare."""
@@ -140,16 +150,20 @@ class ChangeReader:
         deepest = None if self._place.transient else max(levels)
         rows = after.rows(state, state_id, entries.key_column, deepest)
         looked_up = [bytes(change_records(changes, prefix).data) for changes in differences(iter(()), rows)]
-        expected = decided_records(entries.only(entries.is_value), state_id, prefix)
+        expected = decided_records(entries.only(entries.kinds == VALUE), state_id, prefix)
         if b"".join(looked_up) != bytes(expected.data):
-            raise SnapshotError(
-                "RocksDB finds other values than the newest entries of the keys",
-                path=after.directory.files[0].uri,
-                state=state,
-                expected=f"the values of {len(expected)} keys, as in the SST files",
-                found="another value, or a key too few or too many",
-                advice=TAKE_ANOTHER_SNAPSHOT,
-            )
+            raise self._unlike_entries(state, after, len(expected), "another value, or a key too few or too many")
+
+    def _unlike_entries(self, state: str, after: ComparedDatabase | None, keys: int, difference: str) -> SnapshotError:
+        """Return the error for keys whose values are not those of their newest entries."""
+        return SnapshotError(
+            "RocksDB finds other values than the newest entries of the keys",
+            path=None if after is None else after.directory.files[0].uri,
+            state=state,
+            expected=f"the values of {counted(keys, 'key')}, as in the SST files",
+            found=difference,
+            advice=TAKE_ANOTHER_SNAPSHOT,
+        )
 
     def _transient_tables(self, state: str) -> Iterator[SstTable]:
         """Yield the SST files of a state that were written and compacted away between the checkpoints.

@@ -170,23 +170,25 @@ def live_file(level: int, file: File) -> LiveFile:
 
 
 class Chosen(NamedTuple):
-    """The candidates, in order, and the values of the decided ones: None for a deletion."""
+    """The candidates, in order; the values of the decided ones, None for a deletion; and the merged ones."""
 
     keys: list[bytes]
     decided: dict[bytes, bytes | None]
+    merged: list[bytes]
 
 
 def chosen_by(batches: Iterable[Candidates]) -> Chosen:
-    keys, decided = list[bytes](), dict[bytes, bytes | None]()
+    keys, decided, merged = list[bytes](), dict[bytes, bytes | None](), list[bytes]()
     for batch in batches:
         entries = batch.decided
         values = [
-            entries.data[start:end].tobytes() if is_value else None
-            for start, end, is_value in zip(entries.values, entries.value_ends, entries.is_value, strict=True)
+            entries.data[start:end].tobytes() if kind == VALUE else None
+            for start, end, kind in zip(entries.values, entries.value_ends, entries.kinds, strict=True)
         ]
         decided |= zip(entries.key_column, values, strict=True)
-        keys += sorted([*batch.undecided, *entries.key_column])
-    return Chosen(keys, decided)
+        merged += batch.merged
+        keys += sorted([*batch.undecided, *entries.key_column, *batch.merged])
+    return Chosen(keys, decided, merged)
 
 
 def candidates(before: Tree, after: Tree, at_once: int = 2) -> Chosen:
@@ -239,6 +241,7 @@ def test_keys_with_differing_values_are_always_found(
             differing = {key for key in KEYS if old.get(key) != new.get(key)}
             assert differing <= set(chosen.keys)
             assert chosen.decided == {key: new.get(key) for key in chosen.decided}
+            assert new.keys() >= set(chosen.merged)
 
 
 def compacted_to_the_end(tree: Tree) -> Tree:
@@ -257,8 +260,8 @@ def test_keys_of_rows_that_compaction_only_moved_are_no_candidates() -> None:
     assert candidates(tree, moved).keys == []
     assert candidates(moved, compacted_to_the_end(moved)).keys == []
     moved.write([(KEYS[3], VALUE, b"other"), (KEYS[5], DELETION, b"")])
-    assert candidates(tree, moved) == ([KEYS[3], KEYS[5]], {KEYS[3]: b"other", KEYS[5]: None})
-    assert candidates(tree, compacted_to_the_end(moved)) == ([KEYS[3], KEYS[5]], {}), "they have no number any more"
+    assert candidates(tree, moved) == ([KEYS[3], KEYS[5]], {KEYS[3]: b"other", KEYS[5]: None}, [])
+    assert candidates(tree, compacted_to_the_end(moved)) == ([KEYS[3], KEYS[5]], {}, []), "they have no number any more"
 
 
 def test_key_with_sequence_number_0_below_a_shared_file_is_a_candidate() -> None:
@@ -321,15 +324,17 @@ def test_entries_decide_whether_a_key_is_a_candidate(
     chosen = chosen_by(changed_keys(*sides, [], BEGIN, END, 7))
     assert chosen.keys == [KEYS[0]] * is_found
     newest = max((entry for file in later for entry in file), default=(0, VALUE, b""))
-    is_decided = newest[0] > 7 and newest[1] in (DELETION, VALUE)
-    assert chosen.decided == ({KEYS[0]: newest[2] if newest[1] == VALUE else None} if is_decided and is_found else {})
+    is_newer = newest[0] > 7 and is_found
+    is_decided = is_newer and newest[1] in (DELETION, VALUE)
+    assert chosen.decided == ({KEYS[0]: newest[2] if newest[1] == VALUE else None} if is_decided else {})
+    assert chosen.merged == [KEYS[0]] * (is_newer and newest[1] == MERGE)
 
 
 def test_rows_of_an_ingested_file_have_the_sequence_number_of_the_file() -> None:
     row = File((Entry(KEYS[0], 0, VALUE, b"x"),))
     tables = [OwnTable(live_file(1, row), cast(SstTable, Blocks(row.entries, 1, sequence))) for sequence in (4, 5)]
-    assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 4)) == ([KEYS[0]], {KEYS[0]: b"x"})
-    assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 5)) == ([KEYS[0]], {})
+    assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 4)) == ([KEYS[0]], {KEYS[0]: b"x"}, [])
+    assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 5)) == ([KEYS[0]], {}, [])
     assert not list(changed_keys(tables[:1], tables[:1], [], BEGIN, END, 4))
 
 

@@ -4,7 +4,8 @@ Only files that the databases do not share are read. Compiled loops decode their
 (`entry_loop`). Compactions move most rows from file to file unchanged; a key with only such rows is no candidate.
 
 A value or deletion that is newer than all entries of the earlier database decides its key alone, whatever the shared
-files hold. All other candidates are undecided: only a look-up in all files of a database finds their values.
+files hold. A newer merge operand, such as an element that was added to a list, shows that the key has changed; its
+value is found by a look-up in the later database. All other candidates must be looked up in both.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.engine.changes.entries import NO_ENTRIES, Entries, joined_entries
-from rescale.rocksdb.engine.changes.keys import Keys, keys_of
-from rescale.rocksdb.manifest.version_edit import ABOVE_ALL_SEQUENCES, LiveFile
+from rescale.rocksdb.engine.changes.keys import NO_KEYS, Keys, keys_of
+from rescale.rocksdb.manifest.version_edit import ABOVE_ALL_SEQUENCES, MERGE, LiveFile
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.text.errors import SnapshotError
@@ -28,13 +29,15 @@ _READ_AT_ONCE = 1 << 20
 
 
 class Candidates(NamedTuple):
-    """Some keys whose live values may differ, in order: the `undecided` ones, and an entry for each of the others.
+    """Some keys whose live values may differ, each in one of the three, in order.
 
-    An entry of `decided` is the live value of its key in the later database, or its deletion.
+    An entry of `decided` is the live value of its key in the later database, or its deletion. `merged` keys have a new
+    value, which no single entry has. For `undecided` ones, the entries do not show whether the value differs.
     """
 
     undecided: Keys
-    decided: Entries
+    decided: Entries = NO_ENTRIES
+    merged: Keys = NO_KEYS
 
 
 class OwnTable(NamedTuple):
@@ -81,7 +84,7 @@ def changed_keys(
             run_ends = np.cumsum([len(part.key_ends) for _, part in parts], dtype=np.int64)
             run_starts = np.append(np.int64(0), run_ends[:-1])
             is_later = np.array([run.is_later for run, _ in parts], np.int64)
-            changed, deciding = (np.empty(int(run_ends[-1]), np.int64) for _ in range(2))
+            changed, newer = (np.empty(int(run_ends[-1]), np.int64) for _ in range(2))
             number = entry_loop.changed_keys(
                 entries.data,
                 entries.keys,
@@ -98,12 +101,13 @@ def changed_keys(
                 oldest,
                 last_sequence,
                 changed,
-                deciding,
+                newer,
             )
-            is_decided = deciding[:number] >= 0
             if number:
-                undecided = entries.only(changed[:number][~is_decided]).key_column
-                yield Candidates(undecided, entries.only(deciding[:number][is_decided]))
+                is_newer = newer[:number] >= 0
+                undecided, written = entries.only(changed[:number][~is_newer]), entries.only(newer[:number][is_newer])
+                is_merged = written.kinds == MERGE
+                yield Candidates(undecided.key_column, written.only(~is_merged), written.only(is_merged).key_column)
         if is_last:
             return
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Flags, Longs
 from rescale.rocksdb.engine.changes.keys import Keys
-from rescale.rocksdb.manifest.version_edit import VALUE
 
 
 @dataclass(frozen=True)
@@ -52,10 +51,9 @@ class Entries:
         )
 
     @property
-    def is_value(self) -> Flags:
-        """Whether each entry is a value (`ValueType`)."""
-        is_value: Flags = self.trailers & 0xFF == VALUE
-        return is_value
+    def kinds(self) -> Longs:
+        """The `ValueType` of each entry."""
+        return self.trailers & 0xFF
 
     def key(self, i: int) -> bytes:
         return self.keys[self.key_starts[i] : self.key_ends[i]].tobytes()

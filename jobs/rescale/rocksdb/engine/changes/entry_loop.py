@@ -206,14 +206,14 @@ def changed_keys(
     oldest: Longs,
     last_sequence: Long,
     changed: Longs,
-    deciding: Longs,
+    newer: Longs,
 ) -> Long:
     """Find the keys whose live value may differ between an earlier and a later database.
 
     Run r has the sorted entries `runs[r]` to `run_ends[r]`; `is_later[r]` says which database it belongs to. `changed`
-    receives the index of one entry of each key whose value may differ. `deciding` receives the index of the entry that
-    alone decides the key's value in the later database: a value or a deletion with a sequence number above
-    `last_sequence`, the last one of the earlier database. It receives -1 if no entry does. Returns the number of keys.
+    receives the index of one entry of each key whose value may differ. `newer` receives the index of the key's newest
+    entry if this is a value, a deletion or a merge operand with a sequence number above `last_sequence`, the last one
+    of the earlier database; else -1. Returns the number of keys.
 
     All entries that are not in a run are in both databases. The live value of a key is the same if the key's newest
     entries in the runs of both databases are the same write: with the same value and the same sequence number. A
@@ -271,9 +271,9 @@ def changed_keys(
                     is_same = is_same_trailer and kind == DELETION
         if not is_same:
             changed[count] = least
-            deciding[count] = -1
+            newer[count] = -1
             if later >= 0 and np.uint64(trailers[later]) >> np.uint64(8) > np.uint64(last_sequence):
                 kind = trailers[later] & 0xFF
-                if kind in (VALUE, DELETION):
-                    deciding[count] = later
+                if kind in (VALUE, DELETION, MERGE):
+                    newer[count] = later
             count += 1

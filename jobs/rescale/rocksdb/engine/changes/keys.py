@@ -29,6 +29,9 @@ class Keys:
         return Keys(self.data[start : int(self.ends[end - 1]) if end else 0], self.ends[begin:end] - start)
 
 
+NO_KEYS = Keys(np.empty(0, np.uint8), np.empty(0, np.int64))
+
+
 def keys_of(keys: Sequence[bytes]) -> Keys:
     """Return a sequence of keys as arrays."""
     return Keys(
