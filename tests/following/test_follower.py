@@ -32,6 +32,7 @@ from rescale.runstate.places import beside, discarding_place, follower_place, pi
 from rescale.runstate.publication import published_plan
 from rescale.runstate.removal import discard
 from rescale.runstate.states import claimed_by, is_being_discarded
+from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
@@ -39,7 +40,15 @@ from rescale.text.errors import IntegrityError, RequestError, UnsupportedError
 from support import snapshots
 from support.checkpoints import Checkpoints
 from support.diffing import diff
-from support.followers import SHAPE, checkpoints_follow, finish, follow, follower_of, with_other_backends
+from support.followers import (
+    SHAPE,
+    assert_rounds_are_whole,
+    checkpoints_follow,
+    finish,
+    follow,
+    follower_of,
+    with_other_backends,
+)
 from support.pipeline import certify, move, plan_rescale
 from support.s3 import unprotected_store
 from support.session_cluster import wait_until
@@ -111,6 +120,58 @@ def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: s
     assert finished_rounds(follower.target) == []
     (made,) = follow(follower, 0)
     assert (made.kind, made.checkpoint, made.compared) == (RoundKind.BASE, 4, None)
+
+
+def test_rounds_refer_to_the_files_of_their_base(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last round, and a round that is published, have copies of them."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    base = tables_of(open_snapshot(round_target(follower.target, 3)))
+    assert base
+    for number in (4, 5):
+        checkpoints_follow(job, [number])
+        follow(follower, 1, publish_every=2)
+        place = round_target(follower.target, number)
+        assert tables_of(open_snapshot(place, [rounds_place(follower.target)])) == base
+        assert not [entry.uri for entry in open_store(home).list(place) if entry.uri.endswith(".sst")]
+        assert {file.name for file in read_certificate(place).files if file.is_elsewhere} == base
+    read = read_round(follower.target, 5)
+    assert read is not None
+    assert read.bytes_changed < open_snapshot(round_target(follower.target, 3)).bytes
+    finish(follower)
+    for target in (follower.target, f"{follower.target}-5"):
+        own = tables_of(open_snapshot(target))
+        assert len(own) == len(base)
+        assert all(uri.startswith(f"{target}/") for uri in own)
+        validate_published(job.newest, target, InProcessTasks(2, None))
+
+
+def tables_of(snapshot: Snapshot) -> set[str]:
+    """Return the URIs of a snapshot's SST files."""
+    files = [file for operator in snapshot.operators for database in operator.databases for file in database.files]
+    return {snapshot.files[file.extent.file][0] for file in files if file.name.endswith(".sst")}
+
+
+@pytest.mark.parametrize("has_document", [True, False])
+def test_base_stays_as_long_as_a_round_refers_to_it(
+    job: Checkpoints, home: str, has_document: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This holds even if the base has lost its document, or the next round was begun by another plan."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    follow(follower, 1)
+    store = open_store(home)
+    if not has_document:
+        documents = [join(rounds_place(follower.target), f"{number}.json") for number in (3, 4)]
+        store.delete([*documents, join(round_target(follower.target, 3), "_metadata")])
+    checkpoints_follow(job, [5])
+    claim(plan_rescale(job.newest, round_target(follower.target, 5), ["2"]))
+    (made,) = follow(follower, 1)
+    assert made.kind is RoundKind.ROUND
+    assert_rounds_are_whole(follower.target)
 
 
 def test_finish_at_the_checkpoint_of_the_newest_round(job: Checkpoints, home: str) -> None:

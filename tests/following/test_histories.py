@@ -2,7 +2,7 @@
 
 Followers are killed, or their store answers with errors; somebody discards what they left; the job is restored in
 another way. Once the faults have ended, the same commands publish a result that equals the last checkpoint, and nothing
-else stays. Files of the job are never touched.
+else stays. Files of the job are never touched, and no round lacks a file to which it refers.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from support import edited, warm
 from support.changing_job import ChangingJob
 from support.diffing import diff
 from support.faults import Faults, Kind
+from support.followers import assert_rounds_are_whole
 from support.resuming import KILLED
 from support.slow import slow_but
 
@@ -90,6 +91,7 @@ class History:
         self.said.append(f"{arguments[0]} {arguments[-1]}, {kind} at {faults.at}: {code}\n{warm.output(faults)}")
         assert code in {Kind.NONE: (0, 2), Kind.KILL: (0, KILLED)}.get(kind, (0, 1)), self.said[-1]
         assert contents(self.home / "job") == before
+        assert_rounds_are_whole(self.target)
         return code
 
 

@@ -13,6 +13,7 @@ from following.lives import Life, Stage
 from rescale.runstate.follower.rounds import finished_rounds
 from support import warm
 from support.faults import Faults, Kind
+from support.followers import assert_rounds_are_whole
 from support.slow import Share, in_shares, slow
 
 SHAPE = ("--parallelism", "3", "--max-parallelism", "1000")
@@ -46,6 +47,7 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> FollowersLife:
 
 def stop_and_go_on(life: FollowersLife, stage: Stage, at: int, kind: Kind) -> None:
     life.stop_at(stage, at, kind)
+    assert_rounds_are_whole(life.target)
     life.go_on(*([] if life.is_done(stage) else [stage.options]), ("--finish",))
 
 

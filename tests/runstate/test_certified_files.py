@@ -63,8 +63,8 @@ def test_files_in_the_target_are_certified_by_name_and_others_by_location_in_ord
     [
         ("a", False, "nothing was published", "run the same command again"),
         ("a", True, "of the published result", "rescale validate"),
-        ("elsewhere", False, "of the source that the result refers to", "restore the file"),
-        ("elsewhere", True, "of the source that the result refers to", "restore the file"),
+        ("elsewhere", False, "elsewhere that the result refers to", "restore the file"),
+        ("elsewhere", True, "elsewhere that the result refers to", "restore the file"),
     ],
 )
 def test_missing_certified_file_is_an_integrity_error_with_advice(
@@ -119,7 +119,7 @@ def test_source_files_are_checked_without_listing_their_directory(
     monkeypatch.setattr(LocalStore, "list", listed)
     check_files(target, files, published=False)
     Path(places["elsewhere"]).unlink()
-    with pytest.raises(IntegrityError, match="of the source"):
+    with pytest.raises(IntegrityError, match="a file elsewhere"):
         check_files(target, files, published=True)
 
 

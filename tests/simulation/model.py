@@ -84,7 +84,8 @@ def assert_certified(
     same("digest of the certificate", hashlib.sha256(whole.encode()).hexdigest(), said)
     same("verdict", "complete", document["verdict"])
     same("certified metadata", hashlib.sha256(metadata).hexdigest(), document["candidate_sha256"])
-    refers = "refers to files of the source" in (document["does_not_prove"] or "")
+    of = "its base" if document["continues"] else "the source"
+    refers = f"refers to files of {of}" in (document["does_not_prove"] or "")
     same("whether it says that files lie elsewhere", bool(Contents(result).elsewhere()), refers)
     dropped, states = document["surgery"]["dropped"], document["surgery"]["dropped_states"]
     same("operators left out", {id_of_uid(uid) for uid in drops}, {operator["operator_id"] for operator in dropped})

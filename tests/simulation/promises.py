@@ -10,7 +10,7 @@ from simulation.bucket import Bucket
 from simulation.contents import Contents
 from simulation.model import assert_right, kinds_of, shapes_of
 from simulation.rows import WrongError, same
-from simulation.run import SOURCE, Wish
+from simulation.run import BASE, SOURCE, Wish
 from simulation.script import kind_due, shapes_due
 
 
@@ -54,6 +54,8 @@ def _assert_published_for(
 ) -> Mapping[str, bytes]:
     result = bucket.below(folder)
     elsewhere = {f"{SOURCE}/{name}": data for name, data in bucket.below("source").items()}
+    if wish.base:
+        elsewhere |= {f"{BASE}/{name}": data for name, data in bucket.below("base").items()}
     said = []
     for version in reversed(versions):
         try:

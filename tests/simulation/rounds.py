@@ -2,7 +2,7 @@
 
 The later checkpoint is the source of a history. It shares SST files with the earlier one, which refers to them where
 they lie; or the job was started again in between, and has uploaded them again. The base is made once, without faults.
-Neither of them is damaged, because a round would be refused then.
+Neither of them is damaged, because a round would be refused then. Some results refer to files of the base.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.plan.proof import Proof
+from rescale.planning.request.result_files import Files
 from simulation.bucket import Bucket
 from simulation.clock import Clock
 from simulation.flinks_rules import key_groups_of_subtask
@@ -57,7 +58,7 @@ def with_base(script: Script, seed: int) -> Script:
         source=source,
         wish=wish,
         rates={toxic: min(rate, _RATE) for toxic, rate in script.rates.items()},
-        other_wish=replace(wish, base="", proof=Proof.RECORDS),
+        other_wish=replace(wish, base="", proof=Proof.RECORDS, files=Files.COPY),
         damage=damage,
         beside={who: when for who, when in script.beside.items() if who in ("twin", "rival", "discard")},
         weather=None,
@@ -85,7 +86,8 @@ def job_of(number: int) -> tuple[Source, Wish]:
     base = {key: stored.data for key, stored in bucket.objects.items() if key.startswith("base")}
     uids = ("keyed", "elements")
     job = Source(f"a round of job {number}", later, (), (), Kind.ROCKSDB, uids, beside=beside | base)
-    return job, replace(wish, base=BASE, proof=Proof.CHANGES)
+    files = Random(f"files of job {number}").choice((Files.COPY, Files.REFER))
+    return job, replace(wish, base=BASE, proof=Proof.CHANGES, files=files)
 
 
 def make_bases() -> None:

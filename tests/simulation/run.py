@@ -32,7 +32,10 @@ EARLIER, BASE = f"s3://{BUCKET}/earlier", f"s3://{BUCKET}/base"
 
 @dataclass(frozen=True)
 class Wish:
-    """Request of a run: shape, kind of the result, depth of the proof, source, target, and the base to continue."""
+    """Request of a run: shape, kind of the result, depth of the proof, source, target, and the base to continue.
+
+    If there is a base, `files` says whether the result refers to its files.
+    """
 
     parallelism: str
     max_parallelism: str
@@ -86,7 +89,8 @@ class Steps:
         full = prepare(self._request())
         plan = full.plan
         if self.wish.base:
-            plan = continued_plan(plan, full.snapshot, open_base(self.wish.base, (SOURCE,)))
+            refers_to = self.wish.base if self.wish.files is Files.REFER else None
+            plan = continued_plan(plan, full.snapshot, open_base(self.wish.base, (SOURCE,)), refers_to=refers_to)
         if not is_published(plan):
             process = this_process()
             claim(plan, by={"run": process.name} if self.tells_who and process is not None else None)

@@ -11,8 +11,10 @@ from rescale.following.follower import Follower, Limits
 from rescale.plan.proof import Proof
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.removal import remove_follower
-from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind
+from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind, finished_rounds, round_target
+from rescale.runstate.places import rounds_place
 from rescale.runstate.publication import publish
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from support import edited
 from support.checkpoints import Checkpoints
@@ -39,6 +41,12 @@ def finish(follower: Follower) -> None:
     certify(planned.prepared.plan, Proof.RECORDS if planned.kind is RoundKind.BASE else Proof.CHANGES)
     publish(planned.prepared.plan)
     remove_follower(follower.target)
+
+
+def assert_rounds_are_whole(target: str) -> None:
+    """Check that all files exist to which the finished rounds refer, in their own places or in that of their root."""
+    for number in finished_rounds(target):
+        assert open_snapshot(round_target(target, number), [rounds_place(target)]).missing == ()
 
 
 def checkpoints_follow(job: Checkpoints, numbers: Sequence[int]) -> None:

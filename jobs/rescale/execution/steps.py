@@ -109,12 +109,12 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
         original = open_pinned(plan)
         source = apply_surgery(original, plan.surgery)
         candidate = put_candidate(plan, source.metadata)
-        result = open_result(candidate.uri, plan.target, source if plan.refers else None)
+        result = open_result(candidate.uri, plan.target, [file.uri for file in plan.files[1:]] if plan.refers else ())
         check_candidate(result, candidate.sha256)
         check_planned(result, {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators})
         check_declared(original, result, plan.surgery)
         check_offsets(original, result, plan.surgery)
-        return compare_snapshots(source, result, plan.key_hashes, proof, proven_by_changes)
+        return compare_snapshots(source, result, plan.key_hashes, proof, proven_by_changes, plan.base_files_referred_to)
 
     proven_by_changes = continued_operators(plan) if proof is Proof.CHANGES else ()
     pair = read_again_on_failure(open_pair, EITHER)
@@ -159,7 +159,7 @@ def validate_published(
         certified = certificate_beside(target)
         given_up = declared_surgery.drops or (certified.surgery.dropped_ids if certified is not None else ())
         original = open_snapshot(source_uri, allow_prefixes, given_up=given_up, moves=moves)
-        result = open_result(join(target, "_metadata"), target, original)
+        result = open_result(join(target, "_metadata"), target, [uri for uri, _ in original.files[1:]])
         surgery = resolve_surgery(original, declared_surgery)
         if not surgery and certified is not None:
             surgery = certified.surgery

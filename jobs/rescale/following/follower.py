@@ -45,7 +45,6 @@ from rescale.runstate.follower.rounds import (
     FollowedJob,
     Round,
     begin_following,
-    finished_rounds,
     followed_job,
     newest_round,
     refuse_another_job,
@@ -53,6 +52,7 @@ from rescale.runstate.follower.rounds import (
     round_target,
     write_round,
 )
+from rescale.runstate.places import rounds_place
 from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
 from rescale.runstate.states import State, state_of
@@ -318,7 +318,8 @@ class Follower:
     def _plan(self, pinned: PinnedCheckpoint) -> RoundPlan:
         target = round_target(self.target, pinned.checkpoint)
         request = replace(self._request(pinned.directory, target), moves=pinned.moves)
-        return plan_round(request, self._bases(), self._between(pinned.checkpoint), reserve=1)
+        between = self._between(pinned.checkpoint)
+        return plan_round(request, self._bases(), between, reserve=1, refers_to=rounds_place(self.target))
 
     def _between(self, checkpoint: int) -> list[Snapshot]:
         """Open the pinned files of the checkpoints between the newest round and `checkpoint`."""
@@ -333,8 +334,7 @@ class Follower:
         target = plan.target
         if not was_published(plan):
             if state_of(target, plan.digest) is State.TAKEN:  # by a plan with another base, or of another version
-                rounds = finished_rounds(self.target)
-                remove_rounds(self.target, keep=[number for number in rounds if number != plan.checkpoint_id])
+                self._remove_unneeded_rounds(self.newest_round())
             self._run(plan, planned.proof)
         finished = describe_round(plan, read_certificate(target), newest_round(self.target, plan.checkpoint_id))
         seconds = time.monotonic() - planned.start_time
@@ -354,11 +354,23 @@ class Follower:
 
     def _prune(self, newest: Round) -> None:
         """Remove rounds that no later round can continue, then the pins that only the removed rounds needed."""
-        kept = {newest.checkpoint, newest.root}
-        remove_rounds(self.target, keep=kept)
+        kept = self._remove_unneeded_rounds(newest)
         with self._pins_lock:
             newer = [number for number in self._pins.flushed_numbers() if number > newest.checkpoint]
             self._pins.remove_all_but(kept, newer)
+
+    def _remove_unneeded_rounds(self, newest: Round | None) -> set[int]:
+        """Remove all rounds but those that the next round may continue, the newest one and its root; return these two.
+
+        Files of other rounds stay if the newest round refers to them.
+        """
+        if newest is None:
+            remove_rounds(self.target, keep=())
+            return set()
+        kept = {newest.checkpoint, newest.root}
+        files = read_certificate(round_target(self.target, newest.checkpoint)).files
+        remove_rounds(self.target, keep=kept, files={file.name for file in files if file.is_elsewhere})
+        return kept
 
     def _publish_due(self, limits: Limits) -> None:
         """Publish a copy of the newest round, if one is due and not published yet."""
@@ -366,7 +378,8 @@ class Follower:
         if limits.publish_every is None or newest is None or not newest.number or newest.number % limits.publish_every:
             return
         source = round_target(self.target, newest.checkpoint)
-        request = request_of_values(source, f"{self.target}-{newest.checkpoint}", _values({}))
+        refers = _values({"allow-prefix": [rounds_place(self.target)]})
+        request = request_of_values(source, f"{self.target}-{newest.checkpoint}", refers)
         plan = prepare(request).plan
         if not was_published(plan):
             by_files = any(operator.databases for operator in plan.operators)

@@ -58,11 +58,14 @@ def is_light(plan: Plan) -> bool:
     return not has_rounds(plan) and plan.bytes_moved - ahead <= LIGHT_BYTES
 
 
-def plan_round(request: Request, bases: Sequence[str], between: Sequence[Snapshot], *, reserve: int) -> RoundPlan:
+def plan_round(
+    request: Request, bases: Sequence[str], between: Sequence[Snapshot], *, reserve: int, refers_to: str | None = None
+) -> RoundPlan:
     """Plan a round that continues the first of `bases` that can be continued, or a full run if none can.
 
     `bases` are the newest round, then the round at its root. `between` are checkpoints that the job made since the
-    newest round. `reserve` levels of the databases stay free for rounds after this one.
+    newest round. `reserve` levels of the databases stay free for rounds after this one. If the round continues one of
+    `bases`, its result refers to SST files in the directory `refers_to`, and has copies of the others.
     """
     start_time = time.monotonic()
     full = prepare(request)
@@ -73,7 +76,7 @@ def plan_round(request: Request, bases: Sequence[str], between: Sequence[Snapsho
             if rounds_left(base) <= reserve:
                 reasons.append(_NO_LEVEL)
                 continue
-            plan = continued_plan(full.plan, full.snapshot, base, between)
+            plan = continued_plan(full.plan, full.snapshot, base, between, refers_to)
         except (RequestError, UnsupportedError, SnapshotError, IntegrityError) as error:
             where = f" (operator {error.operator!r})" if error.operator else ""
             detail = f": {error.found}" if error.found else ""

@@ -27,6 +27,8 @@ from rescale.plan.prepared_name import PREPARED
 from rescale.snapshot.moves import Move
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
+from rescale.storage.contract import Pin, Span
+from rescale.storage.locations import contains
 from rescale.text.errors import DECODE_ERRORS, SnapshotError
 
 FORMAT = 19
@@ -39,8 +41,9 @@ class Plan:
     `serializers` are the users' own serializers that the source needs; the JSON of a plan without them does not have
     the field. A task writes `part_size` bytes and reads `chunk_size` bytes at once. `operators` are the operators of
     the source after the `surgery`. `moves` maps directories in handles to the directories where those files are now. If
-    an earlier result is `continued`, its files and those of its source are among `files`. With `prepared`, SST files
-    have names that do not depend on the plan (`prepared_files`).
+    an earlier result is `continued`, its files and those of its source are among `files`. Of its SST files, the new
+    result refers to those in the directory `refers_to`, and has copies of the others. With `prepared`, SST files have
+    names that do not depend on the plan (`prepared_files`).
     """
 
     format: int
@@ -60,6 +63,7 @@ class Plan:
     moves: tuple[Move, ...] = ()
     continued: ContinuedResult | None = None
     prepared: bool = False
+    refers_to: str | UnsetType = UNSET
 
     @cached_property
     def digest(self) -> str:
@@ -90,8 +94,20 @@ class Plan:
 
     @property
     def refers(self) -> bool:
-        """Whether the result refers to files of the source."""
-        return any(database.referred for operator in self.operators for database in operator.databases)
+        """Whether the result refers to files of the source, or of the earlier result that it continues."""
+        return self.refers_to is not UNSET or any(
+            database.referred for operator in self.operators for database in operator.databases
+        )
+
+    def refers_to_base_file(self, table: Span) -> bool:
+        """Return whether the result refers to an SST file of the continued result, instead of having a copy."""
+        return self.refers_to is not UNSET and table.is_whole and contains(self.refers_to, table.uri)
+
+    @property
+    def base_files_referred_to(self) -> dict[str, Pin]:
+        """Versions, by URI, of the continued result's files in the directory that the result refers to."""
+        spans = (Span(file.uri, 0, file.pin.size, file.pin) for file in self.files)
+        return {span.uri: span.pin for span in spans if self.refers_to_base_file(span)}
 
     @cached_property
     def contents(self) -> SnapshotFiles:

@@ -31,7 +31,7 @@ from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile, database_place
-from rescale.storage.contract import Pin
+from rescale.storage.contract import Pin, Span
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, UnsupportedError
@@ -56,16 +56,21 @@ def refuse_format(request: Request) -> None:
         )
 
 
-def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Snapshot] = ()) -> Plan:
+def continued_plan(
+    plan: Plan, later: Snapshot, base: Base, between: Sequence[Snapshot] = (), refers_to: str | None = None
+) -> Plan:
     """Return a plan that continues `base`, made from `plan`: the plan of a full run from the checkpoint `later`.
 
     `between` are earlier checkpoints of the job. Those taken after the base's source show which files were only
-    rewritten by compactions; such files are not read. Operators that cannot be continued are moved whole, with a
+    rewritten by compactions; such files are not read. The result refers to the SST files of the base in the directory
+    `refers_to`, which must be kept as long as the result. Operators that cannot be continued are moved whole, with a
     warning. Raises `UnsupportedError` if no operator can be continued, and `RequestError` if the base belongs to
     another job, shape or request.
     """
     refuse_surgery(plan, base.result.target)
     _refuse_another_job(plan, base)
+    if refers_to is not None:
+        plan = replace(plan, refers_to=refers_to)
     files = _PlanFiles(plan)
     numbers = [files.numbers_of(snapshot) for snapshot in (later, base.source, base.snapshot)]
     operators: list[OperatorPlan] = []
@@ -85,7 +90,7 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
             continue
         continued = continuation.rekeying_of_changes()
         operators.append(replace(operator, rekeying=continued))
-        notes.append(continuation.note(continued))
+        notes.append(continuation.note(continued, plan))
     if not any(operator.is_continued for operator in operators):
         label, reason = reasons[0] if reasons else (None, "it has no keyed state in RocksDB directories")
         raise UnsupportedError(
@@ -307,13 +312,19 @@ class _OperatorContinuation:
             bases=tuple(self._base(bases[stream.covers]) for stream in rekeying.streams),
         )
 
-    def note(self, continued: Rekeying) -> str:
+    def note(self, continued: Rekeying, plan: Plan) -> str:
         """Return the sentence of the plan's warnings about an operator that is continued."""
         read, total = sum(part.size for part in continued.changes), sum(part.size for part in self.later.databases)
+        tables = [table.extent for database in self.result.databases for table in database.tables]
+        files = self.base.snapshot.files
+        spans = [Span(files[table.file][0], table.start, table.length, files[table.file][1]) for table in tables]
+        referred = sum(span.length for span in spans if plan.refers_to_base_file(span))
+        copied = sum(span.length for span in spans) - referred
         return (
             f"operator {self.planned.label!r} continues {quoted(self.base.result.target)}: of the later checkpoint's "
             f"{total} bytes, the run reads the {read} bytes of files in which keys may have changed; "
-            f"{continued.base_bytes} bytes of the base are linked, or copied within their store"
+            f"{f'the result refers to {referred} bytes of the base; ' if referred else ''}"
+            f"{copied} bytes of the base are linked, or copied within their store"
         )
 
     def _own_tables(self, before: Database | None, after: Database | None) -> tuple[OwnTables, dict[str, _FileBetween]]:

@@ -14,7 +14,7 @@ from rescale.runstate.places import Places
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_candidate, open_snapshot
-from rescale.storage.locations import normalise
+from rescale.storage.locations import normalise, parent
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
 FULL_RUN = "make a full run, without the base"
@@ -46,7 +46,8 @@ def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
         raise RequestError("the base's certificate names no plan", path=target, advice=FULL_RUN)
     plan = load_plan(Places(target, certificate.plan).plan)
     refuse_surgery(plan, target)
-    result = open_snapshot(target)
+    places = sorted({parent(file.uri) for file in plan.files}) if plan.refers else []
+    result = open_snapshot(target, places)
     if result.metadata_sha256 != certificate.candidate_sha256:
         raise IntegrityError(
             "the base is not the result that its certificate names",

@@ -20,7 +20,7 @@ from rescale.text.errors import IntegrityError, StoreError
 class CertifiedFile:
     """A file of the result: its name in the target, size in bytes, and ETag (S3) or modification time (local).
 
-    A file of the source that the result refers to is named by its URI.
+    A file of the source or the base that the result refers to is named by its URI.
     """
 
     name: str
@@ -35,7 +35,7 @@ class CertifiedFile:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the file is a file of the source, to which the result refers."""
+        """Whether the result refers to the file, which belongs to the source or the base."""
         return "/" in self.name
 
     def uri(self, target: str) -> str:
@@ -69,7 +69,7 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
     file, now = changed[0]
     what, advice = (
         (
-            "a file of the source that the result refers to is gone, or is not the certified version",
+            "a file elsewhere that the result refers to is gone, or is not the certified version",
             "restore the file, without which Flink cannot restore the result; or rescale another snapshot",
         )
         if file.is_elsewhere
@@ -100,8 +100,8 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
 def _changed_files(target: str, files: Sequence[CertifiedFile]) -> Iterator[tuple[CertifiedFile, Pin | None]]:
     """Yield each file that is not in its certified version, with its current version (None: it does not exist).
 
-    A listing may be outdated, so the store is asked again for each file that differs. Files of the source are not
-    listed: the right to read them does not include the right to list, and their directories may hold many other files.
+    A listing may be outdated, so the store is asked again for each file that differs. Files elsewhere are not listed:
+    the right to read them does not include the right to list, and their directories may hold many other files.
     """
     existing = stats_of([file.name for file in files if file.is_elsewhere])
     existing |= {entry.uri: entry.pin for entry in open_store(target).list(target)}

@@ -69,6 +69,11 @@ class Span(NamedTuple):
     length: int
     pin: Pin
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the range is the whole file."""
+        return (self.start, self.length) == (0, self.pin.size)
+
 
 class CopyRefused(Exception):  # noqa: N818
     """The store does not copy this object itself, for the reason in the message: the caller must read and put it."""

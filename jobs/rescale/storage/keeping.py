@@ -50,8 +50,7 @@ def keep(uri: str, source: Span, staging: str) -> None:
 
 def may_be_kept(uri: str, source: Span) -> bool:
     """Tell whether one request can link or copy `source` to `uri` inside the store, which may still refuse it."""
-    is_whole = (source.start, source.length) == (0, source.pin.size)
-    return is_whole and is_one_store(uri, source.uri) and (not is_s3(uri) or source.length <= _LARGEST_COPY)
+    return source.is_whole and is_one_store(uri, source.uri) and (not is_s3(uri) or source.length <= _LARGEST_COPY)
 
 
 def is_one_file(uri: str, other: str) -> bool:

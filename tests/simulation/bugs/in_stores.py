@@ -103,9 +103,9 @@ def _get_first_seen_version(self: PinnedObjects, uri: str, *rest: Any, **named: 
 
 
 def _whatever_is_asked(
-    source: Any, result: Any, key_hashes: Any, proof: Proof = Proof.RECORDS, proven_by_changes: Any = ()
+    source: Any, result: Any, key_hashes: Any, proof: Proof = Proof.RECORDS, *more: Any, **named: Any
 ) -> SnapshotPair:
-    return compare_snapshots(source, result, key_hashes, Proof.FILES, proven_by_changes)
+    return compare_snapshots(source, result, key_hashes, Proof.FILES, *more, **named)
 
 
 def _believed(leaves_out: Callable[[Any], bool], *, small: bool = False) -> Any:

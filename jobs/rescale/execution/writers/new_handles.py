@@ -73,7 +73,8 @@ class DirectoryFile(NamedTuple):
     """A file of a RocksDB directory as it was written: `stored` is its name in the target, `data` its content if
     inline.
 
-    `refused` is the store's reason for refusing to copy the file; "" if it did not refuse.
+    If the result refers to a file elsewhere, `stored` is the URI of that file. `refused` is the store's reason for
+    refusing to copy the file; "" if it did not refuse.
     """
 
     local_name: str
@@ -84,7 +85,11 @@ class DirectoryFile(NamedTuple):
 
     @property
     def stream(self) -> Stream:
-        return RelativeFileStream(self.stored, self.size) if self.data is None else InlineStream(self.stored, self.data)
+        if self.data is not None:
+            return InlineStream(self.stored, self.data)
+        if "/" in self.stored:
+            return FileStream(_with_scheme(self.stored), self.size)
+        return RelativeFileStream(self.stored, self.size)
 
 
 def written_database(

@@ -23,6 +23,9 @@ A round continues the newest finished round, or the full run (the root) on which
 kept, with the pins of their checkpoints. All others are removed after a round, `_metadata` first. Two followers of one
 target remove the same files; if one removes a round too early, the other refuses to continue it.
 
+A round has no copies of the SST files of the round that it continues: it refers to them, wherever they lie in `rounds`.
+So files of a removed round stay as long as the newest round refers to them, as its certificate says.
+
 If a cut-over fails, the job is started again, and has another directory of checkpoints. Then `follower.json` names no
 directory, until the next follower puts its own job there. Its first round continues those that are there, if it can.
 A follower of another directory than the one in `follower.json` puts its own there, too, if its checkpoints have state

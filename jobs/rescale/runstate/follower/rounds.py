@@ -198,17 +198,20 @@ def described_rounds(target: str) -> tuple[Round, ...]:
     return tuple(made_round for made_round in finished if made_round is not None)
 
 
-def remove_rounds(target: str, *, keep: Collection[int], documents: int = KEPT_DOCUMENTS) -> None:
+def remove_rounds(
+    target: str, *, keep: Collection[int], files: Collection[str] = (), documents: int = KEPT_DOCUMENTS
+) -> None:
     """Remove all rounds, finished or not, except those of the checkpoints to `keep`. Each `_metadata` is removed first.
 
-    The documents of the last rounds stay, for the report; `documents` is their number.
+    `files` are the URIs of files of other rounds that stay, too, because a kept round refers to them. The documents of
+    the last rounds stay, for the report; `documents` is their number.
     """
     place = rounds_place(target)
     store, kept = open_store(place), {str(checkpoint) for checkpoint in keep}
-    files = [entry.uri for entry in store.list(place)]
-    made = sorted(_documented_rounds(place, files), reverse=True)
-    last = {_document_place(target, number) for number in made[:documents]}
-    rest = [uri for uri in files if _round_of(place, uri) not in kept and uri not in last]
+    present = [entry.uri for entry in store.list(place)]
+    made = sorted(_documented_rounds(place, present), reverse=True)
+    stays = {*files, *(_document_place(target, number) for number in made[:documents])}
+    rest = [uri for uri in present if _round_of(place, uri) not in kept and uri not in stays]
     for number in {_round_of(place, uri) for uri in rest}:
         store.abort_parts(join(place, number), lambda _: True)
     delete_metadata_first(store, rest)

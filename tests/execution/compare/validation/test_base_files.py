@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from unittest.mock import Mock, patch
 
 import pytest
 
-from rescale.execution.compare.validation.base_files import files_above_base
+from rescale.execution.compare.validation.base_files import compare_files_of_base, files_above_base
+from rescale.execution.compare.validation.compare import FileCheck
+from rescale.execution.compare.validation.coverage import FilePair
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.keyed_state import Database
+from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.contract import Pin
 from rescale.text.errors import IntegrityError
 from support.snapshots import opened
 
@@ -89,6 +95,19 @@ def test_new_file_that_is_not_above_the_base_is_found(
     with pytest.raises(IntegrityError, match="does not lie above the files of the base") as caught:
         files_above_base(base, changed(base, add), operator)
     assert caught.value.found == f"000099.sst in level {level}, from number {first} on"
+
+
+@pytest.mark.parametrize(("version", "is_read"), [(7, False), (8, True)])
+def test_file_to_which_the_result_refers_is_compared_only_in_another_version(version: int, is_read: bool) -> None:
+    base, result = (
+        SnapshotFiles((("_metadata", Pin(1)), ("s3://bucket/base/file.sst", Pin(10, etag=str(etag)))))
+        for etag in (7, version)
+    )
+    extent = Extent(1, 0, 10)
+    tasks, asked = Mock(), Mock(return_value=())
+    with patch("rescale.storage.s3.s3_store.S3Store.checksums", asked):
+        compare_files_of_base(base, result, [FileCheck(0, "op", FilePair(0, "file.sst", extent, extent))], tasks)
+    assert (asked.called, tasks.run.called) == (is_read, is_read)
 
 
 def test_directory_without_its_counterpart_is_found(operator: Operator, base: Database) -> None:

@@ -238,6 +238,14 @@ def test_reference_to_a_file_outside_source_and_target_is_refused() -> None:
         assert caught.value.path == uri
 
 
+def test_reference_to_a_file_of_the_base_is_one_to_the_planned_version() -> None:
+    planned = {"/base/old.sst": Pin(10, mtime_ns=7)}
+    check_references(snapshot(), referring("/base/old.sst", Pin(10, mtime_ns=7)), planned)
+    for uri, pin in (("/base/old.sst", Pin(10, mtime_ns=8)), ("/base/other.sst", Pin(10, mtime_ns=7))):
+        with pytest.raises(IntegrityError, match="does not belong to the source or to a base"):
+            check_references(snapshot(), referring(uri, pin), planned)
+
+
 def test_surplus_files_in_the_target_are_refused() -> None:
     result = referring("/target/own.sst", Pin(10))
     for there in ([], ["/target/own.sst"], ["/target/own.sst", "/target/_metadata"]):

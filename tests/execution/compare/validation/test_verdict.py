@@ -27,6 +27,7 @@ from rescale.snapshot.keyed_state import Database, DatabaseFile
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
+from rescale.storage.contract import Pin
 from rescale.storage.store import open_store
 from support.synthetic import operator, snapshot
 
@@ -52,6 +53,7 @@ DOES_NOT = {
     "local files": "kept its size and modification time",
     "unbound": "no certificate lies beside the result",
     "the source stays": "keep the source unchanged until",
+    "the base stays": "keep the base unchanged as long as the result",
 }
 
 PROOF = CertifiedOperator("0" * 32, "op", 2, 128, 4, 5, 6, 7, "a" * 32, None)
@@ -210,6 +212,14 @@ def test_proof_by_changes_mentions_its_base(tmp_path: Path) -> None:
     assert "base" not in f"{other.proves} {other.does_not_prove}"
 
 
+def test_result_that_refers_to_its_base_depends_on_it(tmp_path: Path) -> None:
+    uri = str(tmp_path / "source" / "state")
+    plan = SimpleNamespace(digest="", warnings=(), continued=None, base_files_referred_to={uri: Pin(5)})
+    made = certificate(tmp_path, CHANGES, plan=plan, elsewhere=True)
+    assert said_of(made.does_not_prove, DOES_NOT) == ["the base stays"]
+    assert "no_claim" in made.start
+
+
 @pytest.mark.parametrize(
     ("proof", "depth"),
     [
@@ -226,7 +236,7 @@ def test_certificate_says_by_what_it_was_proven(proof: CertifiedOperator, depth:
 
 def test_certificate_names_plan_source_target_and_files(tmp_path: Path) -> None:
     base = ContinuedResult("/base", "e" * 64, "d" * 64, "/earlier")
-    plan = SimpleNamespace(digest="f" * 64, warnings=("a warning",), continued=base)
+    plan = SimpleNamespace(digest="f" * 64, warnings=("a warning",), continued=base, base_files_referred_to={})
     made = certificate(tmp_path, plan=plan, new=operator("op", 3))
     assert (made.plan, made.warnings, made.continues) == (plan.digest, plan.warnings, base)
     assert (made.source, made.target) == (str(tmp_path / "source"), str(tmp_path / "result"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -12,6 +13,7 @@ import pytest
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.writers.new_handles import DirectoryFile
 from rescale.execution.writers.rocksdb.continued import Place, base_manifest, base_of, take_over_base_files
+from rescale.flink.metadata.handles import FileStream
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
 from rescale.runstate.places import places_of
@@ -72,6 +74,23 @@ def test_files_get_a_second_name_under_their_names_in_the_base(plan: Plan) -> No
     assert len({file.stored for of_directory in files.values() for file in of_directory}) == sum(
         map(len, files.values())
     )
+
+
+def test_result_refers_to_files_in_the_directory_that_is_kept(plan: Plan) -> None:
+    first, *_ = places(plan)
+    directory = next(iter(stored_in_base(plan, first).values())).parent
+    for refers_to, referred in ((directory, True), (directory.parent / "another", False)):
+        other = replace(plan, refers_to=str(refers_to))
+        claimed = list(Path(plan.target).glob("*"))
+        for place, of_directory in taken(other, [first]).items():
+            old = stored_in_base(plan, place)
+            assert [file.local_name for file in of_directory] == sorted(old)
+            for file in of_directory:
+                assert (file.stored == str(old[file.local_name])) is referred
+                assert isinstance(file.stream, FileStream) is referred
+        assert (list(Path(plan.target).glob("*")) == claimed) is referred
+        assert bool(other.base_files_referred_to) is referred
+        assert other.refers
 
 
 def test_files_are_in_one_order_whatever_task_ends_first(plan: Plan) -> None:

@@ -1,7 +1,8 @@
 """Comparison of an earlier result (the base) with the result that continues it, file by file.
 
 The result must have every SST file of the base at the same level, and its new files above these. A file is proven if
-both names are hard links to one local file, if the store's checksums are equal, or if the bytes are equal.
+the result refers to the base's own file, if both names are hard links to one local file, if the store's checksums are
+equal, or if the bytes are equal.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def compare_files_of_base(
     """Compare the base's files with the result's. Return which bytes the store's checksums proved, by index of the
     operator.
 
-    Files are read only if they are neither hard links to one file nor proven by checksums.
+    Files are read only if they are neither one file nor proven by checksums.
     """
     different = [check for check in checks if not _is_one_file(base, result, check.pair)]
     checksums = matching_checksums(base, result, different)
@@ -97,9 +98,13 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
 
 
 def _is_one_file(base: SnapshotFiles, result: SnapshotFiles, pair: FilePair) -> bool:
-    """Return whether a file of the base and one of the result are hard links to one local file."""
-    return (
-        base.is_whole(pair.source)
-        and result.is_whole(pair.result)
-        and is_one_file(base.uri(pair.source), result.uri(pair.result))
-    )
+    """Return whether the result refers to the base's own file in the same version, or has a hard link to it.
+
+    `base` and `result` have the versions that the files had when both snapshots were opened.
+    """
+    if not (base.is_whole(pair.source) and result.is_whole(pair.result)):
+        return False
+    if base.uri(pair.source) == result.uri(pair.result):
+        version, current = base.versions[pair.source.file][1], result.versions[pair.result.file][1]
+        return version is not None and version.matches(current)
+    return is_one_file(base.uri(pair.source), result.uri(pair.result))

@@ -2,13 +2,15 @@
 
 Every key group that the source holds is in the result once, in the right subtask. The stored parallelism agrees with
 the layout (Flink does not check this at equal parallelism). States, modes and numbers of elements agree. The result
-refers only to files of the target and of the source. Everything that is not moved is unchanged.
+refers only to files of the target, of the source, and of the base that it continues. Everything that is not moved is
+unchanged.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rescale.execution.compare.validation.headers import (
@@ -30,6 +32,7 @@ from rescale.runstate.certificate import Certificate, refuse_changed_metadata
 from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
+from rescale.storage.contract import Pin
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import contains, join, name
 from rescale.text.advice import SAME_COMMAND, Advice
@@ -137,13 +140,16 @@ def _shape_text(shape: Shape | None) -> str:
     return f"parallelism {shape.parallelism}, max parallelism {shape.max_parallelism}" if shape else "no such operator"
 
 
-def check_references(source: Snapshot, result: Snapshot) -> None:
-    """Check that every file outside the target is a file of the source, in the version that the source pins."""
-    known = dict(source.files)
+def check_references(source: Snapshot, result: Snapshot, base_files: Mapping[str, Pin] = MappingProxyType({})) -> None:
+    """Check that every file outside the target is a file of the source, in the version that the source pins.
+
+    If the result continues a base, it may also be one of `base_files`, which are pinned versions by URI.
+    """
+    known = {**base_files, **dict(source.files)}
     for uri, pin in result.files[1:]:
         if not contains(result.directory, uri) and not pin.matches(known.get(uri)):
             raise IntegrityError(
-                "the result refers to a file that does not belong to the source",
+                "the result refers to a file that does not belong to the source or to a base",
                 path=uri,
                 expected=known.get(uri) or f"a file in {result.directory}",
                 found=pin,

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from types import MappingProxyType
 
 from rescale.execution.compare.validation.check_units import Check, Checks, list_checks
 from rescale.execution.compare.validation.compare import Comparer, ElementCheck, Tally
@@ -32,6 +33,7 @@ from rescale.plan.proof import Proof
 from rescale.runstate.certificate import CertifiedChecksums, CertifiedDirectories, CertifiedOperator, CertifiedTables
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.opening import open_candidate
+from rescale.storage.contract import Pin
 from rescale.storage.locations import is_s3, parent
 from rescale.storage.rereads import changed_sides, misread_error
 from rescale.storage.side_by_side import side_by_side
@@ -59,14 +61,14 @@ class SnapshotPair:
         return list(zip(self.source.operators, self.result.operators, strict=True))
 
 
-def open_result(candidate_uri: str, target: str, source: Snapshot | None = None) -> Snapshot:
+def open_result(candidate_uri: str, target: str, referred: Iterable[str] = ()) -> Snapshot:
     """Open the snapshot that `target` becomes with the metadata at `candidate_uri`.
 
-    If a `source` is given, the metadata may refer to its files. Raises `IntegrityError` if the metadata is unreadable.
+    The metadata may refer to files in the directories of the files `referred`. Raises `IntegrityError` if the metadata
+    is unreadable.
     """
-    places = {parent(uri) for uri, _ in source.files[1:]} if source is not None else set()
     try:
-        return open_candidate(candidate_uri, target, sorted(places))
+        return open_candidate(candidate_uri, target, sorted(set(map(parent, referred))))
     except (SnapshotError, UnsupportedError) as error:
         raise error.recast(IntegrityError, f"the result cannot be read as a snapshot: {error.what}") from None
 
@@ -77,17 +79,19 @@ def compare_snapshots(
     key_hashes: Mapping[str, str],
     proof: Proof = Proof.RECORDS,
     proven_by_changes: Collection[int] = (),
+    base_files: Mapping[str, Pin] = MappingProxyType({}),
 ) -> SnapshotPair:
     """Compare everything except state; return the snapshots with the checks of state that remain.
 
     `key_hashes` has the names of key hashes by operator id, for operators whose records got new key groups. Range
     tombstones of RocksDB directories are always checked, since readers of rows do not see the rows that they hide.
-    `proven_by_changes` has the indexes of operators that `change_proof` proves. Raises `IntegrityError` if source and
+    `proven_by_changes` has the indexes of operators that `change_proof` proves. `base_files` are the files of a base to
+    which the result may refer, as in `check_references`. Raises `IntegrityError` if source and
     result differ.
     """
     check_metadata(source, result)
     check_inline_names(result)
-    check_references(source, result)
+    check_references(source, result, base_files)
     check_directory(result, [entry.uri for entry in open_store(result.directory).list(result.directory)])
     for old, new in zip(source.operators, result.operators, strict=True):
         if is_compared_by_record(old, new):

@@ -36,6 +36,9 @@ _LIMIT_OF_REFERENCES = (
     "the result refers to files of the source and depends on them: keep the source unchanged until the job has made a "
     "full checkpoint of its own"
 )
+_LIMIT_OF_BASE_FILES = (
+    "the result refers to files of its base and depends on them: keep the base unchanged as long as the result"
+)
 
 _LIMIT_OF_FILES = (
     "in RocksDB directories that were compared by their files, no row was read: the source's files are trusted to be "
@@ -85,7 +88,7 @@ _CLAIM_OF_CHANGES = (
     "it did not change, or which value it has now; else by its rows in both checkpoints; files that, by RocksDB's "
     "MANIFEST, only compactions have rewritten were skipped; the new values and the deletions have the same digests as "
     "those in the result, where RocksDB finds each of them; and all files of the base are in the result, below these "
-    "changes: under a second name, with the same checksum of the store, or byte for byte"
+    "changes: as the base's own files, under a second name, with the same checksum of the store, or byte for byte"
 )
 _CLAIM_OF_THE_RENAMED = (
     "for an operator that was declared as renamed, this holds for all its state under its new id, and no operator of "
@@ -133,7 +136,12 @@ def certificate_of(
     `metadata_checked` says whether this run made the result's metadata from the plan, or compared it with a
     certificate.
     """
+    base_files = plan.base_files_referred_to if plan else {}
+    elsewhere = {uri for uri, _ in result.files[1:] if not contains(result.directory, uri)}
     claims, limits = _claims(proofs, surgery), _limits(source, result, proofs, metadata_checked=metadata_checked)
+    limits += _if_true(
+        (_LIMIT_OF_REFERENCES, elsewhere - base_files.keys()), (_LIMIT_OF_BASE_FILES, elsewhere & base_files.keys())
+    )
     return Certificate(
         verdict=COMPLETE,
         proves=f"{_EXCEPTION_CLAUSE if _changes_state(surgery) else ''}{'; '.join(claims)}",
@@ -153,7 +161,7 @@ def certificate_of(
             [(operator.parallelism, operator.max_parallelism) for operator in source.operators],
             [(proof.parallelism, proof.max_parallelism) for proof in proofs],
         )
-        ._replace(refers=any(proof.directories and proof.directories.files_referred_to for proof in proofs))
+        ._replace(refers=bool(elsewhere))
         .command,
         proof=_proof_depth(proofs),
         surgery=surgery,
@@ -199,7 +207,6 @@ def _limits(
     made_anew = any(proof.directories and not same for proof, same in zip(proofs, stays, strict=True))
     not_read = any(proof.directories and proof.directories.files_referred_to for proof in proofs)
     local = any(pin.mtime_ns is not None for _, pin in source.files)
-    refers = any(not contains(result.directory, uri) for uri, _ in result.files[1:])
     return _if_true(
         (_LIMIT_OF_CHANGES, any(proof.changes for proof in proofs)),
         (_LIMIT_OF_FILES, made_anew),
@@ -210,7 +217,6 @@ def _limits(
         (_LIMIT_OF_RULES, any(proof.records for proof in proofs)),
         (_LIMIT_OF_LOCAL_FILES, local),
         (_LIMIT_WITHOUT_CERTIFICATE, not metadata_checked),
-        (_LIMIT_OF_REFERENCES, refers),
     )
 
 

@@ -1,4 +1,7 @@
-"""Copies or links the SST files of an earlier result (the base) into the RocksDB directories that continue it."""
+"""Takes the SST files of an earlier result (the base) over into the RocksDB directories that continue it.
+
+The new result refers to a file, or has a copy or a hard link of it (`Plan.refers_to`).
+"""
 
 from __future__ import annotations
 
@@ -69,11 +72,12 @@ def take_over_base_files(
 ) -> dict[Place, list[DirectoryFile]]:
     """Copy the base's SST files into the continued directories at `places`; read those of `inline` places into memory.
 
-    Files are linked, or copied by the store; tasks copy only the files for which the store can do neither. Returns the
-    files of each place, sorted by local name.
+    Nothing is done for files to which the result refers. Others are linked, or copied by the store; tasks copy only the
+    files for which the store can do neither. Returns the files of each place, sorted by local name.
     """
     units = [_Unit(place, file, place in inline) for place in places for file in _stored_tables(plan, place)]
-    taken = _keep_files(plan, units)
+    taken = [_TakenFile(unit.place, _referred_file(unit.file)) for unit in units if _is_referred(plan, unit.file)]
+    taken += _keep_files(plan, [unit for unit in units if not _is_referred(plan, unit.file)])
     is_taken = {(taken_file.place, taken_file.file.local_name) for taken_file in taken}
     rest = [(unit.file.length, unit) for unit in units if (unit.place, unit.file.name) not in is_taken]
     if rest:
@@ -85,6 +89,14 @@ def take_over_base_files(
     for taken_file in sorted(taken, key=lambda taken_file: taken_file.file.local_name):  # tasks end in any order
         files[taken_file.place].append(taken_file.file)
     return files
+
+
+def _is_referred(plan: Plan, file: StoredFile) -> bool:
+    return file.pin is not None and plan.refers_to_base_file(Span(file.uri, file.start, file.length, file.pin))
+
+
+def _referred_file(file: StoredFile) -> DirectoryFile:
+    return DirectoryFile(file.name, file.uri, file.length, None)
 
 
 def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
