@@ -218,6 +218,18 @@ def test_preparation_stops_and_leaves_no_file_when_its_target_is_discarded(
     assert not open_store(target).list(beside(target))
 
 
+def test_preparation_that_loses_against_a_run_does_not_change_the_run_s_plan(job: Checkpoints, target: str) -> None:
+    plan = plan_rescale(job.newest, target, SHAPE)
+    other = plan_ahead(job, target)
+    begin_preparing(other)
+    claim(plan)
+    with pytest.raises(RequestError, match="a run has claimed the target"):
+        prepare_files(other, InProcessTasks())
+    assert not is_prepared(target)
+    assert plan_rescale(job.newest, target, SHAPE).digest == plan.digest, "the same command would be refused"
+    execute_without_spark(plan)
+
+
 def test_publish_removes_a_prepared_file_that_arrives_after_validation(job: Checkpoints, target: str) -> None:
     prepare_target(job, target)
     plan = plan_rescale(job.newest, target, SHAPE)

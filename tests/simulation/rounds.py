@@ -30,7 +30,7 @@ from simulation.native_databases import SMALL_LEVELS, Rows, read_settled, scratc
 from simulation.native_sources import KEYED_STATES, draw_rows, group_of, header_of, incremental_handle
 from simulation.rows import Kind
 from simulation.run import BASE, EARLIER, SOURCE, Steps, Wish
-from simulation.script import Script
+from simulation.script import STAGES, Script
 from simulation.sources import Source, elements_operator
 from simulation.toxics import Client, Toxics
 from support.rocksdb_writer import Writer, written
@@ -44,6 +44,9 @@ _JOBS = 8
 _SHAPES = ((4, 9), (6, 8), (8, 6), (8, 130), (130, 8), (200, 256))
 """Max parallelisms before and after."""
 
+_COPIED_AHEAD = 0.3
+"""Share of histories in which a follower copies files of the base into the target."""
+
 _RATE = 0.005
 """Highest probability of a fault: a round makes more requests than other runs, for it opens four snapshots."""
 
@@ -53,6 +56,10 @@ def with_base(script: Script, seed: int) -> Script:
     random = Random(f"round {seed}")
     source, wish = job_of(random.randrange(_JOBS))
     damage = {kind: when for kind, when in script.damage.items() if not kind.startswith("source")}
+    beside = {who: when for who, when in script.beside.items() if who in ("twin", "rival", "discard")}
+    ahead = Random(f"copied ahead in round {seed}")
+    if ahead.random() < _COPIED_AHEAD:
+        beside["preparer"] = ahead.choice(("plan", "plan", *STAGES))
     return replace(
         script,
         source=source,
@@ -60,7 +67,7 @@ def with_base(script: Script, seed: int) -> Script:
         rates={toxic: min(rate, _RATE) for toxic, rate in script.rates.items()},
         other_wish=replace(wish, base="", proof=Proof.RECORDS, files=Files.COPY),
         damage=damage,
-        beside={who: when for who, when in script.beside.items() if who in ("twin", "rival", "discard")},
+        beside=beside,
         weather=None,
         store=replace(script.store, has_sums=False, is_believed=False),
     )

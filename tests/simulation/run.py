@@ -10,6 +10,7 @@ from typing import Any
 from rescale.execution.preparing import prepare_files
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
+from rescale.following.round_files import plan_of_copies
 from rescale.plan.proof import Proof
 from rescale.planning.continuing import continued_plan
 from rescale.planning.prepare import prepare
@@ -20,7 +21,7 @@ from rescale.runstate.base_result import open_base
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import places_of
-from rescale.runstate.preparation import begin_preparing, prepared_sizes
+from rescale.runstate.preparation import begin_preparing, prepare_with_links, prepared_sizes
 from rescale.runstate.publication import is_published, publish
 from simulation.bucket import BUCKET
 from simulation.processes import this_process
@@ -97,7 +98,10 @@ class Steps:
         return places_of(plan).plan
 
     def copy_ahead(self) -> None:
-        """Copy files ahead, as `rescale run --prepare`, if the result takes files as they are."""
+        """Copy files ahead, as `rescale run --prepare` or a follower, if the result takes files as they are."""
+        if self.wish.base:
+            prepare_with_links(plan_of_copies(self.wish.base, self.wish.target))
+            return
         plan = prepare(self._request(), ahead=True).plan
         if prepared_sizes(plan):
             begin_preparing(plan)

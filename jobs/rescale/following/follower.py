@@ -6,6 +6,9 @@ the levels of the databases, the next round continues the base itself, with all 
 earlier rounds. A checkpoint that continues no round becomes a new base. Files beside the target record progress
 (`runstate.states`).
 
+A round refers to the SST files of the round before it. The last round must not depend on other rounds: so their SST
+files are copied into the target while the job still runs (`runstate.preparation`).
+
 The proof of a round compares the keys that have changed, but cannot show that no changed key was missed. So, while the
 job runs, every record of the first round after a base is compared with its checkpoint, too. Later rounds continue that
 round, so a wrong row would stay in them.
@@ -23,6 +26,7 @@ from rescale.following.comparison import compare_records
 from rescale.following.leaving import finish_discard, may_be_discarded, refuse_taken_target
 from rescale.following.prediction import with_duration
 from rescale.following.round_description import complete_newest_round, describe_round
+from rescale.following.round_files import copy_ahead, remove_unneeded_rounds
 from rescale.following.round_plan import RoundPlan, plan_round
 from rescale.following.starts import (
     forget_earlier_start,
@@ -48,11 +52,11 @@ from rescale.runstate.follower.rounds import (
     followed_job,
     newest_round,
     refuse_another_job,
-    remove_rounds,
     round_target,
     write_round,
 )
 from rescale.runstate.places import rounds_place
+from rescale.runstate.preparation import remove_preparation
 from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
 from rescale.runstate.states import State, state_of
@@ -102,6 +106,7 @@ class Follower:
     say: Callable[[str], None]
     accept_unconditional: bool = False
     while_waiting: Callable[[], None] = lambda: None
+    _copied_roots: set[int] = field(default_factory=set, init=False, repr=False, compare=False)
     _pins_lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
 
     def follow(self, limits: Limits, report: Callable[[Round, str], None]) -> None:
@@ -201,6 +206,7 @@ class Follower:
                 continue
             finished = self._make_round(planned)
             self._prune(finished)
+            copy_ahead(self.target, finished, self._copied_roots)
             return compare_records(self.target, finished, self.move, self.say)
 
     def plan_last(self) -> RoundPlan:
@@ -262,6 +268,7 @@ class Follower:
         """Remove files that this follower wrote after another process had finished or discarded the target."""
         if followed_job(self.target) is None:
             remove_follower(self.target)
+            remove_preparation(self.target)
             refuse_another_job(self.target, self.job)
 
     def _request(self, source: str, target: str) -> Request:
@@ -334,7 +341,7 @@ class Follower:
         target = plan.target
         if not was_published(plan):
             if state_of(target, plan.digest) is State.TAKEN:  # by a plan with another base, or of another version
-                self._remove_unneeded_rounds(self.newest_round())
+                remove_unneeded_rounds(self.target, self.newest_round())
             self._run(plan, planned.proof)
         finished = describe_round(plan, read_certificate(target), newest_round(self.target, plan.checkpoint_id))
         seconds = time.monotonic() - planned.start_time
@@ -354,23 +361,10 @@ class Follower:
 
     def _prune(self, newest: Round) -> None:
         """Remove rounds that no later round can continue, then the pins that only the removed rounds needed."""
-        kept = self._remove_unneeded_rounds(newest)
+        kept = remove_unneeded_rounds(self.target, newest)
         with self._pins_lock:
             newer = [number for number in self._pins.flushed_numbers() if number > newest.checkpoint]
             self._pins.remove_all_but(kept, newer)
-
-    def _remove_unneeded_rounds(self, newest: Round | None) -> set[int]:
-        """Remove all rounds but those that the next round may continue, the newest one and its root; return these two.
-
-        Files of other rounds stay if the newest round refers to them.
-        """
-        if newest is None:
-            remove_rounds(self.target, keep=())
-            return set()
-        kept = {newest.checkpoint, newest.root}
-        files = read_certificate(round_target(self.target, newest.checkpoint)).files
-        remove_rounds(self.target, keep=kept, files={file.name for file in files if file.is_elsewhere})
-        return kept
 
     def _publish_due(self, limits: Limits) -> None:
         """Publish a copy of the newest round, if one is due and not published yet."""

@@ -9,6 +9,7 @@ runs of this release.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -121,9 +122,35 @@ class Plan:
         """
         if self.prepared and (piece := prepared_piece(stream)) is not None:
             file = self.files[piece.file or 0]
-            return f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{PREPARED}-{identity(file, piece)}.sst"
+            return _prepared_name(operator, stream, Span(file.uri, piece.start, piece.length, file.pin))
         name = f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{self.digest[:8]}"
         return f"{name}-{stream.local_name}" if stream.local_name else name
+
+    def base_table_name(self, operator: OperatorPlan, stream: NewStream, table: Span, local_name: str) -> str:
+        """Return the name in the target of an SST file that a rekeyed stream takes from the continued result.
+
+        `local_name` is its name in the RocksDB directory.
+        """
+        if self.is_copied_ahead(table):
+            return _prepared_name(operator, stream, table)
+        return f"{self.file_name(operator, stream)}-base-{local_name}"
+
+    def is_copied_ahead(self, base_table: Span) -> bool:
+        """Return whether an SST file of the continued result may be copied before the plan is made.
+
+        Such a file is never stored in `_metadata`, whatever its size.
+        """
+        return self.prepared and base_table.is_whole and not self.refers_to_base_file(base_table)
+
+    def base_tables(self) -> Iterator[tuple[str, Span]]:
+        """Yield (name in the target, place) of the continued result's SST files that may be copied ahead."""
+        for operator in self.operators:
+            for rekeying in operator.rekeyings:
+                for stream, base in zip(rekeying.streams, rekeying.bases, strict=bool(rekeying.bases)):
+                    for local_name, extent in base.database.files:
+                        span = Span(self.files[extent.file].uri, *extent[1:], self.files[extent.file].pin)
+                        if local_name.endswith(".sst") and self.is_copied_ahead(span):
+                            yield self.base_table_name(operator, stream, span, local_name), span
 
     @property
     def bytes_moved(self) -> int:
@@ -144,6 +171,10 @@ class Plan:
 def plan_to_json(plan: Plan) -> bytes:
     """Return the plan's document; equal plans give equal bytes."""
     return msgspec.json.encode(plan, order="deterministic")
+
+
+def _prepared_name(operator: OperatorPlan, stream: NewStream, copied: Span) -> str:
+    return f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{PREPARED}-{identity(copied)}.sst"
 
 
 class _FormatField(msgspec.Struct):

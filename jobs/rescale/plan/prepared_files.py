@@ -5,6 +5,8 @@ Flink never changes a file of a checkpoint (`FsCheckpointStateOutputStream` crea
 same bytes of the same version are the same SST file, with the same properties. Its name in RocksDB's directory and its
 level may differ from checkpoint to checkpoint: they are in the MANIFEST, which is rewritten. So every plan that
 copies a file copies the same bytes under the same name, and a plan for a later checkpoint uses the files that exist.
+
+The same holds for the SST files of a round, from which the last round of a follower takes them (`Plan.base_tables`).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import NamedTuple
 
 from rescale.plan.new_streams import CopiedFile, NewStream
 from rescale.plan.pieces import Piece
-from rescale.storage.contract import Pin
+from rescale.storage.contract import Pin, Span
 
 _HEX_DIGITS = 32
 
@@ -38,8 +40,8 @@ def prepared_piece(stream: NewStream) -> Piece | None:
     return piece if piece is not None and piece.file else None
 
 
-def identity(file: SourceFile, piece: Piece) -> str:
-    """Return the identity of `piece`, which lies in `file`, as hex digits."""
-    etag = None if file.pin.etag is None else file.pin.etag.strip('"')
-    parts = [file.uri, piece.start, piece.length, file.pin.size, etag, file.pin.mtime_ns]
+def identity(copied: Span) -> str:
+    """Return the identity of the bytes that are copied, as hex digits."""
+    etag = None if copied.pin.etag is None else copied.pin.etag.strip('"')
+    parts = [copied.uri, copied.start, copied.length, copied.pin.size, etag, copied.pin.mtime_ns]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_HEX_DIGITS]

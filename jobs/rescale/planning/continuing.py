@@ -325,6 +325,7 @@ class _OperatorContinuation:
             f"{total} bytes, the run reads the {read} bytes of files in which keys may have changed; "
             f"{f'the result refers to {referred} bytes of the base; ' if referred else ''}"
             f"{copied} bytes of the base are linked, or copied within their store"
+            f"{', except for files that were copied ahead' if plan.prepared else ''}"
         )
 
     def _own_tables(self, before: Database | None, after: Database | None) -> tuple[OwnTables, dict[str, _FileBetween]]:

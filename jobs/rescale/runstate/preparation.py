@@ -1,13 +1,14 @@
 """Preparation of a target: files of a running job's checkpoint are copied into it before any run claims it.
 
-It may be repeated, for newer checkpoints of any job and for any request. The target is FREE meanwhile.
+It may be repeated, for newer checkpoints of any job and for any request. The target is FREE meanwhile. A follower
+prepares its target in the same way, with the SST files of its newest round, which its last round will take over.
 
     file                      written by                   means                          after a crash
     ------------------------  ---------------------------  -----------------------------  -----------------------------
-    prepared.json             prepare, first               the target is prepared; holds  the next preparation, or a
+    prepared.json             prepare or follow, first     the target is prepared; holds  the next preparation, or a
                                                            the plan of the last one       run, resumes
-    …-prepared-… in the       prepare, each whole          this file of a checkpoint      serves each plan that names
-    target                                                 is copied                      it
+    …-prepared-… in the       prepare or follow, each      this file of a checkpoint, or  serves each plan that names
+    target                    whole                        of a round, is copied          it
 
 The name of a prepared file determines its bytes (`plan.prepared_files`): every preparation and every run would write
 the same ones. A run into a prepared target plans with such names. It uses the files that exist, whichever preparation
@@ -15,10 +16,11 @@ copied them, and copies the others. The run removes prepared files that are no p
 is compared, and again before it publishes. `validate` compares the content of prepared files like that of all others.
 `discard` removes all of them, then `prepared.json`.
 
-A preparation ends by removing files of older checkpoints. It checks for a claim before each file that it copies and
-each request that deletes. If there is one, it removes the files that it has copied since, unless the claiming plan
-names them. If it is killed before that, the run removes them. A file that is put after the run has published stays; no
-handle refers to it.
+A preparation ends by removing files of older checkpoints or rounds. It checks for a claim before each file that it
+copies (a follower before each batch of files) and each request that deletes. If there is one, it removes the files that
+it has copied since, unless the claiming plan names them. If it is killed before that, the run removes them. A file that
+is put after the run has published stays; no handle refers to it. A follower whose target was discarded meanwhile
+removes what it has copied.
 
 Limits. A process can be paused for any time between its check for a claim and its next request. If a preparation is
 paused there before it deletes a file, and meanwhile a run publishes a result with this file, the file is lost.
@@ -36,13 +38,16 @@ from rescale.runstate.documents import load_plan, put_document
 from rescale.runstate.places import Places, is_prepared_file, prepared_place
 from rescale.runstate.states import State, Transition, claim_on, claimed_by, permit
 from rescale.runstate.target_safety import take_documents
+from rescale.storage.contract import Span
 from rescale.storage.files.temporary_files import is_temporary
+from rescale.storage.keeping import keep
 from rescale.storage.locations import join, name
+from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import exists, open_store
 from rescale.text.errors import RequestError, SnapshotError
 
 _FILES_BETWEEN_CHECKS = 100
-"""Number of files deleted between two checks for a claim on the target."""
+"""Number of files that are deleted, or copied by a follower, between two checks for a claim on the target."""
 
 _REMOVING_STATES = (State.CLAIMED, State.MOVED, State.CERTIFIED)
 """States of the target in which a run may remove prepared files that are not part of its result."""
@@ -62,12 +67,18 @@ def holds_only_prepared_files(target: str) -> bool:
 
 def prepared_sizes(plan: Plan) -> dict[str, int]:
     """Return the sizes in bytes of the files that can be copied ahead, by their names in the target."""
-    return {
-        plan.file_name(operator, stream): stream.size
-        for operator in plan.operators
-        for stream in operator.streams
-        if prepared_piece(stream) is not None
-    }
+    return {file: span.length for file, span in _prepared_spans(plan).items()}
+
+
+def _prepared_spans(plan: Plan) -> dict[str, Span]:
+    """Return the bytes that each file is a copy of, by its name in the target."""
+    spans = dict(plan.base_tables())
+    for operator in plan.operators:
+        for stream in operator.streams:
+            if (piece := prepared_piece(stream)) is not None:
+                file = plan.files[piece.file or 0]
+                spans[plan.file_name(operator, stream)] = Span(file.uri, piece.start, piece.length, file.pin)
+    return spans
 
 
 def begin_preparing(plan: Plan) -> None:
@@ -105,6 +116,37 @@ def refuse_claimed(target: str) -> None:
         raise RequestError("the target was discarded while files were copied into it", path=target)
 
 
+def prepare_with_links(plan: Plan) -> None:
+    """Make or repeat a whole preparation in this process: link the files, or let the store copy them.
+
+    Copies only files that the target lacks. Raises `RequestError` as `begin_preparing`, and if the target is claimed or
+    discarded meanwhile. The new copies are then removed.
+    """
+    store, spans = open_store(plan.target), _prepared_spans(plan)
+    existing_sizes = {name(entry.uri): entry.size for entry in store.list(plan.target)}
+    missing = [file for file, span in spans.items() if existing_sizes.get(file) != span.length]
+
+    def keep_file(file: str) -> None:
+        keep(join(plan.target, file), spans[file], Places(plan.target, "").staging)
+
+    if spans and (missing or existing_sizes.keys() != spans.keys()):
+        begin_preparing(plan)
+        try:
+            for at in range(0, len(missing), _FILES_BETWEEN_CHECKS):
+                refuse_claimed(plan.target)
+                side_by_side(keep_file, missing[at : at + _FILES_BETWEEN_CHECKS])
+            end_preparing(plan)
+        finally:
+            give_up_preparing(plan, existing_sizes)
+
+
+def remove_preparation(target: str) -> None:
+    """Remove the files that were copied ahead into a target, unless a run has claimed it. The call can be repeated."""
+    if is_prepared(target) and claimed_by(target) is None:
+        open_store(target).delete(_unused_files(target, ()))
+        open_store(target).delete([prepared_place(target)])
+
+
 def end_preparing(plan: Plan) -> None:
     """Remove the prepared files of older checkpoints: those that a result of this plan would not contain.
 
@@ -120,8 +162,10 @@ def end_preparing(plan: Plan) -> None:
 def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
     """If a run has claimed the target, or it was discarded, remove the files that this preparation has copied.
 
-    These are files of this plan that did not exist `before` (their names), and that the claiming plan does not name.
-    All files are kept if the claiming plan cannot be read, for example because another version of Rescale wrote it.
+    These are files of this plan that did not exist `before` (their names), and that the claiming plan does not name. If
+    the claiming plan was made before the target was prepared, `prepared.json` is removed, too: with it, the same
+    command would make another plan. All files are kept if the claiming plan cannot be read, for example because another
+    version of Rescale wrote it.
     """
     holder = claimed_by(plan.target)
     if holder is None and is_prepared(plan.target):
@@ -129,9 +173,12 @@ def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
     claimed_sizes: Mapping[str, int] = {}
     if holder is not None:
         try:
-            claimed_sizes = prepared_sizes(load_plan(Places(plan.target, holder).plan))
+            claiming = load_plan(Places(plan.target, holder).plan)
         except SnapshotError:
             return
+        claimed_sizes = prepared_sizes(claiming) if claiming.prepared else {}
+        if not claiming.prepared and is_prepared(plan.target):
+            open_store(plan.target).delete([prepared_place(plan.target)])
     new = [file for file in prepared_sizes(plan) if file not in before and file not in claimed_sizes]
     existing_names = {name(entry.uri) for entry in open_store(plan.target).list(plan.target)}
     open_store(plan.target).delete([join(plan.target, file) for file in new if file in existing_names])

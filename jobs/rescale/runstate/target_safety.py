@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rescale.plan.plan import Plan
-from rescale.runstate.places import beside, is_document, is_in_follower_directory, is_staged
+from rescale.runstate.places import beside, is_document, is_follower_file, is_in_follower_directory, is_staged
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.local_errors import translated_errors
@@ -82,11 +82,13 @@ def refuse_misplaced(target: str) -> None:
 def refuse_unsafe_target(plan: Plan) -> None:
     """Raise `RequestError` if the target leads to the source, or the directory beside it is not Rescale's.
 
-    Write nothing. After this call, this process and its tasks refuse to change anything in the source.
+    Write nothing. After this call, this process and its tasks refuse to change anything in the source. The target's own
+    follower may read its rounds and pins, which lie beside the target.
     """
     if not is_s3(plan.source) and not is_in_follower_directory(plan.source):
         owned.protect([plan.source])
-    refuse_overlap(plan.source, plan.target)
+    if not is_follower_file(plan.target, plan.source):
+        refuse_overlap(plan.source, plan.target)
     check_documents(plan.target)
 
 

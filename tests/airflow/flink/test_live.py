@@ -25,8 +25,9 @@ from rescale.following.round_plan import plan_round
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.follower.rounds import Round, RoundKind
-from rescale.runstate.places import beside, pins_place, rounds_place
+from rescale.runstate.places import beside, is_prepared_file, pins_place, rounds_place
 from rescale.snapshot.reading.discovery import newest_complete
+from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, StoreError, UnsupportedError
 from support.deferring import run_operator
@@ -159,7 +160,8 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
             ):
                 story.follow()
             assert "clear all tasks of this run: it goes on with the rounds" in str(caught.value.advice)
-        assert not [*open_store(story.target).list(story.target)], "the result from which the job was not started"
+        left = [name(entry.uri) for entry in open_store(story.target).list(story.target)]
+        assert all(map(is_prepared_file, left)), "files of the result from which the job was not started"
         made, last = len(reported), reported[-1]
         again = story.again()
         again.state.update(story.state)  # as if all tasks of the run were cleared

@@ -24,7 +24,8 @@ kept, with the pins of their checkpoints. All others are removed after a round, 
 target remove the same files; if one removes a round too early, the other refuses to continue it.
 
 A round has no copies of the SST files of the round that it continues: it refers to them, wherever they lie in `rounds`.
-So files of a removed round stay as long as the newest round refers to them, as its certificate says.
+So files of a removed round stay as long as the newest round refers to them, as its certificate says. The last round
+refers to no other round. For it, the follower copies these files into the target ahead (`preparation`).
 
 If a cut-over fails, the job is started again, and has another directory of checkpoints. Then `follower.json` names no
 directory, until the next follower puts its own job there. Its first round continues those that are there, if it can.

@@ -1,12 +1,13 @@
 """Takes the SST files of an earlier result (the base) over into the RocksDB directories that continue it.
 
-The new result refers to a file, or has a copy or a hard link of it (`Plan.refers_to`).
+The new result refers to a file, or has a copy or a hard link of it (`Plan.refers_to`). Files may have been copied into
+the target ahead (`runstate.preparation`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from rescale.runstate.places import places_of
 from rescale.snapshot.databases.live_tables import listed_files
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.keeping import may_be_kept
+from rescale.storage.locations import name
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 from rescale.text.errors import located
@@ -41,10 +43,15 @@ _FILES_AT_ONCE = 512
 
 
 class _Unit(NamedTuple):
-    """A file of the base, and the new directory (`place`) that gets it. An `inline` file goes into `_metadata`."""
+    """A file of the base that lies at `span`, and the new directory (`place`) that gets it, under the name `stored`.
+
+    An `inline` file goes into `_metadata`.
+    """
 
     place: Place
     file: StoredFile
+    span: Span
+    stored: str
     inline: bool
 
 
@@ -72,12 +79,19 @@ def take_over_base_files(
 ) -> dict[Place, list[DirectoryFile]]:
     """Copy the base's SST files into the continued directories at `places`; read those of `inline` places into memory.
 
-    Nothing is done for files to which the result refers. Others are linked, or copied by the store; tasks copy only the
-    files for which the store can do neither. Returns the files of each place, sorted by local name.
+    Nothing is done for files to which the result refers, or that were copied ahead. Others are linked, or copied by the
+    store; tasks copy only the files for which the store can do neither. Returns the files of each place, sorted by
+    local name.
     """
-    units = [_Unit(place, file, place in inline) for place in places for file in _stored_tables(plan, place)]
-    taken = [_TakenFile(unit.place, _referred_file(unit.file)) for unit in units if _is_referred(plan, unit.file)]
-    taken += _keep_files(plan, [unit for unit in units if not _is_referred(plan, unit.file)])
+    units = [_unit(plan, place, file, place in inline) for place in places for file in _stored_tables(plan, place)]
+    existing_sizes = _existing_sizes(plan)
+    taken, missing = list[_TakenFile](), list[_Unit]()
+    for unit in units:
+        if (stored := _taken_before(plan, unit, existing_sizes)) is None:
+            missing.append(unit)
+        else:
+            taken.append(_TakenFile(unit.place, DirectoryFile(unit.file.name, stored, unit.file.length, None)))
+    taken += _keep_files(plan, missing)
     is_taken = {(taken_file.place, taken_file.file.local_name) for taken_file in taken}
     rest = [(unit.file.length, unit) for unit in units if (unit.place, unit.file.name) not in is_taken]
     if rest:
@@ -91,12 +105,19 @@ def take_over_base_files(
     return files
 
 
-def _is_referred(plan: Plan, file: StoredFile) -> bool:
-    return file.pin is not None and plan.refers_to_base_file(Span(file.uri, file.start, file.length, file.pin))
+def _existing_sizes(plan: Plan) -> dict[str, int]:
+    """Return the sizes of files that were copied into the target ahead, by name."""
+    if not plan.prepared:
+        return {}
+    return {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
 
 
-def _referred_file(file: StoredFile) -> DirectoryFile:
-    return DirectoryFile(file.name, file.uri, file.length, None)
+def _taken_before(plan: Plan, unit: _Unit, existing_sizes: Mapping[str, int]) -> str | None:
+    """Return the place of a file that need not be copied: its URI, or its name in the target; None for other files."""
+    if plan.refers_to_base_file(unit.span):
+        return unit.file.uri
+    is_there = plan.is_copied_ahead(unit.span) and existing_sizes.get(unit.stored) == unit.file.length
+    return unit.stored if is_there else None
 
 
 def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
@@ -112,28 +133,27 @@ def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
 
 def _keep_file(plan: Plan, unit: _Unit) -> _TakenFile | None:
     """Let the store link or copy a file; return None if it can do neither."""
-    file, stored = unit.file, _stored_name(plan, unit)
-    if unit.inline or file.pin is None:
-        return None
-    span, uri = Span(file.uri, file.start, file.length, file.pin), places_of(plan).stream(stored)
-    if not may_be_kept(uri, span):
+    uri = places_of(plan).stream(unit.stored)
+    if unit.inline or not may_be_kept(uri, unit.span):
         return None
     with _located(plan, unit), suppress(CopyRefused):
-        open_store(uri).keep(uri, span)
-        return _TakenFile(unit.place, DirectoryFile(file.name, stored, file.length, None))
+        open_store(uri).keep(uri, unit.span)
+        return _TakenFile(unit.place, DirectoryFile(unit.file.name, unit.stored, unit.file.length, None))
     return None
 
 
 def _copy_file(plan: Plan, unit: _Unit) -> _TakenFile:
     with _located(plan, unit):
-        file = take_directory_file(plan, _stored_name(plan, unit), unit.file, inline=unit.inline)
+        file = take_directory_file(plan, unit.stored, unit.file, inline=unit.inline)
         return _TakenFile(unit.place, file)
 
 
-def _stored_name(plan: Plan, unit: _Unit) -> str:
-    """Return the name of a file of the base in the target."""
-    operator = plan.operators[unit.place[0]]
-    return f"{plan.file_name(operator, operator.rekeyed[unit.place[1]])}-base-{unit.file.name}"
+def _unit(plan: Plan, place: Place, file: StoredFile, inline: bool) -> _Unit:
+    assert file.pin is not None, "a plan pins the files of its base"
+    operator = plan.operators[place[0]]
+    span = Span(file.uri, file.start, file.length, file.pin)
+    stored = plan.base_table_name(operator, operator.rekeyed[place[1]], span, file.name)
+    return _Unit(place, file, span, stored, inline and not plan.is_copied_ahead(span))
 
 
 def _located(plan: Plan, unit: _Unit) -> AbstractContextManager[None]:

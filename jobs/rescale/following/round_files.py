@@ -1,0 +1,60 @@
+"""Files of rounds: which ones stay, and which ones are copied into the target while the job still runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rescale.following.round_plan import LIGHT_BYTES
+from rescale.plan.plan import Plan
+from rescale.planning.prepare import prepare
+from rescale.planning.request.request import Request
+from rescale.runstate.certificate import certified_plan, read_certificate
+from rescale.runstate.follower.rounds import Round, RoundKind, remove_rounds, round_target
+from rescale.runstate.preparation import prepare_with_links
+from rescale.runstate.states import claimed_by
+from rescale.storage.locations import parent
+from rescale.text.errors import RequestError
+
+
+def remove_unneeded_rounds(target: str, newest: Round | None) -> set[int]:
+    """Remove all rounds but those that the next round may continue: the newest one and its root. Return these two.
+
+    Files of other rounds stay if the newest round refers to them. If no round is finished (None), all are removed.
+    """
+    if newest is None:
+        remove_rounds(target, keep=())
+        return set()
+    kept = {newest.checkpoint, newest.root}
+    files = read_certificate(round_target(target, newest.checkpoint)).files
+    remove_rounds(target, keep=kept, files={file.name for file in files if file.is_elsewhere})
+    return kept
+
+
+def copy_ahead(target: str, newest: Round, copied_roots: set[int]) -> None:
+    """Copy the SST files of the newest round into the target, so that the last round need not copy them.
+
+    `copied_roots` are the roots of rounds whose files were copied before; the root of the newest round is added. Does
+    nothing if only a few bytes can be missing, or if the target is claimed: the last round copies what is missing.
+    """
+    is_small = newest.kind is not RoundKind.BASE and newest.bytes_changed <= LIGHT_BYTES
+    if (is_small and newest.root in copied_roots) or claimed_by(target) is not None:
+        return
+    try:
+        prepare_with_links(plan_of_copies(round_target(target, newest.checkpoint), target))
+    except RequestError:
+        if claimed_by(target) is None:
+            raise
+    else:
+        copied_roots.add(newest.root)
+
+
+def plan_of_copies(place: str, target: str) -> Plan:
+    """Return a plan that copies the SST files of the round at `place` into the target, for the last round to take over.
+
+    It has only the operators whose directories a later round can continue; all other state is moved anew.
+    """
+    continuable = {
+        operator.operator_id for operator in certified_plan(place).operators if operator.rekeying is not None
+    }
+    plan = prepare(Request(place, target, {}, (parent(place),)), ahead=True).plan
+    return replace(plan, operators=tuple(o for o in plan.operators if o.operator_id in continuable))

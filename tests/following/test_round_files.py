@@ -1,0 +1,178 @@
+"""Files of rounds are in the target before the job ends, and in no other copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from rescale.execution.steps import validate_published
+from rescale.execution.tasks.in_process import InProcessTasks
+from rescale.following import round_files
+from rescale.plan.plan import Plan
+from rescale.planning.request.request import make_request
+from rescale.runstate import preparation
+from rescale.runstate.claim import claim
+from rescale.runstate.follower.rounds import RoundKind, round_target
+from rescale.runstate.places import beside, is_prepared_file
+from rescale.runstate.removal import discard
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.reading.opening import open_snapshot
+from rescale.storage.contract import Span
+from rescale.storage.locations import is_s3, join, name
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError, StoreError
+from support.checkpoints import Checkpoints
+from support.followers import checkpoints_follow, finish, follow, follower_of, with_other_backends
+
+
+@pytest.fixture(autouse=True)
+def _no_inline_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+
+
+def tables_of(snapshot: Snapshot) -> set[str]:
+    """Return the URIs of a snapshot's SST files."""
+    files = [file for operator in snapshot.operators for database in operator.databases for file in database.files]
+    return {snapshot.files[file.extent.file][0] for file in files if file.name.endswith(".sst")}
+
+
+def files_in(target: str) -> set[str]:
+    return {name(entry.uri) for entry in open_store(target).list(target)}
+
+
+@contextmanager
+def no_copies() -> Iterator[None]:
+    """Let no store link or copy a file in the block."""
+    with (
+        patch("rescale.storage.files.local_store.LocalStore.keep", side_effect=AssertionError),
+        patch("rescale.storage.s3.s3_store.S3Store.keep", side_effect=AssertionError),
+    ):
+        yield
+
+
+def test_last_round_finds_the_files_of_the_base_in_the_target(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    base = tables_of(open_snapshot(round_target(follower.target, 3)))
+    ahead = files_in(follower.target)
+    assert len(ahead) == len(base) > 0
+    assert all(map(is_prepared_file, ahead))
+    if not is_s3(home):
+        links = {(status.st_dev, status.st_ino) for uri in base if (status := Path(uri).stat())}
+        copies = [Path(follower.target, file).stat() for file in ahead]
+        assert {(status.st_dev, status.st_ino) for status in copies} == links
+    checkpoints_follow(job, [4])
+    follow(follower, 1)
+    assert files_in(follower.target) == ahead
+    checkpoints_follow(job, [5])
+    with no_copies():
+        finish(follower)
+    assert ahead <= files_in(follower.target)
+    assert {name(uri) for uri in tables_of(open_snapshot(follower.target))} == ahead
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
+
+
+def test_last_round_copies_files_that_are_missing(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    ahead = sorted(files_in(follower.target))
+    open_store(home).delete([join(follower.target, ahead[0])])
+    open_store(home).put(join(follower.target, ahead[1]), b"of another size")
+    checkpoints_follow(job, [4])
+    finish(follower)
+    assert {*ahead} <= files_in(follower.target)
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
+
+
+def test_files_of_a_new_base_replace_those_of_the_old_one(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    before = files_in(follower.target)
+    checkpoints_follow(job, [4])
+    job.rewrite(with_other_backends)
+    (made,) = follow(follower, 1)
+    assert made.kind is RoundKind.BASE
+    assert len(files_in(follower.target)) == len(before)
+    assert not files_in(follower.target) & before
+    finish(follower)
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
+
+
+def test_full_last_round_removes_the_files_that_were_copied_ahead(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    job.rewrite(with_other_backends)
+    assert follower.plan_last().kind is RoundKind.BASE
+    finish(follower)
+    assert not [file for file in files_in(follower.target) if is_prepared_file(file)]
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
+
+
+def test_follower_that_was_killed_between_two_copies_goes_on(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    copied: list[str] = []
+    keep = preparation.keep
+
+    def killed(uri: str, source: Span, staging: str) -> None:
+        if copied:
+            raise StoreError("the store is away", path=uri)
+        keep(uri, source, staging)
+        copied.append(uri)
+
+    with patch.object(preparation, "keep", killed), pytest.raises(StoreError):
+        follow(follower, 0)
+    checkpoints_follow(job, [4])
+    follow(follower_of(job, home), 1)
+    assert len(files_in(follower.target)) == len(tables_of(open_snapshot(round_target(follower.target, 3))))
+
+
+def test_nothing_is_copied_into_a_target_that_the_last_round_has_claimed(job: Checkpoints, home: str) -> None:
+    """This holds if it is claimed before the copies begin, and while they are made."""
+    follower = follower_of(job, home)
+    with patch.object(round_files, "prepare_with_links"):
+        follow(follower, 0)
+    last = follower.plan_last().prepared.plan
+    check = preparation.refuse_claimed
+
+    def claimed_first(target: str) -> None:
+        claim(last)
+        check(target)
+
+    checkpoints_follow(job, [4])
+    with patch.object(preparation, "refuse_claimed", claimed_first):
+        follow(follower_of(job, home), 1)
+    assert files_in(follower.target) == set()
+    checkpoints_follow(job, [5])
+    with patch.object(preparation, "keep", side_effect=AssertionError):
+        follow(follower_of(job, home), 1)
+    finish(follower)
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
+
+
+@pytest.mark.parametrize("discarded_at", ["refuse_claimed", "begin_preparing"])
+def test_discard_beside_a_follower_that_copies_ahead_leaves_nothing(
+    job: Checkpoints, home: str, discarded_at: str
+) -> None:
+    follower = follower_of(job, home)
+    original = getattr(preparation, discarded_at)
+
+    def discarding(argument: str | Plan) -> None:
+        discard(follower.target)
+        original(argument)
+
+    with patch.object(preparation, discarded_at, discarding), pytest.raises(RequestError, match="no longer followed"):
+        follow(follower, 0)
+    for place in (follower.target, beside(follower.target)):
+        assert not open_store(home).list(place)
+
+
+def test_user_cannot_name_a_round_as_the_source_for_its_target(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    with pytest.raises(RequestError, match="must not lie inside the source"):
+        make_request(round_target(follower.target, 3), follower.target)
