@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rescale.plan.plan import Plan
 
 _DOCUMENT = re.compile(
-    r"claim|discarding|prepared\.json|publishing|published|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(question|approval)-[0-9a-f]{64}\.json|(handles|result)-\w+\.json"
+    r"claim|discarding|prepared\.json|copies\.json|publishing|published|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(question|approval)-[0-9a-f]{64}\.json|(handles|result)-\w+\.json"
     r"|run-[0-9a-f]{8}-[0-9a-f]{16}\.json|probe-[0-9a-f]{32}-[a-z]+|\..+\.[0-9a-f]{32}\.tmp"
 )
 _STAGED_NAME = re.compile(
@@ -170,6 +170,11 @@ def claim_place(target: str) -> str:
 def prepared_place(target: str) -> str:
     """Return the place of the plan of a preparation, which copies files into the target before a run claims it."""
     return join(beside(target), "prepared.json")
+
+
+def copies_place(target: str) -> str:
+    """Return the place of the document that names compared copies in a target (`compared_copies`)."""
+    return join(beside(target), "copies.json")
 
 
 def discarding_place(target: str) -> str:

@@ -9,12 +9,14 @@ prepares its target in the same way, with the SST files of its newest round, whi
                                                            the plan of the last one       run, resumes
     …-prepared-… in the       prepare or follow, each      this file of a checkpoint, or  serves each plan that names
     target                    whole                        of a round, is copied          it
+    copies.json               follow, after the copies     these copies were compared     the next copies of a follower
+                                                           with their originals           complete it
 
 The name of a prepared file determines its bytes (`plan.prepared_files`): every preparation and every run would write
 the same ones. A run into a prepared target plans with such names. It uses the files that exist, whichever preparation
 copied them, and copies the others. The run removes prepared files that are no part of its result: before its candidate
 is compared, and again before it publishes. `validate` compares the content of prepared files like that of all others.
-`discard` removes all of them, then `prepared.json`.
+The last round of a follower trusts `copies.json`. `discard` removes all of them, then `prepared.json`.
 
 A preparation ends by removing files of older checkpoints or rounds. It checks for a claim before each file that it
 copies (a follower before each batch of files) and each request that deletes. If there is one, it removes the files that
@@ -34,8 +36,9 @@ from rescale.plan.new_streams import CopiedFile
 from rescale.plan.plan import Plan, plan_to_json
 from rescale.plan.prepared_files import prepared_piece
 from rescale.runstate.claim import refuse_unavailable_target
+from rescale.runstate.compared_copies import compare_copies
 from rescale.runstate.documents import load_plan, put_document
-from rescale.runstate.places import Places, is_prepared_file, prepared_place
+from rescale.runstate.places import Places, copies_place, is_prepared_file, prepared_place
 from rescale.runstate.states import State, Transition, claim_on, claimed_by, permit
 from rescale.runstate.target_safety import take_documents
 from rescale.storage.contract import Span
@@ -138,13 +141,15 @@ def prepare_with_links(plan: Plan) -> None:
             end_preparing(plan)
         finally:
             give_up_preparing(plan, existing_sizes)
+    compare_copies(plan.target, spans)
 
 
 def remove_preparation(target: str) -> None:
     """Remove the files that were copied ahead into a target, unless a run has claimed it. The call can be repeated."""
-    if is_prepared(target) and claimed_by(target) is None:
-        open_store(target).delete(_unused_files(target, ()))
-        open_store(target).delete([prepared_place(target)])
+    if claimed_by(target) is None:
+        store, documents = open_store(target), (copies_place(target), prepared_place(target))
+        store.delete(_unused_files(target, ()) if is_prepared(target) else [])
+        store.delete([uri for uri in documents if exists(uri)])
 
 
 def end_preparing(plan: Plan) -> None:

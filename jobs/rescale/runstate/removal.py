@@ -16,6 +16,7 @@ from rescale.runstate.places import (
     Places,
     beside,
     certificate_place,
+    copies_place,
     cut_over_place,
     discarding_place,
     follower_place,
@@ -156,7 +157,8 @@ def _list_files(target: str, *, keeps_prepared: bool) -> _Listing:
     without_follower = tuple(uri for uri in everything if not (has_follower and is_follower_file(target, uri)))
     if keeps_prepared:
         inside = tuple(uri for uri in inside if not is_prepared_file(name(uri)))
-        without_follower = tuple(uri for uri in without_follower if uri != prepared_place(target))
+        of_preparation = (prepared_place(target), copies_place(target))
+        without_follower = tuple(uri for uri in without_follower if uri not in of_preparation)
     documents = tuple(uri for uri in without_follower if is_document(target, uri))
     return _Listing(target, inside, without_follower, documents, has_follower)
 

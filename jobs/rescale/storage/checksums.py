@@ -8,6 +8,7 @@ parts end to end follows from the CRCs of the parts. No file is read for this.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -34,6 +35,13 @@ def checksum_of_etag(etag: str) -> Checksum | None:
     """Return the MD5 in an ETag; None if the ETag is no MD5."""
     match = _MD5.fullmatch(etag)
     return Checksum(ETAG, int(match[1], 16)) if match is not None else None
+
+
+def common_checksum(checksums: Iterable[Checksum], others: Iterable[Checksum]) -> Checksum | None:
+    """Return the first checksum of an algorithm that both have; None if there is none, or the values differ."""
+    other_sums = dict(others)
+    common = [checksum for checksum in checksums if checksum.algorithm in other_sums]
+    return common[0] if common and common[0].value == other_sums[common[0].algorithm] else None
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,17 @@ import pytest
 from rescale.execution.compare.validation.base_files import compare_files_of_base, files_above_base
 from rescale.execution.compare.validation.compare import FileCheck
 from rescale.execution.compare.validation.coverage import FilePair
+from rescale.plan.prepared_files import identity
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.runstate.certificate import CertifiedChecksums
+from rescale.runstate.compared_copies import ComparedCopies, ComparedCopy
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.storage.contract import Pin
+from rescale.storage.contract import Pin, Span
 from rescale.text.errors import IntegrityError
 from support.snapshots import opened
 
@@ -108,6 +111,22 @@ def test_file_to_which_the_result_refers_is_compared_only_in_another_version(ver
     with patch("rescale.storage.s3.s3_store.S3Store.checksums", asked):
         compare_files_of_base(base, result, [FileCheck(0, "op", FilePair(0, "file.sst", extent, extent))], tasks)
     assert (asked.called, tasks.run.called) == (is_read, is_read)
+
+
+@pytest.mark.parametrize(("version", "is_read"), [("copy", False), ("another", True)])
+def test_copy_that_was_compared_ahead_is_not_compared_again(version: str, is_read: bool) -> None:
+    pins = Pin(10, etag="parts-2"), Pin(10, etag=version)
+    original = Span("s3://bucket/base/file", 0, 10, pins[0])
+    copied = f"0-keyed-0-prepared-{identity(original)}.sst"
+    base = SnapshotFiles((("_metadata", Pin(1)), (original.uri, pins[0])))
+    result = SnapshotFiles((("_metadata", Pin(1)), (f"s3://bucket/target/{copied}", pins[1])))
+    copies = ComparedCopies({copied: ComparedCopy(copied, 10, "copy", "CRC64NVME")})
+    check = FileCheck(3, "op", FilePair(0, "file.sst", Extent(1, 0, 10), Extent(1, 0, 10)))
+    tasks, asked = Mock(), Mock(return_value=())
+    with patch("rescale.storage.s3.s3_store.S3Store.checksums", asked):
+        proven = compare_files_of_base(base, result, [check], tasks, copies)
+    assert (asked.called, tasks.run.called) == (is_read, is_read)
+    assert proven == ({} if is_read else {3: CertifiedChecksums(("CRC64NVME",), 10)})
 
 
 def test_directory_without_its_counterpart_is_found(operator: Operator, base: Database) -> None:

@@ -17,34 +17,56 @@ from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.protocol import Tasks
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.certificate import CertifiedChecksums
+from rescale.runstate.compared_copies import NO_COPIES, ComparedCopies
 from rescale.snapshot.databases.own_tables import OwnTables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.model import Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.contract import Span
 from rescale.storage.keeping import is_one_file
 from rescale.text.errors import IntegrityError
 
 
 def compare_files_of_base(
-    base: SnapshotFiles, result: SnapshotFiles, checks: Sequence[FileCheck], tasks: Tasks
+    base: SnapshotFiles,
+    result: SnapshotFiles,
+    checks: Sequence[FileCheck],
+    tasks: Tasks,
+    copies: ComparedCopies = NO_COPIES,
 ) -> dict[int, CertifiedChecksums]:
     """Compare the base's files with the result's. Return which bytes the store's checksums proved, by index of the
     operator.
 
-    Files are read only if they are neither one file nor proven by checksums.
+    Files are read only if they are neither one file nor proven by checksums. `copies` are copies that were proven by
+    their checksums before.
     """
     different = [check for check in checks if not _is_one_file(base, result, check.pair)]
-    checksums = matching_checksums(base, result, different)
-    rest = [(check.pair.result.length, check) for check in different if check not in checksums]
+    algorithms = {
+        check: algorithm
+        for check in different
+        if (algorithm := _compared_before(base, result, check.pair, copies)) is not None
+    }
+    asked = matching_checksums(base, result, [check for check in different if check not in algorithms])
+    algorithms |= {check: checksum.algorithm for check, checksum in asked.items()}
+    rest = [(check.pair.result.length, check) for check in different if check not in algorithms]
     if rest:
         progress = Progress("compare files of the base", sum(size for size, _ in rest), ByteAction.READ_ON_BOTH_SIDES)
         tasks.run(Comparer(base, result.unpinned()), rest, progress)
     by_operator: dict[int, CertifiedChecksums] = {}
-    for check, checksum in checksums.items():
+    for check, algorithm in algorithms.items():
         before = by_operator.get(check.operator, CertifiedChecksums((), 0))
-        algorithms = tuple(sorted({*before.algorithms, checksum.algorithm}))
-        by_operator[check.operator] = CertifiedChecksums(algorithms, before.bytes + check.pair.result.length)
+        names = tuple(sorted({*before.algorithms, algorithm}))
+        by_operator[check.operator] = CertifiedChecksums(names, before.bytes + check.pair.result.length)
     return by_operator
+
+
+def _compared_before(base: SnapshotFiles, result: SnapshotFiles, pair: FilePair, copies: ComparedCopies) -> str | None:
+    """Return the algorithm of the checksum by which a file was proven before; None if it was not."""
+    if not (base.is_whole(pair.source) and result.is_whole(pair.result)):
+        return None
+    (uri, pin), (copy, version) = base.versions[pair.source.file], result.versions[pair.result.file]
+    assert pin is not None
+    return copies.algorithm_of(Span(uri, pair.source.start, pair.source.length, pin), copy, version)
 
 
 def files_of_base(number: int, before: Operator, after: Operator) -> Iterator[FileCheck]:

@@ -50,6 +50,7 @@ from rescale.runstate.certificate import (
     CertifiedRecords,
     CertifiedState,
 )
+from rescale.runstate.compared_copies import NO_COPIES, compared_copies
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables
 from rescale.snapshot.keyed_state import Database
@@ -177,7 +178,8 @@ class ChangeProof:
             Progress("compare changes", sum(size for size, _ in sized_changes), ByteAction.READ_ON_BOTH_SIDES),
             threads_suffice=True,
         )
-        checksums = compare_files_of_base(self.base.snapshot.contents, self.result.contents, copies, tasks)
+        compared = compared_copies(self.plan.target) if self.plan.prepared else NO_COPIES
+        checksums = compare_files_of_base(self.base.snapshot.contents, self.result.contents, copies, tasks, compared)
         proven = {}
         for operator_index in self.operators:
             own_tallies = [tally for tally in tallies if tally.operator == operator_index]

@@ -19,7 +19,7 @@ from rescale.flink.slot import Slot
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.snapshot_files import SnapshotFiles
-from rescale.storage.checksums import CRCS, Checksum, checksum_of_etag
+from rescale.storage.checksums import CRCS, Checksum, checksum_of_etag, common_checksum
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 
@@ -154,23 +154,16 @@ class _ChecksumComparer:
         results = [pair.result for pair in pairs]
         if [extent.length for extent in sources] != [extent.length for extent in results]:
             return None
-        return _common_checksum(self._source.combined(sources), self._result.combined(results))
+        return common_checksum(self._source.combined(sources), self._result.combined(results))
 
     def checksum_of_file(self, check: FileCheck) -> Checksum | None:
         source, result = check.pair.source, check.pair.result
         if not (self._source.is_whole(source) and self._result.is_whole(result)) or source.length != result.length:
             return None
-        return _common_checksum(
+        return common_checksum(
             (Checksum(*checksum) for checksum in self._source.checksums[source.file].items()),
             (Checksum(*checksum) for checksum in self._result.checksums[result.file].items()),
         )
-
-
-def _common_checksum(checksums: Iterable[Checksum], others: Iterable[Checksum]) -> Checksum | None:
-    """Return the first checksum of an algorithm that both have; None if there is none, or the values differ."""
-    other_sums = dict(others)
-    common = [checksum for checksum in checksums if checksum.algorithm in other_sums]
-    return common[0] if common and common[0].value == other_sums[common[0].algorithm] else None
 
 
 def _adjacent_runs(extents: Sequence[Extent]) -> Iterator[tuple[int, int, int]]:

@@ -1,0 +1,98 @@
+"""Copies that a follower has compared with their originals while the job runs, so that the last round need not do so.
+
+S3 gives the copy of an object that was put in parts another kind of ETag. So the ETags do not show that both are equal,
+and the store must be asked for the checksums of each. The name of a copy says of which version of which file it is
+(`plan.prepared_files`). The document `copies.json` names its version, too: as long as the copy has that version, its
+checksum is equal to that of the original.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from rescale.plan.prepared_files import identity
+from rescale.plan.prepared_name import PREPARED
+from rescale.runstate.documents import put_document, read_document
+from rescale.runstate.places import copies_place
+from rescale.storage.checksums import checksum_of_etag, common_checksum
+from rescale.storage.contract import Pin, Span
+from rescale.storage.locations import is_s3, join, name
+from rescale.storage.side_by_side import side_by_side
+from rescale.storage.store import exists, open_store
+from rescale.text.errors import DECODE_ERRORS
+
+
+@dataclass(frozen=True)
+class ComparedCopy:
+    """A copy in the target, by its `name`, in the version whose checksum (`algorithm`) is that of the original."""
+
+    name: str
+    size: int
+    etag: str | None
+    algorithm: str
+
+    @property
+    def pin(self) -> Pin:
+        return Pin(self.size, self.etag)
+
+
+@dataclass(frozen=True)
+class ComparedCopies:
+    """The compared copies in a target, by name."""
+
+    copies: Mapping[str, ComparedCopy]
+
+    def algorithm_of(self, original: Span, uri: str, version: Pin | None) -> str | None:
+        """Return the algorithm of the checksum that the file `uri` shares with the original.
+
+        Returns None if the file is no compared copy of the original, or is not in the compared version.
+        """
+        copy = self.copies.get(name(uri))
+        is_compared = copy is not None and copy.pin.matches(version)
+        is_its = name(uri).endswith(f"-{PREPARED}-{identity(original)}.sst")
+        return copy.algorithm if copy is not None and is_compared and is_its else None
+
+
+NO_COPIES = ComparedCopies({})
+
+
+def compared_copies(target: str) -> ComparedCopies:
+    """Return the copies in a target that a follower has compared. A document that cannot be read names none."""
+    place = copies_place(target)
+    try:
+        copies = msgspec.json.decode(read_document(place), type=list[ComparedCopy]) if exists(place) else []
+    except DECODE_ERRORS:
+        copies = []
+    return ComparedCopies({copy.name: copy for copy in copies})
+
+
+def compare_copies(target: str, originals: Mapping[str, Span]) -> None:
+    """Compare the copies of `originals`, by name in the target, by the store's checksums, and write which are equal.
+
+    Copies that were compared before, or whose ETags are checksums that are equal, are not compared. Local files have no
+    checksums, and local copies are hard links. The last round compares all copies that the document does not name.
+    """
+    if not is_s3(target):
+        return
+    versions = {name(entry.uri): entry.pin for entry in open_store(target).list(target)}
+    before = compared_copies(target)
+
+    def compared(file: str) -> ComparedCopy | None:
+        original, uri, version = originals[file], join(target, file), versions[file]
+        if (known := before.algorithm_of(original, uri, version)) is not None:
+            return ComparedCopy(file, version.size, version.etag, known)
+        by_etag = checksum_of_etag(original.pin.etag or "")
+        if by_etag is not None and by_etag == checksum_of_etag(version.etag or ""):
+            return None
+        store = open_store(uri)
+        common = common_checksum(store.checksums(original.uri, original.pin), store.checksums(uri, version))
+        is_equal = common is not None and version.size == original.length
+        return ComparedCopy(file, version.size, version.etag, common.algorithm) if common and is_equal else None
+
+    results = side_by_side(compared, [file for file in originals if file in versions])
+    copies = {copy.name: copy for copy in results if copy is not None}
+    if copies != before.copies:
+        put_document(copies_place(target), msgspec.json.encode(list(copies.values())))

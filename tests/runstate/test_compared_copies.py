@@ -1,0 +1,112 @@
+"""Copies that were compared ahead are trusted in the versions that were compared, as copies of one original."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from unittest.mock import Mock, patch
+
+import pytest
+
+from rescale.plan.prepared_files import identity
+from rescale.runstate.compared_copies import ComparedCopies, compare_copies, compared_copies
+from rescale.runstate.places import beside, copies_place, prepared_place
+from rescale.runstate.removal import discard
+from rescale.storage.checksums import Checksum
+from rescale.storage.contract import Pin, Span
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from support.s3 import new_home, unprotected_store
+
+CHECKSUMS = "rescale.storage.s3.s3_store.S3Store.checksums"
+
+
+@pytest.fixture
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return new_home("s3", request, tmp_path / "home", "target", "target.rescale")
+
+
+@pytest.fixture
+def asked() -> Iterator[Mock]:
+    """The store's answers about checksums: equal ones."""
+    with patch(CHECKSUMS, return_value=[Checksum("CRC64NVME", 7)]) as asked:
+        yield asked
+
+
+def original_and_copy(home: str) -> tuple[Span, str, str]:
+    """Put an original and its copy; return the original, and the copy's name and URI. The original has parts."""
+    uri = join(home, "round/file")
+    unprotected_store(uri).put(uri, b"state")
+    original = Span(uri, 0, 5, Pin(5, etag='"abc-2"'))
+    file = f"{'0' * 32}-keyed-0-prepared-{identity(original)}.sst"
+    copy = join(home, f"target/{file}")
+    open_store(copy).put(copy, b"state")
+    return original, file, copy
+
+
+def version_of(uri: str) -> Pin:
+    version = open_store(uri).stat(uri)
+    assert version is not None
+    return version
+
+
+def test_copy_is_trusted_as_long_as_it_has_the_version_that_was_compared(home: str, asked: Mock) -> None:
+    target = join(home, "target")
+    original, file, copy = original_and_copy(home)
+    compare_copies(target, {file: original})
+    read = compared_copies(target)
+    assert read.algorithm_of(original, copy, version_of(copy)) == "CRC64NVME"
+    assert read.algorithm_of(original._replace(pin=Pin(5, etag="def-2")), copy, version_of(copy)) is None
+    assert read.algorithm_of(original, join(home, "target/another"), version_of(copy)) is None
+    calls = asked.call_count
+    compare_copies(target, {file: original})
+    assert asked.call_count == calls, "it was compared before"
+    open_store(copy).put(copy, b"STATE")
+    assert read.algorithm_of(original, copy, version_of(copy)) is None
+    assert read.algorithm_of(original, copy, None) is None
+    asked.side_effect = [[Checksum("CRC64NVME", 7)], [Checksum("CRC64NVME", 8)]]
+    compare_copies(target, {file: original})
+    assert compared_copies(target) == ComparedCopies({}), "the new version is not equal"
+
+
+@pytest.mark.parametrize(
+    "answers", [[[], []], [[Checksum("CRC64NVME", 7)], []], [[Checksum("CRC64NVME", 7)], [Checksum("CRC32C", 7)]]]
+)
+def test_copy_without_a_common_checksum_is_left_to_the_last_round(
+    home: str, asked: Mock, answers: list[list[Checksum]]
+) -> None:
+    original, file, _ = original_and_copy(home)
+    asked.side_effect = answers
+    compare_copies(join(home, "target"), {file: original, "not-copied": original})
+    assert compared_copies(join(home, "target")) == ComparedCopies({})
+
+
+def test_store_is_not_asked_if_the_etags_show_that_both_are_equal(home: str, asked: Mock) -> None:
+    original, file, copy = original_and_copy(home)
+    compare_copies(join(home, "target"), {file: original._replace(pin=version_of(copy))})
+    assert not asked.called
+    assert compared_copies(join(home, "target")) == ComparedCopies({})
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize("keeps_follower", [True, False])
+def test_discard_removes_the_document_unless_the_copies_stay(home: str, keeps_follower: bool) -> None:
+    target = join(home, "target")
+    original, file, _ = original_and_copy(home)
+    compare_copies(target, {file: original})
+    open_store(target).put(prepared_place(target), b"{}")
+    discard(target, keeps_follower=keeps_follower)
+    assert (compared_copies(target).copies.keys() == {file}) is keeps_follower
+    left = [*open_store(target).list(target), *open_store(target).list(beside(target))]
+    assert len(left) == (3 if keeps_follower else 0)
+
+
+@pytest.mark.usefixtures("asked")
+def test_damaged_document_names_no_copy(home: str) -> None:
+    target = join(home, "target")
+    original, file, _ = original_and_copy(home)
+    compare_copies(target, {file: original})
+    open_store(target).put(copies_place(target), b"[{}]")
+    assert compared_copies(target) == ComparedCopies({})
+    compare_copies(target, {file: original})
+    assert compared_copies(target).copies.keys() == {file}
