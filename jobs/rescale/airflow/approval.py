@@ -63,7 +63,7 @@ class PlanApproval(ApprovalOperator):
         super().__init__(
             subject="May this rescale be carried out?",
             defaults=self.REJECT,
-            execution_timeout=None,  # otherwise Airflow would use it as the time limit for an answer
+            execution_timeout=None,  # Airflow would also apply a time limit of the task to the answer
             **RETRIES,
             **arguments,
         )
@@ -105,7 +105,8 @@ class PlanApproval(ApprovalOperator):
         answer = HITLOperator.execute_complete(self, context, event)
         question = context["ti"].xcom_pull(task_ids=self.task_id, key=_QUESTION)
         until, user = datetime.fromisoformat(question["until"]), answer["responded_by_user"]
-        is_late = answer["responded_at"] > until  # Airflow accepts answers until it notices that the deadline is over
+        # Airflow accepts answers until it notices that the deadline has passed.
+        is_late = answer["responded_at"] > until
         if event.get("timedout") and question["remind"] and not is_late:
             log.warning("nobody has answered yet: the plan counts as rejected at %s", _format_utc(until))
             self._ask(context, until, _reminder_lead(), self.expiring, remind=False)
@@ -176,7 +177,8 @@ class PlanApproval(ApprovalOperator):
             self.assigned_users = allowed_users(triggered_by(context))
             report = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan)
             self.body = _question_text(places_of(load_plan(planned["plan"])), report, until)
-        self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]  # Airflow calls these after it has asked
+        # Airflow calls these notifiers after it has shown the question.
+        self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]
         context["ti"].xcom_push(_QUESTION, {"until": until.isoformat(), "remind": remind, "plan": planned["digest"]})
         super().execute(context)
 

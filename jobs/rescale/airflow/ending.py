@@ -254,7 +254,8 @@ def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
     of them. If the job was rescaled while it ran, `follow_and_cut_over` did the work of `hand_over` and `announce`. If
     the job was stopped first, there is nothing for `compare_all_records` to do.
     """
-    if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:  # that task has started the old job
+    # The task `GO_BACK` has started the old job.
+    if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:
         what = "the result was published, but the job was started again with its old shape"
         raise RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)
     followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None

@@ -22,7 +22,7 @@ def read_yaml(path: Path, what: str) -> Any:
         OSError,
         ValueError,
         yaml.YAMLError,
-    ) as error:  # such as: not UTF-8, too large a file, or the date February 30
+    ) as error:  # for example, a file that is not UTF-8 or too large, or the date February 30
         raise RequestError(what, path=str(path), found=error) from None
 
 

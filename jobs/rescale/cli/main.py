@@ -124,9 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     arguments = sys.argv[1:] if arguments is None else arguments
     if "_ARGCOMPLETE" in os.environ:
-        import argcomplete  # needed only for completions
+        import argcomplete  # only completions need it
 
-        argcomplete.autocomplete(parser())  # ends the process
+        argcomplete.autocomplete(parser())  # prints completions, and ends the process
     if not arguments:
         print(_GUIDE, end="", file=sys.stderr)
         return RequestError.exit_code
@@ -155,7 +155,8 @@ def _execute(arguments: Sequence[str]) -> int:
     output, resumes = Output("json" if _asks_for_json(arguments) else "text"), False
     parsed = argparse.Namespace()
     try:
-        from rescale.options.profiles import use_profiles  # may fail if the clock is far off: see `as_rescale_error`
+        # The import may fail if the clock is far off (see `as_rescale_error`).
+        from rescale.options.profiles import use_profiles
 
         _refuse_non_utf8(arguments)
         parsed = parser().parse_args(arguments)

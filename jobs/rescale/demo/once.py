@@ -61,7 +61,8 @@ def _run_dag(home: AirflowHome, target: str) -> None:
         try:
             code = process.wait()
         except BaseException:
-            process.kill()  # Airflow leaves SIGTERM to its tasks; their child processes end with this process
+            # Not SIGTERM, which Airflow leaves to its tasks. Child processes of the tasks end with this process.
+            process.kill()
             raise
         if code:
             raise failure("the run of the DAG failed", log)

@@ -55,7 +55,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         ignore()
-        if callable(answer := before[number]):  # the handler of the command line
+        if callable(answer := before[number]):  # the command line's own handler
             answer(number, frame)
         raise KeyboardInterrupt
 
@@ -76,7 +76,7 @@ def demo_folder() -> Iterator[Path]:
     mark = uuid.uuid4().hex
     with scratch_folder(Path(temporary_directory()), ScratchKind.DEMO) as folder:
         command = [sys.executable, "-m", "rescale.demo.guard", mark, str(folder)]
-        safely = {**os.environ, "PYTHONSAFEPATH": "1"}  # do not import a `random.py` in the working directory
+        safely = {**os.environ, "PYTHONSAFEPATH": "1"}  # so that Python imports no `random.py` in the working directory
         guard = subprocess.Popen(command, stdin=subprocess.PIPE, env=safely, start_new_session=True)
         os.environ[DEMO_MARK] = mark
         try:
@@ -159,5 +159,5 @@ def _marked_processes(variable: str, mark: str) -> list[psutil.Process]:
 def _mark(process: psutil.Process, variable: str) -> str | None:
     try:
         return process.environ().get(variable)
-    except psutil.Error:  # it has ended, or belongs to another user
+    except psutil.Error:  # the process has ended, or belongs to another user
         return None

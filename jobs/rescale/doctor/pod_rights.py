@@ -72,7 +72,7 @@ def _address() -> str:
 
 def _missing_rights(rights: Rights, namespace: str) -> list[str]:
     """Return the missing rights, such as `create pods`. Raises `StoreError` if the API server does not answer."""
-    import httpx  # which is slow to import
+    import httpx  # slow to import
 
     token = (ACCOUNT / "token").read_text().strip()
     authority = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))

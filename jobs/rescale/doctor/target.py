@@ -145,7 +145,7 @@ class _Probes:
             copied, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
         with self._trying(tried, "state that does not change is copied by the store") as trial:
             pin = self._store.stat(copied)
-            if pin is None:  # `check_source` or `_check_put` has reported it
+            if pin is None:  # `check_source` or `_check_put` has already reported that the file is missing
                 return
             try:
                 self._store.copy(self._copy, Span(copied, 0, pin.size, pin))

@@ -101,7 +101,7 @@ else:
             return overload
 
         def save_overload(self, sig: Any, data: Any) -> None:
-            with suppress(OSError):  # such as a full disk
+            with suppress(OSError):  # the disk may be full
                 super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
     class _NoCache(NullCache):

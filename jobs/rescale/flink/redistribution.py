@@ -182,5 +182,5 @@ class _JavaHashMapOrder:
     def _double(self) -> None:
         order = list(self)
         self._buckets = [[] for _ in range(2 * len(self._buckets))]
-        for name in order:  # resize keeps the relative order inside a bucket
+        for name in order:  # `HashMap.resize` keeps the order of the names in a bucket
             self._buckets[self._index(name)].append(name)

@@ -108,7 +108,7 @@ def merge_state(infos: Sequence[StateMetaInfo]) -> StateMetaInfo:
     `PojoSerializer` registers unknown subclasses when they occur, so the subtasks of an operator may list different
     subclasses. No other difference can be merged: raises `SnapshotError` if the descriptions contradict each other.
     """
-    distinct = list(dict.fromkeys(infos))  # most of thousands of subtasks have equal descriptions
+    distinct = list(dict.fromkeys(infos))  # most subtasks have equal descriptions
     for info in distinct:
         if all(_covers_state(info, other) for other in distinct):
             return info

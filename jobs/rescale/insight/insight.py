@@ -138,7 +138,7 @@ def with_measured_databases(snapshot: Snapshot) -> Snapshot:
     try:
         return with_key_group_sizes(with_tables(snapshot))
     except (SnapshotError, UnsupportedError):
-        return snapshot  # a run that needs the rows raises the error
+        return snapshot  # if a run needs the rows, it raises this error
 
 
 def _keyed_operators(snapshot: Snapshot) -> list[Operator]:

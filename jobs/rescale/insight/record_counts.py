@@ -42,7 +42,7 @@ def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int
     tables = [table for database in operator.databases for table in database.tables]
     try:
         counted = _rows(tables, files) + _records(canonical, files)
-    except RescaleError:  # a run that needs the records raises the error
+    except RescaleError:  # if a run needs the records, it raises this error
         counted = _assumed_records(known)
     return counted + _assumed_records(unknown)
 

@@ -56,7 +56,7 @@ def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
                 return []
             single += [SingleKey(subtask, *key) for key in keys]
     except (SnapshotError, UnsupportedError):
-        return []  # a run that needs the state raises the error
+        return []  # if a run needs the state, it raises this error
     return sorted(single)
 
 

@@ -43,7 +43,7 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
     snapshot, request, surgery, shapes = resolve_request(snapshot, request)
     refuse_finished(snapshot.operators, shapes, request)
-    snapshot.check_complete()  # without its files, a changelog does not describe its states
+    snapshot.check_complete()  # a changelog describes its states only if all its files exist
     for operator in snapshot.operators:
         refuse_changelog(operator, request.format)
     key_hashes: dict[str, str] = {}
@@ -56,16 +56,18 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
 
     if any(operator.databases and (by_record(operator) or is_joined(operator)) for operator in snapshot.operators):
         from rescale.snapshot.databases.ingested import with_ingested
-        from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # imports numpy: few requests need it
+
+        # Imports numpy, which few requests need.
+        from rescale.snapshot.databases.table_sizes import with_key_group_sizes
 
         snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), is_joined)
         surgery = with_stored_sizes(surgery, snapshot)
     rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if by_record(o)}
     for operator in snapshot.operators:
         if operator.entry.operator_id in rekeyed:
-            refuse_heap(operator)  # no hash of keys helps where entries cannot be read
+            refuse_heap(operator)  # checked first: if entries cannot be read, a hash of keys does not help
     if rekeyed:
-        from rescale.planning.request.key_hashes import choose_key_hashes  # imports numpy, too
+        from rescale.planning.request.key_hashes import choose_key_hashes  # also imports numpy
 
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)

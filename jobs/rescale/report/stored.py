@@ -49,7 +49,7 @@ def put_report(plan: Plan, planned: PlanDocument | None = None, rounds: Sequence
     made before the plan. A run never fails because of its report, so this function raises nothing.
     """
     try:
-        if claimed_by(plan.target) != plan.digest:  # after a discard, no file may be left
+        if claimed_by(plan.target) != plan.digest:  # after a discard, this run must not leave a file
             return f"no report was written: {plan.target} no longer belongs to this run"
         if rounds:
             planned = msgspec.structs.replace(planned or _document_from_source(plan), rounds=tuple(rounds))

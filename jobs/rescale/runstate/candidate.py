@@ -76,7 +76,8 @@ def _operator_state(
     if entry.fully_finished:
         return replace(entry, parallelism=planned.new_parallelism)
     subtasks = tuple(Subtask(i, False, SubtaskState()) for i in range(planned.new_parallelism))
-    if any(subtask.finished for subtask in entry.subtasks):  # the parallelism stays: see `refuse_finished`
+    # Then the parallelism stays, as `refuse_finished` has checked.
+    if any(subtask.finished for subtask in entry.subtasks):
         subtasks = entry.subtasks
     return replace(
         entry,

@@ -79,7 +79,7 @@ def refuse_unavailable_target(plan: Plan) -> None:
     state = state_of(plan.target, plan.digest)
     if state is State.FREE:
         refuse_misplaced(plan.target)
-    if state not in (State.TAKEN, State.GONE):  # for these, `permit` raises an error
+    if state not in (State.TAKEN, State.GONE):  # in these states, `permit` raises the error
         _refuse_unplanned_files(plan, open_store(plan.target))
     permit(plan, Transition.CLAIM)
     if is_being_discarded(plan.target):

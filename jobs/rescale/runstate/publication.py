@@ -76,7 +76,7 @@ def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
 def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate) -> None:
     """Raise `RequestError` if `_metadata` is not the candidate, and `StoreError` if two reads of it differ."""
     contents = []
-    for _ in range(2):  # a single read may be wrong
+    for _ in range(2):  # read twice, because a single read may be wrong
         contents.append(read_document(uri))
         if contents[-1] == candidate:
             return

@@ -184,4 +184,4 @@ def holds_bytes(store: Store, uri: str, data: bytes | bytearray) -> bool:
     try:
         return store.read_all(uri, len(data))[0] == data
     except SnapshotError:
-        return False  # it is larger than `data`, or does not exist any more
+        return False  # the file is larger than `data`, or does not exist any more

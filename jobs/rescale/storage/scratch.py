@@ -119,7 +119,7 @@ def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     marker = owned.new_file(path / MARKER)
     try:
-        for lock in (directory, marker):  # the directory, too: releases without markers check only its lock
+        for lock in (directory, marker):  # lock the directory, too: releases without markers check only that lock
             with _locks_or_none():
                 fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(marker, msgspec.json.encode(_marker_of(path)))
@@ -142,7 +142,8 @@ def remove_abandoned(place: Path) -> None:
 
 def remove_if_abandoned(path: Path) -> None:
     """Remove a scratch directory if its marker is valid and its process is dead."""
-    with suppress(OSError, RequestError), ExitStack() as stack:  # errors: in use, or another user's
+    # Errors mean that the directory is in use, or belongs to another user.
+    with suppress(OSError, RequestError), ExitStack() as stack:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         stack.callback(os.close, folder)
         status = os.fstat(folder)

@@ -91,7 +91,7 @@ class RescaleError(Exception):
     ) -> None:
         self.what = without_secrets(what)
         self.path = None if path is None else without_secrets(path)
-        # A loop that is not compiled returns numpy's integers, which JSON does not accept.
+        # A loop that is not compiled returns integers of numpy, which JSON does not accept.
         self.offset = None if offset is None else int(offset)
         self.operator = operator
         self.state = state

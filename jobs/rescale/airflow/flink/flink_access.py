@@ -138,7 +138,7 @@ def _proxy_settings(connection_id: str, extra: Mapping[str, Any], scheme: str) -
     if not proxy:
         return {}
     if not _is_address(proxy):
-        raise RequestError(  # does not show the value, which may contain a password
+        raise RequestError(  # the error omits the value, which may contain a password
             f"the connection {connection_id!r} has a proxy that is not an address: proxies.{scheme}",
             expected="http://host:port",
             advice="check the connection's extra",

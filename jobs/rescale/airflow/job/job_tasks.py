@@ -191,7 +191,8 @@ def _check_places(request: Request, followed: str | None = None) -> None:
 
     open_store(request.source).list(request.source)
     refuse_misplaced(request.target)
-    claimed = claim_on(request.target)  # any claim is refused: a new savepoint makes a new plan
+    # Every claim is refused: a new savepoint gives a new plan, which cannot resume an earlier one.
+    claimed = claim_on(request.target)
     if claimed is None and holds_only_prepared_files(request.target):
         if followed is None:
             refuse_followed_target(request.target)
@@ -237,7 +238,8 @@ def _job_clause(ti: Any) -> str:
         return f"the run does not stop {name}: {RAN_ON}"
     if back is not None and back.get("in_place_of", old_job.job_id) == old_job.job_id:
         return f"{name} runs again: {describe_answer(back)}"
-    answer = output_of_any(ti, HAND_OVER, FOLLOW)  # after a clear, it may be old and about another job
+    # If tasks were cleared, the output may be from an earlier try and about another job.
+    answer = output_of_any(ti, HAND_OVER, FOLLOW)
     if answer is not None and answer.get("in_place_of", old_job.job_id) == old_job.job_id:
         return f"{name} was handed over: {describe_answer(answer)}"
     if was_handed_over(JobRecord(run, old_job, ti)):

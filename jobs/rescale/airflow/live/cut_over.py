@@ -107,7 +107,7 @@ class CutOver:
             self._completed_checkpoint = take_source(flink, self.old_job.job_id, self.old_job.directory)
         try:
             self._planned = planned = with_newest(self.old_job.directory, lambda _: self._plan_last_round())
-        except AllStateError as error:  # Flink may have rescaled the job since
+        except AllStateError as error:  # Flink may have rescaled the job since the round before
             if newest_round is None or self._missed_attempts == _ATTEMPTS:
                 raise
             self._missed_attempts += 1
@@ -120,7 +120,7 @@ class CutOver:
             return True
         try:
             self.follower.move_last(planned)
-        except RescaleError:  # Flink deletes a checkpoint once there is another one
+        except RescaleError:  # Flink deletes a checkpoint once there is a newer one
             if self._is_from_newest_checkpoint(planned):
                 raise
         if self._missed_attempts < _PATIENT_ATTEMPTS and self._is_from_newest_checkpoint(planned):
@@ -177,7 +177,7 @@ class CutOver:
                 raise RequestError("the job was redeployed before the result was published", path=self.follower.target)
             self._record_last_checkpoint()
             plan = self._publish_last_round(parts)
-        if not is_replaced:  # otherwise an earlier attempt has looked, and the old JobManager is gone
+        if not is_replaced:  # otherwise an earlier attempt has checked this, and the old JobManager is gone
             with parts.part("look for another stop"), open_flink(self.old_job.flink) as flink:
                 self._fresh_from = self._fresh_from or first_fresh_request(flink, asked)
                 refuse_later_snapshot(flink, self.old_job.job_id, self._fresh_from, plan.checkpoint_id)

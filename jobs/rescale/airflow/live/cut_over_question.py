@@ -47,7 +47,7 @@ class AskToCutOver(HITLOperator):
             subject="May the job be cut over now?",
             options=[CUT_OVER, NOT_YET, GIVE_UP],
             defaults=NOT_YET,
-            execution_timeout=None,  # otherwise Airflow would use it as the time limit for an answer
+            execution_timeout=None,  # Airflow would also apply a time limit of the task to the answer
             **RETRIES,
             **arguments,
         )

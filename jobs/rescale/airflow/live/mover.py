@@ -74,7 +74,7 @@ def mover(target: str, ti: Any) -> Iterator[Mover]:
     from rescale.airflow.live.driver_pod import RoundsPod  # imports the Kubernetes client
     from rescale.airflow.steps.leftover_pods import delete_leftover_pods, labels_of_run
 
-    delete_leftover_pods(template, ti.dag_id, ti.run_id)  # a killed try of the task may have left some
+    delete_leftover_pods(template, ti.dag_id, ti.run_id)  # a killed try of the task may have left pods
     with RoundsPod(template, labels_of_run(ti.dag_id, ti.run_id), target, log) as pod:
         yield Mover(move_all, pod)
 

@@ -166,7 +166,7 @@ class RescaleOperator(BaseOperator):
 
         If that operator defers itself, defer this task until the same event.
         """
-        executing = ExecutorSafeguard.tracker.set(pod)  # else Airflow warns that an operator calls an operator
+        executing = ExecutorSafeguard.tracker.set(pod)  # otherwise Airflow warns that an operator calls an operator
         try:
             work()
         except TaskDeferred as deferred:

@@ -54,7 +54,7 @@ def published_lineage(plan: Plan, certificate: Certificate, certificate_sha256: 
     }
     facets = {**_shape_facet(shape), "rescale_certificate": certified}
     files = [file for file in certificate.files if not file.is_elsewhere]
-    result = LineageDataset(plan.target, facets, plan.bytes_moved, len(files) + 1)  # and `_metadata`
+    result = LineageDataset(plan.target, facets, plan.bytes_moved, len(files) + 1)  # one more file: `_metadata`
     return planned_lineage(plan)._replace(result=result)
 
 

@@ -172,7 +172,7 @@ def _form_of(entry: Mapping[str, Any]) -> Form:
 def _zone_fault(value: Any) -> Fault:
     try:
         ZoneInfo(value)
-    except (KeyError, ValueError, OSError, TypeError, AttributeError):  # the error depends on the value
+    except (KeyError, ValueError, OSError, TypeError, AttributeError):  # `ZoneInfo` raises all of these
         return "a time zone such as 'Europe/Berlin' or 'UTC'", value
     return None
 
@@ -183,7 +183,7 @@ def _schedule_fault(value: Any) -> Fault:
         return expected, value
     try:
         CronTriggerTimetable(value, timezone="UTC").validate()
-    except Exception as error:  # croniter and Airflow raise errors of their own
+    except Exception as error:  # croniter and Airflow define error classes of their own
         return expected, f"{value!r}: {error}"
     return None
 

@@ -37,7 +37,7 @@ def open_window(window: Window, asset: Asset) -> Any:
 
     def check_hours(params: Any = None, dag: Any = None, dag_run: Any = None, asset_state_store: Any = None) -> Summary:
         """Returns target, hours and newest savepoint; skips the run if the window is closed or nothing is new."""
-        refuse_unknown_fields(params, dag.params)  # first, because a skipped run shows no mistakes in its form
+        refuse_unknown_fields(params, dag.params)  # checked first: a skipped run would not show a mistake in its form
         last = window_state(asset_state_store, dag.dag_id).get(_LAST_RESCALED) if "source" in params else None
         return opened_window(window.name, window.hours, params, dag_run, last, datetime.now(UTC))
 
@@ -65,7 +65,8 @@ def close_window(asset: Asset) -> Any:
         opened: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
         done = {name: value for name, value in opened.items() if name not in ("opens", "closes")}
         state = window_state(asset_state_store, ti.dag_id)
-        if "written" in done and _is_newer(done, state.get(_LAST_RESCALED)):  # a clear may run an older run again
+        # An older run may run again because somebody has cleared it.
+        if "written" in done and _is_newer(done, state.get(_LAST_RESCALED)):
             state.set(_LAST_RESCALED, done)
         if not add_event(plan, asset, inlet_events, outlet_events):
             skip_task(HAS_EVENT)

@@ -49,7 +49,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     subject, place = normalise(arguments.subject), normalise(arguments.out)
     _refuse_inside(subject, place)
     if exists(place):
-        place = resolve_links(place)  # a link stands for its file; a pipe stays as it is
+        # The report replaces the file that a link leads to, not the link; a pipe is used as it is.
+        place = resolve_links(place)
     with waiting(f"reading {arguments.subject}"):
         line = release_line_of(arguments)
         page = report_of(subject, prefixes_of(arguments), given_uids(arguments), line, moves_of(arguments))

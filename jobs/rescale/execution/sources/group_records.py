@@ -43,7 +43,7 @@ class GroupRecords:
             yield from self._reader.read(numbers, self._starts, self._chunks())
         except (SnapshotError, UnsupportedError) as error:
             if self._compressed:
-                error.offset = None  # this offset counts decompressed bytes, so it is not one in the file
+                error.offset = None  # the offset counts decompressed bytes, so it is no offset in the file
             elif error.path is None:
                 error.offset = first.start + (error.offset or 0)
             raise error.located(path=self._files.uri(first)) from None

@@ -90,6 +90,6 @@ class _Reports:
 def _end_with_the_driver(descriptor: int) -> None:
     """End this process when the driver closes its side of the connection, even in the middle of a task."""
     waiting = select.poll()
-    waiting.register(descriptor, 0)  # no event to wait for: poll(2) always reports a hang-up
+    waiting.register(descriptor, 0)  # registered for no event, because poll(2) reports a hang-up anyway
     waiting.poll()
     os._exit(1)

@@ -161,7 +161,8 @@ class WorkerPool:
         if worker in self._workers:
             self._workers.remove(worker)
         gone = select.poll()
-        gone.register(worker.connection.fileno(), 0)  # no event to wait for: poll(2) always reports a hang-up
+        # Registered for no event, because poll(2) reports a hang-up anyway.
+        gone.register(worker.connection.fileno(), 0)
         if not gone.poll(0):
             with suppress(OSError):
                 os.kill(worker.pid, signal.SIGKILL)

@@ -57,7 +57,7 @@ def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
 
     Errors are those of `read_enumerator`.
     """
-    read_enumerator(coordinator)  # raises for bytes that the functions below do not check
+    read_enumerator(coordinator)  # raises an error for damaged bytes that the functions below do not check
     state = read_coordinator(coordinator)
     reader = ByteReader(state.data)
     edited = (_edited_version_0, _edited_version_1, _edited_version_2, _edited_version_3)[state.version](reader, edit)

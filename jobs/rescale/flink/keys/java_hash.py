@@ -66,8 +66,8 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
     ends, codes = np.empty(count, np.int64), np.empty(count, np.int32)
     wrong = np.empty(count, np.uint8)
     read_only = np.ascontiguousarray(data, np.uint8).view()
-    read_only.flags.writeable = False  # for a writeable array, numba would compile the loop a second time
-    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
+    read_only.flags.writeable = False  # a writeable array is another type, for which numba would compile the loop again
+    with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
         machine.walk(instructions, depth, read_only, _longs(starts), _longs(limits), ends, codes, wrong)
     return WalkedKeys(ends, wrong, codes if program.hashable else None)
 
@@ -94,7 +94,7 @@ def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:
     from rescale.flink.keys.murmur import fill_key_groups  # loads numba
 
     groups = np.empty(len(codes), np.int32)
-    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
+    with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
         fill_key_groups(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
     return groups
 

@@ -24,7 +24,7 @@ def merge_all_snapshots(snapshots: Sequence[SerializerSnapshot]) -> SerializerSn
 
     Returns None if two of the snapshots differ in more than subclasses.
     """
-    distinct = list(dict.fromkeys(snapshots))  # most of thousands of subtasks have equal snapshots
+    distinct = list(dict.fromkeys(snapshots))  # most subtasks have equal snapshots
     for wide in distinct:
         if all(map(wide.covers, distinct)):
             return wide

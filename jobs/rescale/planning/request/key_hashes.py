@@ -51,7 +51,9 @@ def choose_key_hashes(
                 _refuse_one_key(snapshot, operator, header.key_serializer)
             name = _hash_without_keys(header, work, requested_by_id.get(operator_id), requested.get(""))
             if name is not None or work is WorkClass.REHASH:
-                _check_key_ends(operator)  # first: if this fails, no key function helps, as `from_sample` would advise
+                # Checked before `from_sample`, which would advise a key function. That does not help if the ends of
+                # keys are unknown.
+                _check_key_ends(operator)
             if name is None and header is not None and work is WorkClass.REHASH:
                 name = from_sample(snapshot, operator, header.key_serializer)
             if name is not None:

@@ -145,7 +145,7 @@ def parse_numbers(values: Iterable[str], quantity: str) -> dict[str, int]:
     for value in values:
         operator, equals, number = value.rpartition("=")
         _refuse_empty_name(operator, equals, quantity, value)
-        digits = number.lstrip("0")  # int() refuses thousands of digits with an error that does not help
+        digits = number.lstrip("0")  # int() refuses thousands of digits, and its error does not help users
         is_number = number.isascii() and number.isdigit() and 1 <= len(digits) <= _MOST_DIGITS
         if not is_number or int(digits) > UPPER_BOUND_MAX_PARALLELISM:
             raise RequestError(

@@ -161,7 +161,8 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
                 for begin, end in ranges:
                     handle = families[family.name]
                     rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))
-                    rocksdb.checked("wait_for_compact", address, wait_options)  # compact_range_cf_opt reports no error
+                    # Reports errors of compact_range_cf_opt, which reports none itself.
+                    rocksdb.checked("wait_for_compact", address, wait_options)
         except RocksdbError as error:
             if any(message in str(error) for message in _DISK_FULL_MESSAGES):
                 raise StoreError(

@@ -45,7 +45,7 @@ _CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, 
 _idle: list[Child] = []
 _busy: set[Child] = set()
 """References to busy children: otherwise the garbage collector could close a child's connection while it is read."""
-os.register_at_fork(after_in_child=_idle.clear)  # the idle children belong to the parent
+os.register_at_fork(after_in_child=_idle.clear)  # a forked process must not use the idle children of its parent
 
 
 class ChildEnded(Exception):  # noqa: N818
@@ -184,10 +184,11 @@ def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:
     """Run the child: hold conversations until the parent closes the connection, then exit."""
     code = 1
     try:
-        gc.disable()  # a collection could close the parent's connections
+        gc.disable()  # a garbage collection could close the parent's connections
         for number in (signal.SIGTERM, signal.SIGHUP, *_CRASH_SIGNALS):
             signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to both; the parent handles it
+        # A terminal sends Ctrl-C to parent and child; the parent handles it.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         _close_all_but({0, 1, 2, connection.fileno(), arrays.descriptor})
         _limit_memory()
         threading.Thread(target=_exit_with_parent, args=(connection.fileno(),), daemon=True).start()
@@ -238,6 +239,6 @@ def _limit_memory() -> None:
 def _exit_with_parent(descriptor: int) -> None:
     """End this process when the parent closes its side of the connection, even while RocksDB reads."""
     waiting = select.poll()
-    waiting.register(descriptor, 0)  # poll always reports a hang-up
+    waiting.register(descriptor, 0)  # registered for no event, because poll(2) reports a hang-up anyway
     waiting.poll()
     os._exit(0)

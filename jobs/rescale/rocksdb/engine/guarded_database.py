@@ -91,7 +91,8 @@ def _reader(
     with opened_database(directory, states) as database:
         request = yield None
         while not isinstance(request, str):
-            with closing(request.read(database, arrays)) as batches:  # its iterators must be closed before the database
+            # The iterators of the request must be closed before the database.
+            with closing(request.read(database, arrays)) as batches:
                 request = yield next(batches, None)
                 while request == _NEXT_RESULT:
                     request = yield next(batches, None)

@@ -63,7 +63,7 @@ def open_extent(extent: Extent, files: SnapshotFiles) -> SstTable:
     """Open the SST file that lies in an extent of one of the snapshot's `files`."""
 
     def read(at: int, size: int) -> bytes:
-        return files.read(extent.part(at, size), limit=size)  # `SstTable` bounds the sizes that it asks for
+        return files.read(extent.part(at, size), limit=size)  # `SstTable` bounds the size of its reads
 
     return SstTable(read, extent.length, files.uri(extent), extent.start)
 

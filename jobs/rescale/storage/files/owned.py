@@ -164,7 +164,8 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
         try:
             with _folder_of(folder) as above, naming(folder):
                 os.mkdir(folder.name, dir_fd=above)
-        except FileExistsError:  # another process made it; if it has removed it again, the next write fails
+        # Another process has made the directory; if the directory is removed again, the next write fails.
+        except FileExistsError:
             if folder.is_symlink() and not folder.exists():
                 raise
             with suppress(FileNotFoundError):

@@ -95,7 +95,7 @@ def _short_file_error(uri: str, start: int, length: int, present: int) -> Snapsh
 
 def copy_range(source: int, start: int, length: int, target: int, offset: int) -> int:
     """Copy `length` bytes between file descriptors; return the number of bytes copied, fewer if the source ends."""
-    done, in_the_kernel = 0, hasattr(os, "copy_file_range")  # Linux has it
+    done, in_the_kernel = 0, hasattr(os, "copy_file_range")  # Linux has this call
     while done < length:
         offsets = start + done, offset + done
         try:

@@ -39,7 +39,8 @@ def temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
         with _naming(uri, path):
             descriptor = owned.new_file(path)
             try:
-                with suppress(OSError):  # without locks, no other process removes the file either
+                # On a file system without locks, no process removes the temporary files of others.
+                with suppress(OSError):
                     fcntl.flock(descriptor, fcntl.LOCK_EX)
                 fill(descriptor)
                 os.fsync(descriptor)
@@ -104,5 +105,5 @@ def _remove_unless_locked(path: Path) -> None:
             except BlockingIOError:
                 raise
             except OSError:
-                return  # without locks, another process may still write the file
+                return  # on a file system without locks, another process may still write the file
             owned.unlink(path)

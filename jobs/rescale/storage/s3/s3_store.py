@@ -168,7 +168,7 @@ class S3Store:
                 try:
                     self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
                 except ClientError as error:
-                    if not is_absent(error):  # absent: the upload has ended since it was listed
+                    if not is_absent(error):  # an absent upload has ended since it was listed
                         raise
 
     def _delete(self, uri: str) -> LockedError | None:

@@ -129,5 +129,5 @@ class _Conversion:
         assert isinstance(source.place, DatabasePlace)
         with database_of_snapshot(self.plan.contents, source.place.files, header) as opened:
             for window in opened.read(KeyGroupRows(self.operator.max_parallelism, ids, key_groups)):
-                planned.key_groups.of(window.records)  # raises if a key does not hash to its key group
+                planned.key_groups.of(window.records)  # raises an error if a key does not hash to its key group
                 yield from window.pieces

@@ -31,7 +31,7 @@ class StateIdTranslator:
 
     def __init__(self, table: tuple[int, ...]) -> None:
         self._table = np.array(table, dtype=np.int64)
-        self._progress = np.zeros(3, dtype=np.int64)  # at the beginning of the key group
+        self._progress = np.zeros(3, dtype=np.int64)  # all zeros stand for the beginning of the key group
         self._carried = b""
         self._position = 0
 

@@ -114,7 +114,7 @@ class HeapReader:
         loop, progress = self._states[state_id], np.array([count, 0, 0], np.int64)
         while progress[heap_loop.ENTRIES] or progress[heap_loop.ITEMS]:
             room = slice(self._count, self._at_once)
-            with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
+            with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
                 converted, block.at, self._filled, wrong = heap_loop.copy_entries(
                     block.bytes,
                     block.at,

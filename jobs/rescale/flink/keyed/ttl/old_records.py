@@ -158,7 +158,7 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
     # An element has at least its time and a comma, except the last element of a list, which has no comma.
     room = int((records.ends[chosen] - records.key_ends[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)
     owners, begins, element_ends = (np.empty(room, np.int64) for _ in range(3))
-    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
+    with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
         count, _, wrong = age_loop.find_elements(
             records.data, records.key_ends, records.ends, chosen, instructions, depth, owners, begins, element_ends
         )

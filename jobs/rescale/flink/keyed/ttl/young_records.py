@@ -57,7 +57,7 @@ def _shorten(records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> Non
 
     assert rule.element is not None
     instructions, depth = lower(rule.element)
-    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
+    with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
         _, wrong = age_loop.shorten_lists(
             records.data, records.key_ends, records.ends, chosen, instructions, depth, rule.until, keep
         )
