@@ -58,8 +58,8 @@ class LastingProcess:
         record_bytes: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        known = [] if record_bytes is None else ["--records", str(record_bytes)]
-        self._arguments = ["--master", master, *known, *(["--drawn"] if drawn else [])]
+        record_arguments = [] if record_bytes is None else ["--records", str(record_bytes)]
+        self._arguments = ["--master", master, *record_arguments, *(["--drawn"] if drawn else [])]
         self._environment = environment
         self._default_say = self._say = say
         self._draw: DrawTick | None = None
@@ -146,15 +146,15 @@ class LastingProcess:
 
     def _start(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         refuse_without_spark()
-        ours, theirs = socket.socketpair()
-        self._ending.enter_context(ours)
-        with theirs:
-            main = [Step.ROUNDS.value, "--orders", str(theirs.fileno()), *self._arguments]
+        own_end, process_end = socket.socketpair()
+        self._ending.enter_context(own_end)
+        with process_end:
+            main = [Step.ROUNDS.value, "--orders", str(process_end.fileno()), *self._arguments]
             environment = os.environ if self._environment is None else self._environment
-            process = start(main, environment, is_heard=True, pass_fds=[theirs.fileno()])
+            process = start(main, environment, is_heard=True, pass_fds=[process_end.fileno()])
         self._ending.enter_context(listening(process, lambda line: self._say(line), self._pass_on_tick))
-        self._ending.callback(_end_gently, process, ours)
-        return process, ours
+        self._ending.callback(_end_gently, process, own_end)
+        return process, own_end
 
     def _pass_on_tick(self, tick: Tick) -> None:
         if tick == END_OF_RUN:

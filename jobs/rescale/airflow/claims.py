@@ -27,7 +27,7 @@ def this_run(dag_run: Any) -> dict[str, str]:
 
 def refuse_live_claim(target: str, ti: Any, digest: str | None = None) -> None:
     """Raise `RequestError` if a live run of this Airflow claims the target for another plan than `digest`."""
-    alive = live_run(target, ti)
+    alive = claim_of_live_run(target, ti)
     if alive is None or alive.plan == digest:
         return
     raise RequestError(
@@ -51,7 +51,7 @@ def refuse_pending_approval(plan: Plan, ti: Any) -> None:
         )
 
 
-def live_run(target: str, ti: Any) -> Claim | None:
+def claim_of_live_run(target: str, ti: Any) -> Claim | None:
     """Return the claim on the target if a live run works under it; None otherwise.
 
     The returned claim names that live run, because several runs may work under one claim. The run of `ti` itself is

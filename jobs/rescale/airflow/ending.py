@@ -1,11 +1,11 @@
 """The last task of every run, which alone decides the state of the run.
 
-Airflow takes the state of a run from its last tasks, and counts skipped ones as successful. By that alone, a run that
-was cancelled, rejected, or cleared in part would be green. So the last task is a *teardown* without a setup: it runs
-after everything else, whatever failed, was skipped or was cancelled. Airflow does not skip it, and waits for it even if
-the run is marked as failed. The task looks at the target. It succeeds if the result is published, and is skipped if
-there was nothing to do. Otherwise it fails with an error that says what is missing and names the failed tasks. Before
-that, it deletes pods that tasks of the run left behind.
+Airflow takes the state of a run from its last tasks, and counts skipped ones as successful. By this rule alone, a run
+that was cancelled, rejected, or cleared in part would be green. So the last task is a *teardown* without a setup: it
+runs after everything else, whatever failed, was skipped or was cancelled. Airflow does not skip it, and waits for it
+even if the run is marked as failed. The task looks at the target. It succeeds if the result is published, and is
+skipped if there was nothing to do. Otherwise it fails with an error that says what is missing and names the failed
+tasks. Before that, it deletes pods that tasks of the run left behind.
 
 In somebody else's DAG, a rescale is a task group, and its last task decides only the state of the group.
 """
@@ -203,8 +203,10 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
         job_runs = back in ("success", "skipped")
         if job_runs and (another_run := next_run(target, _directory_of_followed_job(ti))) is not None:
             advice += f"; or {another_run}, unless somebody starts the job again without its state"
-        if left := files - {follower_place(target), cut_over_place(target)}:
-            advice += f'; or remove the {counted(len(left), "file")} that the run left: run "{DISCARD}" for this target'
+        if leftovers := files - {follower_place(target), cut_over_place(target)}:
+            advice += (
+                f'; or remove the {counted(len(leftovers), "file")} that the run left: run "{DISCARD}" for this target'
+            )
     what = "nothing was published: the run ended before the job was cut over"
     return RescaleError(what, path=target, found=_failed_tasks(ti), advice=advice)
 

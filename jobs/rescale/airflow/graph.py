@@ -50,12 +50,12 @@ def rescale_graph(
     the DAG's form.
     """
     later = None if values is None else {name: values[name] for name in _FIELDS_AFTER_PLANNING}
-    given = {} if values is None else {"params": later}
+    form_arguments = {} if values is None else {"params": later}
     if values is None:
         inspected, planned = inspect(known_places), plan(known_places)
     else:
         inspected, planned = inspect_given(params=values), plan({}, params=values)
-    rejection = rejected(**given)
+    rejection = rejected(**form_arguments)
     approved = PlanApproval(
         task_id=ASK,
         task_display_name="Approve the plan",
@@ -67,8 +67,8 @@ def rescale_graph(
     with TaskGroup("move", prefix_group_id=False, group_display_name="Move and prove"):
         moved = [step(planned, planned.operator.task_id, later) for step in (reshuffle, redistribute)]
         proven = validate(planned, planned.operator.task_id, later)
-    published = publish_result(planned, **given)
-    announced = announce(planned, **given)
+    published = publish_result(planned, **form_arguments)
+    announced = announce(planned, **form_arguments)
     chain(inspected, planned, approved, moved, proven, published, announced)
     chain(approved, rejection)
     return RescaleTasks(inspected, published, [announced, rejection])

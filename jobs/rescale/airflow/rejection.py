@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from rescale.airflow.claims import live_run
+from rescale.airflow.claims import claim_of_live_run
 from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, PLAN, sibling_task_id
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.runstate.decisions import approval_of
@@ -64,7 +64,7 @@ def end_rejected(ti: Any) -> NoReturn:
     refuse_published(target, digest, rejection)
     _refuse_approved(target, digest, rejection)
     claimed = claimed_by(target) == digest
-    other = live_run(target, ti) if claimed else None
+    other = claim_of_live_run(target, ti) if claimed else None
     if other is not None:
         raise RequestError(
             "the plan was rejected, and its result is not published; another run of the plan still runs, but cannot "

@@ -92,18 +92,18 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
     """Show the plan that a run would make, even if a run would refuse it; write nothing to storage."""
     request = request_of(params)
     plan, snapshot, kafka = prepare(request)
-    shown, refusal = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ)), None
+    document, refusal = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ)), None
     try:
         _refuse_run(plan, params, ti)
     except RequestError as error:
         reword_for_form(error)
-        shown, refusal = msgspec.structs.replace(shown, start=None), error
-    log_text(f"{request_sentence(request)}\n\n{plan_text(shown)}")
+        document, refusal = msgspec.structs.replace(document, start=None), error
+    log_text(f"{request_sentence(request)}\n\n{plan_text(document)}")
     if refusal is not None:
         log.warning("a run would refuse this plan: %s", refusal)
-    page = html_report(ReportDocument(plan=shown, error=None if refusal is None else refusal.document()))
+    page = html_report(ReportDocument(plan=document, error=None if refusal is None else refusal.document()))
     ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.compress(page)))
-    planned = as_output(plan_summary(plan, shown, published=is_published(plan)))
+    planned = as_output(plan_summary(plan, document, published=is_published(plan)))
     summary = {name: value for name, value in planned.items() if name != "plan"}
     return {**summary, "refused": None if refusal is None else refusal.what}
 
@@ -133,7 +133,7 @@ def make_plan(
     """
     request = request_of(params, places)
     plan, snapshot, kafka = prepare(request)
-    shown = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ))
+    document = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ))
     if skip_without_work and not _has_work(plan, params):
         skip_task(f"nothing to do: {_no_change_clause(plan)}")
     _refuse_run(plan, params, ti)
@@ -142,17 +142,17 @@ def make_plan(
     if not published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
         note_run(plan, this_run(dag_run))
-    log_text(f"{request_sentence(request)}\n\n{plan_text(shown)}")
+    log_text(f"{request_sentence(request)}\n\n{plan_text(document)}")
     if not published:
         if sentence is not None:
             log_text(sentence)
-        page = f"{question_markdown(shown)}{END_OF_QUESTION}{request_sentence(request)}\n\n{plan_markdown(shown)}"
+        page = f"{question_markdown(document)}{END_OF_QUESTION}{request_sentence(request)}\n\n{plan_markdown(document)}"
         put_document(places_of(plan).plan_page, page.encode())
-        log.info("%s", put_report(plan, shown))
+        log.info("%s", put_report(plan, document))
     place = ReportPlace(plan.target, plan.digest, params["connection"])
     ti.xcom_push(REPORT, msgspec.to_builtins(place))
     ti.task.lineage = planned_lineage(plan)
-    summary = as_output(plan_summary(plan, shown, published=published))
+    summary = as_output(plan_summary(plan, document, published=published))
     return {**summary, "source": plan.source, "asked": describe_request(request)}
 
 
@@ -193,20 +193,20 @@ def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) 
     """Put the certified metadata into the target, and return the summary of the published result."""
     plan = plan_to_execute(planned, params)
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
-    done = outcome(plan, published)
+    document = outcome(plan, published)
     log.info("%s", put_report(plan))
-    digest = hashlib.sha256(read_document(done.certificate)).hexdigest()
+    digest = hashlib.sha256(read_document(document.certificate)).hexdigest()
     certified = read_certificate(plan.target)
     compared = f"{counted(len(certified.operators), 'operator')}, {human_bytes(certified.bytes)} compared"
     log.info("verdict: %s (proof by %s): %s", certified.verdict, certified.proof.value, compared)
-    log.info("certificate: %s, SHA-256 %s", done.certificate, digest)
-    log.info("start the job: %s", done.start)
+    log.info("certificate: %s, SHA-256 %s", document.certificate, digest)
+    log.info("start the job: %s", document.start)
     ti.task.lineage = published_lineage(plan, certified, digest)
     return {
-        "target": done.target,
-        "metadata_sha256": done.metadata_sha256,
-        "certificate": done.certificate,
-        "start": done.start,
+        "target": document.target,
+        "metadata_sha256": document.metadata_sha256,
+        "certificate": document.certificate,
+        "start": document.start,
         "starting": plan.start._asdict(),
         "certificate_sha256": digest,
     }

@@ -51,9 +51,17 @@ def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
             output.say(f"{plan.source} is gone: {error.what}; trying the newest checkpoint")
             plan = newest
         else:
-            done = result.read(PreparedFiles)
-            left = plan.bytes_moved - done.bytes
-            return Preparation(plan.target, plan.source, done.files, done.bytes, done.new_files, done.new_bytes, left)
+            prepared = result.read(PreparedFiles)
+            bytes_left = plan.bytes_moved - prepared.bytes
+            return Preparation(
+                plan.target,
+                plan.source,
+                prepared.files,
+                prepared.bytes,
+                prepared.new_files,
+                prepared.new_bytes,
+                bytes_left,
+            )
     raise AssertionError
 
 

@@ -120,7 +120,7 @@ def _class_path(entries: Sequence[Path]) -> str:
 
 def _run(command: Sequence[str], what: str) -> str:
     """Return the output of a program. Raises `RescaleError`, with the end of the error output, if the program fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RescaleError(f"{what} failed", found="\n".join(done.stderr.splitlines()[-10:]))
-    return done.stdout
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    if completed.returncode:
+        raise RescaleError(f"{what} failed", found="\n".join(completed.stderr.splitlines()[-10:]))
+    return completed.stdout

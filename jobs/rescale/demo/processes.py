@@ -76,8 +76,9 @@ def demo_folder() -> Iterator[Path]:
     mark = uuid.uuid4().hex
     with scratch_folder(Path(temporary_directory()), ScratchKind.DEMO) as folder:
         command = [sys.executable, "-m", "rescale.demo.guard", mark, str(folder)]
-        safely = {**os.environ, "PYTHONSAFEPATH": "1"}  # so that Python imports no `random.py` in the working directory
-        guard = subprocess.Popen(command, stdin=subprocess.PIPE, env=safely, start_new_session=True)
+        # PYTHONSAFEPATH keeps Python from importing a `random.py` in the working directory.
+        environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+        guard = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True)
         os.environ[DEMO_MARK] = mark
         try:
             yield folder

@@ -36,8 +36,8 @@ def check_flink(checks: CheckList, address: str) -> None:
             for job in running[:MOST_JOBS]:
                 _check_job(checks, flink, job, options)
             if len(running) > MOST_JOBS:
-                left = counted(len(running) - MOST_JOBS, "job")
-                trial.warn(f"{left} not checked", f"only {MOST_JOBS} jobs are checked", None)
+                unchecked_jobs = counted(len(running) - MOST_JOBS, "job")
+                trial.warn(f"{unchecked_jobs} not checked", f"only {MOST_JOBS} jobs are checked", None)
 
 
 def _check_release(checks: CheckList, flink: Flink) -> None:
@@ -45,17 +45,17 @@ def _check_release(checks: CheckList, flink: Flink) -> None:
     checks.unreachable = False
     with checks.trying(_SUBJECT, tried, "DAGs, and the checks of jobs, need Flink's REST API") as trial:
         release = flink.release()
-        known = f"{RELEASE_LINES[0]} to {RELEASE_LINES[-1]}"
+        known_releases = f"{RELEASE_LINES[0]} to {RELEASE_LINES[-1]}"
         line = None
         with suppress(ValueError):
             line = ReleaseLine.parse(release)
         if line in RELEASE_LINES:
             trial.ok(f"Flink {release}", "its snapshots can be read, and it restores results")
         elif line is not None and line < RELEASE_LINES[0]:
-            meaning = f"snapshots of Flink 1.7 and later are read; restores are known for {known}"
+            meaning = f"snapshots of Flink 1.7 and later are read; restores are known for {known_releases}"
             trial.warn(f"Flink {release}", meaning, "try the restore of a result before you rely on it")
         else:
-            meaning = f"this release is unknown; known releases are {known}"
+            meaning = f"this release is unknown; known releases are {known_releases}"
             trial.warn(f"Flink {release}", meaning, "look for a newer version of Rescale")
 
 

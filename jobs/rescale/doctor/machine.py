@@ -48,10 +48,10 @@ def check_java(checks: CheckList) -> None:
         except (OSError, subprocess.TimeoutExpired) as error:
             trial.warn(str(error), _NO_JAVA, _SET_JAVA)
             return
-        shown = f"{answer.stderr}{answer.stdout}".strip()
-        release = _RELEASE.search(shown)
+        output = f"{answer.stderr}{answer.stdout}".strip()
+        release = _RELEASE.search(output)
         if release is None:
-            trial.warn(f"exit code {answer.returncode}: {shown[:200] or 'no output'}", _NO_JAVA, _SET_JAVA)
+            trial.warn(f"exit code {answer.returncode}: {output[:200] or 'no output'}", _NO_JAVA, _SET_JAVA)
         elif int(release[1]) < OLDEST_JAVA:
             trial.warn(f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA} or newer", _SET_JAVA)
         else:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from rescale.doctor.checks import CheckList, result_of
+from rescale.doctor.checks import CheckList, result_text
 from rescale.runstate.places import beside, claim_place, probe_place
 from rescale.runstate.target_safety import check_documents, refuse_misplaced, refuse_overlap
 from rescale.storage.contract import CopyRefused, Span
@@ -212,10 +212,10 @@ class _Probes:
                 self._store.delete(existing)
             except LockedError as error:
                 meaning = "a run publishes all the same, and its leftovers stay until the lock ends"
-                trial.warn(result_of(error), meaning, None)
+                trial.warn(result_text(error), meaning, None)
                 return
-            left = [uri for uri, pin in zip(existing, self._store.stats(existing), strict=True) if pin is not None]
-            if left:
-                trial.fail(f"still there: {', '.join(left)}", "the store does not delete", "delete them yourself")
+            remaining = [uri for uri, pin in zip(existing, self._store.stats(existing), strict=True) if pin is not None]
+            if remaining:
+                trial.fail(f"still there: {', '.join(remaining)}", "the store does not delete", "delete them yourself")
             elif existing:
                 trial.ok(f"{counted(len(existing), 'probe')} deleted", "discard can remove what a run leaves")

@@ -124,12 +124,12 @@ class Meter:
         """Return all counts since a reading."""
         driver, workers = self.own_since(before), self.workers_since(before)
         both, stages = driver.plus(workers), self.stages_after(before.stages)
-        done = sum(stage.bytes for stage in stages)
+        total_bytes = sum(stage.bytes for stage in stages)
         return StepMetrics(
-            bytes=done,
+            bytes=total_bytes,
             bytes_copied_by_store=both.copied_by_store,
             records=both.records,
-            mb_per_second=_per_second(done, seconds),
+            mb_per_second=_per_second(total_bytes, seconds),
             stages=tuple(
                 StageMetrics(stage.name, stage.bytes, round(stage.seconds, 3), _per_second(stage.bytes, stage.seconds))
                 for stage in stages

@@ -196,7 +196,7 @@ def _certified_hashes(certified: Certificate, source: Snapshot, requested: Mappi
     """
     if "" in requested:
         return {}
-    named = by_operator(source.operators, requested)
+    requested_by_id = by_operator(source.operators, requested)
     operator_ids = {operator.operator_id for operator in source.operators}
     return {
         operator.operator_id: operator.records.key_hash
@@ -204,7 +204,7 @@ def _certified_hashes(certified: Certificate, source: Snapshot, requested: Mappi
         if operator.records is not None
         and operator.records.key_hash not in (None, KNOWN)
         and not is_function_name(operator.records.key_hash)
-        and operator.operator_id in operator_ids - named.keys()
+        and operator.operator_id in operator_ids - requested_by_id.keys()
     }
 
 

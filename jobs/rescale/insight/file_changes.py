@@ -97,14 +97,14 @@ class FileChanges(msgspec.Struct, frozen=True):
         directories of which a round reads files, and `new_directories` the number of the base's directories to which
         rows of these files belong. Every row counts as a changed key.
         """
-        size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
+        size, bytes_read, bytes_whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
         def estimate(rows: int, changes: float = 0) -> float:
-            work = _core_seconds(rows, ROWS, places_in_s3) + _core_seconds(whole, RECORDS, places_in_s3)
+            work = _core_seconds(rows, ROWS, places_in_s3) + _core_seconds(bytes_whole, RECORDS, places_in_s3)
             return PROCESS_SECONDS + (work + changes) / CORES
 
-        full = estimate(size) + (WORKERS_SECONDS if size + whole > LITTLE_BYTES else 0)
-        last = estimate(read, change_seconds(_total(operators, "entries"), directories, new_directories))
+        full = estimate(size) + (WORKERS_SECONDS if size + bytes_whole > LITTLE_BYTES else 0)
+        last = estimate(bytes_read, change_seconds(_total(operators, "entries"), directories, new_directories))
         return cls(a, b, seconds, operators, last, full, pays=size > 0 and last * _LEAST_SPEEDUP <= full)
 
     def total(self, field: SummedField) -> int:
@@ -234,7 +234,7 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
         gone += _bytes(table for table in _tables(old) if table.file.name in only_a)
         added += _bytes(table for table in _tables(new) if table.file.name in only_b)
     differing = side_by_side(lambda pair: own_tables(a, pair[0], b, pair[1], {}), pairs)
-    read = [
+    read_tables = [
         (snapshot, table)
         for (old, new), own in zip(pairs, differing, strict=True)
         for snapshot, database, names in ((a, old, own.gone), (b, new, own.added))
@@ -248,8 +248,8 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
         shared=size - added,
         added=added,
         gone=gone,
-        read=_bytes(table for _, table in read),
-        entries=sum(side_by_side(lambda pair: open_table(pair[1], pair[0].contents).properties.entries, read)),
+        read=_bytes(table for _, table in read_tables),
+        entries=sum(side_by_side(lambda pair: open_table(pair[1], pair[0].contents).properties.entries, read_tables)),
         whole=after.bytes - sum(database.size for database in after.databases),
         reason=None,
     )

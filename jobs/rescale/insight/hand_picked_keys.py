@@ -121,12 +121,12 @@ def _new_key_groups(
     from rescale.flink.keys.java_hash import walk_keys
     from rescale.flink.keys.key_hash import known_hash
 
-    if (known := known_hash(header.key_serializer)) is None:
+    if (key_hash := known_hash(header.key_serializer)) is None:
         return [None] * len(keys)
     limits = np.cumsum([len(single.key) for single in keys], dtype=np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), limits[:-1]])
     codes = walk_keys(
-        known.program, np.frombuffer(b"".join(single.key for single in keys), np.uint8), starts, limits
+        key_hash.program, np.frombuffer(b"".join(single.key for single in keys), np.uint8), starts, limits
     ).codes
     assert codes is not None  # a known hash has a program that computes the codes
     return [key_group_of_hash(int(code), shape.max_parallelism) for code in codes]

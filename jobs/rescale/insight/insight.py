@@ -194,12 +194,12 @@ def _all_hand_picked_keys(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
 def _scaled_restores(snapshot: Snapshot, requested: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
     """Yield the restores at each parallelism in `SCALES`, except the old and the `requested` one, each once."""
     keyed = list(_keyed_operators(snapshot))
-    shown = [[o.parallelism for o in keyed]]
+    covered = [[o.parallelism for o in keyed]]
     if requested:
-        shown.append([requested[o.operator_id] for o in keyed])
+        covered.append([requested[o.operator_id] for o in keyed])
     for scale in SCALES:
-        if (shape := [scale.of(o) for o in keyed]) not in shown:
-            shown.append(shape)
+        if (shape := [scale.of(o) for o in keyed]) not in covered:
+            covered.append(shape)
             yield _job_restore(scale.name, snapshot, {o.operator_id: scale.of(o) for o in snapshot.operators})
 
 

@@ -42,7 +42,7 @@ def key_group_sizes(operator: Operator) -> KeyGroupSizes:
 
 
 _MOST_FILLED = 0.98
-"""Largest share of key groups with state from which the number of keys can be estimated."""
+"""Largest share of key groups that may have state if the number of keys is to be estimated."""
 
 
 def estimated_number_of_keys(operator: Operator) -> int | None:

@@ -38,12 +38,12 @@ def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int
     canonical = [stream for stream in operator.keyed if stream.framing is Framing.CANONICAL]
     others = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
     unknown: list[KeyedStateHolder] = [*others, *operator.raw_keyed, *operator.changelogs]
-    known: list[KeyedStateHolder] = [*canonical, *operator.databases]
+    measurable: list[KeyedStateHolder] = [*canonical, *operator.databases]
     tables = [table for database in operator.databases for table in database.tables]
     try:
         counted = _rows(tables, files) + _records(canonical, files)
     except RescaleError:  # if a run needs the records, it raises this error
-        counted = _assumed_records(known)
+        counted = _assumed_records(measurable)
     return counted + _assumed_records(unknown)
 
 
@@ -65,8 +65,8 @@ def _rows(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
     for tables_of_state in by_state.values():
         largest = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[:tables_per_state]
         entries = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest))
-        read = sum(table.extent.length for table in largest)
-        rows += entries * sum(table.extent.length for table in tables_of_state) // read
+        sampled_bytes = sum(table.extent.length for table in largest)
+        rows += entries * sum(table.extent.length for table in tables_of_state) // sampled_bytes
     return rows
 
 

@@ -1,8 +1,8 @@
 """Finds parallelisms that suit an operator's key groups, and a max parallelism that suits its parallelism.
 
-Subtasks own consecutive key groups, nearly equally many. If the parallelism does not divide the max parallelism, some
-subtasks own one key group more than others, and the job is as slow as they are. Bytes may still be uneven: a *hot* key
-group holds so many bytes that no parallelism can spread them.
+Each subtask owns consecutive key groups, and all own about the same number. If the parallelism does not divide the max
+parallelism, some subtasks own one key group more than others, and the job is as slow as they are. Bytes may still be
+uneven: a *hot* key group holds so many bytes that no parallelism can spread them.
 """
 
 from __future__ import annotations

@@ -43,8 +43,8 @@ def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
     It is also empty if there is state that cannot be read. Databases must be measured (`with_measured_databases`).
     """
     headers = operator.keyed_headers
-    known = all(database.measured for database in operator.databases) and not operator.changelogs
-    if snapshot.missing or not known or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
+    is_measured = all(database.measured for database in operator.databases) and not operator.changelogs
+    if snapshot.missing or not is_measured or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
         return []
     filled = [(stream, list(stream.filled_groups)) for stream in operator.keyed]
     if any(len(groups) > 1 for _, groups in filled):

@@ -128,13 +128,13 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
     remote_share = 1 - 1 / cluster.executors
     total = sum(records.bytes for records in work.rekeyed)
     if total:
-        read = sum(read_tasks(records, cluster) for records in work.rekeyed)
+        reading_tasks = sum(read_tasks(records, cluster) for records in work.rekeyed)
         cpu = sum(records.bytes / records.rates.move for records in work.rekeyed) / total
         largest = max(max(records.largest, records.bytes // read_tasks(records, cluster)) for records in work.rekeyed)
         reading = EstimatedRequests(
             0, sum(_number_of_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
         )
-        yield _UntimedStage("read and sort records", read, total, largest, cpu * _SORTING, 1, 1, 1, reading)
+        yield _UntimedStage("read and sort records", reading_tasks, total, largest, cpu * _SORTING, 1, 1, 1, reading)
         written = sum(write_tasks(records, cluster) for records in work.rekeyed)
         largest = max(
             max(records.new_largest, records.bytes // write_tasks(records, cluster)) for records in work.rekeyed

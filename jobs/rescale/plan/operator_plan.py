@@ -112,10 +112,10 @@ class OperatorPlan:
     @cached_property
     def expected_key_groups(self) -> tuple[int, ...]:
         """Estimated bytes of rekeyed state by new key group; empty without rekeyed state."""
-        of_each = [
+        per_rekeying = [
             rekeying.expected_key_groups(self.max_parallelism, self.new_max_parallelism) for rekeying in self.rekeyings
         ]
-        return tuple(map(sum, zip(*of_each, strict=True)))
+        return tuple(map(sum, zip(*per_rekeying, strict=True)))
 
     @cached_property
     def new_key_group_bytes(self) -> tuple[int, ...]:

@@ -81,7 +81,7 @@ def split(pieces: Iterable[Piece], lengths: Iterable[int]) -> Iterator[tuple[Pie
             piece = rest or next(queue)
             taken = min(length, piece.length)
             run.append(piece._replace(length=taken))
-            left = piece.length - taken
-            rest = piece._replace(start=piece.start + taken, length=left) if left else None
+            rest_length = piece.length - taken
+            rest = piece._replace(start=piece.start + taken, length=rest_length) if rest_length else None
             length -= taken
         yield tuple(run)

@@ -141,14 +141,14 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
     before = {operator.operator_id: operator for operator in base.plan.operators}
     for operator in plan.operators:
         other = before[operator.operator_id]
-        requested, present = ((plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, other))
-        if requested != present:
+        requested, actual = ((plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, other))
+        if requested != actual:
             raise RequestError(
                 "the base has another shape",
                 path=base.result.target,
                 operator=operator.label,
                 expected=f"parallelism {requested[0]}, max parallelism {requested[1]}, as requested",
-                found=f"parallelism {present[0]}, max parallelism {present[1]}",
+                found=f"parallelism {actual[0]}, max parallelism {actual[1]}",
                 advice=f"request the base's shape, or {FULL_RUN}",
             )
 
@@ -309,10 +309,13 @@ class _OperatorContinuation:
 
     def note(self, continued: Rekeying) -> str:
         """Return the sentence of the plan's warnings about an operator that is continued."""
-        read, total = sum(part.size for part in continued.changes), sum(part.size for part in self.later.databases)
+        bytes_read, total = (
+            sum(part.size for part in continued.changes),
+            sum(part.size for part in self.later.databases),
+        )
         return (
             f"operator {self.planned.label!r} continues {quoted(self.base.result.target)}: of the later checkpoint's "
-            f"{total} bytes, the run reads the {read} bytes of files in which keys may have changed; "
+            f"{total} bytes, the run reads the {bytes_read} bytes of files in which keys may have changed; "
             f"{continued.base_bytes} bytes of the base are linked, or copied within their store"
         )
 

@@ -112,9 +112,11 @@ def counterparts_of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, s
     """Return all operators of a job's plan as counterparts; `names` maps operator ids to the user's names."""
     counterparts = []
     for vertex in vertices:
-        known = names.get(vertex.operator_id, "")
-        label = known or (f"{vertex.name} ({vertex.operator_id})" if vertex.name else vertex.operator_id)
-        counterparts.append(Counterpart(vertex.operator_id, _uid(known, vertex.operator_id), label, vertex.name, None))
+        given_name = names.get(vertex.operator_id, "")
+        label = given_name or (f"{vertex.name} ({vertex.operator_id})" if vertex.name else vertex.operator_id)
+        counterparts.append(
+            Counterpart(vertex.operator_id, _uid(given_name, vertex.operator_id), label, vertex.name, None)
+        )
         counterparts += [Counterpart("", "", name, name, None, chain=vertex.name) for name in vertex.chained]
     return counterparts
 
@@ -133,24 +135,24 @@ def match(
     `of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot. `unused_names`
     were given for operators that neither side has.
     """
-    left, free = list(old), list(new)
+    unmatched, free = list(old), list(new)
     matches: list[_Match] = []
 
     def take(pairs: Iterable[_Pair], because: str) -> None:
         for before, after in pairs:
             matches.append(_Match(before, after, "" if before.operator_id == after.operator_id else because))
-            left.remove(before)
+            unmatched.remove(before)
             free.remove(after)
 
-    take(_pairs_with_equal_ids(left, free, sure=True), "")
+    take(_pairs_with_equal_ids(unmatched, free, sure=True), "")
     for because, key in _EVIDENCE:
-        take(_unique_pairs(left, free, key), because)
-    take(_pairs_with_equal_ids(left, free, sure=False), "")
+        take(_unique_pairs(unmatched, free, key), because)
+    take(_pairs_with_equal_ids(unmatched, free, sure=False), "")
     renamed = [match for match in matches if match.because and match.old.stateful]
     proposed = [match for match in renamed if match.new.operator_id]
     chained = [match for match in renamed if not match.new.operator_id]
     in_the_way = _operators_in_the_way(old, matches, proposed)
-    stateful = [(operator, _candidates(operator, free)) for operator in left if operator.stateful]
+    stateful = [(operator, _candidates(operator, free)) for operator in unmatched if operator.stateful]
     possible = [candidate for _, candidates in stateful for candidate in candidates]
     alone = [operator for operator, candidates in stateful if not candidates]
     nameless = of_plan and not any(operator.name for operator in old)
@@ -231,9 +233,11 @@ def _states(operator: Operator) -> frozenset[StateSignature]:
             StateSignature(state.name, state.mode.name, described.get(state.name, b"")) for state in stream.states
         }
     others = {StateSignature(state.name, state.type, b"") for state in as_dropped(operator).states}
-    known = {(state.name, state.type) for state in keyed | elements}
+    known_states = {(state.name, state.type) for state in keyed | elements}
     return frozenset(
-        keyed | elements | {state for state in others if (state.name, state.type.removeprefix("raw ")) not in known}
+        keyed
+        | elements
+        | {state for state in others if (state.name, state.type.removeprefix("raw ")) not in known_states}
     )
 
 
@@ -264,8 +268,8 @@ def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart]
     def may_match(before: Counterpart, after: Counterpart) -> bool:
         if _states_contradict(before, after):
             return False
-        alike = after.states is None or bool(after.states) == bool(before.states)
-        return not sure or (alike and (after.name in ("", before.name) or before.name not in names))
+        agree_on_having_states = after.states is None or bool(after.states) == bool(before.states)
+        return not sure or (agree_on_having_states and (after.name in ("", before.name) or before.name not in names))
 
     pairs = [(before, by_id[before.operator_id]) for before in old if before.operator_id in by_id]
     return [(before, after) for before, after in pairs if before.uid or may_match(before, after)]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.plan.pieces import Literals
-from rescale.planning.refusals import refuse_changelog, refuse_names, refuse_unread
+from rescale.planning.refusals import refuse_changelog, refuse_names, refuse_unreadable_state
 from rescale.planning.request.result_files import Format
 from rescale.planning.streams.element_streams import common_header
 from rescale.planning.streams.keyed_headers import HeaderPlanner
@@ -29,7 +29,7 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
     for operator in () if snapshot.missing else snapshot.operators:
         consequence = _ALWAYS
         try:
-            refuse_unread(operator)
+            refuse_unreadable_state(operator)
             refuse_changelog(operator, Format.CANONICAL)
             refuse_names(operator, Format.KEEP)
             consequence = _IF_JOINED

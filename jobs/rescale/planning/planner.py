@@ -20,7 +20,13 @@ from rescale.plan.plan import FORMAT, Plan
 from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import Rekeying
 from rescale.plan.work_class import work_class
-from rescale.planning.refusals import refuse_changelog, refuse_heap, refuse_names, refuse_old_rows, refuse_unread
+from rescale.planning.refusals import (
+    refuse_changelog,
+    refuse_heap,
+    refuse_names,
+    refuse_old_rows,
+    refuse_unreadable_state,
+)
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.operator_shapes import Shape, new_shapes
 from rescale.planning.request.request import Request
@@ -143,19 +149,19 @@ class _OperatorPlanner:
     prepared: bool
 
     def plan(self, operator: Operator, shape: Shape, key_hash: str | None) -> OperatorPlan:
-        wanted = self.request.format
-        by_record = is_rewritten_by_record(operator, shape, wanted)
-        refuse_unread(operator)
-        refuse_changelog(operator, wanted)
-        refuse_names(operator, wanted)
-        refuse_old_rows(operator, wanted)
+        result_format = self.request.format
+        by_record = is_rewritten_by_record(operator, shape, result_format)
+        refuse_unreadable_state(operator)
+        refuse_changelog(operator, result_format)
+        refuse_names(operator, result_format)
+        refuse_old_rows(operator, result_format)
         if by_record:
             refuse_heap(operator)
         headers = HeaderPlanner(operator.label, self.literals)
         groups = KeyGroupPlanner(operator, shape, headers, self.literals, self.inline)
         if by_record:
             keyed = self._plan_records(operator, shape, headers, groups, key_hash)
-        elif becomes_databases(operator, wanted):
+        elif becomes_databases(operator, result_format):
             keyed = self._plan_directories(operator, shape, headers, groups)
         else:
             keyed = _PlannedKeyed(groups.streams())
@@ -183,8 +189,8 @@ class _OperatorPlanner:
         self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner, key_hash: str | None
     ) -> _PlannedKeyed:
         """Plan keyed state whose records are read; raw keyed state moves by key group if the max parallelism stays."""
-        wanted = self.request.format
-        timers_stay = keeps_heap_timers(operator, wanted)
+        result_format = self.request.format
+        timers_stay = keeps_heap_timers(operator, result_format)
         rekeying = plan_rekeyed(
             operator,
             shape,
@@ -192,8 +198,8 @@ class _OperatorPlanner:
             self.literals,
             key_hash,
             timers=() if timers_stay else operator.heap_timers,
-            created=_creation_time(self.snapshot) if becomes_databases(operator, wanted) else None,
-            stays_on_heap=stays_on_heap(operator, wanted),
+            created=_creation_time(self.snapshot) if becomes_databases(operator, result_format) else None,
+            stays_on_heap=stays_on_heap(operator, result_format),
         )
         if shape.max_parallelism == operator.max_parallelism:
             return _PlannedKeyed(groups.raw_streams() if timers_stay else groups.own_raw_streams(), rekeying)

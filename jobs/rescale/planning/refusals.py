@@ -29,7 +29,7 @@ Only `ForStKeyedStateBackend` writes them.
 """
 
 
-def refuse_unread(operator: Operator) -> None:
+def refuse_unreadable_state(operator: Operator) -> None:
     """Raise `UnsupportedError` for state that Rescale cannot read, `SnapshotError` for damaged raw keyed state."""
     if operator.other_keyed:
         raise UnsupportedError(

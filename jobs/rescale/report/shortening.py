@@ -44,15 +44,15 @@ def left_operators(operators: Sequence[_Operator], shown: Sequence[_Operator]) -
 
 def cut_table(headers: Sequence[str], rows: Iterable[Sequence[object]], noun: str, plural: str) -> list[Block]:
     """Return a table of the first rows and a note about the rest; no table without rows."""
-    whole = table(headers, rows)
-    shown = Table(whole.headers, whole.rows[:MOST_ROWS])
-    return [*([shown] if shown.rows else []), *note_on_rest(len(whole.rows) - MOST_ROWS, noun, plural)]
+    full_table = table(headers, rows)
+    shown = Table(full_table.headers, full_table.rows[:MOST_ROWS])
+    return [*([shown] if shown.rows else []), *note_on_rest(len(full_table.rows) - MOST_ROWS, noun, plural)]
 
 
 def cut_lines(lines: Sequence[str]) -> list[str]:
     """Return the first lines, then a note about the rest."""
-    left = len(lines) - _MOST_LINES
-    note = [_rest_text(counted(left, "more of these", "more of these"))] if left > 0 else []
+    omitted = len(lines) - _MOST_LINES
+    note = [_rest_text(counted(omitted, "more of these", "more of these"))] if omitted > 0 else []
     return [*lines[:_MOST_LINES], *note]
 
 
@@ -71,6 +71,6 @@ def shortened(value: Any, longest: int) -> Any:
         return value
     if len(value) <= longest:
         return [shortened(inner, longest) for inner in value]
-    whole = isinstance(value[0], dict) and "subtask" not in value[0]
-    kept = value[:longest] if whole else []
+    leaves_out_all = isinstance(value[0], dict) and "subtask" not in value[0]
+    kept = value[:longest] if leaves_out_all else []
     return [*(shortened(inner, longest) for inner in kept), {"left_out": len(value) - len(kept)}]

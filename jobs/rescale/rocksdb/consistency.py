@@ -48,10 +48,10 @@ def _inventory(
             found=", ".join(sorted(by_name)),
         )
     current, manifest_file = by_name[CURRENT], by_name[manifests[0]]
-    named = read_current(content(current), current.uri)
-    if named != manifest_file.name:
+    manifest_name = read_current(content(current), current.uri)
+    if manifest_name != manifest_file.name:
         raise SnapshotError(
-            "CURRENT names another MANIFEST", path=current.uri, expected=manifest_file.name, found=named
+            "CURRENT names another MANIFEST", path=current.uri, expected=manifest_file.name, found=manifest_name
         )
     check_manifest_size(manifest_file.length, manifest_file.uri)
     manifest = read_manifest(content(manifest_file), manifest_file.uri)

@@ -48,8 +48,10 @@ def certified_files(target: str, seen: Iterable[tuple[str, Pin]]) -> tuple[Certi
 
     Raises `StoreError` if a file has changed since then, because it is unknown which of its versions was compared.
     """
-    named = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in seen)
-    files = tuple(sorted((CertifiedFile(called, *_version(pin)) for called, pin in named), key=lambda file: file.name))
+    names_and_pins = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in seen)
+    files = tuple(
+        sorted((CertifiedFile(called, *_version(pin)) for called, pin in names_and_pins), key=lambda file: file.name)
+    )
     for file, now in _changed_files(target, files):
         raise StoreError(
             "a file of the result changed while it was compared",

@@ -20,7 +20,7 @@ from rescale.text.errors import DECODE_ERRORS, RequestError
 
 @dataclass(frozen=True)
 class Question:
-    """The run that asks whether a plan may be carried out (as keys and values), and the time."""
+    """Question whether a plan may be carried out: the run that asks (as keys and values), and the time."""
 
     by: Mapping[str, str]
     at: str

@@ -124,8 +124,8 @@ def _discard_and_rerun(plan: Plan) -> Advice:
 
 
 def _streams_of(written: WrittenHandle, path: str) -> list[Stream]:
-    read = read_keyed_handle if written.slot.is_keyed else read_operator_handle
-    handle = read(written.handle, path)
+    read_handle = read_keyed_handle if written.slot.is_keyed else read_operator_handle
+    handle = read_handle(written.handle, path)
     if isinstance(handle, IncrementalHandle):
         return [handle.meta, *(file.stream for file in handle.private)]
     return [handle.stream] if isinstance(handle, KeyGroupsHandle | OperatorHandle) else []

@@ -142,13 +142,13 @@ def _stream_without(stream: ElementStream, names: Collection[str]) -> ElementStr
     states = tuple(state for state in stream.states if state.name not in names)
     if stream.parsed is None:
         return stream
-    listed, broadcast = (
+    list_states, broadcast = (
         tuple(state for state in described if state.name not in names)
         for described in (stream.parsed.list_states, stream.parsed.broadcast_states)
     )
-    if not (states or listed or broadcast):
+    if not (states or list_states or broadcast):
         return None
-    parsed = replace(stream.parsed, list_states=listed, broadcast_states=broadcast)
+    parsed = replace(stream.parsed, list_states=list_states, broadcast_states=broadcast)
     if parsed == stream.parsed:
         return stream
     header = write_operator_state_header(parsed)

@@ -82,8 +82,8 @@ def keys_of_group(
     offsets = key_offsets(header)
     try:
         data = files.beginning(extent, SAMPLE_SIZE // _PIECES)
-        read = _heap_records if stream.framing is Framing.HEAP else _canonical_records
-        for records in read(header, max_parallelism, key_group, data):
+        read_records = _heap_records if stream.framing is Framing.HEAP else _canonical_records
+        for records in read_records(header, max_parallelism, key_group, data):
             starts = records.starts + offsets[records.states]
             for first, limit in zip(starts.tolist(), records.key_ends.tolist(), strict=True):
                 yield records.data[first:limit].tobytes()
@@ -96,12 +96,12 @@ def keys_of_group(
 def _canonical_records(header: KeyedHeader, max_parallelism: int, key_group: int, data: bytes) -> Iterator[Records]:
     reader = RecordReader(max_parallelism, len(header.states))
     numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
-    plain = FramedDecompressor().feed(data) if header.compressed else data
-    return reader.read(numbers, start, [plain], whole=False)
+    decompressed = FramedDecompressor().feed(data) if header.compressed else data
+    return reader.read(numbers, start, [decompressed], whole=False)
 
 
 def _heap_records(header: KeyedHeader, max_parallelism: int, key_group: int, data: bytes) -> Iterator[Records]:
     reader = HeapReader(replace(header, compressed=False), max_parallelism)
     number, states = data[:NUMBER_SIZE], data[NUMBER_SIZE:]
-    plain = FramedDecompressor().feed(states) if header.compressed else states
-    return reader.read([(key_group, [number, plain])], whole=False)
+    decompressed = FramedDecompressor().feed(states) if header.compressed else states
+    return reader.read([(key_group, [number, decompressed])], whole=False)

@@ -144,14 +144,14 @@ class Operator:
         Full checkpoints of RocksDB before Flink 1.16 store timers twice (`RocksDBFullSnapshotResources`). A restore
         merges both copies (`HeapPriorityQueueSet`).
         """
-        listed = {stream.subtask: set(stream.parsed.names) for stream in self.keyed if stream.parsed is not None}
+        state_names = {stream.subtask: set(stream.parsed.names) for stream in self.keyed if stream.parsed is not None}
         states = [
             (stream.subtask, state.name)
             for stream in self.raw_timers
             if stream.parsed is not None
             for state in stream.parsed.states
         ]
-        return self.raw_timers if all(name in listed.get(subtask, ()) for subtask, name in states) else ()
+        return self.raw_timers if all(name in state_names.get(subtask, ()) for subtask, name in states) else ()
 
     @property
     def own_raw_keyed(self) -> tuple[KeyedStream, ...]:

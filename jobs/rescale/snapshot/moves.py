@@ -135,8 +135,8 @@ def _recorded_sizes(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
             files[normalised_place(stream.path)] = FileSize(stream.size, is_exact=True)
         elif isinstance(stream, SegmentStream):
             path, end = normalised_place(stream.path), stream.start + stream.size
-            known = files.get(path, FileSize(0, is_exact=False))
-            files[path] = known if known.is_exact else FileSize(max(known.size, end), is_exact=False)
+            recorded = files.get(path, FileSize(0, is_exact=False))
+            files[path] = recorded if recorded.is_exact else FileSize(max(recorded.size, end), is_exact=False)
     return files
 
 

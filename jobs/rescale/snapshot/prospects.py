@@ -128,8 +128,8 @@ class _Judge:
         """Return the prospect of each state; of several states with one name, the worst prospect."""
         worst: dict[str, JudgedState] = {}
         for state in self._judged_states(operator):
-            known = worst.setdefault(state.name, state)
-            if _ORDER.index(state.restores) > _ORDER.index(known.restores):
+            worst_so_far = worst.setdefault(state.name, state)
+            if _ORDER.index(state.restores) > _ORDER.index(worst_so_far.restores):
                 worst[state.name] = state
         return tuple(worst.values())
 
@@ -158,21 +158,21 @@ class _Judge:
         worst = self._worst(reasons(header.key_serializer, self._writer, self._line))
         key = () if worst is None else (worst._replace(why=f"its key: {worst.why}"),)
         names = set(header.names)
-        for state in self._described(header.states, key, alone=framing is not Framing.HEAP):
-            named = keyed_state_reason(state.name, names, self._writer, self._line)
-            yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))
+        for state in self._judged_by_header(header.states, key, alone=framing is not Framing.HEAP):
+            reason_by_name = keyed_state_reason(state.name, names, self._writer, self._line)
+            yield JudgedState(state.name, self._worst(filter(None, (reason_by_name, state.reason))))
 
     def _elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
-        for state in self._described((*header.list_states, *header.broadcast_states), (), alone=True):
+        for state in self._judged_by_header((*header.list_states, *header.broadcast_states), (), alone=True):
             is_source = state.name == READER_STATE
-            named = (
+            reason_by_name = (
                 self._reason_of_source(operator)
                 if is_source
                 else operator_state_reason(state.name, self._writer, self._line)
             )
-            yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))
+            yield JudgedState(state.name, self._worst(filter(None, (reason_by_name, state.reason))))
 
-    def _described(
+    def _judged_by_header(
         self, states: Sequence[StateMetaInfo], common: Sequence[Reason], *, alone: bool
     ) -> Iterator[JudgedState]:
         """Yield the prospects of the states that a header describes; `common` are reasons that affect all of them.
@@ -200,9 +200,9 @@ class _Judge:
         `KafkaSourceEnumStateSerializer`).
         """
         offsets = self._kafka.get(operator.operator_id)
-        read = offsets is not None and offsets.unread is None and offsets.unread_enumerator is None
+        is_read = offsets is not None and offsets.unread is None and offsets.unread_enumerator is None
         is_source = offsets is not None and offsets.kind is KafkaKind.SOURCE
-        return None if read and is_source and self._writer < self._line.major else source_reason(self._line)
+        return None if is_read and is_source and self._writer < self._line.major else source_reason(self._line)
 
     def _reason_of_unread_header(self, header: bytes, read: Callable[[bytes, str], object]) -> Reason:
         """Return why a release may not restore state whose header is missing or names an unknown class."""

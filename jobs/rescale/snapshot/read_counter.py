@@ -16,12 +16,12 @@ def counting(weight: int, report_bytes: Callable[[int], None]) -> Iterator[None]
     `weight` is the size of the unit in bytes. A unit may be read twice, so no more than `weight` bytes are reported. If
     the block raises an error, the rest is not reported.
     """
-    left = weight
+    unreported = weight
 
     def add(size: int) -> None:
-        nonlocal left
-        size = min(size, left)
-        left -= size
+        nonlocal unreported
+        size = min(size, unreported)
+        unreported -= size
         report_bytes(size)
 
     before = getattr(_thread, "add", None)
@@ -30,7 +30,7 @@ def counting(weight: int, report_bytes: Callable[[int], None]) -> Iterator[None]
         yield
     finally:
         _thread.add = before
-    report_bytes(left)
+    report_bytes(unreported)
 
 
 def count(size: int) -> None:

@@ -189,10 +189,10 @@ def _missing_files(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[s
     """Return the missing files of these operators; all missing files if one of them has state that cannot be read."""
     if any(operator.other_keyed or operator.has_channel_state for operator in operators):
         return snapshot.missing
-    had = {
+    files_of_operators = {
         snapshot.files[number][0] for operator in operators for number in _file_numbers(operator) if number != WRITTEN
     }
-    return tuple(uri for uri in snapshot.missing if uri in had)
+    return tuple(uri for uri in snapshot.missing if uri in files_of_operators)
 
 
 def _file_numbers(operator: Operator) -> Iterator[int]:

@@ -81,8 +81,8 @@ def scratch_directory() -> str:
 
 def scratch_directories() -> list[str]:
     """Return all directories in which tasks may make scratch directories."""
-    named = [place for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if place]
-    return named or [temporary_directory()]
+    places = [place for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if place]
+    return places or [temporary_directory()]
 
 
 def no_room_for_rows_error(error: OSError, folder: str) -> StoreError:

@@ -65,7 +65,7 @@ class StoreSide(StrEnum):
         return f"RESCALE_{self.value}_"
 
 
-_SWAPPING = threading.Lock()
+_ENVIRONMENT_LOCK = threading.Lock()
 
 _PREFIXES = tuple(side.prefix + _AWS for side in StoreSide)
 
@@ -100,19 +100,19 @@ def has_two_stores() -> bool:
 
 def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which the AWS variables without a prefix configure the store of a side."""
-    plain = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
+    without_prefix = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
     own = _own(side, variables)
     if not own:
-        return plain
+        return without_prefix
     access = _VARIABLES_BESIDE_PROFILES if own.get(_PROFILE) else () if own.keys() & {*_ACCESS} else _ACCESS
     kept = (*_SHARED_VARIABLES, *access)
-    merged = {name: value for name, value in plain.items() if not name.startswith(_AWS) or name in kept} | own
+    merged = {name: value for name, value in without_prefix.items() if not name.startswith(_AWS) or name in kept} | own
     return {name: value for name, value in merged.items() if value or name not in own}
 
 
 def environment() -> dict[str, str]:
     """Return the environment of this process. Waits while `aws_variables` has replaced a part of it."""
-    with _SWAPPING:
+    with _ENVIRONMENT_LOCK:
         return dict(os.environ)
 
 
@@ -120,7 +120,7 @@ def environment() -> dict[str, str]:
 def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
     """Replace the AWS variables of this process for the block, because botocore reads only the environment."""
     own = {name: value for name, value in variables.items() if name.startswith(_AWS)}
-    with _SWAPPING:
+    with _ENVIRONMENT_LOCK:
         before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
         try:
             _replace(before, own)

@@ -30,7 +30,7 @@ _MARGIN_SECONDS = 0.2
 """Upper bound of the time that an answer of Flink takes to arrive."""
 
 _CANCEL_SECONDS, _CANCEL_SECONDS_PER_GB = 0.6, 0.2
-"""Seconds from the start of a cancel to the expiry of the cached answer: a least number, and more for each GB of state.
+"""Seconds before the expiry of the cached answer at which a cancel starts: a minimum, and more for each GB of state.
 
 The end of a task with RocksDB takes longer the more local files it has to delete: 0.2 s with 1 GB, and 1.3 s with 8 GB.
 If the cancel takes longer than these seconds, the job stands still until another answer has expired.
@@ -135,9 +135,9 @@ class AnswerWatch:
         until = now + 2 * lifetime if is_useful else now
         while now < until and self._thread.is_alive():
             after = self._cached.after
-            if after is not None and (left := after + lifetime - self._cancel_seconds() - now) >= 0:
-                log.info("the cancel waits %.1f s for the time right before Flink makes a new answer", left)
-                time.sleep(left)
+            if after is not None and (seconds_left := after + lifetime - self._cancel_seconds() - now) >= 0:
+                log.info("the cancel waits %.1f s for the time right before Flink makes a new answer", seconds_left)
+                time.sleep(seconds_left)
                 return
             time.sleep(_POLL_SECONDS)
             now = time.monotonic()

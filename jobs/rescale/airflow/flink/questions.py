@@ -176,8 +176,8 @@ def describe_answer(answer: Answer) -> str:
         case {"restored_from": snapshot, "job": job, "parallelism": parallelism}:
             return f"job {job} runs with parallelism {parallelism}, restored from {snapshot}"
         case {"deployment": deployment}:
-            where = PatchDeployment.named(deployment, None)
-            return f"the {where.resource} {where.full_name} runs"
+            resource = PatchDeployment.named(deployment, None)
+            return f"the {resource.resource} {resource.full_name} runs"
         case {"start": command}:
             return f"start the job by hand: {command}"
         case {"job": job, "went_back": False}:

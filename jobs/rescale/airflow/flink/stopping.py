@@ -213,8 +213,8 @@ def job_started_by_others(flink: Flink, old_job: JobToRestart, run: str) -> JobO
     """
     if not old_job.is_only_one:
         return None
-    its_own = {old_job.job_id, *derived_ids(*_seed(run, old_job)), *derived_ids(*_restart_seed(run, old_job))}
-    return next((job for job in running_jobs(flink.jobs(), old_job.name) if job.job_id not in its_own), None)
+    own_ids = {old_job.job_id, *derived_ids(*_seed(run, old_job)), *derived_ids(*_restart_seed(run, old_job))}
+    return next((job for job in running_jobs(flink.jobs(), old_job.name) if job.job_id not in own_ids), None)
 
 
 def started_job(old_job: JobToRestart, run: str, snapshot: str | None, *, with_old_shape: bool = False) -> str | None:
@@ -322,8 +322,8 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
         if is_replaced:
             _refuse_other_redeployment(old_job, old_job.hand_over, savepoint)
         old, no_claim = old_job.deployment, old_job.taking is StopMode.CHECKPOINT
-        wanted = DeploymentSpec(savepoint, old.parallelism, old.max_parallelism, no_claim)
-        return RedeploymentQuestion(old_job.hand_over, redeploy(old_job.hand_over, wanted))
+        old_fields = DeploymentSpec(savepoint, old.parallelism, old.max_parallelism, no_claim)
+        return RedeploymentQuestion(old_job.hand_over, redeploy(old_job.hand_over, old_fields))
     start = Start(savepoint, old_job.parallelism, None)
     log.info("command that starts the job: %s", start.command)
     started = start_job(old_job.hand_over, start, *_restart_seed(run, old_job))

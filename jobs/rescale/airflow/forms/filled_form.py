@@ -157,20 +157,20 @@ def values_of(params: Mapping[str, Any]) -> Values:
 
 
 def _option_value(row: Option, params: Mapping[str, Any]) -> Any:
-    given = params[row.field.name]
+    form_value = params[row.field.name]
     if row.field.is_number:
-        return [] if given is None or not str(given).strip() else [str(given).strip()]
+        return [] if form_value is None or not str(form_value).strip() else [str(form_value).strip()]
     if row.field.is_text:
-        return (given or "").strip()
+        return (form_value or "").strip()
     match row.kind:
         case OptionKind.LINES:
             return lines_of(params, row.field.name)
         case OptionKind.FILE:
             return "\n".join(lines_of(params, row.field.name))
         case OptionKind.CHOICE:
-            return given or row.default
+            return form_value or row.default
         case _:
-            return bool(given)
+            return bool(form_value)
 
 
 def _shapes_of_operators(
@@ -222,8 +222,8 @@ def describe_request(request: Request) -> str:
     parts += [f"rows of {state} older than {age_text(age)} dropped" for state, age in surgery.ages.items()]
     parts += [f"{operator} restarted" for operator in surgery.restarts]
     files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
-    wanted = "unchanged" if request.format is Format.KEEP else request.format.value
-    return f"{', '.join(parts)}; format {wanted}{files}"
+    format_text = "unchanged" if request.format is Format.KEEP else request.format.value
+    return f"{', '.join(parts)}; format {format_text}{files}"
 
 
 def check_key_functions(key_hashes: Iterable[str]) -> None:

@@ -80,8 +80,8 @@ def check_against_checkpoint(
 
 
 def _defer_to_plan(why: str, place: str | None) -> None:
-    where = f" ({place})" if place is not None else ""
-    log.warning("the request cannot be checked before the savepoint is planned: %s%s", why, where)
+    place_text = f" ({place})" if place is not None else ""
+    log.warning("the request cannot be checked before the savepoint is planned: %s%s", why, place_text)
 
 
 def _matches_job(job: Job, checkpoint: Snapshot) -> bool:

@@ -43,17 +43,17 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest)
     after = common_parallelism([(shape.parallelism, shape.max_parallelism) for shape in shapes])
     if before == after:
         return
-    known = {operator.operator_id for operator in operators}
+    checkpoint_ids = {operator.operator_id for operator in operators}
     try:
         new, old = (jar_plan(flink, hand_over, parallelism) for parallelism in (after, before))
     except RescaleError as error:
         log_text(f"warning: Flink does not plan the jar, so the ids of its operators are not checked: {error.what}")
         return
-    unknown = [text for id_, text in new.items() if id_ not in known]
-    if not old.keys() <= known:
+    unknown = [text for id_, text in new.items() if id_ not in checkpoint_ids]
+    if not old.keys() <= checkpoint_ids:
         log_text(
             "warning: the jar has operators that the job's latest checkpoint does not have; a new version of the job "
-            f"may have them: {first_of([text for id_, text in old.items() if id_ not in known], _MOST_SHOWN)}"
+            f"may have them: {first_of([text for id_, text in old.items() if id_ not in checkpoint_ids], _MOST_SHOWN)}"
         )
         return
     at_risk = [

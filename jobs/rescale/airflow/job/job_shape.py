@@ -121,9 +121,9 @@ def _requested_shape(vertex: Vertex, request: Request) -> Shape:
 
 def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator[int]:
     """Yield the requested parallelism of the operators after the first one of the chain `vertex`, if it is known."""
-    named = {_operator_id(selector, request) for selector in request.parallelism if selector}
+    named_ids = {_operator_id(selector, request) for selector in request.parallelism if selector}
     vertex_ids = {vertex.operator_id for vertex in job.vertices}
-    if _CHAINED in vertex.name and "" in request.parallelism and named <= vertex_ids:
+    if _CHAINED in vertex.name and "" in request.parallelism and named_ids <= vertex_ids:
         yield request.parallelism[""]
 
 

@@ -128,7 +128,7 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
     from rescale.report.renderers.markdown import render_markdown
 
     if "round" not in rounds:
-        shown = "The result refers to the files of the job's last checkpoint, so nothing has to be moved."
+        text = "The result refers to the files of the job's last checkpoint, so nothing has to be moved."
     else:
         rate, last = rounds["change_rate"], rounds["last_round_seconds"]
         rows = [
@@ -137,9 +137,9 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
             ("rate of change", "not known" if rate is None else f"{human_bytes(rate)}/s"),
             ("the last round would take", "not known" if last is None else f"about {duration(last)}"),
         ]
-        shown = render_markdown(Page((table(("", ""), rows),)))
+        text = render_markdown(Page((table(("", ""), rows),)))
     return (
-        f"{shown}\n\n"
+        f"{text}\n\n"
         "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape. The "
         "job stands still for about as long as a plain restart takes. If it makes a checkpoint before the cancel, one "
         f"more round is added.\n\n{REPEATED_RECORDS} "

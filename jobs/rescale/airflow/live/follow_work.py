@@ -80,8 +80,10 @@ def follow_and_cut_over(
         parts = Stopwatch() if resumed else _follow_until_cut(watch, cut)
         plan, started = cut.complete(parts)
         downtime = None if resumed else round(parts.elapsed, 1)
-    stood = "for an unknown time, because an earlier try cancelled it" if downtime is None else f"for {downtime:.1f} s"
-    log.info("%s; the job stood still %s", describe_answer(started), stood)
+    downtime_text = (
+        "for an unknown time, because an earlier try cancelled it" if downtime is None else f"for {downtime:.1f} s"
+    )
+    log.info("%s; the job stood still %s", describe_answer(started), downtime_text)
     _report_and_remove_rounds(plan, params["connection"], ti)
     add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events)
     return {**_summary_of_run(plan, old_job, started), "seconds": parts.seconds, "downtime_seconds": downtime}

@@ -88,7 +88,7 @@ def rescale_task(
             with form_access(params) if has_access else nullcontext():
                 return function(*inputs, params=params, **more)
 
-    shown = {"task_id": task_id, "task_display_name": display_name, "show_return_value_in_logs": False}
-    arguments = {**shown, **RETRIES, **arguments}
+    task_arguments = {"task_id": task_id, "task_display_name": display_name, "show_return_value_in_logs": False}
+    arguments = {**task_arguments, **RETRIES, **arguments}
     make = task_decorator_factory(multiple_outputs=multiple_outputs, decorated_operator_class=RescaleTask, **arguments)
     return make(with_access)

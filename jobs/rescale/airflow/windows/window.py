@@ -123,7 +123,7 @@ def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]
 def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
     """Yield an error for each wrong field of an entry; for wrong combinations only if all fields are right."""
     form = _form_of(entry)
-    known = (*_WINDOW_FIELDS, *form)
+    known_fields = (*_WINDOW_FIELDS, *form)
     savepoints = () if entry.get("taking") == StopMode.CHECKPOINT else ("savepoints",)
     required = ("flink", "job", *savepoints) if "job" in entry else ("source",)
     errors: dict[Any, RequestError] = {}
@@ -131,8 +131,8 @@ def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]
         if field not in entry:
             errors[field] = _window_error(name, field, "a value", "none")
     for field, value in entry.items():
-        if field not in known:
-            errors[field] = _window_error(name, field, f"one of the fields {', '.join(known)}", field)
+        if field not in known_fields:
+            errors[field] = _window_error(name, field, f"one of the fields {', '.join(known_fields)}", field)
         elif field in _CHECKS and (fault := _CHECKS[field](value)) is not None:
             errors[field] = _window_error(name, field, *fault)
         elif field in form and (sentence := field_fault(form[field], value)) is not None:

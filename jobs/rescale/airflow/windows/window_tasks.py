@@ -63,14 +63,14 @@ def close_window(asset: Asset) -> Any:
 
         plan = published_plan(output_of_any(ti, PLAN, FOLLOW))
         opened: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
-        done = {name: value for name, value in opened.items() if name not in ("opens", "closes")}
+        rescaled = {name: value for name, value in opened.items() if name not in ("opens", "closes")}
         state = window_state(asset_state_store, ti.dag_id)
         # An older run may run again because somebody has cleared it.
-        if "written" in done and _is_newer(done, state.get(_LAST_RESCALED)):
-            state.set(_LAST_RESCALED, done)
+        if "written" in rescaled and _is_newer(rescaled, state.get(_LAST_RESCALED)):
+            state.set(_LAST_RESCALED, rescaled)
         if not add_event(plan, asset, inlet_events, outlet_events):
             skip_task(HAS_EVENT)
-        return done
+        return rescaled
 
     title = "Remember what was rescaled"
     rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS  # of the two tasks that can hand a job over, one skips itself

@@ -27,8 +27,8 @@ R = TypeVar("R")
 class InProcessTasks:
     """Runs units in this process; callers split work by `cores`.
 
-    With an `order`, units run and rows arrive in a random order drawn from it. Up to `at_once` units run in threads, so
-    that one works while another waits for the store.
+    With `order`, a random generator, units run and rows arrive in a random order. Up to `at_once` units run in threads,
+    so that one works while another waits for the store.
     """
 
     cores: int = 2

@@ -82,9 +82,9 @@ def _write_rows(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[byt
     places[:, 1] = sizes
     places[:, 0] = np.cumsum(places[:, 1]) - places[:, 1]
     order = np.argsort(partition_of_row, kind="stable")
-    firsts = np.searchsorted(partition_of_row[order], np.arange(partitions + 1))
+    first_rows = np.searchsorted(partition_of_row[order], np.arange(partitions + 1))
     with _room_in(folder):
-        file.write(places[order].tobytes() + firsts.astype(np.int64).tobytes())
+        file.write(places[order].tobytes() + first_rows.astype(np.int64).tobytes())
     return int(places[:, 1].sum()), len(sizes)
 
 

@@ -114,14 +114,14 @@ class WorkerPool:
             if isinstance(message, Report):
                 worker.done += message.done
                 continue
-            number, done = worker.task, worker.done + message.done
+            number, bytes_done = worker.task, worker.done + message.done
             assert number is not None
             worker.task, worker.done = None, 0
             stage.running -= 1
             if message.error is not None:
                 stage.failed(number, message.error)
             else:
-                stage.succeeded(number, message, done)
+                stage.succeeded(number, message, bytes_done)
 
     def _lose(self, worker: _Worker, stage: _Stage) -> None:
         number, code = worker.task, self._exit_code(worker)

@@ -46,8 +46,8 @@ def whole_file(plan: Plan, stream: PlannedStream) -> Span | None:
 
 def is_copied_whole(plan: Plan, span: Span) -> bool:
     """Return whether the span is a whole file in the target's store that one request can copy."""
-    whole = (span.start, span.length) == (0, span.pin.size)
-    return whole and span.length <= copied_size(plan, span.length) and _is_in_one_store(plan, span.uri)
+    is_whole_file = (span.start, span.length) == (0, span.pin.size)
+    return is_whole_file and span.length <= copied_size(plan, span.length) and _is_in_one_store(plan, span.uri)
 
 
 def part_of_a_file(plan: Plan, stream: PlannedStream, pieces: Sequence[Piece]) -> Span | None:

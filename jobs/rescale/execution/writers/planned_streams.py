@@ -121,8 +121,8 @@ def _interleaved(units_by_stream: Sequence[Sequence[StreamUnit]]) -> Iterator[St
     """Yield units of different files in turn: writers to the same local file block each other."""
     streams = [units for units in units_by_stream if units]
     for first in range(0, len(streams), _FILES_AT_ONCE):
-        for turn in zip_longest(*streams[first : first + _FILES_AT_ONCE]):
-            yield from (unit for unit in turn if unit is not None)
+        for units_in_turn in zip_longest(*streams[first : first + _FILES_AT_ONCE]):
+            yield from (unit for unit in units_in_turn if unit is not None)
 
 
 def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream]) -> list[WrittenHandle]:
@@ -166,9 +166,9 @@ def _grouped_parts(place: _Place, parts: Sequence[Cut], token: str, least: int) 
 
 def _complete(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
     operator, stream = _planned_stream(plan, place)
-    whole = next((result for result in results if not result.part), None)
-    if whole is not None:
-        return WrittenStream(stream, whole.size, whole.key_groups, whole.data)
+    whole_result = next((result for result in results if not result.part), None)
+    if whole_result is not None:
+        return WrittenStream(stream, whole_result.size, whole_result.key_groups, whole_result.data)
     if results:
         uri = stream_uri(plan, operator, stream)
         runs = sorted(results, key=lambda result: result.part)

@@ -168,8 +168,8 @@ class _TimerGroups:
 
 
 def _blocks_by_cell(blocks: Blocks) -> dict[int, Blocks]:
-    cells, firsts, counts = np.unique(blocks.cells, return_index=True, return_counts=True)
-    places = zip(cells.tolist(), firsts.tolist(), counts.tolist(), strict=True)
+    cells, first_blocks, counts = np.unique(blocks.cells, return_index=True, return_counts=True)
+    places = zip(cells.tolist(), first_blocks.tolist(), counts.tolist(), strict=True)
     return {cell: blocks.part(first, first + count) for cell, first, count in places}
 
 

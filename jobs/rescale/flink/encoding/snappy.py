@@ -99,11 +99,11 @@ class FramedCompressor:
     def feed(self, data: bytes) -> bytes:
         """Add content, and return the bytes of all complete chunks."""
         self._buffer += data
-        whole = len(self._buffer) // BLOCK_SIZE * BLOCK_SIZE
+        full_size = len(self._buffer) // BLOCK_SIZE * BLOCK_SIZE
         out = [] if self._begun else [IDENTIFIER]
         self._begun = True
-        out += [_chunk(bytes(self._buffer[i : i + BLOCK_SIZE])) for i in range(0, whole, BLOCK_SIZE)]
-        del self._buffer[:whole]
+        out += [_chunk(bytes(self._buffer[i : i + BLOCK_SIZE])) for i in range(0, full_size, BLOCK_SIZE)]
+        del self._buffer[:full_size]
         return b"".join(out)
 
     def finish(self) -> bytes:

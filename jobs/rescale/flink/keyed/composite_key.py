@@ -108,22 +108,22 @@ class CompositeKeys:
     def _ends_before_namespace(self, records: Records, starts: Longs) -> Longs:
         self.check_ends(records.states)
         ends: Longs = records.key_ends - self._min_tail[records.states]
-        wrong = ends < starts
-        if wrong.any():
-            raise self.key_group_error(records, int(np.argmax(wrong)), "a record without a key", None)
+        is_wrong = ends < starts
+        if is_wrong.any():
+            raise self.key_group_error(records, int(np.argmax(is_wrong)), "a record without a key", None)
         return ends
 
     def _check_tails(self, records: Records, starts: Longs, ends: Longs, program: Program) -> None:
         tails = records.key_ends - ends
-        wrong = (tails < self._min_tail[records.states]) | (tails > self._max_tail[records.states])
+        is_wrong = (tails < self._min_tail[records.states]) | (tails > self._max_tail[records.states])
         for state_id, namespace in self._namespaces.items():
             chosen = np.flatnonzero(records.states == state_id)
             is_timer = bool(self._key_offsets[state_id])
             has_lengths = not is_timer and program.fixed_length is None and namespace.fixed_length is None
             fits = self._namespaces_fit(records, chosen, starts, ends, namespace, has_lengths, state_id in self._maps)
-            wrong[chosen[~fits]] = True
-        if wrong.any():
-            raise self.key_group_error(records, int(np.argmax(wrong)), "no valid namespace follows a key", None)
+            is_wrong[chosen[~fits]] = True
+        if is_wrong.any():
+            raise self.key_group_error(records, int(np.argmax(is_wrong)), "no valid namespace follows a key", None)
 
     @staticmethod
     def _namespaces_fit(
@@ -141,7 +141,7 @@ class CompositeKeys:
         if has_lengths:
             begins, fits = _ends_of_lengths(records.data, begins, limits, begins - starts[chosen])
         walked = walk_keys(namespace, records.data, np.minimum(begins, limits), limits)
-        fits &= walked.wrong == 0
+        fits &= walked.error_codes == 0
         namespace_ends = walked.ends
         if has_lengths:
             namespace_ends, has_length = _ends_of_lengths(records.data, namespace_ends, limits, namespace_ends - begins)

@@ -71,8 +71,10 @@ def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
     """
     program = compile_key_program(snapshot)
     classes = classes_with_hash_code(program.tree)
-    tried = formulas(classes) if classes else iter([Formula(CASE_CLASS, ())] if _has_case_class(program) else [])
-    candidates = (_key_hash(program, classes, formula) for formula in tried)
+    formulas_to_try = (
+        formulas(classes) if classes else iter([Formula(CASE_CLASS, ())] if _has_case_class(program) else [])
+    )
+    candidates = (_key_hash(program, classes, formula) for formula in formulas_to_try)
     return (candidate for candidate in candidates if candidate.program.hashable)
 
 
@@ -112,16 +114,18 @@ def choose_hash(
     several different hashes fit, or if there are too few keys to be certain. Raises `SnapshotError` if a key is
     damaged.
     """
-    known = known_hash(snapshot)
-    if known is not None:
-        return known
-    name, tried, key_count, fitting = _test_formulas(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
-    needed = math.ceil(math.log(tried / HIGHEST_CHANCE, max_parallelism))
+    defined_hash = known_hash(snapshot)
+    if defined_hash is not None:
+        return defined_hash
+    name, formula_count, key_count, fitting = _test_formulas(
+        snapshot, _Keys(data, starts, limits, groups), max_parallelism
+    )
+    needed = math.ceil(math.log(formula_count / HIGHEST_CHANCE, max_parallelism))
     if (different := min(len(np.unique(codes)) for codes in fitting.values())) < needed:
         _refuse(
             f"too few keys to find the hash of keys of the type {name}",
             max_parallelism,
-            expected=f"{needed} keys with different hashes, to test {tried} formulas",
+            expected=f"{needed} keys with different hashes, to test {formula_count} formulas",
             found=f"{different} in {key_count} distinct keys",
         )
     first, *others = fitting
@@ -218,20 +222,20 @@ def _distinct_keys(program: Program, sample: _Keys) -> _Keys:
     """Return the distinct pairs of key and key group; the `limits` in the result are the ends of the keys."""
     data, starts, limits, groups = sample.data, sample.starts, sample.limits, sample.groups
     walked = walk_keys(program, data, starts, limits)
-    wrong = walked.first_wrong()
-    if wrong is not None:
-        index, why = wrong
+    first_fault = walked.first_wrong()
+    if first_fault is not None:
+        index, why = first_fault
         kind = UnsupportedError if why == ERROR_TEXTS[SUBCLASS] else SnapshotError
         raise kind(
             f"a key cannot be read as a {program.name}",
             found=f"{why}, at byte {walked.ends[index] - starts[index]} of the key",
         )
-    firsts: dict[tuple[bytes, int], int] = {}
+    first_indices: dict[tuple[bytes, int], int] = {}
     content = data.tobytes()
     places = zip(starts.tolist(), walked.ends.tolist(), groups.tolist(), strict=True)
     for index, (start, end, group) in enumerate(places):
-        firsts.setdefault((content[start:end], group), index)
-    chosen = np.fromiter(firsts.values(), np.int64, len(firsts))
+        first_indices.setdefault((content[start:end], group), index)
+    chosen = np.fromiter(first_indices.values(), np.int64, len(first_indices))
     return _Keys(data, starts[chosen], walked.ends[chosen], groups[chosen])
 
 

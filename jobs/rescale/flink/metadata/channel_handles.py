@@ -22,21 +22,21 @@ def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> t
 
     Raises `SnapshotError` for a damaged handle, or a handle of the other direction.
     """
-    typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
+    has_type_bytes = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     return tuple(
-        _read_typed(reader, types) if typed else _read_single(reader)
-        for _ in range(reader.count(item_size=18 if typed else 25))
+        _read_typed(reader, types) if has_type_bytes else _read_single(reader)
+        for _ in range(reader.count(item_size=18 if has_type_bytes else 25))
     )
 
 
 def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version: int, types: tuple[int, int]) -> None:
     """Write the handles of one direction. Raises `UnsupportedError` for a merged handle in a version below 6."""
     single, merged = types
-    typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
+    has_type_bytes = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     out.i32(len(channels))
     for handle in channels:
         if isinstance(handle, MergedChannelHandle):
-            if not typed:
+            if not has_type_bytes:
                 raise UnsupportedError(
                     f"version {version} has no place for merged channel state",
                     expected=f"version {FIRST_VERSION_WITH_MERGED_CHANNELS} or later",
@@ -45,7 +45,7 @@ def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version
             out.u8(merged)
             _write_merged(out, handle)
         else:
-            if typed:
+            if has_type_bytes:
                 out.u8(single)
             _write_single(out, handle)
 

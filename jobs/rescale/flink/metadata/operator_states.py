@@ -54,8 +54,8 @@ def write_operator_states(out: ByteWriter, operators: tuple[OperatorState, ...],
 
 
 def _read_operator_state(reader: ByteReader, version: int) -> OperatorState:
-    named = version >= FIRST_VERSION_WITH_NAMES
-    name, uid = (reader.utf(), reader.utf()) if named else ("", "")
+    has_names = version >= FIRST_VERSION_WITH_NAMES
+    name, uid = (reader.utf(), reader.utf()) if has_names else ("", "")
     operator_id = reader.raw(16).hex()
     with located(operator=operator_id):
         parallelism, max_parallelism = _read_parallelism(reader)

@@ -69,14 +69,14 @@ def _read_version(reader: ByteReader) -> int:
     version = reader.i32()
     if version in RELEASES:
         return version
-    known = ", ".join(f"{number} ({releases})" for number, releases in RELEASES.items())
+    known_versions = ", ".join(f"{number} ({releases})" for number, releases in RELEASES.items())
     if version < 1:
-        raise reader.error("not a metadata version", at=at, expected=known, found=version)
+        raise reader.error("not a metadata version", at=at, expected=known_versions, found=version)
     raise UnsupportedError(
         "metadata of Flink 1.1 or 1.2 is not supported" if version == 1 else "unknown metadata version",
         path=reader.path,
         offset=at,
-        expected=known,
+        expected=known_versions,
         found=version,
         advice="take a savepoint with one of the Flink releases named above",
     )

@@ -74,5 +74,5 @@ def type_name(snapshot: SerializerSnapshot) -> str:
         return short_class_name(snapshot.class_name)
     attributes = {name: short_class_name(value) for name, value in reversed(snapshot.attributes)}
     name = row.name.format_map(attributes)
-    shown = snapshot.nested[slice(*row.shown)]
-    return f"{name}<{', '.join(map(type_name, shown))}>" if shown else name
+    shown_types = snapshot.nested[slice(*row.shown)]
+    return f"{name}<{', '.join(map(type_name, shown_types))}>" if shown_types else name

@@ -87,20 +87,20 @@ def _rows_by_source(
 
     Raises `RequestError` for a row that applies to no source.
     """
-    named = {row.operator for row in rows if row.operator}
-    ids = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named}
-    known = {source.operator.operator_id: _stored_offsets(source) for source in sources}
-    by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in known}
+    named_operators = {row.operator for row in rows if row.operator}
+    ids = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named_operators}
+    stored_by_id = {source.operator.operator_id: _stored_offsets(source) for source in sources}
+    by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in stored_by_id}
     for row in rows:
-        chosen = [ids[row.operator]] if row.operator else list(known)
-        holders = [operator_id for operator_id in chosen if _partitions_of(row, known.get(operator_id, {}))]
+        chosen = [ids[row.operator]] if row.operator else list(stored_by_id)
+        holders = [operator_id for operator_id in chosen if _partitions_of(row, stored_by_id.get(operator_id, {}))]
         if not holders:
             raise RequestError(
                 "the request sets the offset of a partition for which no Kafka source has an offset"
                 if row.offset is not None
                 else "the request drops a partition that no Kafka source has",
                 operator=row.operator or None,
-                expected=f"one of {_list_names(known[name] for name in chosen if name in known)}",
+                expected=f"one of {_list_names(stored_by_id[name] for name in chosen if name in stored_by_id)}",
                 found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
                 advice=advice,
             )
@@ -163,10 +163,10 @@ def _partition_change(
     source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, topics: Mapping[str, str]
 ) -> ChangedPartition:
     """Return the change of a partition: the row's offset if another one is stored, and the topic's new name."""
-    held = {position.next for position in (*source.held, *source.waiting) if position.partition == partition}
-    stored = min(held, key=str) if held else None
+    stored_offsets = {position.next for position in (*source.held, *source.waiting) if position.partition == partition}
+    stored = min(stored_offsets, key=str) if stored_offsets else None
     name = topics.get(partition.topic)
-    if row is None or held == {row.offset}:
+    if row is None or stored_offsets == {row.offset}:
         return ChangedPartition(*partition, stored, None, new_topic=name)
     if row.offset is None:
         return ChangedPartition(*partition, stored, None, dropped=True)
@@ -182,8 +182,8 @@ def _partition_change(
 
 def _stored_offsets(source: KafkaOffsets) -> _Offsets:
     assigned = source.enumerator.known if source.enumerator is not None else set()
-    held = {position.partition: position.next for position in (*source.waiting, *source.held)}
-    return {**dict.fromkeys(sorted(assigned)), **held}
+    offsets = {position.partition: position.next for position in (*source.waiting, *source.held)}
+    return {**dict.fromkeys(sorted(assigned)), **offsets}
 
 
 def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:

@@ -69,11 +69,11 @@ def _hash_without_keys(
         if work is not WorkClass.REHASH and requested is None:
             return None
         raise UnsupportedError("the serializer of the keys, or of a state, is not known", advice=DIVISORS_NEED_NO_HASH)
-    known = known_hash(header.key_serializer)
-    name = requested or (requested_for_others if known is None else None)
+    key_hash = known_hash(header.key_serializer)
+    name = requested or (requested_for_others if key_hash is None else None)
     if name is not None:
         return name if is_function_name(name) else named_hash(header.key_serializer, name).name
-    return None if known is None else known.name
+    return None if key_hash is None else key_hash.name
 
 
 def _refuse_one_key(snapshot: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> None:

@@ -154,14 +154,14 @@ def _require_operator_id(by_id: Mapping[str, Operator], selector: str) -> str:
 
 def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
     """Return the id of the operator that a selector names, or None. Raises `RequestError` if several have that name."""
-    named = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
-    if len(named) > 1:
+    operator_ids = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
+    if len(operator_ids) > 1:
         raise RequestError(
-            f"{selector!r} is the name of {len(named)} operators",
-            found=", ".join(sorted(named)),
+            f"{selector!r} is the name of {len(operator_ids)} operators",
+            found=", ".join(sorted(operator_ids)),
             advice="name the operator by its id",
         )
-    ids = [*named, *([selector.lower()] if is_operator_id(selector) else []), operator_id_of_uid(selector)]
+    ids = [*operator_ids, *([selector.lower()] if is_operator_id(selector) else []), operator_id_of_uid(selector)]
     return next((operator_id for operator_id in ids if operator_id in by_id), None)
 
 
@@ -179,17 +179,17 @@ def find_state(
     UID and NAME may contain colons, so `has` tells whether an operator has a state of a name. If no operator has it,
     return the first that UID may name. Raises `RequestError` if there is no operator, or if several have such a state.
     """
-    named = matching_states({operator.operator_id: operator for operator in operators}, value)
-    if not named:
+    candidates = matching_states({operator.operator_id: operator for operator in operators}, value)
+    if not candidates:
         by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
-    holding = [(operator, name) for operator, name in named if has(operator, name)]
+    holding = [(operator, name) for operator, name in candidates if has(operator, name)]
     if len(holding) > 1:
         raise RequestError(
             f"{value!r} may name states of {len(holding)} operators",
             found=", ".join(operator.label for operator, _ in holding),
             advice="name the operator by its id",
         )
-    return (holding or named)[0]
+    return (holding or candidates)[0]
 
 
 def good_max_parallelism(parallelism: int, present: int) -> int:

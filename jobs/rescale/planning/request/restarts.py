@@ -25,8 +25,8 @@ def restarted_operators(
     Raises `RequestError` for an operator that does not exist, has no finished subtask, or is dropped, and
     `UnsupportedError` for one whose state does not allow a restart.
     """
-    named = by_operator(operators, dict.fromkeys(names, True))
-    chosen = [operator for operator in operators if operator.operator_id in named]
+    named_ids = by_operator(operators, dict.fromkeys(names, True))
+    chosen = [operator for operator in operators if operator.operator_id in named_ids]
     for operator in chosen:
         _refuse_impossible_restart(operator, dropped)
     return tuple(map(as_restarted, chosen))

@@ -122,7 +122,7 @@ def _dropped_states(
     operators: Sequence[Operator], state_drops: Sequence[str], dropped: Collection[str]
 ) -> Iterator[DroppedState]:
     """Yield the states that the `UID:NAME` values name; `dropped` are the ids of operators that are left out."""
-    known: set[tuple[str, str]] = set()
+    already_named: set[tuple[str, str]] = set()
     for value in state_drops:
         operator, name = find_state(operators, value, lost_states)
         dropped_states = lost_states(operator, name)
@@ -135,7 +135,7 @@ def _dropped_states(
                 advice=did_you_mean(name, state_names(operator)),
             )
         state = (operator.operator_id, dropped_states[0].name)
-        if state in known:
+        if state in already_named:
             raise RequestError("the same state is named twice", operator=operator.label, state=state[1], found=value)
         if state[0] in dropped:
             raise RequestError(
@@ -144,7 +144,7 @@ def _dropped_states(
                 found=value,
                 advice="ask for one of the two",
             )
-        known.add(state)
+        already_named.add(state)
         yield from dropped_states
 
 

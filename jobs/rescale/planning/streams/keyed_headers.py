@@ -77,7 +77,7 @@ class HeaderPlanner:
         parsed = [old_holder.parsed for old_holder in old_holders if old_holder.parsed is not None]
         if timers and len(parsed) < len(old_holders):
             raise UnsupportedError(
-                "raw keyed timers become states, and an unknown serializer hides the names of the other states",
+                "raw keyed timers cannot become states: an unknown serializer hides the names of the other states",
                 operator=self._label,
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )

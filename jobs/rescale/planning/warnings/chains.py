@@ -22,16 +22,16 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
     (`StreamGraphHasherV2.generateDeterministicHash`).
     """
     without_uid = [operator.label for operator in operators_without_uid(snapshot)]
-    was_one = all(operator.parallelism == 1 for operator in snapshot.operators)
-    is_one = all(shapes[operator.operator_id].parallelism == 1 for operator in snapshot.operators)
-    if was_one is is_one or not without_uid:
+    had_one_subtask = all(operator.parallelism == 1 for operator in snapshot.operators)
+    gets_one_subtask = all(shapes[operator.operator_id].parallelism == 1 for operator in snapshot.operators)
+    if had_one_subtask is gets_one_subtask or not without_uid:
         return
-    named = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
-    clause = "without a uid" if named else "without a uid, which Flink 1 does not store"
+    has_names = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
+    clause = "without a uid" if has_names else "without a uid, which Flink 1 does not store"
     what = (
         "the job leaves parallelism 1, so an operator that always has one subtask (such as a committer) is no longer "
         "chained to the one before it"
-        if was_one
+        if had_one_subtask
         else "the job gets parallelism 1, so an operator that always has one subtask (such as a committer) may be "
         "chained to the one before it"
     )

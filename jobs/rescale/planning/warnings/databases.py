@@ -16,7 +16,7 @@ def assembly_warnings(
 
     `level_0_files` is the largest number of level-0 files in one of the new directories.
     """
-    whole = (
+    note = (
         f"{label}: RocksDB opens the files of {len(databases)} subtasks as they are, under a MANIFEST of their own"
         if databases
         else ""
@@ -27,7 +27,7 @@ def assembly_warnings(
         if compacted
         else ""
     )
-    yield f"{whole}; {rewritten}" if whole and rewritten else whole or f"{label}: {rewritten}"
+    yield f"{note}; {rewritten}" if note and rewritten else note or f"{label}: {rewritten}"
     if level_0_files >= LEVEL_0_SLOWDOWN:
         yield (
             f"{label}: a directory has {level_0_files} files in level 0; from {LEVEL_0_SLOWDOWN} on RocksDB delays "

@@ -55,10 +55,10 @@ def request_warnings(
             yield (
                 f"{operator.label} keeps max parallelism 1: Flink sets it for operators that can only have one subtask"
             )
-    named = [operator.label for operator in changed if operator.max_parallelism == 1]
-    if named:
+    labels = [operator.label for operator in changed if operator.max_parallelism == 1]
+    if labels:
         yield (
-            f"{first_of(named, _MOST_SHOWN)}: max parallelism 1 is changed because the request says so. If Flink "
+            f"{first_of(labels, _MOST_SHOWN)}: max parallelism 1 is changed because the request says so. If Flink "
             "itself set it (windowAll, SQL singletons), the job refuses the result. All keys are in one key group, so "
             "nothing in the snapshot confirms how they hash: the hash of their type is used without proof"
         )
@@ -139,13 +139,15 @@ def key_hash_warnings(
     `requested` are the request's hashes by operator. `chosen` are the hashes from which new key groups are computed, by
     operator id. Raises `RequestError` if `requested` names an operator that is not in the snapshot.
     """
-    named = by_operator(operators, requested)
+    requested_by_id = by_operator(operators, requested)
     for operator in operators:
         operator_id = operator.operator_id
-        if operator_id in named and operator_id not in chosen:
-            yield f"{operator.label}: its keys are not hashed, so the hash {named[operator_id]} is not needed"
+        if operator_id in requested_by_id and operator_id not in chosen:
+            yield f"{operator.label}: its keys are not hashed, so the hash {requested_by_id[operator_id]} is not needed"
     for_others = requested.get("", KNOWN)
-    if for_others != KNOWN and all(name == KNOWN for operator_id, name in chosen.items() if operator_id not in named):
+    if for_others != KNOWN and all(
+        name == KNOWN for operator_id, name in chosen.items() if operator_id not in requested_by_id
+    ):
         yield f"every key that is hashed has a known hash, so the hash {for_others} is not needed"
 
 
@@ -157,8 +159,8 @@ def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
     holders: list[KeyedStream | Changelog] = [*operator.keyed]
     holders += (log for log in operator.changelogs if not any(isinstance(part, Database) for part in log.base))
     headers = [holder.parsed for holder in holders if holder.parsed is not None]
-    listed = any(state.state_type == "TIMERS" for header in headers for state in header.states)
-    return request.format is Format.ROCKSDB and listed and not operator.duplicate_timers
+    lists_timers = any(state.state_type == "TIMERS" for header in headers for state in header.states)
+    return request.format is Format.ROCKSDB and lists_timers and not operator.duplicate_timers
 
 
 def _parallelism_warnings(

@@ -102,11 +102,17 @@ def _table(shown: Table, name: str) -> Element:
         h.table[
             h.thead[
                 h.tr[
-                    (h.th(scope="col", class_=kind)[header] for header, kind in zip(shown.headers, kinds, strict=True))
+                    (
+                        h.th(scope="col", class_=css_class)[header]
+                        for header, css_class in zip(shown.headers, kinds, strict=True)
+                    )
                 ]
             ],
             h.tbody[
-                (h.tr[(h.td(class_=kind)[cell] for cell, kind in zip(row, kinds, strict=True))] for row in shown.rows)
+                (
+                    h.tr[(h.td(class_=css_class)[cell] for cell, css_class in zip(row, kinds, strict=True))]
+                    for row in shown.rows
+                )
             ],
         ]
     ]

@@ -34,8 +34,8 @@ def declared_lines(surgery: Surgery) -> list[str]:
 
 def first_lines(lines: list[str], limit: int) -> list[str]:
     """Return the first `limit` lines, then a line with the number of the others."""
-    left = len(lines) - limit
-    return [*lines[:limit], f"{counted(left, 'other')}, in the plan"] if left > 0 else lines
+    omitted = len(lines) - limit
+    return [*lines[:limit], f"{counted(omitted, 'other')}, in the plan"] if omitted > 0 else lines
 
 
 def exceptions_clause(surgery: Surgery) -> str:
@@ -149,8 +149,8 @@ def _old_rows(rows: OldRows, numbers: CertifiedOldRows | None) -> str:
     """Return a phrase for the old rows that are left out; before the run, it says that the run counts them."""
     if numbers is None:
         return f"the run counts them, in {human_bytes(rows.of_bytes)} of keyed state"
-    whole = counted(numbers.rows, "row")
-    return f"{whole}, {counted(numbers.elements, 'list element')} in all" if numbers.elements else whole
+    whole_rows = counted(numbers.rows, "row")
+    return f"{whole_rows}, {counted(numbers.elements, 'list element')} in all" if numbers.elements else whole_rows
 
 
 def _label(operator: Renamed | Dropped | DroppedState | Restarted | OldRows) -> str:
@@ -162,10 +162,10 @@ def _lost_bytes(state: DroppedState) -> str:
     """Return a phrase for the size of a dropped state, as far as it is known."""
     if state.bytes is not None:
         return human_bytes(state.bytes)
-    whole = f"{human_bytes(state.of_bytes)} of keyed state"
+    total = f"{human_bytes(state.of_bytes)} of keyed state"
     if state.stored_bytes is None:
-        return f"some of {whole}"
-    return f"{human_bytes(state.stored_bytes)} in files of RocksDB, out of {whole}"
+        return f"some of {total}"
+    return f"{human_bytes(state.stored_bytes)} in files of RocksDB, out of {total}"
 
 
 def _state_text(state: LostState | DroppedState) -> str:

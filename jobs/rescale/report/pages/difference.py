@@ -42,17 +42,17 @@ def _differing_blocks(document: DiffDocument) -> list[Block]:
         for state in operator.states:
             if not state.equal and (state.differences or not operator.differences):
                 blocks.append(Bullets(f"{operator.label}, {state.state}", _state(state)))
-    left = note_on_rest(len(blocks) - MOST_OPERATORS, "more difference", "more differences", reported=False)
-    return [*blocks[:MOST_OPERATORS], *left]
+    rest_note = note_on_rest(len(blocks) - MOST_OPERATORS, "more difference", "more differences", reported=False)
+    return [*blocks[:MOST_OPERATORS], *rest_note]
 
 
 def _counts(document: DiffDocument, states: list[tuple[DiffedOperator, DiffedState]]) -> str:
     if document.equal:
         return f"{counted(len(states), 'state')} compared"
-    unlike = sum(not state.equal for _, state in states)
+    differing = sum(not state.equal for _, state in states)
     unlike_operators = sum(bool(operator.differences) for operator in document.operators)
     others = f", and {counted(unlike_operators, 'operator')}" if unlike_operators else ""
-    return f"{unlike} of {counted(len(states), 'state')}{others}"
+    return f"{differing} of {counted(len(states), 'state')}{others}"
 
 
 def _row(operator: DiffedOperator, state: DiffedState) -> tuple[str, ...]:
@@ -65,10 +65,10 @@ def _row(operator: DiffedOperator, state: DiffedState) -> tuple[str, ...]:
 
 def _state(state: DiffedState) -> tuple[str, ...]:
     lines = [*_differences(state.differences)]
-    more = state.differing_at_least - len(state.differences)
-    if more > 0:
+    unlisted = state.differing_at_least - len(state.differences)
+    if unlisted > 0:
         lines.append(
-            f"and at least {counted(more, 'other')}" if lines else "the differing entries were not searched for"
+            f"and at least {counted(unlisted, 'other')}" if lines else "the differing entries were not searched for"
         )
     if state.remark:
         lines.append(state.remark)

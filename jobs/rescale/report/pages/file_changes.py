@@ -48,10 +48,10 @@ def _row(operator: OperatorChanges) -> tuple[str, ...]:
 
 
 def _verdict(changes: FileChanges) -> list[str]:
-    read, whole = changes.total("read"), changes.total("whole")
-    also = f", and move {human_bytes(whole)} whole" if whole else ""
+    bytes_read, bytes_whole = changes.total("read"), changes.total("whole")
+    also = f", and move {human_bytes(bytes_whole)} whole" if bytes_whole else ""
     lines = [
-        f"A round from A to B would read {human_bytes(read)} of {human_bytes(changes.total('bytes'))}{also}, "
+        f"A round from A to B would read {human_bytes(bytes_read)} of {human_bytes(changes.total('bytes'))}{also}, "
         f"with at most {counted(changes.total('entries'), 'changed row')}. A follower reads less if it sees the "
         "checkpoints in between.",
         f"Estimate, if the parallelism stays: a last round takes {duration(changes.round_seconds)}, a full run "

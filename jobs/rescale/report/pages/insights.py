@@ -36,12 +36,12 @@ def restores_table(insight: Insight) -> Table:
 def _restore_row(restore: JobRestore) -> tuple[str, ...]:
     state = sum(operator.state for operator in restore.operators)
     subtasks = [subtask for operator in restore.operators for subtask in operator.subtasks]
-    read = sum(subtask.read for subtask in subtasks)
+    bytes_read = sum(subtask.read for subtask in subtasks)
     slowest = max(subtasks, key=lambda s: (s.by_record, s.read))
     databases = max((len(s.handles) for s in subtasks if s.base is not None), default=0)
     return (
         f"{restore_shape(restore)} ({restore.shape})",
-        f"{human_bytes(read)} ({read / state:.2f} ×)" if state else human_bytes(read),
+        f"{human_bytes(bytes_read)} ({bytes_read / state:.2f} ×)" if state else human_bytes(bytes_read),
         human_bytes(sum(subtask.by_record for subtask in subtasks)),
         f"{human_bytes(slowest.read)}, {human_bytes(slowest.by_record)} by record",
         f"up to {databases} a subtask" if databases else "",
@@ -162,42 +162,42 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
     for shape in _shapes_with_enough_keys(insight):
         if shape.idle >= _NOTABLE_LOSS:
             shapes.setdefault((shape.parallelism, shape.max_parallelism), []).append(shape)
-    for alike in shapes.values():
-        yield _idle_sentence(alike)
+    for same_shape in shapes.values():
+        yield _idle_sentence(same_shape)
     for shape in insight.shapes:
         if shape.hot and shape.hot[0].bytes >= _NOTABLE_BYTES:
             hot = first_of([f"{group.key_group} ({group.share:.0%})" for group in shape.hot], _MOST_NAMED)
             yield f"{shape.label}: hot key groups, which no parallelism can split: {hot} of the keyed bytes"
-    few = [shape for shape in insight.shapes if shape.few_keys is not None]
-    if few:
-        most = max(shape.few_keys or 0 for shape in few)
+    with_few_keys = [shape for shape in insight.shapes if shape.few_keys is not None]
+    if with_few_keys:
+        most_keys = max(shape.few_keys or 0 for shape in with_few_keys)
         yield (
-            f"{_labels(few)}: {'at most ' if len(few) > 1 else ''}about {counted(most, 'key')}, so few that their "
-            "distribution is chance, and says nothing about a shape"
+            f"{_labels(with_few_keys)}: {'at most ' if len(with_few_keys) > 1 else ''}about "
+            f"{counted(most_keys, 'key')}, so few that their distribution is chance, and says nothing about a shape"
         )
 
 
-def _idle_sentence(alike: list[ShapeAdvice]) -> str:
+def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     """Return the sentence for operators that have one shape: about the number of key groups, then about bytes."""
-    shape = alike[0]
+    shape = same_shape[0]
     parallelism, maximum, good = shape.parallelism, shape.max_parallelism, shape.recommended
     asked = _candidate(shape, parallelism)
-    most = maximum - parallelism * asked.least_key_groups
+    larger_subtasks = maximum - parallelism * asked.least_key_groups
     better = shape.recommended_max_parallelism
     instead = f"; or take max parallelism {better}, a multiple of {parallelism} with many divisors" if better else ""
     return (
-        f"{_labels(alike)}: {parallelism} does not divide {maximum}; {counted(most, 'subtask')} would own "
-        f"{counted(asked.most_key_groups, 'key group')} and the others {asked.least_key_groups}, so "
-        f"{shape.idle:.0%} of the capacity would be idle even if all key groups were equally large. All subtasks own "
-        f"equally many key groups at {shape.lower} and {shape.upper} (recommended: {good}, with worst ÷ mean "
-        f"{max(_evenness_at(shape, good) for shape in alike):.2f} of bytes){instead}"
+        f"{_labels(same_shape)}: {parallelism} does not divide {maximum}; "
+        f"{counted(larger_subtasks, 'subtask')} would own {counted(asked.most_key_groups, 'key group')} and the others "
+        f"{asked.least_key_groups}, so {shape.idle:.0%} of the capacity would be idle even if all key groups were "
+        f"equally large. All subtasks own equally many key groups at {shape.lower} and {shape.upper} (recommended: "
+        f"{good}, with worst ÷ mean {max(_evenness_at(shape, good) for shape in same_shape):.2f} of bytes){instead}"
     )
 
 
-def _labels(alike: list[ShapeAdvice]) -> str:
-    labels = [shape.label for shape in alike]
-    more = f" and {counted(len(labels) - _MOST_NAMED, 'other')}" if len(labels) > _MOST_NAMED else ""
-    return ", ".join(labels[:_MOST_NAMED]) + more
+def _labels(same_shape: list[ShapeAdvice]) -> str:
+    labels = [shape.label for shape in same_shape]
+    others = f" and {counted(len(labels) - _MOST_NAMED, 'other')}" if len(labels) > _MOST_NAMED else ""
+    return ", ".join(labels[:_MOST_NAMED]) + others
 
 
 _LARGE_UNION = 64 * 1024 * 1024
@@ -224,11 +224,11 @@ def union_sentences(insight: Insight) -> Iterator[str]:
 def hand_picked_sentences(insight: Insight) -> Iterator[str]:
     """Yield sentences about hand-picked keys: the subtasks that own them in the new shape, and what to do about it."""
     for keys in insight.hand_picked_keys:
-        listed = _first_items([key.key for key in keys.keys])
-        surely = "the smallest possible" if keys.smallest else f"by chance in {_percent(keys.chance)} of cases"
+        key_names = _first_items([key.key for key in keys.keys])
+        reason = "the smallest possible" if keys.smallest else f"by chance in {_percent(keys.chance)} of cases"
         yield (
-            f"{keys.label}: its {counted(len(keys.keys), 'key')} ({listed}; {surely}) each belong to a different one "
-            f"of {keys.parallelism} subtasks, as if picked by hand to address subtasks by keyBy. " + _effect(keys)
+            f"{keys.label}: its {counted(len(keys.keys), 'key')} ({key_names}; {reason}) each belong to a different "
+            f"one of {keys.parallelism} subtasks, as if picked by hand to address subtasks by keyBy. " + _effect(keys)
         )
         if keys.idle or keys.crowded:
             yield f"{keys.label}: {_remedies(keys)}"
@@ -241,10 +241,10 @@ def _percent(part: float) -> str:
 def _effect(keys: HandPickedKeys) -> str:
     if not (keys.idle or keys.crowded):
         return "These keys work in this shape only: in another shape some subtasks get several of them and others none"
-    where = f"With {keys.new_parallelism} subtasks (max parallelism {keys.new_max_parallelism})"
+    new_shape = f"With {keys.new_parallelism} subtasks (max parallelism {keys.new_max_parallelism})"
     idle = f"subtasks {_first_items(keys.idle)} would get none of them" if keys.idle else "each would get some of them"
     crowded = f", and {_first_items(keys.crowded)} several" if keys.crowded else ""
-    return f"{where} {idle}{crowded}"
+    return f"{new_shape} {idle}{crowded}"
 
 
 def _remedies(keys: HandPickedKeys) -> str:

@@ -24,9 +24,9 @@ def prospects_section(prospects: ReleaseProspects, snapshot: str) -> Section:
     title = f"What Flink {release} would restore"
     if prospects.reason is not None:
         return Section(title, (paragraph(f"nothing: {prospects.reason.why}"), paragraph(prospects.reason.way)))
-    whole = [operator for operator in operators if operator.restores == Restores.YES]
+    restored = [operator for operator in operators if operator.restores == Restores.YES]
     others = [operator for operator in operators if operator.restores != Restores.YES]
-    blocks: list[Block] = [paragraph(f"{counted(len(whole), 'operator')} of {len(operators)} as they are")]
+    blocks: list[Block] = [paragraph(f"{counted(len(restored), 'operator')} of {len(operators)} as they are")]
     levels = [restores for restores in Restores if any(_state_names(operator, restores) for operator in others)]
     blocks += cut_table(
         ("operator", "restored", *(f"states: {restores.value}" for restores in levels)),
@@ -49,15 +49,15 @@ def _state_names(operator: OperatorProspect, restores: Restores) -> str:
 
 def _reasons(operators: list[OperatorProspect]) -> list[str]:
     """Return each reason once, with its Flink class and the states; the reasons for "no" come first."""
-    whys: dict[tuple[str, str, str], list[str]] = {}
+    states_by_reason: dict[tuple[str, str, str], list[str]] = {}
     for operator in operators:
         for state in operator.states:
             if state.reason is not None:
                 reason = (state.restores, state.reason.why, state.reason.flink_class)
-                whys.setdefault(reason, []).append(f"{operator.label} {state.name}")
+                states_by_reason.setdefault(reason, []).append(f"{operator.label} {state.name}")
     return [
         f"{restores}: {why} ({flink_class}): {first_of(states, _MOST_NAMED)}"
-        for (restores, why, flink_class), states in sorted(whys.items())
+        for (restores, why, flink_class), states in sorted(states_by_reason.items())
     ]
 
 

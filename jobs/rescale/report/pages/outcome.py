@@ -49,10 +49,10 @@ def outcome_text(document: Outcome) -> str:
 
 def outcome_page(document: Outcome) -> Page:
     """Return the page of an outcome: the published result, and how to start the job from it."""
-    done = "was published before" if document.already_published else "is published"
+    published_text = "was published before" if document.already_published else "is published"
     size, exceptions = human_bytes(document.bytes_compared), exceptions_clause(document.surgery)
     what = "all that changed since the base" if document.proof == Proof.CHANGES else "all state"
-    lead = f"{document.target} {done}: {what} is accounted for{exceptions}, {size} compared"
+    lead = f"{document.target} {published_text}: {what} is accounted for{exceptions}, {size} compared"
     items = [f"certificate: {document.certificate}", f"report: {document.report}"]
     items += _proof_note(document)
     items.append(f"start the job: {document.start}")
@@ -80,16 +80,20 @@ def certificate_page(certificate: Certificate) -> Page:
     """Return the page of a certificate, with its largest operators."""
     operators = certificate.operators
     largest = lowest(operators, MOST_OPERATORS, lambda proof: -proof.bytes)
-    shown = replace(certificate, operators=tuple(largest))
-    number, left = counted(len(operators), "operator"), len(operators) - len(shown.operators)
+    shortened = replace(certificate, operators=tuple(largest))
+    number, omitted = counted(len(operators), "operator"), len(operators) - len(shortened.operators)
     blocks: list[Block] = [
         paragraph(f"{certificate.verdict}: {number}, {human_bytes(certificate.bytes)} compared"),
         *map(paragraph, _proof_note(certificate)),
         *([Bullets(f"{DECLARED}:", declared)] if (declared := tuple(certified_lines(certificate))) else []),
-        proofs_table(shown),
-        *note_on_rest(left, "more operator with less state", "more operators with less state", reported=False),
+        proofs_table(shortened),
+        *note_on_rest(omitted, "more operator with less state", "more operators with less state", reported=False),
     ]
-    blocks += [part for part in (records_table(shown), directories_table(shown), checksums_table(shown)) if part.rows]
+    blocks += [
+        part
+        for part in (records_table(shortened), directories_table(shortened), checksums_table(shortened))
+        if part.rows
+    ]
     return Page(tuple(blocks))
 
 

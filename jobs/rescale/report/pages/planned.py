@@ -111,9 +111,12 @@ def _shares(operators: Sequence[PlannedOperator], shown: Sequence[PlannedOperato
     ][:MOST_ROWS]
     if not rows:
         return []
-    left = sum(len(operator.subtasks) for operator in operators if operator.is_changed) - len(rows)
+    omitted = sum(len(operator.subtasks) for operator in operators if operator.is_changed) - len(rows)
     shares = table(("operator", "new subtask", "key groups", "state"), rows)
-    return [shares, *note_on_rest(left, "more new subtask", "more new subtasks, none of them fuller in its operator")]
+    return [
+        shares,
+        *note_on_rest(omitted, "more new subtask", "more new subtasks, none of them fuller in its operator"),
+    ]
 
 
 OPERATOR_HEADERS = ("operator", "parallelism", "max parallelism", "work", "keyed", "worst ÷ mean", "operator state")

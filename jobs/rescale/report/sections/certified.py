@@ -32,5 +32,5 @@ def _cut_table(shown: Table, limit: int) -> list[Block]:
         return []
     if len(shown.rows) <= limit:
         return [shown]
-    left = counted(len(shown.rows) - limit, "operator")
-    return [Table(shown.headers, shown.rows[:limit]), paragraph(f"The certificate lists {left} more.")]
+    omitted = counted(len(shown.rows) - limit, "operator")
+    return [Table(shown.headers, shown.rows[:limit]), paragraph(f"The certificate lists {omitted} more.")]

@@ -24,10 +24,10 @@ def costs(insight: Insight, took: dict[str, float]) -> list[Block]:
 
 def _own_rescale(insight: Insight) -> list[Block]:
     refused = [paragraph(restore.refused) for restore in insight.restores if restore.refused]
-    done = [restore for restore in insight.restores if restore.operators]
-    if not done:
+    possible = [restore for restore in insight.restores if restore.operators]
+    if not possible:
         return [*refused]
-    rows = [_restore_row(restore) for restore in done]
+    rows = [_restore_row(restore) for restore in possible]
     figure = Figure(RESTORES, "Bytes of all subtasks together.", _bars(rows), restores_table(insight))
     return [*refused, figure]
 
@@ -36,16 +36,16 @@ _Row = tuple[str, tuple[int, int, int], str]
 
 
 def _restore_row(restore: JobRestore) -> _Row:
-    read = replayed = copied = 0
+    bytes_read = replayed = copied = 0
     for operator in restore.operators:
         for subtask in operator.subtasks:
-            read += subtask.read
+            bytes_read += subtask.read
             if subtask.base is None:
                 replayed += subtask.by_record
             else:
                 copied += subtask.by_record
     label = f"{restore.shape}: {restore_shape(restore)}"
-    return label, (read, replayed, copied), f"about {duration(restore.seconds)}"
+    return label, (bytes_read, replayed, copied), f"about {duration(restore.seconds)}"
 
 
 def _formats(insight: Insight) -> list[Block]:
@@ -66,12 +66,12 @@ def _formats(insight: Insight) -> list[Block]:
 
 
 def _bars(rows: Sequence[_Row]) -> StackedBars:
-    most = max(sum(sizes) for _, sizes, _ in rows) or 1
+    largest = max(sum(sizes) for _, sizes, _ in rows) or 1
     bars = tuple(
         StackedBar(
             label,
             tuple(
-                Part(kind, size / most, f"{_LEGEND[kind]}: {human_bytes(size)}")
+                Part(kind, size / largest, f"{_LEGEND[kind]}: {human_bytes(size)}")
                 for kind, size in enumerate(sizes)
                 if size
             ),
@@ -87,13 +87,13 @@ def _steps(insight: Insight, took: dict[str, float]) -> list[Block]:
     if insight.durations is None:
         return []
     steps = insight.durations.steps
-    most = max([1.0, *(step.seconds for step in steps), *took.values()])
+    largest = max([1.0, *(step.seconds for step in steps), *took.values()])
     bars, rows = [], []
     for step in steps:
         name, real = step.step, took.get(step.step)
-        bars.append(_step_bar(0, f"{name}: estimated", step.seconds, most))
+        bars.append(_step_bar(0, f"{name}: estimated", step.seconds, largest))
         if real is not None:
-            bars.append(_step_bar(1, f"{name}: took", real, most))
+            bars.append(_step_bar(1, f"{name}: took", real, largest))
         rows.append((name, duration(step.seconds), duration(real) if real is not None else ""))
     drawn = StackedBars(tuple(bars), ("estimated", "took")[: 2 if took else 1])
     caption = "The steps of the run, estimated for Spark on two cores" + (", and the time they took." if took else ".")

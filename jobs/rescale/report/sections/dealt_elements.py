@@ -59,8 +59,8 @@ def operator_state(
 
 def _row(label: str, state: DealtState) -> tuple[str, Sequence[int], Sequence[int] | None, str]:
     after = state.new_per_subtask or None
-    held = " → ".join(range_text(numbers) for numbers in (state.per_subtask, after) if numbers)
-    caption = f"{counted(state.elements, 'element')}, {human_bytes(state.bytes)}; {held} a subtask"
+    counts = " → ".join(range_text(numbers) for numbers in (state.per_subtask, after) if numbers)
+    caption = f"{counted(state.elements, 'element')}, {human_bytes(state.bytes)}; {counts} a subtask"
     return f"{label}: {state.state} ({_mode(state)})", state.per_subtask, after, caption
 
 
@@ -73,8 +73,8 @@ def spark(label: str, before: Sequence[int], after: Sequence[int] | None, captio
 
     If there are many subtasks, several share a bar, which shows the highest number among them.
     """
-    most = max([1, *before, *(after or ())])
-    return Sparkline(label, _heights(before, most), _heights(after or (), most), caption)
+    largest = max([1, *before, *(after or ())])
+    return Sparkline(label, _heights(before, largest), _heights(after or (), largest), caption)
 
 
 def _heights(numbers: Sequence[int], most: int) -> tuple[float, ...]:

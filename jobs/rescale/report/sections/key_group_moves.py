@@ -57,8 +57,8 @@ def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
 def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
     """Return the matrix of bytes that move between subtasks; if there are many, neighbours share a row or column."""
     matrix = flow_matrix(old.sizes, old.shape, new.shape, _MATRIX)
-    most = float(matrix.max()) or 1.0
-    shades = tuple(tuple(_shade(float(cell) / most) for cell in row) for row in matrix)
+    darkest = float(matrix.max()) or 1.0
+    shades = tuple(tuple(_shade(float(cell) / darkest) for cell in row) for row in matrix)
     largest = sorted(
         ((float(cell), i, j) for i, row in enumerate(matrix) for j, cell in enumerate(row) if cell), reverse=True
     )
@@ -169,20 +169,20 @@ def _moved_bytes_sentence(old: KeyedSide, new: KeyedSide) -> str:
 def _subtasks_table(operator: KeyedOperator, detail: DetailLevel) -> Table:
     rows: list[tuple[object, ...]] = []
     for side in operator.sides:
-        held, ranges = loads(side.sizes, side.shape.parallelism), list(pairwise(side.shape.starts))
+        subtask_bytes, ranges = loads(side.sizes, side.shape.parallelism), list(pairwise(side.shape.starts))
         rows += [
-            (side.name, subtask, _range_text(*ranges[subtask]), human_bytes(held[subtask]))
-            for subtask in _shown_subtasks(held, detail.rows)
+            (side.name, subtask, _range_text(*ranges[subtask]), human_bytes(subtask_bytes[subtask]))
+            for subtask in _shown_subtasks(subtask_bytes, detail.rows)
         ]
     return table(("", "subtask", "key groups", "keyed state"), rows)
 
 
-def _shown_subtasks(held: Sequence[int], most: int) -> list[int]:
-    """Return the subtasks that a table shows, in order; `held` are their bytes.
+def _shown_subtasks(subtask_bytes: Sequence[int], most: int) -> list[int]:
+    """Return the subtasks that a table shows, in order; `subtask_bytes` are their bytes.
 
     If there are more than `most`, only the fullest are returned.
     """
-    return sorted(subtask for subtask, _ in fullest(held, most))
+    return sorted(subtask for subtask, _ in fullest(subtask_bytes, most))
 
 
 def _shape_text(shape: KeyedShape) -> str:
@@ -198,8 +198,8 @@ def _hot_text(hot: HotKeyGroup) -> str:
 def _hot_summary(hot: Sequence[HotKeyGroup]) -> list[str]:
     if not hot:
         return []
-    named = ", ".join(f"{group.key_group} ({group.share:.0%})" for group in hot[:5])
-    return [f"Hot, and marked: {named}{' and more' if len(hot) > 5 else ''}"]
+    hottest = ", ".join(f"{group.key_group} ({group.share:.0%})" for group in hot[:5])
+    return [f"Hot, and marked: {hottest}{' and more' if len(hot) > 5 else ''}"]
 
 
 def _expected_note(side: KeyedSide) -> str:

@@ -27,8 +27,8 @@ _HEIGHTS = (1.0, 1.5, 2.0, 3.0, 4.0)
 def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     """Return charts of the keyed bytes of every subtask, the fullest first; old and new shape have one scale."""
     sides = [(side.name, loads(side.sizes, side.shape.parallelism)) for side in operator.sides]
-    most = max(max(sizes) for _, sizes in sides) or 1
-    charts = tuple(_bars(name, sizes, most) for name, sizes in sides)
+    largest = max(max(sizes) for _, sizes in sides) or 1
+    charts = tuple(_bars(name, sizes, largest) for name, sizes in sides)
     rows = [
         (name, subtask, human_bytes(size), f"{size / mean:.2f}")
         for name, sizes in sides
@@ -53,8 +53,8 @@ def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
         f"{counted(len(sizes), 'subtask')}, worst ÷ mean {worst}; most {human_bytes(ranked[0][1])} (subtask "
         f"{ranked[0][0]}), mean {human_bytes(mean)}, least {human_bytes(ranked[-1][1])}"
     )
-    few = len(sizes) <= MOST_DRAWN_SUBTASKS
-    tooltips = tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked) if few else ()
+    has_few_subtasks = len(sizes) <= MOST_DRAWN_SUBTASKS
+    tooltips = tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked) if has_few_subtasks else ()
     return Bars(label, tuple(size / most for _, size in ranked), mean / most, tooltips, caption)
 
 
@@ -68,8 +68,8 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
     last = min(maximum, max(4 * requested, 16))
     numbers = _parallelisms(maximum, last, requested)
     worst = {number: evenness_over(ends, number) for number in numbers}
-    known = [number for number in numbers if maximum % number == 0 or number == requested]
-    near = sorted(sorted(known, key=lambda number: abs(log(number / requested)))[: detail.rows])
+    drawn = [number for number in numbers if maximum % number == 0 or number == requested]
+    near = sorted(sorted(drawn, key=lambda number: abs(log(number / requested)))[: detail.rows])
     rows = [
         (number, f"{worst[number]:.2f}", _group_counts(maximum, number), "asked" if number == requested else "")
         for number in near
@@ -110,10 +110,10 @@ def _curve(worst: Mapping[int, float], last: int, requested: int, maximum: int) 
 
 def _parallelisms(maximum: int, last: int, requested: int) -> list[int]:
     """Return the parallelisms of the curve in order: divisors of the `maximum`, the requested one, some others."""
-    even = [number for number in range(1, last + 1) if maximum % number == 0]
-    steps = max(_MOST_POINTS - len(even), 10)
+    divisors = [number for number in range(1, last + 1) if maximum % number == 0]
+    steps = max(_MOST_POINTS - len(divisors), 10)
     between = [round(last ** (step / steps)) for step in range(steps + 1)]
-    return sorted({*even, *between, requested})
+    return sorted({*divisors, *between, requested})
 
 
 def _log_position(number: int, last: int) -> float:

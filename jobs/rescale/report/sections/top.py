@@ -59,9 +59,9 @@ def verdict(document: ReportDocument) -> list[Block]:
 
 def _details(error: ErrorDocument) -> list[Block]:
     """Return the path, operator, state, expected and found values and the advice of an error."""
-    named = {name: getattr(error, name) for name in ("operator", "state", "expected", "found")}
+    values = {name: getattr(error, name) for name in ("operator", "state", "expected", "found")}
     details: list[Line] = [Code(error.path)] if error.path is not UNSET else []
-    details += [f"{name}: {value}" for name, value in named.items() if value is not UNSET]
+    details += [f"{name}: {value}" for name, value in values.items() if value is not UNSET]
     if error.advice is not UNSET:
         details.append((Strong("what to do: "), error.advice))
     return [Bullets("", tuple(details))] if details else []
@@ -81,17 +81,19 @@ def changes_section(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
 
 
 def _changes(operators: Sequence[PlannedOperator]) -> Iterator[Line]:
-    alike: dict[tuple[str, str], list[str]] = {}
+    labels_by_change: dict[tuple[str, str], list[str]] = {}
     for operator in operators:
         if operator.is_changed:
             shape = arrow(operator.parallelism, operator.new_parallelism)
             maximum = arrow(operator.max_parallelism, operator.new_max_parallelism)
-            alike.setdefault((shape, maximum), []).append(operator.label)
-    for (parallelism, maximum), labels in sorted(alike.items(), key=lambda change: -len(change[1]))[:_MOST_NAMED]:
+            labels_by_change.setdefault((shape, maximum), []).append(operator.label)
+    for (parallelism, maximum), labels in sorted(labels_by_change.items(), key=lambda change: -len(change[1]))[
+        :_MOST_NAMED
+    ]:
         yield (first_of(labels, _MOST_NAMED), ": ", Strong(f"parallelism {parallelism}, max parallelism {maximum}"))
-    if len(alike) > _MOST_NAMED:
-        yield f"and {counted(len(alike) - _MOST_NAMED, 'other change')} of shape, below"
-    same = len(operators) - sum(map(len, alike.values()))
+    if len(labels_by_change) > _MOST_NAMED:
+        yield f"and {counted(len(labels_by_change) - _MOST_NAMED, 'other change')} of shape, below"
+    same = len(operators) - sum(map(len, labels_by_change.values()))
     if same:
         yield f"{counted(same, 'operator')} as before"
 
@@ -143,11 +145,11 @@ def _rest(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> li
 
 def further_notes(sentences: Sequence[str], warnings: Sequence[str], detail: DetailLevel) -> list[Block]:
     """Return the section with the first warnings and insights (`sentences`), and the number that it leaves out."""
-    most = 3 * detail.rows
-    blocks: list[Block] = [*map(WarningBlock, warnings[:most])]
+    limit = 3 * detail.rows
+    blocks: list[Block] = [*map(WarningBlock, warnings[:limit])]
     if sentences:
-        blocks.append(Bullets("", tuple(sentences[:most])))
-    left = max(len(warnings) - most, 0) + max(len(sentences) - most, 0)
-    if left:
-        blocks.append(paragraph(f"The commands print {counted(left, 'other sentence')} of this kind."))
+        blocks.append(Bullets("", tuple(sentences[:limit])))
+    omitted = max(len(warnings) - limit, 0) + max(len(sentences) - limit, 0)
+    if omitted:
+        blocks.append(paragraph(f"The commands print {counted(omitted, 'other sentence')} of this kind."))
     return [Section("Good to know", tuple(blocks))] if blocks else []

@@ -229,7 +229,7 @@ class _Assembly:
         ranges += [(end, max(above) + b"\0")] if above else []
         epochs = [file.epoch for file in files]
         newest = None if None in epochs else max((epoch or 0 for epoch in epochs), default=0)
-        for number, (first, behind) in enumerate(ranges, 1):
+        for number, (first, range_end) in enumerate(ranges, 1):
             sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
             fields: list[tuple[int, bytes]] = [
                 (FileTag.OLDEST_ANCESTOR_TIME, varint(created)),
@@ -243,7 +243,7 @@ class _Assembly:
                 number=self._new_number(),
                 size=0,
                 smallest_key=InternalKey(first, sequence, RANGE_DELETION),
-                largest_key=InternalKey(behind, LARGEST_SEQUENCE, RANGE_DELETION),
+                largest_key=InternalKey(range_end, LARGEST_SEQUENCE, RANGE_DELETION),
                 smallest_sequence=sequence,
                 largest_sequence=sequence,
                 fields=tuple(fields),

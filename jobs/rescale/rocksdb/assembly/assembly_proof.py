@@ -62,13 +62,13 @@ class _Proof:
 
     def check(self) -> None:
         states = {family.name for source in self._sources for family in source.manifest.column_families}
-        present = {family.name for family in self._result.manifest.column_families}
-        if present != states:
-            raise self._error("a database has other states than its sources", expected=states, found=present)
+        state_names = {family.name for family in self._result.manifest.column_families}
+        if state_names != states:
+            raise self._error("a database has other states than its sources", expected=states, found=state_names)
         names = self._result.manifest.files.keys()
-        known = self._result.origins.keys() | self._result.deleted.keys()
-        if names != known or self._result.origins.keys() & self._result.deleted.keys():
-            raise self._error("the database has an SST file of unknown origin", expected=known, found=set(names))
+        known_files = self._result.origins.keys() | self._result.deleted.keys()
+        if names != known_files or self._result.origins.keys() & self._result.deleted.keys():
+            raise self._error("the database has an SST file of unknown origin", expected=known_files, found=set(names))
         for family in self._result.manifest.column_families:
             self._check_family(family)
 
@@ -148,8 +148,8 @@ class _Proof:
         """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
         sequence = file.smallest_sequence
         expected = [RangeTombstone(file.smallest, file.largest, sequence)]
-        present = list(self._result.deleted[file.name])
-        if present != expected or not file.exclusive or file.level or file.largest_sequence != sequence:
+        tombstones = list(self._result.deleted[file.name])
+        if tombstones != expected or not file.exclusive or file.level or file.largest_sequence != sequence:
             raise self._error("a range tombstone differs from its entry in the MANIFEST", state=state, found=file.name)
         return KeyRange(file.smallest, file.largest)
 

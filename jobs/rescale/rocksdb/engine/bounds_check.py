@@ -30,12 +30,12 @@ def check_bounds(directory: DatabaseDirectory, manifest: Manifest) -> None:
     uri = next(file.uri for file in directory.files if file.name.startswith("MANIFEST-"))
     for family in manifest.column_families:
         for live in family.files:
-            ends = _ends(directory, by_name[live.name])
+            ends = _first_and_last_row(directory, by_name[live.name])
             if ends is not None:
                 _check(live, *ends, uri, family.name)
 
 
-def _ends(directory: DatabaseDirectory, file: StoredFile) -> tuple[TableRow, TableRow] | None:
+def _first_and_last_row(directory: DatabaseDirectory, file: StoredFile) -> tuple[TableRow, TableRow] | None:
     try:
         with (directory.path / file.name).open("rb") as opened:
             return SstTable(partial(read_at, opened.fileno()), file.length, file.uri).ends()

@@ -71,14 +71,15 @@ def partly_fetched_database(
         for file in needed
         if file.name in in_parts and file.name not in linked and file.data is None and file.length >= SMALLEST_IN_PARTS
     }
-    whole = [file for file in needed if file.name not in fetched_in_parts]
+    fetched_whole = [file for file in needed if file.name not in fetched_in_parts]
     with ExitStack() as stack:
         with disk_errors(scratch):
             path = stack.enter_context(scratch_folder(scratch, ScratchKind.DATABASE))
-            _check_space(scratch, sum(file.length for file in whole if file.name not in linked))
+            _check_space(scratch, sum(file.length for file in fetched_whole if file.name not in linked))
             with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
                 places = [
-                    pool.submit(_link if file.name in linked else _fetch, file, path / file.name) for file in whole
+                    pool.submit(_link if file.name in linked else _fetch, file, path / file.name)
+                    for file in fetched_whole
                 ]
                 try:
                     for place in places:

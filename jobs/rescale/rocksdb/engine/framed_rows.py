@@ -100,12 +100,12 @@ class _StateIterators:
             if key_group == SHORT_KEY:
                 state = states[upcoming.index(SHORT_KEY)]
                 raise SnapshotError("a row without a key group", path=self._database.uri, state=state)
-            present = [number for number, group in enumerate(upcoming) if group == key_group]
-            for number, following in zip(present, [*present[1:], None], strict=True):
-                first_id = ids[number] if number == present[0] else -1
+            states_with_rows = [number for number, group in enumerate(upcoming) if group == key_group]
+            for number, following in zip(states_with_rows, [*states_with_rows[1:], None], strict=True):
+                first_id = ids[number] if number == states_with_rows[0] else -1
                 mark = END_OF_GROUP if following is None else ids[following]
                 while upcoming[number] == key_group:
-                    more, size, needs, upcoming[number] = frame_rows(
+                    row_count, size, needs, upcoming[number] = frame_rows(
                         rows[number].address,
                         self._prefix,
                         first_id,
@@ -117,10 +117,13 @@ class _StateIterators:
                         ends[count:],
                         at,
                     )
-                    if more:
+                    if row_count:
                         pieces.append((key_group, at, at + size))
-                        in_state[count : count + more], in_group[count : count + more] = ids[number], key_group
-                        at, count, first_id = at + size, count + more, -1
+                        in_state[count : count + row_count], in_group[count : count + row_count] = (
+                            ids[number],
+                            key_group,
+                        )
+                        at, count, first_id = at + size, count + row_count, -1
                     if needs and count:
                         yield self._framed_rows(pieces, at, count)
                         pieces, at, count = [], 0, 0

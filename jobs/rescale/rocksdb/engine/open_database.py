@@ -120,9 +120,9 @@ class OpenDatabase:
     def error(self, message: str, state: str) -> RescaleError:
         """Return Rescale's error for a message of RocksDB about reading a state."""
         (family,) = (family for family in self.manifest.column_families if family.name == state)
-        read = [file.name for file in family.files]
-        damaged = [name for name in _damaged_tables(self._directory) if name in read]
-        return rocksdb_message_error(message, self._directory, damaged or read).located(state=state)
+        file_names = [file.name for file in family.files]
+        damaged = [name for name in _damaged_tables(self._directory) if name in file_names]
+        return rocksdb_message_error(message, self._directory, damaged or file_names).located(state=state)
 
 
 @contextmanager
@@ -171,11 +171,11 @@ def rocksdb_message_error(message: str, directory: DatabaseDirectory, read: Sequ
     If the message names no file, the error lists the files that were `read`.
     """
     sources = {file.name: file.uri for file in directory.files}
-    named = [name for name in _FILE_IN_MESSAGE.findall(message) if name in sources]
-    if not named and read:
+    named_files = [name for name in _FILE_IN_MESSAGE.findall(message) if name in sources]
+    if not named_files and read:
         message += f" (in {' or '.join(read)})"
-        named = list(read[:1] if len(read) == 1 else ())
-    path = sources[named[0] if named else CURRENT]
+        named_files = list(read[:1] if len(read) == 1 else ())
+    path = sources[named_files[0] if named_files else CURRENT]
     text = message.replace(f"{directory.path}/", "")
     if text.startswith(_TRANSIENT) and "No such file" not in text:
         return StoreError("RocksDB cannot read the database", path=path, found=text)

@@ -104,13 +104,13 @@ def find_rows(
     of the next key, and the bytes that its row needs if there was no room for it. The second element of `scratch` must
     be 0; if RocksDB reports an error, the search ends, and that element is the address of the error text.
     """
-    base, wanted = data.ctypes.data, keys.ctypes.data
+    base, keys_address = data.ctypes.data, keys.ctypes.data
     length, error = scratch.ctypes.data, scratch.ctypes.data + 8
     at, count = np.int64(0), 0
     for i in range(first, len(searched_ends)):
         begin = searched_ends[i - 1] if i else np.int64(0)
         size = searched_ends[i] - begin
-        row = _rocksdb_get_pinned_cf(database, options, family, wanted + begin, size, error)
+        row = _rocksdb_get_pinned_cf(database, options, family, keys_address + begin, size, error)
         if scratch[1] != 0:
             return count, i, np.int64(0)
         if row == 0:
@@ -121,7 +121,7 @@ def find_rows(
         if count == len(starts) or needs > len(data) - at:
             _rocksdb_pinnableslice_destroy(row)
             return count, i, needs
-        _memcpy(base + at, wanted + begin, size)
+        _memcpy(base + at, keys_address + begin, size)
         group = np.int64(data[at])
         if prefix == 2:
             group = group << 8 | np.int64(data[at + 1])

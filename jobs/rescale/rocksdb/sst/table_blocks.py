@@ -106,24 +106,24 @@ def _decompressed(content: bytes, compression: int, path: str, offset: int) -> b
                 found=f"{size} bytes",
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
-        plain: Any
+        decompressed: Any
         if compression == _SNAPPY:
-            plain = cramjam.snappy.decompress_raw(packed)
+            decompressed = cramjam.snappy.decompress_raw(packed)
         elif compression in _LZ4:
-            plain = cramjam.lz4.decompress_block(packed, output_len=size)
+            decompressed = cramjam.lz4.decompress_block(packed, output_len=size)
         elif compression == _ZSTD:
-            plain = bytearray(size)
-            plain = plain[: cramjam.zstd.decompress_into(packed, plain)]
+            decompressed = bytearray(size)
+            decompressed = decompressed[: cramjam.zstd.decompress_into(packed, decompressed)]
         else:
             raise reader.refusal("blocks with an unsupported compression", found=f"compression type {compression}")
     except (cramjam.DecompressionError, ValueError) as error:
         raise SnapshotError(f"a block cannot be decompressed: {error}", path=path, offset=offset) from None
-    if len(plain) != size:
+    if len(decompressed) != size:
         raise SnapshotError(
             "a decompressed block does not have the length that is stored with it",
             path=path,
             offset=offset,
             expected=f"{size} bytes",
-            found=f"{len(plain)} bytes",
+            found=f"{len(decompressed)} bytes",
         )
-    return bytes(plain)
+    return bytes(decompressed)

@@ -82,12 +82,13 @@ def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
             f"{idle} of {parallelism} subtasks have no Kafka partition to read"
             + (watermarks if kafka.kind is KafkaKind.SOURCE else ""),
         )
-    most, even = max(numbers), -(-len(kafka.held) // parallelism)
-    if most > even:
+    largest, even_share = max(numbers), -(-len(kafka.held) // parallelism)
+    if largest > even_share:
         yield OffsetFinding(
             UNEVEN,
             kafka.label,
-            f"subtask {numbers.index(most)} reads {most} of {len(kafka.held)} Kafka partitions; {even} would be even",
+            f"subtask {numbers.index(largest)} reads {largest} of {len(kafka.held)} Kafka partitions; "
+            f"{even_share} would be even",
         )
 
 
@@ -159,22 +160,22 @@ def _partitions_without_offset(offsets: KafkaOffsets) -> Iterator[tuple[str, str
             for i in range(count)
             if (partition := TopicPartition(topic, i)) not in with_offset
         )
-        named = first_of(list(map(str, islice(missing, _MOST_SHOWN))), _MOST_SHOWN, number)
-        yield PARTITION_MISSING, f"there is no offset for {named}: these are read from the earliest record"
+        partition_names = first_of(list(map(str, islice(missing, _MOST_SHOWN))), _MOST_SHOWN, number)
+        yield PARTITION_MISSING, f"there is no offset for {partition_names}: these are read from the earliest record"
 
 
 def _enumerator_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     assert offsets.enumerator is not None
-    held = {position.partition for position in offsets.held}
+    held_partitions = {position.partition for position in offsets.held}
     assigned = set(offsets.enumerator.assigned)
-    unread = sorted(assigned - held)
+    unread = sorted(assigned - held_partitions)
     if unread:
         yield (
             PARTITION_UNREAD,
             f"no reader holds {_names(unread)}, which the enumerator has assigned and will not assign again: nobody "
             "reads them, which is right only if the source had read them up to their stopping offsets",
         )
-    unknown = sorted(held - assigned)
+    unknown = sorted(held_partitions - assigned)
     if unknown:
         yield (
             PARTITION_UNKNOWN,

@@ -94,7 +94,7 @@ class _Writer:
         )
         splits = splits_of(stored)
         streams = tuple(self._reader(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
-        assigned = sorted(position.partition for held in splits.values() for position in held)
+        assigned = sorted(position.partition for positions in splits.values() for position in positions)
         coordinator = InlineStream(operator.operator_id, write_coordinator(write_assigned(assigned)))
         return replace(operator, entry=replace(operator.entry, coordinator=coordinator), operator=streams)
 
@@ -103,9 +103,9 @@ class _Writer:
         header, start = reader_state_header(stream.header), len(self.written)
         self.written += header
         extents = tuple(self._write(stream, write_reader_element(position)) for position in splits)
-        whole = Extent(WRITTEN, start, len(self.written) - start)
+        extent = Extent(WRITTEN, start, len(self.written) - start)
         state = ElementState(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE, extents)
-        return ElementStream(stream.subtask, whole, (state,), header, read_operator_state_header(header, ""))
+        return ElementStream(stream.subtask, extent, (state,), header, read_operator_state_header(header, ""))
 
     def _stream(self, stream: ElementStream, name: str, edited: _EditElement, edit: Edit) -> ElementStream:
         states = (self._state(stream, state, edited, edit) if state.name == name else state for state in stream.states)

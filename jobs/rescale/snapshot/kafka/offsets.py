@@ -130,10 +130,10 @@ def has_consumer(operator: Operator) -> bool:
 
 def _consumer_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
     try:
-        stored_by, held = _positions(snapshot, operator, OFFSETS_STATE, read_consumer_element)
+        stored_by, positions = _positions(snapshot, operator, OFFSETS_STATE, read_consumer_element)
     except UnreadError as error:
         return KafkaOffsets(operator, KafkaKind.CONSUMER, unread=str(error))
-    return KafkaOffsets(operator, KafkaKind.CONSUMER, held, stored_by)
+    return KafkaOffsets(operator, KafkaKind.CONSUMER, positions, stored_by)
 
 
 def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
@@ -155,10 +155,10 @@ def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | No
         return None
     offsets = KafkaOffsets(operator, KafkaKind.SOURCE, enumerator=enumerator, unread_enumerator=unread_enumerator)
     try:
-        stored_by, held = _positions(snapshot, operator, READER_STATE, _read_split)
+        stored_by, positions = _positions(snapshot, operator, READER_STATE, _read_split)
     except UnreadError as error:
         return replace(offsets, unread=str(error))
-    return replace(offsets, held=held, stored_by=stored_by)
+    return replace(offsets, held=positions, stored_by=stored_by)
 
 
 def _unread_kind(snapshot: Snapshot, operator: Operator, coordinator: bytes) -> KafkaKind | None:

@@ -66,9 +66,9 @@ def open_readable(
             raise
     metadata_uri = find_metadata(uri)
     data, _ = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
-    every = [entry.operator_id for entry in read_metadata(data, metadata_uri).operators]
-    tried = open_snapshot(uri, allow_prefixes, uids, every, moves)
-    unread = [operator.operator_id for operator in tried.operators if operator.unread is not None]
+    all_ids = [entry.operator_id for entry in read_metadata(data, metadata_uri).operators]
+    snapshot = open_snapshot(uri, allow_prefixes, uids, all_ids, moves)
+    unread = [operator.operator_id for operator in snapshot.operators if operator.unread is not None]
     return open_snapshot(uri, allow_prefixes, uids, unread, moves)
 
 
@@ -281,5 +281,5 @@ def _results(pending: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:
 
 def _label(entry: OperatorState, labels: dict[str, str]) -> str:
     """Return the label of an operator: the name that the user gave, its uid, its name with the id, or the id."""
-    named = f"{entry.name} ({entry.operator_id})" if entry.name else entry.operator_id
-    return labels.get(entry.operator_id) or entry.uid or named
+    name_with_id = f"{entry.name} ({entry.operator_id})" if entry.name else entry.operator_id
+    return labels.get(entry.operator_id) or entry.uid or name_with_id

@@ -170,14 +170,14 @@ class StreamReader:
         base = tuple(self._base(label, subtask, part, own) for part in handle.base)
         sets = tuple(change_set for delta in handle.delta for change_set in self._change_sets(label, subtask, delta))
         size = sum(bytes_of_changes(delta) for delta in handle.delta)
-        read = Changelog(subtask, own, base, sets, size, header=b"", parsed=None)
+        changelog = Changelog(subtask, own, base, sets, size, header=b"", parsed=None)
         if any(self._files[change_set.extent.file][0] in self._missing for change_set in sets):
-            return ReadChangelog(read, None)
+            return ReadChangelog(changelog, None)
         try:
             with located(operator=label):
-                return ReadChangelog(read, tuple(state.info for state in logged_states(self._contents, sets)))
+                return ReadChangelog(changelog, tuple(state.info for state in logged_states(self._contents, sets)))
         except UnknownSerializer:
-            return ReadChangelog(read, None)
+            return ReadChangelog(changelog, None)
 
     def _base(self, label: str, subtask: int, handle: KeyedHandle, own: KeyGroupRange) -> KeyedStream | Database:
         """Return the key groups `own` of one part of a materialised base; another subtask may have the rest."""
@@ -256,8 +256,8 @@ class StreamReader:
 
         The services come from the smallest key group, because all key groups list the same services.
         """
-        present = [group for group in groups if group is not None]
-        telling = [group for group in present if group.length > EMPTY_BLOCK_SIZE] or present
+        present_groups = [group for group in groups if group is not None]
+        telling = [group for group in present_groups if group.length > EMPTY_BLOCK_SIZE] or present_groups
         smallest = min(telling, key=lambda group: group.length, default=None)
         if smallest is None or not len(BLOCK_HEAD) <= smallest.length <= HEADER_LIMIT:
             return None

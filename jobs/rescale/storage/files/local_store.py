@@ -145,8 +145,8 @@ class LocalStore:
         with translated_errors(directory):
             for folder, folders, names in os.walk(directory, onerror=fail):
                 if folder == directory:
-                    for listed in (folders, names):
-                        listed[:] = [name for name in listed if name.startswith(prefix)]
+                    for entry_names in (folders, names):
+                        entry_names[:] = [name for name in entry_names if name.startswith(prefix)]
                 for name in names:
                     if name in document_folders.HIDDEN and folder.endswith(document_folders.BESIDE):
                         continue
@@ -235,8 +235,8 @@ class LocalStore:
                     owned.replace(Path(token), Path(uri))
                     force_to_disk(Path(uri).parent)
             except FileNotFoundError:
-                present = self.stat(uri)
-                if present is None or present.size != size:
+                current = self.stat(uri)
+                if current is None or current.size != size:
                     raise
         self.delete([token])
 

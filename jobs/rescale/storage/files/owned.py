@@ -353,8 +353,8 @@ def _check_marked(folder: Path, descriptor: int) -> None:
 
 
 def _names_in(descriptor: int) -> set[str]:
-    with closed_after(os.open(".", _DIRECTORY_FLAGS, dir_fd=descriptor)) as listed:
-        return set(os.listdir(listed))  # noqa: PTH208
+    with closed_after(os.open(".", _DIRECTORY_FLAGS, dir_fd=descriptor)) as opened:
+        return set(os.listdir(opened))  # noqa: PTH208
 
 
 def _mark(descriptor: int) -> None:

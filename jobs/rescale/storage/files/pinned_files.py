@@ -44,8 +44,8 @@ def pin_of(status: os.stat_result) -> Pin:
 def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
     """Return exactly `length` bytes from offset `start`. Raises `SnapshotError` if the file is too short."""
     data = os.pread(descriptor, length, start)
-    while len(data) < length and (more := os.pread(descriptor, length - len(data), start + len(data))):
-        data += more
+    while len(data) < length and (chunk := os.pread(descriptor, length - len(data), start + len(data))):
+        data += chunk
     if len(data) < length:
         raise _short_file_error(uri, start, length, len(data))
     return data
@@ -95,12 +95,12 @@ def _short_file_error(uri: str, start: int, length: int, present: int) -> Snapsh
 
 def copy_range(source: int, start: int, length: int, target: int, offset: int) -> int:
     """Copy `length` bytes between file descriptors; return the number of bytes copied, fewer if the source ends."""
-    done, in_the_kernel = 0, hasattr(os, "copy_file_range")  # Linux has this call
-    while done < length:
-        offsets = start + done, offset + done
+    copied_bytes, in_the_kernel = 0, hasattr(os, "copy_file_range")  # Linux has this call
+    while copied_bytes < length:
+        offsets = start + copied_bytes, offset + copied_bytes
         try:
             copied = (_copy_in_kernel if in_the_kernel else _copy_through_memory)(
-                source, target, length - done, *offsets
+                source, target, length - copied_bytes, *offsets
             )
         except OSError as error:
             if not in_the_kernel or error.errno not in _UNSUPPORTED_COPY_ERRORS:
@@ -108,12 +108,12 @@ def copy_range(source: int, start: int, length: int, target: int, offset: int) -
             in_the_kernel = False
             continue
         if copied:
-            done += copied
+            copied_bytes += copied
         elif in_the_kernel:
             in_the_kernel = False  # some file systems return 0 in the middle of a file
         else:
             break
-    return done
+    return copied_bytes
 
 
 def _copy_in_kernel(source: int, target: int, length: int, start: int, offset: int) -> int:

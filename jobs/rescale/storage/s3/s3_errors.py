@@ -176,11 +176,11 @@ def _answer_error(error: ClientError, uri: str) -> RescaleError:
 
 def _missing_library_error(error: MissingDependencyException, uri: str) -> RequestError:
     """Return the error for a request for which boto3 needs awscrt, such as to multi-region access points (SigV4A)."""
-    where, instead = "this request", ""
+    request, instead = "this request", ""
     if split_s3(uri)[0].endswith(".mrap"):
-        where, instead = "a request to a multi-region access point", ", or name an access point of one region"
+        request, instead = "a request to a multi-region access point", ", or name an access point of one region"
     return RequestError(
-        f"{where} needs the library awscrt, which is not installed here",
+        f"{request} needs the library awscrt, which is not installed here",
         path=uri,
         found=sentence(error),
         advice=f"install it wherever Rescale runs (pip install awscrt){instead}",

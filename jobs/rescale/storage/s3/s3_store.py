@@ -66,10 +66,10 @@ class S3Store:
 
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
         listed_pins: dict[str, Pin] = {}
-        wanted = set(uris)
+        wanted_uris = set(uris)
         for directory, number in Counter(map(parent, uris)).items():
             if number >= WORTH_A_PAGE:
-                listed_pins |= list_pins(self._client, directory, wanted)
+                listed_pins |= list_pins(self._client, directory, wanted_uris)
         return side_by_side(lambda uri: listed_pins.get(uri) or self.stat(uri), uris)
 
     def modified(self, uri: str) -> datetime | None:
@@ -150,8 +150,8 @@ class S3Store:
                 )
         except (StoreError, LockedError):
             # If an answer was lost, the upload may no longer exist because it has become the object.
-            present = self.stat(uri)
-            if present is None or present.size != size:
+            current = self.stat(uri)
+            if current is None or current.size != size:
                 raise
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:

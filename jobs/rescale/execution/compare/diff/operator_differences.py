@@ -54,8 +54,8 @@ def _coordinator_names(a: Operator, b: Operator) -> Iterator[ListedDifference]:
 def _unknown_headers(a: Operator, b: Operator) -> Iterator[ListedDifference]:
     """Yield a difference if headers of operator state differ and an unknown serializer hides how."""
     headers = [{stream.header for stream in side.operator} for side in (a, b)]
-    known = all(stream.parsed is not None for side in (a, b) for stream in side.operator)
-    if not known and all(headers) and headers[0] != headers[1]:
+    are_parsed = all(stream.parsed is not None for side in (a, b) for stream in side.operator)
+    if not are_parsed and all(headers) and headers[0] != headers[1]:
         sizes = (counted(sum(map(len, side_headers)), "byte") for side_headers in headers)
         descriptions = (f"{size}, with an unknown serializer in them" for size in sizes)
         yield ListedDifference(OTHER_VALUE, {"operator": "headers of operator state"}, *descriptions)
@@ -99,7 +99,7 @@ def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> Dif
     differences: tuple[ListedDifference, ...] = ()
     if a != b:
         kind_of_difference = OTHER_VALUE if a is not None and b is not None else ONLY_IN[a is None]
-        differences = (ListedDifference(kind_of_difference, {}, _size_in_words(a), _size_in_words(b)),)
+        differences = (ListedDifference(kind_of_difference, {}, _size_text(a), _size_text(b)),)
     return diffed_state(state, kind, "bytes", _opaque_amount(a), _opaque_amount(b), differences, len(differences))
 
 
@@ -107,5 +107,5 @@ def _opaque_amount(data: bytes | None) -> StateAmount:
     return amount(len(data), digest([data])) if data is not None else amount()
 
 
-def _size_in_words(data: bytes | None) -> str | None:
+def _size_text(data: bytes | None) -> str | None:
     return counted(len(data), "byte") if data is not None else None

@@ -138,13 +138,13 @@ def _joined_bucket(a: Bucket, b: Bucket) -> Bucket:
 
 
 def _found_records(side: int, records: Records, keys: Words, digests: Words) -> list[FoundRecord]:
-    listed = []
+    result = []
     for i in range(min(len(records), _MOST_LISTED)):
         start, limit, end = int(records.starts[i]), int(records.key_ends[i]), int(records.ends[i])
         key = records.data[start : min(limit, start + _RETURNED_BYTES)].tobytes()
         value = records.data[limit + LENGTH_SIZE : min(end, limit + LENGTH_SIZE + _RETURNED_BYTES)].tobytes()
-        listed.append(FoundRecord(side, int(keys[i]), key, int(digests[i]), value, end - limit - LENGTH_SIZE))
-    return listed
+        result.append(FoundRecord(side, int(keys[i]), key, int(digests[i]), value, end - limit - LENGTH_SIZE))
+    return result
 
 
 class RecordDifferences(NamedTuple):
@@ -175,10 +175,10 @@ def differing_records(
         remaining = max(
             (sum(counts[state][ending] for ending in differences) for state, differences in chosen.items()), default=0
         )
-    listed: dict[str, list[FoundRecord]] = defaultdict(list)
+    listed_records: dict[str, list[FoundRecord]] = defaultdict(list)
     for unit_result in _search(units, bits, chosen, files, tasks, listing=True):
         for state, records in unit_result.records.items():
-            listed[state] += records
+            listed_records[state] += records
     headers = [unit.source.header for unit in units if unit.source.header is not None]
     result = {}
     for state, number in differing.items():
@@ -187,7 +187,7 @@ def differing_records(
         )
         differences = [
             ListedDifference(what, name_record(header, state, key), a, b)
-            for key, what, a, b in _key_differences(listed[state])
+            for key, what, a, b in _key_differences(listed_records[state])
         ]
         result[state] = RecordDifferences(tuple(differences[:MOST_SHOWN]), max(number, len(differences)))
     return result

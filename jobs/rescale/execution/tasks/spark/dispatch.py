@@ -73,9 +73,11 @@ def error_of_failed_task(text: str) -> RescaleError:
     traceback = list(takewhile(lambda line: line and not line.startswith(_AFTER_TRACEBACK), lines))
     last = max(i for i, line in enumerate(traceback) if not line.startswith(" "))
     kind, _, message = "\n".join(traceback[last:]).partition(": ")
-    ours = RescaleError.from_text(kind.removeprefix(_MODULE), message) if kind.startswith(_MODULE) and message else None
-    if ours is not None:
-        return ours if ours.final else ours.located(advice=RESUME_ADVICE)
+    restored = (
+        RescaleError.from_text(kind.removeprefix(_MODULE), message) if kind.startswith(_MODULE) and message else None
+    )
+    if restored is not None:
+        return restored if restored.final else restored.located(advice=RESUME_ADVICE)
     summary = "; ".join(line.strip()[:300] for line in traceback[last:])
     if kind.rpartition(".")[2] in _WORTH_ANOTHER_TRY:
         return StoreError(FAILED_REPEATEDLY, found=summary, advice=RESUME_ADVICE)

@@ -177,7 +177,7 @@ def _local_directories(places: list[str]) -> Iterator[None]:
 
 @contextmanager
 def _temporary_files_in(places: list[str]) -> Iterator[None]:
-    """Let PySpark make the directory for the JVM's port file (`launch_gateway`) in the first of `places`.
+    """Make PySpark create the directory for the JVM's port file (`launch_gateway`) in the first of `places`.
 
     Otherwise, a process that is killed while it waits for the JVM would leave the directory in the system's place for
     temporary files. Without `places`, a scratch directory is made for it.
@@ -215,8 +215,8 @@ def _with_executors(base_conf: SparkConf, work: int | None) -> SparkConf:
     conf = SparkConf().setAll(base_conf.getAll())
     if is_on_this_machine(conf.get("spark.master")):
         return conf
-    most = Executors(int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1")))
-    executors = most if work is None else executors_for(work, most)
+    configured = Executors(int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1")))
+    executors = configured if work is None else executors_for(work, configured)
     return (
         conf.set("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
         .set("spark.executor.instances", str(executors.instances))

@@ -37,13 +37,13 @@ class SparkShuffle:
     ) -> None:
         self._spark = spark
         self._progress = progress
-        self._done = done = spark.accumulator(0)
+        self._done = bytes_done = spark.accumulator(0)
         slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, spark.defaultParallelism)]
         shared, sent = SharedFunction.pack(make_sender), new_counters_accumulator(spark)
 
         def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
             with counted_into(sent):
-                yield from shared.unpacked()(done.add)(parts)
+                yield from shared.unpacked()(bytes_done.add)(parts)
 
         self._sent = sent
         self._rows = _send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partitions)
@@ -61,15 +61,15 @@ class SparkShuffle:
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
         """Return the results of `work(partition, rows)` for all partitions in `sizes` (bytes), in any order."""
-        done, written = self._spark.accumulator(0), new_counters_accumulator(self._spark)
+        bytes_done, written = self._spark.accumulator(0), new_counters_accumulator(self._spark)
         shared = SharedFunction.pack(work)
 
         def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
             with counted_into(written):
                 yield from shared.unpacked()(partition, rows)
-            done.add(sizes[partition])
+            bytes_done.add(sizes[partition])
 
-        with progress_reported(progress, lambda: done.value):
+        with progress_reported(progress, lambda: bytes_done.value):
             results = list(self._spark.runJob(self._rows.mapPartitionsWithIndex(write), list, sorted(sizes)))
         METER.add(written.value)
         return results

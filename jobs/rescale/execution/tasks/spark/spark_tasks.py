@@ -46,16 +46,16 @@ class SparkTasks:
         if not units:
             return []
         slices = slices_of(units, self.cores)
-        done: Accumulator[int] = self.context.accumulator(0)
+        bytes_done: Accumulator[int] = self.context.accumulator(0)
         counted = new_counters_accumulator(self.context)
         shared = SharedFunction.pack(work)
 
         def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[Outcome[R]]:
             with counted_into(counted):
                 for part in parts:
-                    yield from work_through(shared.unpacked(), part, done.add)
+                    yield from work_through(shared.unpacked(), part, bytes_done.add)
 
-        with progress_reported(progress, lambda: done.value):
+        with progress_reported(progress, lambda: bytes_done.value):
             rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
         METER.add(counted.value)
         return results_of(rows)

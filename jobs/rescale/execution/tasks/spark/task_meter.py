@@ -28,5 +28,5 @@ def counted_into(total: Accumulator[StepCounters]) -> Iterator[None]:
     """Add the counts of the block, which is the work of a task, to `total`. Adds nothing if the block fails."""
     before, task = METER.read(), TaskContext.get()
     yield
-    done = METER.own_since(before)
-    total.add(done.plus(StepCounters(lost_tasks=task.attemptNumber() if task is not None else 0)))
+    counters = METER.own_since(before)
+    total.add(counters.plus(StepCounters(lost_tasks=task.attemptNumber() if task is not None else 0)))

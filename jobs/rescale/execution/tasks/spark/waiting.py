@@ -1,5 +1,5 @@
-"""Notices while no executor starts: Spark itself waits forever, and logs only that its job "has not accepted any
-resources"."""
+"""Prints notices while no executor starts: Spark itself waits forever, and logs only that its job "has not accepted
+any resources"."""
 
 from __future__ import annotations
 

@@ -252,8 +252,8 @@ def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
     for first, last in windows_of_cells(blocks):
         data, starts = blocks.load(first, last)
         records = records_of_blocks(data, starts, starts + blocks.sizes[first:last])
-        firsts, _ = cells(blocks.part(first, last))
-        borders = np.append(np.searchsorted(records.blocks, firsts), len(records.starts))
+        first_blocks, _ = cells(blocks.part(first, last))
+        borders = np.append(np.searchsorted(records.blocks, first_blocks), len(records.starts))
         order = np.empty(len(records.starts), np.int64)
         sort_keys(data, records.starts, records.key_ends, borders, order, np.empty(len(order), np.uint64))
         yield Rows(data, records.starts, records.key_ends, records.key_ends + LENGTH_SIZE, records.ends), order

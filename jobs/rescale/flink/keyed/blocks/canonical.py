@@ -43,10 +43,10 @@ class StateIdTranslator:
         from rescale.flink.keyed.blocks import id_loop
 
         data = np.frombuffer(bytearray(b"".join((self._carried, chunk))), dtype=np.uint8)
-        walked, wrong = id_loop.translate_ids(data, self._progress, self._table)
-        if wrong != id_loop.FINE:
+        walked, error_code = id_loop.translate_ids(data, self._progress, self._table)
+        if error_code != id_loop.FINE:
             raise SnapshotError(
-                f"the framing of a key group is broken: {_ERROR_TEXTS[wrong]}", offset=self._position + int(walked)
+                f"the framing of a key group is broken: {_ERROR_TEXTS[error_code]}", offset=self._position + int(walked)
             )
         translated = data.tobytes()
         self._carried = translated[walked:]

@@ -113,19 +113,19 @@ class RecordReader:
                 count = self._at_once
                 while count == self._at_once:
                     data = self._buffer[begin:filled]
-                    count, walked, wrong, needs = record_walk.walk_records(
+                    count, walked, error_code, needs = record_walk.walk_records(
                         data, origin, key_groups, group_starts, self._prefix, self._states, place, *self._columns
                     )
                     if count:
                         yield Records(data, *(column[:count] for column in self._columns))
                     begin, origin = begin + walked, origin + walked
-                    if wrong == record_walk.BAD_ID and not self._states_are_known:
+                    if error_code == record_walk.BAD_ID and not self._states_are_known:
                         raise _too_many_states_error(
                             int.from_bytes(data[walked : walked + ID_SIZE].tobytes(), "big"), origin
                         )
-                    if wrong:
+                    if error_code:
                         raise SnapshotError(
-                            f"the framing of a key group is broken: {_ERROR_TEXTS[wrong]}", offset=origin
+                            f"the framing of a key group is broken: {_ERROR_TEXTS[error_code]}", offset=origin
                         )
                 self._buffer[: filled - begin] = self._buffer[begin:filled]
                 filled -= begin

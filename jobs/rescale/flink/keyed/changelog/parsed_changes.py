@@ -100,10 +100,10 @@ def _find_parts(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs,
 
 def _ends(layout: ChangeLayout, program: Program, what: str, data: Bytes, begins: Longs, limits: Longs) -> Longs:
     walked = walk_keys(program, data, begins, limits)
-    wrong = walked.first_wrong()
-    if wrong is not None:
+    first_fault = walked.first_wrong()
+    if first_fault is not None:
         raise SnapshotError(
-            f"the {what} of a change cannot be read as a {program.name}", state=layout.state.name, found=wrong[1]
+            f"the {what} of a change cannot be read as a {program.name}", state=layout.state.name, found=first_fault[1]
         )
     return walked.ends
 
@@ -138,9 +138,9 @@ def _check_key_groups(
     codes = walked.codes
     if codes is None:
         return
-    wrong = (key_groups_of_hashes(codes, max_parallelism) != groups) | (walked.wrong != 0)
-    if wrong.any():
-        index = int(np.argmax(wrong))
+    is_wrong = (key_groups_of_hashes(codes, max_parallelism) != groups) | (walked.error_codes != 0)
+    if is_wrong.any():
+        index = int(np.argmax(is_wrong))
         raise SnapshotError(
             "a change is not logged under the key group of its key",
             state=layout.state.name,

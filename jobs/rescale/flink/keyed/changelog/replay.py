@@ -216,9 +216,9 @@ class ReplayedState:
             )
         if number > len(change.payload):
             raise self._damaged_log_error(change, f"an impossible count: {number}")
-        ends, wrong = walk_values(program, np.frombuffer(change.payload, np.uint8), start, number)
+        ends, fault = walk_values(program, np.frombuffer(change.payload, np.uint8), start, number)
         if len(ends) < number:
-            raise self._damaged_log_error(change, f"not a {program.name}: {wrong}")
+            raise self._damaged_log_error(change, f"not a {program.name}: {fault}")
         return [int(end) for end in ends]
 
     def _check_end(self, change: Change, at: int) -> None:

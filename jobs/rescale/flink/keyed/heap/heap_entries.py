@@ -90,8 +90,8 @@ def can_delimit_entries(header: KeyedHeader | None) -> bool:
 
 
 def _may_hold_subclasses(snapshot: SerializerSnapshot) -> bool:
-    listed = bool(snapshot.subclasses or snapshot.values("registered subclass"))
-    return listed or any(map(_may_hold_subclasses, snapshot.nested))
+    lists_subclasses = bool(snapshot.subclasses or snapshot.values("registered subclass"))
+    return lists_subclasses or any(map(_may_hold_subclasses, snapshot.nested))
 
 
 def _located(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLayout:

@@ -115,7 +115,7 @@ class HeapReader:
         while progress[heap_loop.ENTRIES] or progress[heap_loop.ITEMS]:
             room = slice(self._count, self._at_once)
             with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
-                converted, block.at, self._filled, wrong = heap_loop.copy_entries(
+                converted, block.at, self._filled, error_code = heap_loop.copy_entries(
                     block.bytes,
                     block.at,
                     loop.kind,
@@ -134,15 +134,15 @@ class HeapReader:
             room = slice(self._count, self._count + converted)
             states[room], groups[room] = state_id, block.key_group
             self._count += converted
-            if wrong == heap_loop.NO_ROOM_TO_HOLD:
+            if error_code == heap_loop.NO_ROOM_TO_HOLD:
                 self._held = np.empty(2 * len(self._held), np.uint8)
-            elif self._count and (wrong == heap_loop.NO_ROOM or self._count == self._at_once):
+            elif self._count and (error_code == heap_loop.NO_ROOM or self._count == self._at_once):
                 yield from self._batch()
-            elif wrong == heap_loop.NO_ROOM:
+            elif error_code == heap_loop.NO_ROOM:
                 self._out = np.empty(2 * len(self._out), np.uint8)
                 self._check_size(block, state_id)
-            elif wrong and not (wrong in _INCOMPLETE and block.fill()):
-                raise self._error(block, state_id, wrong)
+            elif error_code and not (error_code in _INCOMPLETE and block.fill()):
+                raise self._error(block, state_id, error_code)
 
     def _batch(self) -> Iterator[Records]:
         if self._count:
@@ -159,17 +159,17 @@ class HeapReader:
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
 
-    def _error(self, block: GroupBytes, state_id: int, wrong: int) -> SnapshotError | UnsupportedError:
-        if wrong == SUBCLASS:
+    def _error(self, block: GroupBytes, state_id: int, error_code: int) -> SnapshotError | UnsupportedError:
+        if error_code == SUBCLASS:
             return UnsupportedError(
                 f"entries of the heap's format have no lengths, and an entry in key group {block.key_group} contains "
-                f"{ERROR_TEXTS[wrong]}",
+                f"{ERROR_TEXTS[error_code]}",
                 offset=block.offset,
                 state=self._names[state_id],
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
-        what = f"has an entry that cannot be read: {ERROR_TEXTS[wrong]}"
-        early = wrong in _INCOMPLETE
+        what = f"has an entry that cannot be read: {ERROR_TEXTS[error_code]}"
+        early = error_code in _INCOMPLETE
         error = block.ends_too_early(what) if early else block.error(what)
         return error.located(state=self._names[state_id])
 

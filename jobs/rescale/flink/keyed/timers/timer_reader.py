@@ -81,10 +81,10 @@ class TimerReader:
         while remaining:
             if self._count == self._at_once:
                 yield from self._batch()
-            places, wrong = walk_values(program, block.bytes, block.at, min(remaining, self._at_once - self._count))
+            places, fault = walk_values(program, block.bytes, block.at, min(remaining, self._at_once - self._count))
             if not len(places):
                 if not block.fill():
-                    raise block.error(f"has a timer that cannot be read: {wrong}")
+                    raise block.error(f"has a timer that cannot be read: {fault}")
                 continue
             room = slice(self._count, self._count + len(places))
             copied, filled = copy_timers(

@@ -86,8 +86,8 @@ class OldRecords:
     ) -> tuple[Bytes, Longs]:
         """Return the bytes of the changed lists, end to end, and the size of each.
 
-        `owners`, `begins` and `element_ends` are the runs of elements that stay. A list is its key, room for its
-        length, and its runs with a comma between two of them.
+        `owners`, `begins` and `element_ends` are the runs of elements that stay. The bytes of a list are its
+        key, space for its length, and its runs of elements, separated by commas.
         """
         is_last = np.append(owners[1:] != owners[:-1], True)
         parts = np.concatenate([records.starts[changed] - self._prefix, begins])
@@ -159,9 +159,9 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
     room = int((records.ends[chosen] - records.key_ends[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)
     owners, begins, element_ends = (np.empty(room, np.int64) for _ in range(3))
     with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
-        count, _, wrong = age_loop.find_elements(
+        count, _, error_code = age_loop.find_elements(
             records.data, records.key_ends, records.ends, chosen, instructions, depth, owners, begins, element_ends
         )
-    if wrong != machine.FINE:
-        raise unreadable_time(rule.name, int(wrong))
+    if error_code != machine.FINE:
+        raise unreadable_time(rule.name, int(error_code))
     return owners[:count], begins[:count], element_ends[:count]

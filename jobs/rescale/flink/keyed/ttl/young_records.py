@@ -58,8 +58,8 @@ def _shorten(records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> Non
     assert rule.element is not None
     instructions, depth = lower(rule.element)
     with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
-        _, wrong = age_loop.shorten_lists(
+        _, error_code = age_loop.shorten_lists(
             records.data, records.key_ends, records.ends, chosen, instructions, depth, rule.until, keep
         )
-    if wrong != machine.FINE:
-        raise unreadable_time(rule.name, int(wrong))
+    if error_code != machine.FINE:
+        raise unreadable_time(rule.name, int(error_code))
