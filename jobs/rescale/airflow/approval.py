@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_QUESTION = "asked"
+_QUESTION_KEY = "asked"
 """Key of the XCom that describes the question: the deadline (`until`), whether to send a reminder (`remind`), and the
 digest of the `plan`."""
 
@@ -103,7 +103,7 @@ class PlanApproval(ApprovalOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         answer = HITLOperator.execute_complete(self, context, event)
-        question = context["ti"].xcom_pull(task_ids=self.task_id, key=_QUESTION)
+        question = context["ti"].xcom_pull(task_ids=self.task_id, key=_QUESTION_KEY)
         until, user = datetime.fromisoformat(question["until"]), answer["responded_by_user"]
         # Airflow accepts answers until it notices that the deadline has passed.
         is_late = answer["responded_at"] > until
@@ -179,7 +179,9 @@ class PlanApproval(ApprovalOperator):
             self.body = _question_text(places_of(load_plan(planned["plan"])), report, until)
         # Airflow calls these notifiers after it has shown the question.
         self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]
-        context["ti"].xcom_push(_QUESTION, {"until": until.isoformat(), "remind": remind, "plan": planned["digest"]})
+        context["ti"].xcom_push(
+            _QUESTION_KEY, {"until": until.isoformat(), "remind": remind, "plan": planned["digest"]}
+        )
         super().execute(context)
 
     def _form(self, context: Context) -> dict[str, Any]:

@@ -61,7 +61,8 @@ def _run_dag(home: AirflowHome, target: str) -> None:
         try:
             code = process.wait()
         except BaseException:
-            # Not SIGTERM, which Airflow leaves to its tasks. Child processes of the tasks end with this process.
+            # SIGTERM would not end it: Airflow leaves that signal to its tasks. Processes that the tasks have started
+            # end with this process.
             process.kill()
             raise
         if code:
@@ -92,24 +93,24 @@ def _before_and_after(before: Snapshot, after: Snapshot) -> str:
             continue
         for subtask in range(max(old.parallelism, new.parallelism)):
             label = old.label if subtask == 0 else ""
-            rows.append((label, subtask, _share(old, subtask), _share(new, subtask)))
+            rows.append((label, subtask, _share_text(old, subtask), _share_text(new, subtask)))
     return tabulate(rows, headers=("operator", "subtask", "before", "after"), disable_numparse=True)
 
 
-def _share(operator: Operator, subtask: int) -> str:
+def _share_text(operator: Operator, subtask: int) -> str:
     if subtask >= operator.parallelism:
         return "-"
-    parts = [_keys(s) for s in (*operator.keyed, *operator.raw_keyed) if s.subtask == subtask]
-    parts += [_elements(s) for s in (*operator.operator, *operator.raw_operator) if s.subtask == subtask]
+    parts = [_keys_text(s) for s in (*operator.keyed, *operator.raw_keyed) if s.subtask == subtask]
+    parts += [_elements_text(s) for s in (*operator.operator, *operator.raw_operator) if s.subtask == subtask]
     return "; ".join(parts)
 
 
-def _keys(stream: KeyedStream) -> str:
+def _keys_text(stream: KeyedStream) -> str:
     own = stream.key_groups
     return f"key groups {own.first}-{own.last}, {human_bytes(stream.extent.length)}"
 
 
-def _elements(stream: ElementStream) -> str:
+def _elements_text(stream: ElementStream) -> str:
     """Return the number of elements by distribution mode, such as `3 split, 4 union elements`."""
     counts = Counter(state.mode.name.partition("_")[0].lower() for state in stream.states for _ in state.elements)
     if len(counts) == 1:

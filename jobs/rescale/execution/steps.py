@@ -67,7 +67,7 @@ def _unpublished(step: Callable[Concatenate[Plan, P], T]) -> Callable[Concatenat
     """Let an `IntegrityError` of a step say that nothing was published, or that the result was published before."""
 
     @wraps(step)
-    def saying_so(plan: Plan, /, *arguments: P.args, **options: P.kwargs) -> T:
+    def with_publication_in_errors(plan: Plan, /, *arguments: P.args, **options: P.kwargs) -> T:
         try:
             return step(plan, *arguments, **options)
         except IntegrityError as error:
@@ -77,7 +77,7 @@ def _unpublished(step: Callable[Concatenate[Plan, P], T]) -> Callable[Concatenat
             error.what += "; it was published before"
             raise error.located(advice="start no job from it: rescale the source again, to another target") from None
 
-    return saying_so
+    return with_publication_in_errors
 
 
 def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> MovedStreams:

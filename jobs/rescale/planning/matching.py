@@ -138,16 +138,16 @@ def match(
     unmatched, free = list(old), list(new)
     matches: list[_Match] = []
 
-    def take(pairs: Iterable[_Pair], because: str) -> None:
+    def add_matches(pairs: Iterable[_Pair], because: str) -> None:
         for before, after in pairs:
             matches.append(_Match(before, after, "" if before.operator_id == after.operator_id else because))
             unmatched.remove(before)
             free.remove(after)
 
-    take(_pairs_with_equal_ids(unmatched, free, sure=True), "")
+    add_matches(_pairs_with_equal_ids(unmatched, free, sure=True), "")
     for because, key in _EVIDENCE:
-        take(_unique_pairs(unmatched, free, key), because)
-    take(_pairs_with_equal_ids(unmatched, free, sure=False), "")
+        add_matches(_unique_pairs(unmatched, free, key), because)
+    add_matches(_pairs_with_equal_ids(unmatched, free, sure=False), "")
     renamed = [match for match in matches if match.because and match.old.stateful]
     proposed = [match for match in renamed if match.new.operator_id]
     chained = [match for match in renamed if not match.new.operator_id]

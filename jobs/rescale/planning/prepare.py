@@ -48,13 +48,15 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
         refuse_changelog(operator, request.format)
     key_hashes: dict[str, str] = {}
 
-    def by_record(operator: Operator) -> bool:
+    def rewrites_records(operator: Operator) -> bool:
         return is_rewritten_by_record(operator, shapes[operator.entry.operator_id], request.format)
 
     def is_joined(operator: Operator) -> bool:
         return joins_databases(operator, shapes[operator.entry.operator_id], request.format)
 
-    if any(operator.databases and (by_record(operator) or is_joined(operator)) for operator in snapshot.operators):
+    if any(
+        operator.databases and (rewrites_records(operator) or is_joined(operator)) for operator in snapshot.operators
+    ):
         from rescale.snapshot.databases.ingested import with_ingested
 
         # Imports numpy, which few requests need.
@@ -62,7 +64,7 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
 
         snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), is_joined)
         surgery = with_stored_sizes(surgery, snapshot)
-    rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if by_record(o)}
+    rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if rewrites_records(o)}
     for operator in snapshot.operators:
         if operator.entry.operator_id in rekeyed:
             refuse_heap(operator)  # checked first: if entries cannot be read, a hash of keys does not help

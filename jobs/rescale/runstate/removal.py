@@ -177,7 +177,8 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     if not listing.inside:
         return []
     plan = Places(listing.target, digest).plan
-    if not exists(plan):  # a slow run has put its claim after a discard had removed its plan
+    # If the plan is missing, a discard has removed it, and a slow run of that plan has put its claim afterwards.
+    if not exists(plan):
         return []
     # A damaged plan is an error: it may name other files, and then the run's own files would stay.
     planned = planned_names(load_plan(plan))

@@ -18,22 +18,22 @@ def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str
     """Return a sentence for each finding, the worst first; `kafka` has the Kafka offsets that were read, if any."""
     return [
         *mislaid_files(snapshot),
-        *_missing_files(snapshot.missing),
-        *_moved_files(snapshot),
+        *_missing_file_findings(snapshot.missing),
+        *_moved_file_findings(snapshot),
         *lost_timers(snapshot),
-        *(sentence for operator in snapshot.operators for sentence in _misplaced_key_groups(operator)),
+        *(sentence for operator in snapshot.operators for sentence in _misplaced_key_group_findings(operator)),
         *map(str, stopped_consumers(snapshot)),
         *map(str, audit(kafka)),
-        *_ownership(snapshot),
+        *_checkpoint_findings(snapshot),
     ]
 
 
-def _missing_files(missing: Sequence[str]) -> Iterator[str]:
+def _missing_file_findings(missing: Sequence[str]) -> Iterator[str]:
     if missing:
         yield f"files that the snapshot refers to are gone: {first_of(missing, _MOST_NAMED)}"
 
 
-def _moved_files(snapshot: Snapshot) -> Iterator[str]:
+def _moved_file_findings(snapshot: Snapshot) -> Iterator[str]:
     for move in snapshot.moves:
         number = sum(moved_place(path, snapshot.moves) == moved_place(path, (move,)) for path in snapshot.moved_files)
         if number:
@@ -43,7 +43,7 @@ def _moved_files(snapshot: Snapshot) -> Iterator[str]:
             )
 
 
-def _misplaced_key_groups(operator: Operator) -> Iterator[str]:
+def _misplaced_key_group_findings(operator: Operator) -> Iterator[str]:
     """Yield findings about keyed state with other key groups than Flink assigns to its subtask.
 
     At the stored parallelism, Flink restores such state without a check.
@@ -74,7 +74,7 @@ def _misplaced_key_groups(operator: Operator) -> Iterator[str]:
                 yield f"{operator.label}: {len(gap)} key groups lie in no subtask's keyed state, such as {gap[0]}"
 
 
-def _ownership(snapshot: Snapshot) -> Iterator[str]:
+def _checkpoint_findings(snapshot: Snapshot) -> Iterator[str]:
     if is_checkpoint_directory(snapshot.directory):
         yield (
             "this is a checkpoint: while its job runs, Flink may delete its files at any time, and then this run "

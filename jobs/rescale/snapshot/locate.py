@@ -77,9 +77,9 @@ class Locator:
             case RelativeFileStream():
                 return self._whole_file(join(self.directory, stream.path), stream.size)
             case FileStream():
-                return self._whole_file(self._absolute(stream.path), stream.size)
+                return self._whole_file(self._absolute_uri(stream.path), stream.size)
             case SegmentStream():
-                return Extent(self._number(self._absolute(stream.path)), stream.start, stream.size)
+                return Extent(self._number_of(self._absolute_uri(stream.path)), stream.start, stream.size)
             case KeyGroupsStream():
                 return self.extent(stream.stream)
 
@@ -90,7 +90,7 @@ class Locator:
                 path=uri,
                 advice="take another snapshot",
             )
-        number = self._number(uri)
+        number = self._number_of(uri)
         if self.whole_sizes.setdefault(number, size) != size:
             raise SnapshotError(
                 "two handles disagree about the size of a file",
@@ -100,7 +100,7 @@ class Locator:
             )
         return Extent(number, 0, size)
 
-    def _absolute(self, path: str) -> str:
+    def _absolute_uri(self, path: str) -> str:
         recorded = normalised_place(path)
         if (place := moved_place(recorded, self._moves)) is not None:
             self.moved[recorded] = place
@@ -121,14 +121,14 @@ class Locator:
                 ),
             ) from None
 
-    def _number(self, uri: str) -> int:
+    def _number_of(self, uri: str) -> int:
         if uri not in self._numbers:
-            self._check(uri)
+            self._refuse_outside(uri)
             self._numbers[uri] = len(self.files)
             self.files.append(uri)
         return self._numbers[uri]
 
-    def _check(self, uri: str) -> None:
+    def _refuse_outside(self, uri: str) -> None:
         local_from_s3 = is_s3(self.directory) and not is_s3(uri)
         if local_from_s3 or not any(contains(allowed, uri) for allowed in self._allowed):
             raise SnapshotError(

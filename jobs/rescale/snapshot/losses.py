@@ -51,7 +51,7 @@ def _needs_timers(state: StateMetaInfo) -> bool:
 
 def mislaid_files(snapshot: Snapshot) -> Iterator[str]:
     """Yield a warning if relative state handles name files that the snapshot's directory lacks."""
-    missing = sorted(set(snapshot.missing) & set(_named_beside(snapshot)))
+    missing = sorted(set(snapshot.missing) & set(_files_named_relatively(snapshot)))
     if missing and is_checkpoint_directory(snapshot.directory):
         yield (
             f"{len(missing)} files of RocksDB directories should be in {snapshot.directory} and are not, such as "
@@ -61,7 +61,7 @@ def mislaid_files(snapshot: Snapshot) -> Iterator[str]:
         )
 
 
-def _named_beside(snapshot: Snapshot) -> Iterator[str]:
+def _files_named_relatively(snapshot: Snapshot) -> Iterator[str]:
     for operator in snapshot.operators:
         for subtask in operator.entry.subtasks:
             handle = subtask.state.managed_keyed if subtask.state else None

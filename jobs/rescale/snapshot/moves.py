@@ -88,7 +88,7 @@ def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
 def moved_place(path: str, moves: Iterable[Move]) -> str | None:
     """Return the new place of a file, by the matching move with the longest old place; None if no move matches."""
     applying = [move for move in moves if contains(move.old, path)]
-    return _target(path, max(applying, key=lambda move: len(move.old))) if applying else None
+    return _place_after_move(path, max(applying, key=lambda move: len(move.old))) if applying else None
 
 
 def find_moves(
@@ -106,13 +106,15 @@ def find_moves(
         if not contains(home, path) and moved_place(path, moves) is None
     }
     candidates = {path: list(_candidates(path, directory)) for path in recorded}
-    sizes = _sizes({_target(path, move) for path, possible in candidates.items() for move in possible})
+    sizes = _existing_sizes(
+        {_place_after_move(path, move) for path, possible in candidates.items() for move in possible}
+    )
     chosen: dict[str, Move] = {}
     for path, possible in candidates.items():
         fitting = {
             target: move
             for move in reversed(possible)
-            if (size := sizes.get(target := _target(path, move))) is not None and recorded[path].fits(size)
+            if (size := sizes.get(target := _place_after_move(path, move))) is not None and recorded[path].fits(size)
         }
         if len(fitting) > 1:
             raise _ambiguous_places_error(metadata_uri, path, fitting)
@@ -120,8 +122,8 @@ def find_moves(
     moved = tuple(sorted({move for move in chosen.values() if not _old_files_remain(move, recorded, directory)}))
     for path, move in chosen.items():
         now = moved_place(path, moved)
-        if move in moved and now not in (None, _target(path, move)):
-            raise _ambiguous_places_error(metadata_uri, path, (_target(path, move), str(now)))
+        if move in moved and now not in (None, _place_after_move(path, move)):
+            raise _ambiguous_places_error(metadata_uri, path, (_place_after_move(path, move), str(now)))
     return moved
 
 
@@ -152,14 +154,14 @@ def _candidates(path: str, directory: str) -> Iterator[Move]:
     yield Move("/".join(parts[:-1]) or "/", directory)
 
 
-def _target(path: str, move: Move) -> str:
+def _place_after_move(path: str, move: Move) -> str:
     place = join(move.new, path[len(move.old) :].lstrip("/"))
     if not contains(move.new, place):
         raise SnapshotError("a handle points outside the snapshot", path=path, expected=f"below {move.old}")
     return place
 
 
-def _sizes(uris: Collection[str]) -> dict[str, int]:
+def _existing_sizes(uris: Collection[str]) -> dict[str, int]:
     return {uri: pin.size for uri, pin in stats_of(sorted(uris)).items() if pin is not None}
 
 
@@ -169,7 +171,7 @@ def _old_files_remain(move: Move, recorded: Mapping[str, FileSize], directory: s
     if not all(map(is_readable, old)) or (is_s3(directory) and not any(map(is_s3, old))):
         return False
     try:
-        return bool(_sizes(old))
+        return bool(_existing_sizes(old))
     except RescaleError:
         return True
 

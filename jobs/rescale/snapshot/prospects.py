@@ -137,13 +137,13 @@ class _Judge:
         keyed = {holder.header or id(holder.parsed): holder for holder in operator.record_holders}
         for holder in keyed.values():
             if holder.parsed is not None:
-                yield from self._keyed(holder.parsed, holder.framing)
+                yield from self._judged_keyed(holder.parsed, holder.framing)
             else:
                 yield JudgedState("keyed state", self._reason_of_unread_header(holder.header, read_keyed_header))
         elements = {(stream.header, tuple(s.name for s in stream.states)): stream for stream in operator.operator}
         for stream in elements.values():
             if stream.parsed is not None:
-                yield from self._elements(operator, stream.parsed)
+                yield from self._judged_elements(operator, stream.parsed)
             else:
                 hidden = self._reason_of_unread_header(stream.header, read_operator_state_header)
                 yield from (JudgedState(state.name, hidden) for state in stream.states)
@@ -153,7 +153,7 @@ class _Judge:
         if operator.entry.coordinator is not None:
             yield JudgedState("coordinator", self._reason_of_source(operator))
 
-    def _keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
+    def _judged_keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
         """Yield the prospects of the states in a header; what is wrong with the key serializer affects all of them."""
         worst = self._worst(reasons(header.key_serializer, self._writer, self._line))
         key = () if worst is None else (worst._replace(why=f"its key: {worst.why}"),)
@@ -162,7 +162,7 @@ class _Judge:
             reason_by_name = keyed_state_reason(state.name, names, self._writer, self._line)
             yield JudgedState(state.name, self._worst(filter(None, (reason_by_name, state.reason))))
 
-    def _elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
+    def _judged_elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
         for state in self._judged_by_header((*header.list_states, *header.broadcast_states), (), alone=True):
             is_source = state.name == READER_STATE
             reason_by_name = (

@@ -128,8 +128,8 @@ class Store(Protocol):
     def list(self, directory: str, prefix: str = "") -> list[Entry]:
         """Return all files below a directory, sorted; none if there is no directory.
 
-        Files and directories directly in the directory are left out if their names do not begin with `prefix`. Raises
-        `RequestError` if the directory may not be listed.
+        If an entry lies directly in the directory and its name does not begin with `prefix`, it is left out, with all
+        files below it. Raises `RequestError` if the directory may not be listed.
         """
 
     def delete(self, uris: Iterable[str]) -> None:

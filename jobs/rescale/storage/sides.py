@@ -101,7 +101,7 @@ def has_two_stores() -> bool:
 def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which the AWS variables without a prefix configure the store of a side."""
     without_prefix = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
-    own = _own(side, variables)
+    own = _own_variables(side, variables)
     if not own:
         return without_prefix
     access = _VARIABLES_BESIDE_PROFILES if own.get(_PROFILE) else () if own.keys() & {*_ACCESS} else _ACCESS
@@ -123,19 +123,19 @@ def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
     with _ENVIRONMENT_LOCK:
         before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
         try:
-            _replace(before, own)
+            _replace_environment(before, own)
             yield
         finally:
-            _replace(own, before)
+            _replace_environment(own, before)
 
 
 def has_own_variables(side: StoreSide, environment: Mapping[str, str]) -> bool:
-    return bool(_own(side, environment))
+    return bool(_own_variables(side, environment))
 
 
 def profile_of(side: StoreSide, environment: Mapping[str, str]) -> str | None:
     """Return the AWS profile that a side's own variables name."""
-    return _own(side, environment).get(_PROFILE) or None
+    return _own_variables(side, environment).get(_PROFILE) or None
 
 
 def declare_targets(targets: Iterable[str]) -> None:
@@ -145,7 +145,7 @@ def declare_targets(targets: Iterable[str]) -> None:
 
 def configure_side(side: StoreSide, variables: Mapping[str, str]) -> None:
     """Configure the store of a side in this process and its children, by these AWS variables alone."""
-    for name in _own(side, os.environ):
+    for name in _own_variables(side, os.environ):
         del os.environ[side.prefix + name]
     os.environ.update({side.prefix + name: value for name, value in variables.items()})
 
@@ -171,21 +171,19 @@ def refuse_same_place(source: str, target: str) -> None:
         )
 
 
-def _own(side: StoreSide, environment: Mapping[str, str]) -> dict[str, str]:
+def _own_variables(side: StoreSide, environment: Mapping[str, str]) -> dict[str, str]:
     begin = side.prefix + _AWS
     return {name.removeprefix(side.prefix): value for name, value in environment.items() if name.startswith(begin)}
 
 
-def _replace(old: Mapping[str, str], new: Mapping[str, str]) -> None:
+def _replace_environment(old: Mapping[str, str], new: Mapping[str, str]) -> None:
     for name in old.keys() - new.keys():
         os.environ.pop(name, None)
     os.environ.update({name: value for name, value in new.items() if old.get(name) != value})
 
 
 def _root(target: str) -> str:
-    """Return the target that a location beside it belongs to, such as that of a follower's round. A target is returned
-    as is.
-    """
+    """Return the target to which a location beside it belongs, such as that of a round. Return a target as it is."""
     return target.partition(f"{BESIDE}/")[0].removesuffix(BESIDE)
 
 

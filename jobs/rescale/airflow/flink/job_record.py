@@ -196,7 +196,7 @@ class JobRecord(NamedTuple):
         Up to release 1.9, Flink's operator gives the next job of a FlinkDeployment the same id (FLINK-35831).
         """
         recorded = recorded_job(self.run)
-        if recorded is None or _start_of(recorded.old_job) != _start_of(self.old_job):
+        if recorded is None or _id_and_nonce(recorded.old_job) != _id_and_nonce(self.old_job):
             return None
         return recorded
 
@@ -208,5 +208,5 @@ class JobRecord(NamedTuple):
         run_state(self.run).set(RECORD, msgspec.to_builtins(recorded))
 
 
-def _start_of(job: JobToRestart) -> tuple[str, int | None]:
+def _id_and_nonce(job: JobToRestart) -> tuple[str, int | None]:
     return job.job_id, job.nonce

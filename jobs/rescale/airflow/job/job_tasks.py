@@ -69,7 +69,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
     refuse_unknown_fields(params, dag.params)
     check_changes(params)
     if (stopped := stopped_job(run_name(ti))) is not None:
-        return _look_output(
+        return _output_of_look(
             stopped, request_of(params, {"source": stopped.directory, **pulled_places(known_places, ti)})
         )
     hand_over = hand_over_of(params)
@@ -111,10 +111,10 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
         refuse_handed_over(run_name(ti))
         refuse_live_claim(request.target, ti)
         _check_places(request, None if live is None else old_job.directory)
-    return _look_output(old_job, request)
+    return _output_of_look(old_job, request)
 
 
-def _look_output(old_job: JobToRestart, request: Request) -> Summary:
+def _output_of_look(old_job: JobToRestart, request: Request) -> Summary:
     return {
         "before": msgspec.to_builtins(old_job),
         "hand_over": msgspec.to_builtins(old_job.hand_over),

@@ -38,8 +38,8 @@ def open_window(window: Window, asset: Asset) -> Any:
     def check_hours(params: Any = None, dag: Any = None, dag_run: Any = None, asset_state_store: Any = None) -> Summary:
         """Returns target, hours and newest savepoint; skips the run if the window is closed or nothing is new."""
         refuse_unknown_fields(params, dag.params)  # checked first: a skipped run would not show a mistake in its form
-        last = window_state(asset_state_store, dag.dag_id).get(_LAST_RESCALED) if "source" in params else None
-        return opened_window(window.name, window.hours, params, dag_run, last, datetime.now(UTC))
+        last_rescaled = window_state(asset_state_store, dag.dag_id).get(_LAST_RESCALED) if "source" in params else None
+        return opened_window(window.name, window.hours, params, dag_run, last_rescaled, datetime.now(UTC))
 
     return rescale_task(check_hours, OPEN, "Is the window open?", inlets=[asset])()
 
@@ -82,13 +82,14 @@ def opened_window(
     hours: WindowHours,
     params: Mapping[str, Any],
     dag_run: Any,
-    last: Mapping[str, str] | None,
+    last_rescaled: Mapping[str, str] | None,
     now: datetime,
 ) -> Summary:
     """Return the target of a run, its hours, and the newest savepoint below the source of its form, if it has one.
 
-    Skips the run if the window is closed, or if there is nothing newer than what was rescaled `last`. A run that has
-    stopped its job, and whose tasks were all cleared, goes on after its window has closed: the job does not run.
+    Skips the run if the window is closed, or if there is nothing newer than `last_rescaled`, the source that was
+    rescaled last. A run that has stopped its job, and whose tasks were all cleared, goes on after its window has
+    closed: the job does not run.
     """
     from rescale.airflow.windows.newest import newest_savepoint
     from rescale.options.profiles import use_targets
@@ -120,14 +121,16 @@ def opened_window(
         return output
     use_targets([])  # this task reads from the source's store only
     newest = newest_savepoint(normalise(params["source"]))
-    if last is not None and newest.written <= datetime.fromisoformat(last["written"]):
-        skip_task(f"nothing new: {last['source']} is already rescaled, and nothing below {params['source']} is newer")
+    if last_rescaled is not None and newest.written <= datetime.fromisoformat(last_rescaled["written"]):
+        skip_task(
+            f"nothing new: {last_rescaled['source']} is already rescaled, and nothing below {params['source']} is newer"
+        )
     log.info("the newest savepoint is %s, written at %s", newest.uri, newest.written)
     return {**output, "source": newest.uri, "written": newest.written.isoformat()}
 
 
-def _is_newer(done: Mapping[str, str], last: Mapping[str, str] | None) -> bool:
-    return last is None or datetime.fromisoformat(done["written"]) > datetime.fromisoformat(last["written"])
+def _is_newer(rescaled: Mapping[str, str], before: Mapping[str, str] | None) -> bool:
+    return before is None or datetime.fromisoformat(rescaled["written"]) > datetime.fromisoformat(before["written"])
 
 
 def _format_instant(instant: datetime) -> str:

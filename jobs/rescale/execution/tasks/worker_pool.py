@@ -73,7 +73,7 @@ class WorkerPool:
         try:
             while stage.due or stage.running:
                 self._hand_out(stage)
-                self._take_in(stage)
+                self._receive_messages(stage)
                 progress.update(stage.done + sum(worker.done for worker in self._workers))
         finally:
             for worker in [worker for worker in self._workers if worker.task is not None]:
@@ -99,17 +99,17 @@ class WorkerPool:
             stage.attempts[number] += 1
             task = Task(None if worker.work is stage.work else stage.work, pickle.dumps(stage.tasks[number]))
             worker.work = stage.work
-            with suppress(OSError):  # if the worker has ended, `_take_in` notices it
+            with suppress(OSError):  # if the worker has ended, `_receive_messages` notices it
                 worker.connection.send(task)
 
-    def _take_in(self, stage: _Stage) -> None:
+    def _receive_messages(self, stage: _Stage) -> None:
         busy = {worker.connection: worker for worker in self._workers if worker.task is not None}
         for ready in wait(list(busy), _POLL_SECONDS):
             worker = busy[ready]  # type: ignore[index]
             try:
                 message: Report | EndedTask = worker.connection.recv()
             except (EOFError, OSError):
-                self._lose(worker, stage)
+                self._fail_task_of_ended(worker, stage)
                 continue
             if isinstance(message, Report):
                 worker.done += message.done
@@ -123,7 +123,7 @@ class WorkerPool:
             else:
                 stage.succeeded(number, message, bytes_done)
 
-    def _lose(self, worker: _Worker, stage: _Stage) -> None:
+    def _fail_task_of_ended(self, worker: _Worker, stage: _Stage) -> None:
         number, code = worker.task, self._exit_code(worker)
         assert number is not None
         self._end(worker)

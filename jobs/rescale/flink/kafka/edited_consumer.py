@@ -37,10 +37,10 @@ def _write_element(element: bytes, position: Position) -> bytes:
 def _zigzag(number: int) -> bytes:
     """Return the low 32 bits of a number as Kryo's `Output.writeInt(value, false)` writes them."""
     low = number & 0xFFFFFFFF
-    return _packed((low << 1 ^ (0xFFFFFFFF if low >> 31 else 0)) & 0xFFFFFFFF)
+    return _varint((low << 1 ^ (0xFFFFFFFF if low >> 31 else 0)) & 0xFFFFFFFF)
 
 
-def _packed(number: int) -> bytes:
+def _varint(number: int) -> bytes:
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -53,5 +53,5 @@ def _write_string(text: str) -> bytes:
     if 1 < len(text) < 64:
         return text[:-1].encode("ascii") + bytes((ord(text[-1]) | 0x80,))
     length = len(text) + 1
-    head = bytes((0x80 | length,)) if length < 0x40 else bytes((0xC0 | length & 0x3F,)) + _packed(length >> 6)
+    head = bytes((0x80 | length,)) if length < 0x40 else bytes((0xC0 | length & 0x3F,)) + _varint(length >> 6)
     return head + text.encode("ascii")

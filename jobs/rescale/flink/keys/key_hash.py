@@ -92,7 +92,7 @@ def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
     if program.hashable or formula is None or not _fits_classes(formula, classes):
         raise RequestError(
             f"{name!r} does not define a hash for keys of the type {program.name}",
-            expected=_expected(program, classes),
+            expected=_expected_text(program, classes),
             advice="give a formula, with the fields in the order in which hashCode() uses them, or module:function",
         )
     chosen = _key_hash(program, classes, formula)
@@ -173,7 +173,9 @@ def _test_formulas(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism:
     try:
         program = compile_key_program(snapshot)
     except UnsupportedError as error:
-        raise UnsupportedError(error.what, advice=Advice(_divisors(max_parallelism), "; or ", _OWN_FUNCTION)) from None
+        raise UnsupportedError(
+            error.what, advice=Advice(_divisor_advice(max_parallelism), "; or ", _OWN_FUNCTION)
+        ) from None
     if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in nodes(program.tree)):
         _refuse(f"keys of the type {program.name} contain an enum, whose hash differs in each JVM", max_parallelism)
     candidates = list(candidate_hashes(snapshot))
@@ -278,7 +280,7 @@ def _fits_classes(formula: Formula, classes: tuple[ClassWithHashCode, ...]) -> b
     )
 
 
-def _expected(program: Program, classes: tuple[ClassWithHashCode, ...]) -> str:
+def _expected_text(program: Program, classes: tuple[ClassWithHashCode, ...]) -> str:
     if program.hashable:
         return f"{KNOWN}: the hash of these keys is known"
     if not classes:
@@ -293,11 +295,11 @@ def _refuse(
     what: str, max_parallelism: int, expected: object = None, found: object = None, *, has_formula: bool = True
 ) -> NoReturn:
     formula = Advice("name the formula, ", mention("key-hash", "NAME"), ", or ") if has_formula else Advice()
-    advice = Advice(_divisors(max_parallelism), "; or ", formula, _OWN_FUNCTION)
+    advice = Advice(_divisor_advice(max_parallelism), "; or ", formula, _OWN_FUNCTION)
     raise UnsupportedError(what, expected=expected, found=found, advice=advice)
 
 
-def _divisors(max_parallelism: int) -> Advice:
+def _divisor_advice(max_parallelism: int) -> Advice:
     divisors = [number for number in range(max_parallelism // 2, 1, -1) if max_parallelism % number == 0]
     if not divisors:
         return Advice(f"keep the max parallelism, {max_parallelism}")

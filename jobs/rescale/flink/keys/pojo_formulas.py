@@ -123,7 +123,9 @@ def parse_formula(text: str) -> Formula | None:
 
 def classes_with_hash_code(tree: TypeTree) -> tuple[ClassWithHashCode, ...]:
     """Return the POJOs in a key, outer POJOs first."""
-    hashed = map_tree(tree, _hashed(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0))))
+    hashed = map_tree(
+        tree, _hash_changer(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0)))
+    )
     classes = {}
     for part in nodes(hashed):
         if isinstance(part, Flagged):
@@ -141,11 +143,11 @@ def apply_formula(tree: TypeTree, classes: tuple[ClassWithHashCode, ...], formul
     fold = fold_of(formula.fold)
     fields = dict(zip((own.name for own in classes), formula.fields, strict=True))
     return map_tree(
-        tree, _hashed(lambda pojo: pojo if fold is None else _folded_pojo(pojo, fold, fields[pojo.class_name]))
+        tree, _hash_changer(lambda pojo: pojo if fold is None else _folded_pojo(pojo, fold, fields[pojo.class_name]))
     )
 
 
-def _hashed(hash_pojo: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], TypeTree]:
+def _hash_changer(hash_pojo: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], TypeTree]:
     """Return a function that makes a node hashable: a POJO by `hash_pojo`, a case class by Scala's default."""
 
     def change(tree: TypeTree) -> TypeTree:
@@ -187,7 +189,7 @@ def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
     seen, number = set(), 0
     for count, orders in _ORDERS:
         for name, fold in FOLDS.items():
-            for fields in _spellings(classes, fold):
+            for fields in _field_spellings(classes, fold):
                 size = math.prod(count(len(own)) for own in fields)
                 if number + size > MOST_FORMULAS:
                     continue
@@ -199,7 +201,7 @@ def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
                         yield formula
 
 
-def _spellings(classes: tuple[ClassWithHashCode, ...], fold: Fold) -> Iterator[tuple[tuple[str, ...], ...]]:
+def _field_spellings(classes: tuple[ClassWithHashCode, ...], fold: Fold) -> Iterator[tuple[tuple[str, ...], ...]]:
     yield tuple(own.fields for own in classes)
     if fold.booleans is not None and any(own.booleans for own in classes):
         yield tuple(own.fields_as_primitives() for own in classes)

@@ -106,8 +106,8 @@ class HeaderPlanner:
         return PlannedHeader(
             self._literals.piece(write_keyed_header(merged.header)),
             merged.header,
-            _by_subtask(old_holders, tables),
-            _by_subtask(timers, tables[len(old_holders) :]),
+            _tables_by_subtask(old_holders, tables),
+            _tables_by_subtask(timers, tables[len(old_holders) :]),
         )
 
     def _heap_header(self, old_holders: Sequence[KeyedStateHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
@@ -141,7 +141,7 @@ class HeaderPlanner:
         return self.id_tables.index(table)
 
 
-def _by_subtask(old_holders: Sequence[KeyedStateHolder], tables: Sequence[int | None]) -> dict[int, int]:
+def _tables_by_subtask(old_holders: Sequence[KeyedStateHolder], tables: Sequence[int | None]) -> dict[int, int]:
     return {
         old_holder.subtask: table for old_holder, table in zip(old_holders, tables, strict=False) if table is not None
     }

@@ -186,18 +186,18 @@ def _max_parallelism_warnings(changed: list[Operator], shapes: Mapping[str, Shap
     new = sorted({shapes[operator.operator_id].max_parallelism for operator in changed})
     all_new = {shape.max_parallelism for shape in shapes.values()} - {1}
     start = (
-        f"start it with pipeline.max-parallelism {_either(new)}"
+        f"start it with pipeline.max-parallelism {_joined_by_or(new)}"
         if len(all_new) == 1
-        else f"do not set pipeline.max-parallelism: operators have different ones ({_either(sorted(all_new))}), which "
-        "Flink reads from the result"
+        else f"do not set pipeline.max-parallelism: operators have different ones "
+        f"({_joined_by_or(sorted(all_new))}), which Flink reads from the result"
     )
     yield (
-        f"a job that sets its max parallelism ({_either(old)}) in its code or configuration refuses the result: remove "
-        f"setMaxParallelism, and {start}"
+        f"a job that sets its max parallelism ({_joined_by_or(old)}) in its code or configuration refuses the result: "
+        f"remove setMaxParallelism, and {start}"
     )
 
 
-def _either(numbers: list[int]) -> str:
+def _joined_by_or(numbers: list[int]) -> str:
     return " or ".join(map(str, numbers))
 
 

@@ -94,8 +94,8 @@ def _topics(source: KafkaSource) -> list[tuple[str, list[int | str]]]:
 
 def _old_and_new_shares(source: KafkaSource) -> str:
     """Return the number of partitions by subtask now and, if it changes, afterwards."""
-    before = _shares(source.per_subtask)
-    after = _shares(source.new_per_subtask or source.per_subtask)
+    before = _shares_text(source.per_subtask)
+    after = _shares_text(source.new_per_subtask or source.per_subtask)
     return before if after == before else f"{before} → {after}"
 
 
@@ -108,7 +108,7 @@ def _offset_range(nexts: list[int | str]) -> str:
     )
 
 
-def _shares(numbers: Sequence[int]) -> str:
+def _shares_text(numbers: Sequence[int]) -> str:
     if len(numbers) <= _MOST_SUBTASKS:
         return ", ".join(map(str, numbers))
     return f"{min(numbers)} to {max(numbers)} in {len(numbers)}"

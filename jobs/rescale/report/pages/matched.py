@@ -41,7 +41,7 @@ def _verdict(document: MatchDocument) -> str:
     return f"every operator with state has its counterpart{renamed}"
 
 
-def _states(operator: ListedOperator) -> str:
+def _states_text(operator: ListedOperator) -> str:
     text = ", ".join(f"{state.name} ({state.type})" for state in operator.states or ())
     return f": {text}" if text else ""
 
@@ -56,11 +56,13 @@ def _chained_line(match: ChainedOperator) -> Line:
 
 
 def _unsure_line(operator: UnsureOperator) -> Line:
-    return f"{operator.label}{_states(operator)}; may be {' or '.join(other.label for other in operator.candidates)}"
+    return (
+        f"{operator.label}{_states_text(operator)}; may be {' or '.join(other.label for other in operator.candidates)}"
+    )
 
 
 def _label_and_states(operator: ListedOperator) -> Line:
-    return f"{operator.label}{_states(operator)}"
+    return f"{operator.label}{_states_text(operator)}"
 
 
 def _same_id(match: MatchedOperator) -> Line:

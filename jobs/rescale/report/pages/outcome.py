@@ -124,7 +124,7 @@ def records_table(certificate: Certificate) -> Table:
                 proof.max_parallelism,
                 f"{proof.records.compared:,}",
                 f"{keys:,}" if (keys := proof.records.distinct_keys_at_least) else "",
-                _hash(proof.records),
+                _hash_text(proof.records),
             )
             for proof in certificate.operators
             if proof.records is not None
@@ -163,5 +163,5 @@ def checksums_table(certificate: Certificate) -> Table:
     )
 
 
-def _hash(records: CertifiedRecords) -> str:
+def _hash_text(records: CertifiedRecords) -> str:
     return f"{records.key_hash} ({records.hash_is})" if records.key_hash else "not known"

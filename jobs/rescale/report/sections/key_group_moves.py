@@ -88,21 +88,21 @@ def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
     mean = sum(cells) / len(cells) or 1.0
     return Strip(
         f"{side.name}: {_shape_text(side.shape)}",
-        tuple(_owners(side) if detail.parts and side.shape.parallelism <= MOST_DRAWN_SUBTASKS else ()),
+        tuple(_subtask_shares(side) if detail.parts and side.shape.parallelism <= MOST_DRAWN_SUBTASKS else ()),
         tuple(_shade(cell / mean / _FULL_SHADE) for cell in cells),
-        tuple(_parts(side.sizes, min(number, detail.parts)) if detail.parts else ()),
+        tuple(_part_shares(side.sizes, min(number, detail.parts)) if detail.parts else ()),
         tuple(Mark((group + 0.5) / number, tooltip) for group, tooltip in hot.items()),
     )
 
 
-def _owners(side: KeyedSide) -> Iterator[Share]:
+def _subtask_shares(side: KeyedSide) -> Iterator[Share]:
     sizes, ends = side.sizes, list(accumulate(side.sizes, initial=0))
     for subtask, (first, end) in enumerate(pairwise(side.shape.starts)):
         tooltip = f"subtask {subtask}: key groups {_range_text(first, end)}, {human_bytes(ends[end] - ends[first])}"
         yield Share(first / len(sizes), end / len(sizes), str(subtask), tooltip)
 
 
-def _parts(sizes: Sequence[int], number: int) -> Iterator[Share]:
+def _part_shares(sizes: Sequence[int], number: int) -> Iterator[Share]:
     ends = list(accumulate(sizes, initial=0))
     cuts = [part * len(sizes) // number for part in range(number + 1)]
     for first, end in pairwise(cuts):
@@ -121,11 +121,11 @@ def _resampled(sizes: Sequence[int], number: int) -> list[float]:
         return [*map(float, sizes)]
     ends = list(accumulate(map(float, sizes), initial=0.0))
 
-    def up_to(cell: int) -> float:
+    def bytes_before(cell: int) -> float:
         whole, rest = divmod(cell * len(sizes), number)
         return ends[whole] + (rest / number * sizes[whole] if rest else 0.0)
 
-    return [up_to(cell + 1) - up_to(cell) for cell in range(number)]
+    return [bytes_before(cell + 1) - bytes_before(cell) for cell in range(number)]
 
 
 def _shade(part: float) -> int:

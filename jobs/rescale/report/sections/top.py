@@ -122,7 +122,7 @@ def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
     operators = sorted(plan.operators, key=state_bytes, reverse=True)
     shown, blocks = operators[: 2 * detail.rows], list[Block]()
     blocks.append(table(OPERATOR_HEADERS, map(operator_row, shown)))
-    blocks += _rest(operators[len(shown) :], len(shown))
+    blocks += _remaining_line(operators[len(shown) :], len(shown))
     blocks.append(Bullets("", tuple(work_lines(plan))))
     return [Section("Operators", tuple(block for block in blocks if block != Bullets("", ())))]
 
@@ -133,10 +133,10 @@ def inspected_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block
     shown = operators[: 2 * detail.rows]
     headers = ("operator", "parallelism", "max parallelism", "key", "keyed", "operator state", "")
     listing = table(headers, map(inspected_row, shown))
-    return [Section("Operators", (listing, *_rest(operators[len(shown) :], len(shown))))]
+    return [Section("Operators", (listing, *_remaining_line(operators[len(shown) :], len(shown))))]
 
 
-def _rest(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> list[Block]:
+def _remaining_line(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> list[Block]:
     if not left:
         return []
     size = human_bytes(sum(map(state_bytes, left)))

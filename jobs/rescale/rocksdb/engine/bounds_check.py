@@ -58,11 +58,11 @@ def _error(what: str, live: LiveFile, row: InternalKey, bound: InternalKey, uri:
         f"the key range of {live.name} in the MANIFEST {what}, so a job would not find this row",
         path=uri,
         state=state,
-        expected=_described_key(row),
-        found=_described_key(bound),
+        expected=_key_text(row),
+        found=_key_text(bound),
         advice=TAKE_ANOTHER_SNAPSHOT,
     )
 
 
-def _described_key(key: InternalKey) -> str:
+def _key_text(key: InternalKey) -> str:
     return f"{key.user_key.hex()} (sequence number {key.sequence}, type {key.kind})"

@@ -41,7 +41,7 @@ def with_kafka_changes(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Sn
     if not changes:
         return snapshot
     try:
-        return _changed(snapshot, changes)
+        return _changed_snapshot(snapshot, changes)
     except (UnreadError, UnknownVersionError) as error:
         raise SnapshotError(
             f"the request changes Kafka offsets that cannot be read: {error}",
@@ -49,7 +49,7 @@ def with_kafka_changes(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Sn
         ) from None
 
 
-def _changed(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
+def _changed_snapshot(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
     by_id = {change.operator_id: change for change in changes}
     writer = _Writer(snapshot)
     operators = tuple(
@@ -70,20 +70,20 @@ class _Writer:
     def changed(self, operator: Operator, change: KafkaChange) -> Operator:
         """Return the operator after the change."""
         if change.becomes_source:
-            return self._migrated(operator, change)
+            return self._operator_with_source(operator, change)
         name, edited = (
             (OFFSETS_STATE, edited_consumer_element)
             if has_consumer(operator)
             else (READER_STATE, edited_reader_element)
         )
-        streams = tuple(self._stream(stream, name, edited, change.applied) for stream in operator.operator)
+        streams = tuple(self._changed_stream(stream, name, edited, change.applied) for stream in operator.operator)
         entry = operator.entry
         if entry.coordinator is not None:
             data = edited_coordinator(entry.coordinator.data, change.applied)
             entry = replace(entry, coordinator=replace(entry.coordinator, data=data))
         return replace(operator, entry=entry, operator=streams)
 
-    def _migrated(self, operator: Operator, change: KafkaChange) -> Operator:
+    def _operator_with_source(self, operator: Operator, change: KafkaChange) -> Operator:
         stored = (
             (stream.subtask, position)
             for stream in operator.operator
@@ -93,12 +93,12 @@ class _Writer:
             if (position := change.applied(read_consumer_element(element))) is not None
         )
         splits = splits_of(stored)
-        streams = tuple(self._reader(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
+        streams = tuple(self._reader_stream(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
         assigned = sorted(position.partition for positions in splits.values() for position in positions)
         coordinator = InlineStream(operator.operator_id, write_coordinator(write_assigned(assigned)))
         return replace(operator, entry=replace(operator.entry, coordinator=coordinator), operator=streams)
 
-    def _reader(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:
+    def _reader_stream(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:
         """Return reader state with these splits, which replaces the consumer's state `stream` of a subtask."""
         header, start = reader_state_header(stream.header), len(self.written)
         self.written += header
@@ -107,11 +107,15 @@ class _Writer:
         state = ElementState(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE, extents)
         return ElementStream(stream.subtask, extent, (state,), header, read_operator_state_header(header, ""))
 
-    def _stream(self, stream: ElementStream, name: str, edited: _EditElement, edit: Edit) -> ElementStream:
-        states = (self._state(stream, state, edited, edit) if state.name == name else state for state in stream.states)
+    def _changed_stream(self, stream: ElementStream, name: str, edited: _EditElement, edit: Edit) -> ElementStream:
+        states = (
+            self._changed_state(stream, state, edited, edit) if state.name == name else state for state in stream.states
+        )
         return replace(stream, states=tuple(states))
 
-    def _state(self, stream: ElementStream, state: ElementState, edited: _EditElement, edit: Edit) -> ElementState:
+    def _changed_state(
+        self, stream: ElementStream, state: ElementState, edited: _EditElement, edit: Edit
+    ) -> ElementState:
         extents: list[Extent] = []
         contents = contents_of(self._snapshot, stream, state.elements) if state.elements else []
         for extent, old in zip(state.elements, contents, strict=True):

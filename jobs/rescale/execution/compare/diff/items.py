@@ -75,7 +75,7 @@ def compare_key_groups(items: DigestedItems, remark: str | None) -> ItemComparis
     for number, (a, b) in sorted(by_number.items()):
         if sorted(item.digest for item in a) != sorted(item.digest for item in b):
             kind = OTHER_VALUE if a and b else ONLY_IN[bool(b)]
-            differences.append(ListedDifference(kind, {"key_group": str(number)}, _sizes(a), _sizes(b)))
+            differences.append(ListedDifference(kind, {"key_group": str(number)}, _sizes_text(a), _sizes_text(b)))
     first = tuple(differences[:MOST_SHOWN])
     return ItemComparison(_amount(items.a), _amount(items.b), first, len(differences), remark if differences else None)
 
@@ -90,7 +90,7 @@ def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describ
         side, item = places[digest]
         kind = OTHER_NUMBER if a[digest] and b[digest] else ONLY_IN[not a[digest]]
         name = {"element": describe(side, item), "subtask": str(item.subtask)}
-        differences.append(ListedDifference(kind, name, _times(a[digest]), _times(b[digest])))
+        differences.append(ListedDifference(kind, name, _times_text(a[digest]), _times_text(b[digest])))
     multiplied = bool(differing) and a.keys() == b.keys() and (a <= b or b <= a)
     remark = REPEATED_ELEMENTS if multiplied and mode is DistributionMode.UNION else None
     return ItemComparison(_amount(items.a), _amount(items.b), tuple(differences), len(differing), remark)
@@ -110,7 +110,7 @@ def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe:
             side, item = places[digest]
             name = {"copy": describe(side, item)}
             differences.append(
-                ListedDifference(ONLY_IN[side], name, _subtasks(a.get(digest)), _subtasks(b.get(digest)))
+                ListedDifference(ONLY_IN[side], name, _subtasks_text(a.get(digest)), _subtasks_text(b.get(digest)))
             )
     missing_copies = _missing_copies(items, parallelism)
     if missing_copies is not None and items.a and items.b:
@@ -129,7 +129,9 @@ def _missing_copies(items: DigestedItems, parallelism: tuple[int, int]) -> Liste
     lacking = [set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)]
     if lacking[0] == lacking[1] or (all(lacking) and parallelism[0] != parallelism[1]):
         return None
-    a, b = (f"missing in {_subtasks(sorted(subtasks))}" if subtasks else "in every subtask" for subtasks in lacking)
+    a, b = (
+        f"missing in {_subtasks_text(sorted(subtasks))}" if subtasks else "in every subtask" for subtasks in lacking
+    )
     return ListedDifference(OTHER_NUMBER, {"copies": "by subtask"}, a, b)
 
 
@@ -147,15 +149,15 @@ def _sort_key(place: tuple[Side, DigestedItem]) -> tuple[int, int, int]:
     return side, item.subtask, item.number
 
 
-def _sizes(items: Iterable[DigestedItem]) -> str | None:
+def _sizes_text(items: Iterable[DigestedItem]) -> str | None:
     return " and ".join(counted(item.extent.length, "byte") for item in items) or None
 
 
-def _times(count: int) -> str | None:
+def _times_text(count: int) -> str | None:
     return counted(count, "time") if count else None
 
 
-def _subtasks(subtasks: Sequence[int] | None) -> str | None:
+def _subtasks_text(subtasks: Sequence[int] | None) -> str | None:
     if not subtasks:
         return None
     shown = ", ".join(map(str, subtasks[:MOST_SHOWN]))

@@ -22,7 +22,7 @@ def _rotated(word: Long, bits: int) -> Long:
 
 
 @compiled
-def _finished(word: Long) -> Long:
+def _final_mix(word: Long) -> Long:
     shift = np.uint64(33)
     word = (word ^ word >> shift) * _M1
     word = (word ^ word >> shift) * _M2
@@ -46,7 +46,7 @@ def _murmur(message: Words, size: int) -> tuple[Long, Long]:
     second ^= np.uint64(size)
     first += second
     second += first
-    first, second = _finished(first), _finished(second)
+    first, second = _final_mix(first), _final_mix(second)
     first += second
     return first, second + first
 
