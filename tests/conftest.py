@@ -58,7 +58,7 @@ APART = {"tests/oracle/test_cases.py"}
 
 AIRFLOW = "tests/whole_airflow"
 ENOUGH_FOR_TWO = 30
-"""Number of tests with a whole Airflow from which a second one, for those with jobs of Flink, is worth its start."""
+"""From this number of tests on, a second Airflow, for the tests with jobs of Flink, is worth the time that it takes."""
 
 
 class Folder(pytest.Package):

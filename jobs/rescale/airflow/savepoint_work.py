@@ -111,7 +111,7 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
 def discard_unpublished(target: str, ti: Any) -> Summary:
     """Remove the files that a run left in and beside its target, unless the run is still running or has published.
 
-    The summary has the target, and the numbers of files `removed` and `left`; files of others are left.
+    The summary has the target, and the numbers of files `removed` and `left`. Files of other programs are left.
     """
     target = normalise(target)
     refuse_live_claim(target, ti)

@@ -81,7 +81,7 @@ def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMet
 
 
 def read_state_list(reader: ByteReader) -> tuple[StateMetaInfo, ...]:
-    """Return the states of a list: an `i16` count, then the states. Errors are those of `read_state_meta_info`."""
+    """Return the states of a list: an `i16` count, then the states. Raises the errors of `read_state_meta_info`."""
     return tuple(read_state_meta_info(reader) for _ in range(reader.non_negative(reader.i16, "number of states")))
 
 

@@ -34,7 +34,7 @@ _LARGEST_CHANCE = 0.1
 
 @dataclass(frozen=True)
 class PickedKey:
-    """A key as text, with the subtask of its key group. `new_subtask` is the one in the new shape; None if unknown."""
+    """A key as text, with the subtask of its key group. `new_subtask` is its subtask in the new shape, if known."""
 
     key: str
     key_group: int

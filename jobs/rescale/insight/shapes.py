@@ -24,7 +24,7 @@ _HOT_FACTOR = 4
 _MOST_HOT = 10
 
 _FEW_KEYS = 100
-"""Smallest number of keys of a subtask for which chance makes its load differ from others by less than a tenth."""
+"""Number of keys of a subtask from which on chance alone changes its load by less than a tenth."""
 
 
 @dataclass(frozen=True)

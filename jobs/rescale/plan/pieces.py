@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from rescale.snapshot.locate import WRITTEN, Extent
+from rescale.snapshot.locate import WRITTEN_FILE_NUMBER, Extent
 
 
 class Piece(NamedTuple):
@@ -42,7 +42,7 @@ class Literals:
 
 
 def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
-    """Merge adjacent pieces, leave out empty ones, and return the others: together they have the same bytes."""
+    """Merge adjacent pieces and leave out empty ones; the result has the same bytes in the same order."""
     result: list[Piece] = []
     for piece in pieces:
         last = result[-1] if result else None
@@ -61,7 +61,7 @@ def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
 
 def piece_of(extent: Extent, ids: int | None = None) -> Piece:
     """Return the piece for an extent of the snapshot; `ids` as in `Piece`."""
-    return Piece(None if extent.file == WRITTEN else extent.file, extent.start, extent.length, ids)
+    return Piece(None if extent.file == WRITTEN_FILE_NUMBER else extent.file, extent.start, extent.length, ids)
 
 
 def extent_of(piece: Piece) -> Extent:

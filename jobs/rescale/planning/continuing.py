@@ -154,7 +154,7 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
 
 
 class _PlanFiles:
-    """Numbers the files of a plan and of the other snapshots that it reads: their indexes in the new plan's `files`."""
+    """Gives each file of a plan, and of the other snapshots that it reads, an index in the new plan's `files`."""
 
     def __init__(self, plan: Plan) -> None:
         self._files = list(plan.files)

@@ -26,12 +26,12 @@ from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 from rescale.text.names import quoted
 
-WRITTEN = -1
+WRITTEN_FILE_NUMBER = -1
 """File number of bytes that Rescale wrote and no file of the snapshot has (`Snapshot.written`)."""
 
 
 class Extent(NamedTuple):
-    """Range of bytes in file number `file` of the snapshot, or in the bytes that Rescale wrote (`WRITTEN`)."""
+    """Range of bytes in file number `file` of the snapshot, or in bytes of Rescale (`WRITTEN_FILE_NUMBER`)."""
 
     file: int
     start: int

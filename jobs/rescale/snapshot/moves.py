@@ -42,7 +42,7 @@ class FileSize(NamedTuple):
     is_exact: bool
 
     def fits(self, size: int) -> bool:
-        """Tell whether a file of `size` bytes may be this one."""
+        """Tell whether a file of `size` bytes may be the file whose size is recorded here."""
         return size == self.size if self.is_exact else size >= self.size
 
 
@@ -143,7 +143,7 @@ def _recorded_sizes(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
 
 
 def _candidates(path: str, directory: str) -> Iterator[Move]:
-    """Yield the moves by which a file may lie below the directory that the user named, moves of a whole job first."""
+    """Yield moves that place a file below the directory that the user named; moves of a whole job come first."""
     parts = path.split("/")
     if {".", ".."} & set(parts):
         return

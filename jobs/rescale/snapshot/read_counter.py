@@ -11,7 +11,7 @@ _thread = threading.local()
 
 @contextmanager
 def counting(weight: int, report_bytes: Callable[[int], None]) -> Iterator[None]:
-    """Report to `report_bytes` the bytes that this thread reads in the block, and at its end the rest of `weight`.
+    """Report the number of bytes that this thread reads in the block, and at its end the rest of `weight`.
 
     `weight` is the size of the unit in bytes. A unit may be read twice, so no more than `weight` bytes are reported. If
     the block raises an error, the rest is not reported.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rescale.snapshot.locate import WRITTEN, Extent
+from rescale.snapshot.locate import WRITTEN_FILE_NUMBER, Extent
 from rescale.snapshot.read_counter import count
 from rescale.storage.store import Pin, open_store, read_in_chunks
 from rescale.text.errors import SnapshotError
@@ -49,7 +49,7 @@ class SnapshotFiles:
     def read(self, extent: Extent, limit: int = LARGEST_READ) -> bytes:
         """Return all bytes of an extent. Raises `SnapshotError` if it is longer than `limit`, missing or changed."""
         file, start, length = extent
-        if file == WRITTEN:
+        if file == WRITTEN_FILE_NUMBER:
             return self.written[start : start + length]
         uri, pin = self.versions[file]
         if length > limit:
@@ -70,7 +70,7 @@ class SnapshotFiles:
 
     def chunks(self, extent: Extent, at_once: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of an extent, at most `at_once` at a time; without `at_once` the store decides."""
-        if extent.file == WRITTEN:
+        if extent.file == WRITTEN_FILE_NUMBER:
             yield self.read(extent)
             return
         uri, pin = self.versions[extent.file]

@@ -16,7 +16,7 @@ from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.snapshot.dropped_states import DroppedState, with_stored_bytes, without_states
 from rescale.snapshot.kafka.changed import with_kafka_changes
 from rescale.snapshot.kafka.changes import KafkaChange
-from rescale.snapshot.locate import WRITTEN
+from rescale.snapshot.locate import WRITTEN_FILE_NUMBER
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.old_rows import OldRows, without_old_rows
 from rescale.snapshot.reading.handle_streams import bytes_of
@@ -24,7 +24,7 @@ from rescale.snapshot.reading.handle_streams import bytes_of
 
 @dataclass(frozen=True)
 class Renamed:
-    """An operator that gets another id, that of the new `uid`; `uid` is "" if only the new id is known."""
+    """An operator that gets another id, which follows from the new `uid`; `uid` is "" if only the new id is known."""
 
     operator_id: str
     label: str
@@ -190,7 +190,10 @@ def _missing_files(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[s
     if any(operator.other_keyed or operator.has_channel_state for operator in operators):
         return snapshot.missing
     files_of_operators = {
-        snapshot.files[number][0] for operator in operators for number in _file_numbers(operator) if number != WRITTEN
+        snapshot.files[number][0]
+        for operator in operators
+        for number in _file_numbers(operator)
+        if number != WRITTEN_FILE_NUMBER
     }
     return tuple(uri for uri in snapshot.missing if uri in files_of_operators)
 

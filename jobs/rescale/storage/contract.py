@@ -1,7 +1,7 @@
 """The interface `Store`: the operations by which Rescale reads and writes all files.
 
-The pipeline relies on these guarantees: an object appears whole or not at all, of several processes that put different
-bytes by `put_if_absent` only one succeeds, and a read with a pin returns the bytes of that version or fails.
+The pipeline relies on three guarantees. An object appears whole or not at all. If several processes put different bytes
+by `put_if_absent`, only one of them succeeds. A read with a pin returns the bytes of that version, or fails.
 """
 
 from __future__ import annotations

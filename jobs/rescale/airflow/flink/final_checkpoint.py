@@ -68,7 +68,7 @@ def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: 
 def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> str:
     """Return the checkpoint from which an ended job is started again: the last one that Flink reports as completed.
 
-    `known_number` is that of `final_checkpoint`. Raises `RequestError` if this checkpoint is not in the directory
+    For `known_number`, see `final_checkpoint`. Raises `RequestError` if this checkpoint is not in the directory
     `checkpoints`; if Flink no longer knows the job, and the directory has a newer checkpoint than `known_number`; or if
     the job was stopped with a savepoint.
     """

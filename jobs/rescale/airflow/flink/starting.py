@@ -40,7 +40,9 @@ def jar_plan(flink: Flink, hand_over: RunJar, parallelism: int) -> dict[str, str
 
 
 def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | Answer:
-    """Start a job unless an earlier try started it, and return the question for it. For `Print`, return the answer.
+    """Start a job unless an earlier try started it, and return the question that waits for its start.
+
+    For `Print`, return the answer.
 
     `seed` identifies this start of the job: all tries have the same seed, and every other start has another one.
     """

@@ -105,7 +105,7 @@ def running_jobs(jobs: Sequence[JobOverview], name: str) -> list[JobOverview]:
 
 
 def take_savepoint(old_job: JobToRestart, run: str) -> FlinkQuestion:
-    """Begin a savepoint of the job, unless an earlier try of this run has begun one; return the question for it.
+    """Begin a savepoint of the job, unless an earlier try of this run has begun one; return the question for its end.
 
     If a savepoint has failed, another one is begun. Raises `RescaleError` if `_MAX_SAVEPOINTS` have failed.
     """

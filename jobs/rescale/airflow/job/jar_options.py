@@ -24,7 +24,7 @@ _INTERVAL = "execution.checkpointing.interval"
 _RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 
 _NEVER_MILLISECONDS = 1 << 62
-"""Interval between checkpoints, in milliseconds, from which on the job makes no checkpoints by itself."""
+"""With an interval of at least this many milliseconds between checkpoints, a job makes no checkpoints by itself."""
 
 _OPERATOR_OPTION = "$internal.flink.version"
 """Option that Flink's Kubernetes operator sets for each of its clusters (`FlinkConfigBuilder`)."""

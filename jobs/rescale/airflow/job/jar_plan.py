@@ -31,11 +31,11 @@ _MOST_SHOWN = 5
 def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest) -> None:
     """Raise `RequestError` if state would be left without its operator, because ids change with the parallelism.
 
-    `resolved` is the request, resolved for the job's latest checkpoint. The error is raised if two conditions hold:
-    with the new parallelism, but not with the current one, the jar has a vertex that is not in the checkpoint; and the
-    checkpoint has state of an operator without a uid that is no vertex with the new parallelism. If the jar has unknown
-    vertices with the current parallelism, too, it is another version of the job: its new operators may be intended, so
-    this only logs a warning.
+    `resolved` is the request, resolved for the job's latest checkpoint. The error is raised if two conditions hold.
+    First, the new parallelism, but not the current one, gives the jar a vertex that is not in the checkpoint. Second,
+    the checkpoint has state of an operator without a uid, and this operator is no vertex with the new parallelism. If
+    the jar has unknown vertices with the current parallelism, too, it is another version of the job. Its new operators
+    may be intended, so this only logs a warning.
     """
     operators = resolved.snapshot.operators
     shapes = [resolved.shapes[operator.operator_id] for operator in operators]

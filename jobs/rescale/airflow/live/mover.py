@@ -1,4 +1,4 @@
-"""Moves state for the task that follows a job: each full run has its own process or pod, all rounds share one."""
+"""Moves state for the task that follows a job: each full run has its own process or pod, and all rounds share one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Mover:
         self._rounds.begin()
 
     def move(self, plan: Plan, proof: Proof) -> None:
-        """Move and validate a plan: changes by the process (or pod) for rounds, all state by a separate one."""
+        """Move and validate a plan: a process (or pod) of its own moves all state, the one for rounds moves changes."""
         (self._rounds.move if proof is Proof.CHANGES else self._full)(plan, proof)
 
     def end(self) -> None:

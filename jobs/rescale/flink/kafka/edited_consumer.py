@@ -15,7 +15,7 @@ _SENTINEL_BY_START = {start: number for number, start in SENTINELS.items()}
 
 
 def edited_consumer_element(element: bytes, edit: Edit) -> bytes | None:
-    """Return the element after the edit; None if the edit drops it. Errors are those of `read_consumer_element`."""
+    """Return the element after the edit; None if the edit drops it. Raises the errors of `read_consumer_element`."""
     old = read_consumer_element(element)
     new = edit(old)
     return element if new == old else None if new is None else _write_element(element, new)

@@ -40,7 +40,7 @@ _MARKER_BY_START = {start: number for number, start in MARKERS.items()}
 def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
     """Return an element of `SourceReaderState` after the edit; None if the edit drops its split.
 
-    Errors are those of `read_reader_element` and `read_split`.
+    Raises the errors of `read_reader_element` and `read_split`.
     """
     old = read_split(read_reader_element(element))
     new = edit(old)
@@ -55,7 +55,7 @@ def write_reader_element(position: Position) -> bytes:
 def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
     """Return the state of the coordinator after the edit of all partitions that its enumerator lists.
 
-    Errors are those of `read_enumerator`.
+    Raises the errors of `read_enumerator`.
     """
     read_enumerator(coordinator)  # raises an error for damaged bytes that the functions below do not check
     state = read_coordinator(coordinator)

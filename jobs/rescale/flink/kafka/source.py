@@ -103,7 +103,7 @@ def read_enumerator(coordinator: bytes) -> Enumerator:
 
 
 def enumerator_of(state: Versioned) -> Enumerator:
-    """Return the state that a `KafkaSourceEnumStateSerializer` wrote; errors are those of `read_enumerator`."""
+    """Return the state that a `KafkaSourceEnumStateSerializer` wrote. Raises the errors of `read_enumerator`."""
     if state.version not in ENUMERATOR_VERSIONS:
         raise UnknownVersionError("KafkaSourceEnumStateSerializer", state.version)
     reader = ByteReader(state.data)

@@ -152,7 +152,7 @@ class CompositeKeys:
 def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:
     """Return what finds and hashes the keys of a backend; `key_hash` is the name of the hash in a plan.
 
-    Errors are those of `FunctionHash.load` and `named_hash`.
+    Raises the errors of `FunctionHash.load` and `named_hash`.
     """
     if is_function_name(key_hash):
         return CompositeKeys(header, compile_if_known(header.key_serializer), FunctionHash.load(key_hash))

@@ -69,5 +69,5 @@ def group_extents(
 
 
 def _first_descent(offsets: Sequence[int]) -> str:
-    """Return the first offset that is not below the next one, with the next one, as text."""
+    """Return the first two successive offsets that do not ascend, as text."""
     return next(f"{low} before {high}" for low, high in pairwise(offsets) if low >= high)

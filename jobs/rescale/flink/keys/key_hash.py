@@ -169,7 +169,7 @@ class _FormulaTest(NamedTuple):
 
 
 def _test_formulas(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) -> _FormulaTest:
-    """Test all formulas on a sample, and return the result if one fits. Errors are those of `refuse_no_hash`."""
+    """Test all formulas on a sample, and return the result if one fits. Raises the errors of `refuse_no_hash`."""
     try:
         program = compile_key_program(snapshot)
     except UnsupportedError as error:

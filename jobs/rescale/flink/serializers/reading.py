@@ -44,7 +44,7 @@ def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
 def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnapshot:
     """Return the snapshot after the version of the proxy. The class may be unknown if the snapshot's `end` is given.
 
-    Errors are those of `read_snapshot`.
+    Raises the errors of `read_snapshot`.
     """
     at = reader.position
     version = reader.i32()

@@ -201,7 +201,7 @@ def _labels(same_shape: list[ShapeAdvice]) -> str:
 
 
 _LARGE_UNION = 64 * 1024 * 1024
-"""Bytes that all subtasks together restore, from which on a large union list state gets a sentence."""
+"""A union list state counts as large if all subtasks together restore at least this many bytes of it."""
 
 
 def union_sentences(insight: Insight) -> Iterator[str]:

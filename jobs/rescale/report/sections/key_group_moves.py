@@ -19,7 +19,7 @@ _CELLS = 512
 
 _SHADES = 24
 _FULL_SHADE = 3
-"""Multiple of the mean bytes of a cell from which on a cell is darkest."""
+"""A cell has the darkest shade if it has at least this many times the mean bytes of a cell."""
 
 _MATRIX = 64
 

@@ -85,7 +85,7 @@ CALLED_BY_LOOPS = {
     "rescale_crc32c": "_ZN7rocksdb6crc32c6ExtendEjPKcm",
 }
 """Exported symbols of the functions that compiled loops call, by the names that the loops use. The C interface lacks
-`rocksdb::crc32c::Extend`, so that one is found by its C++ symbol."""
+`rocksdb::crc32c::Extend`, so this function is found by its C++ symbol."""
 
 
 def _fast_crc32c() -> dict[str, Any]:

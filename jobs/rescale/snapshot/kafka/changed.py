@@ -28,7 +28,7 @@ from rescale.flink.operator_state import has_compressed_elements, read_operator_
 from rescale.snapshot.kafka.changes import KafkaChange
 from rescale.snapshot.kafka.migrated import splits_of
 from rescale.snapshot.kafka.offsets import UnreadError, contents_of, has_consumer
-from rescale.snapshot.locate import WRITTEN, Extent
+from rescale.snapshot.locate import WRITTEN_FILE_NUMBER, Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import SnapshotError
@@ -103,7 +103,7 @@ class _Writer:
         header, start = reader_state_header(stream.header), len(self.written)
         self.written += header
         extents = tuple(self._write(stream, write_reader_element(position)) for position in splits)
-        extent = Extent(WRITTEN, start, len(self.written) - start)
+        extent = Extent(WRITTEN_FILE_NUMBER, start, len(self.written) - start)
         state = ElementState(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE, extents)
         return ElementStream(stream.subtask, extent, (state,), header, read_operator_state_header(header, ""))
 
@@ -127,4 +127,4 @@ class _Writer:
     def _write(self, stream: ElementStream, element: bytes) -> Extent:
         stored = plain_chunk(element) if has_compressed_elements(stream.header) else element
         self.written += stored
-        return Extent(WRITTEN, len(self.written) - len(stored), len(stored))
+        return Extent(WRITTEN_FILE_NUMBER, len(self.written) - len(stored), len(stored))

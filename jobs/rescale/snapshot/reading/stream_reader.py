@@ -64,7 +64,8 @@ class StreamReader:
         entries: Iterable[OperatorState],
     ) -> None:
         self._files = files
-        # Not pinned: tasks that move or compare the source's bytes pin the files, and a result may be written again.
+        # The reads here use no pins: tasks that move or compare the source's bytes pin the files, and a result may be
+        # written again.
         self._contents = SnapshotFiles(files, data).unpinned()
         self._missing = missing
         self._locator = locator

@@ -100,8 +100,8 @@ def refuse_unknown_profile(side: StoreSide) -> None:
 def _session(own: Mapping[str, str] | None, profile: str | None) -> boto3.session.Session:
     """Return a session for a profile.
 
-    `own` is the environment of a side with variables of its own, by which the session renews container credentials;
-    None for a side without.
+    If the side has variables of its own, `own` is its environment, by which the session renews container credentials.
+    Otherwise it is None.
     """
     session = botocore.session.Session(profile=profile)
     if own is not None:

@@ -31,7 +31,7 @@ from rescale.text.errors import located
 from rescale.text.units import counted
 
 _BITS, _MOST_BITS = 10, 60
-"""Bits of the keys' digests by which a pass splits buckets, and the most bits that all passes use."""
+"""Number of bits of the keys' digests by which a pass splits buckets, and the maximum for all passes together."""
 _FEW_RECORDS = 1000
 """Largest number of records of a state, in both snapshots together, that are listed without another pass."""
 

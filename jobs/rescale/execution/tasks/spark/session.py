@@ -2,8 +2,9 @@
 
 Only RDDs are used, so there is a `SparkContext` but no `SparkSession`: loading the SQL engine would double the time to
 start. With a local master, the Python workers do the work and the JVM only passes blocks on, so the time to start
-matters more than peak speed: the JVM uses the C1 compiler and the serial collector, opens no port to the outside, and
-does not use Kryo, whose classes take a sixth of that time.
+matters more than peak speed. Therefore the JVM uses the C1 compiler and the serial collector, and opens no port to the
+outside. It does not use Kryo either: to load Kryo's classes would take a sixth of the time to start.
+
 With any other master, executors do the work; their configured number and size (`spark.executor.instances`,
 `spark.executor.cores`) limit how many are requested.
 """
@@ -137,11 +138,10 @@ def _no_answer_error(master: str, cause: str) -> StoreError:
 
 @cache
 def _own_scratch() -> list[str]:
-    """Make scratch directories of this process: the first for the JVM's temporary files, the others for Spark's local
-    files.
+    """Make scratch directories of this process: one for the JVM's temporary files, then those for Spark's local files.
 
-    There is one of the others in each configured place. All are deleted when this process ends, with the files that a
-    killed JVM has left in them.
+    Each configured place has a directory for Spark's local files. All directories are deleted when this process ends,
+    with the files that a killed JVM has left in them.
     """
     cleanup = ExitStack()
     atexit.register(cleanup.close)

@@ -122,8 +122,8 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
 def content_of(state: StateMetaInfo, value: SerializerSnapshot) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:
     """Return the kind of a state's entries, and the serializers of their content; `value` is its value serializer.
 
-    The serializers are that of the elements of a list, those of the user keys and the values of a map, and `value` for
-    any other state. Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
+    A list has the serializer of its elements, a map those of its user keys and its values, and any other state `value`.
+    Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
     """
     if state.state_type not in ("LIST", "MAP"):
         return EntryKind.VALUE, (value,)

@@ -22,7 +22,7 @@ _STATE_HEAD = struct.Struct(">hi")
 class HeapWriter:
     """Writes the key groups that `HeapReader` reads as whole entries; state ids are those of `header`.
 
-    Errors are those of `entry_layouts`.
+    Raises the errors of `entry_layouts`.
     """
 
     def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:

@@ -37,7 +37,7 @@ def milliseconds(instant: datetime) -> int:
 
 
 def instant_of(time: int) -> str:
-    """Return a time of last access as text, such as `2026-10-01T00:00:00.000Z`, or in ms if no date stands for it."""
+    """Return a time of last access as text, such as `2026-10-01T00:00:00.000Z`, or in ms if it is beyond all dates."""
     try:
         instant = _EPOCH + timedelta(milliseconds=time)
     except OverflowError:

@@ -50,7 +50,7 @@ class OldRecords:
     def remaining(self, records: Records) -> Records:
         """Return the records that stay, with lists without their old elements.
 
-        Errors are those of `YoungRecords.remaining`.
+        Raises the errors of `YoungRecords.remaining`.
         """
         young, keep = records, np.ones(len(records), np.bool_)
         for rule in self._rules:
