@@ -197,8 +197,8 @@ def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) 
     log.info("%s", put_report(plan))
     digest = hashlib.sha256(read_document(document.certificate)).hexdigest()
     certified = read_certificate(plan.target)
-    compared = f"{counted(len(certified.operators), 'operator')}, {human_bytes(certified.bytes)} compared"
-    log.info("verdict: %s (proof by %s): %s", certified.verdict, certified.proof.value, compared)
+    compared_text = f"{counted(len(certified.operators), 'operator')}, {human_bytes(certified.bytes)} compared"
+    log.info("verdict: %s (proof by %s): %s", certified.verdict, certified.proof.value, compared_text)
     log.info("certificate: %s, SHA-256 %s", document.certificate, digest)
     log.info("start the job: %s", document.start)
     ti.task.lineage = published_lineage(plan, certified, digest)

@@ -71,12 +71,14 @@ def _plan_ahead(request: Request) -> Plan:
 
 
 def _text(document: Preparation) -> str:
-    files = f"{counted(document.files, 'SST file')} of {document.source}, {human_bytes(document.bytes)}"
-    new = f"{counted(document.new_files, 'of them is', 'of them are')} new, {human_bytes(document.new_bytes)}"
+    files_text = f"{counted(document.files, 'SST file')} of {document.source}, {human_bytes(document.bytes)}"
+    new_files_text = (
+        f"{counted(document.new_files, 'of them is', 'of them are')} new, {human_bytes(document.new_bytes)}"
+    )
     return "\n".join(
         (
-            f"{document.target} is prepared: it has {files}",
-            f"{new}; a run from this checkpoint would still write {human_bytes(document.bytes_left)}",
+            f"{document.target} is prepared: it has {files_text}",
+            f"{new_files_text}; a run from this checkpoint would still write {human_bytes(document.bytes_left)}",
             "repeat this for newer checkpoints; then run from the last one without --prepare",
         )
     )

@@ -55,10 +55,10 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
     if _content(before) != _content(after):
         raise IntegrityError("Flink restores other state from the result", path=target, expected=before, found=after)
     users = Counter(state.subtask for state in after)
-    shares = ", ".join(f"{subtask}: {users[subtask]}" for subtask in range(parallelism))
+    shares_text = ", ".join(f"{subtask}: {users[subtask]}" for subtask in range(parallelism))
     clicks = sum(state.clicks for state in after)
     say(f"  both hold the same state: {counted(len(after), 'user')}, {counted(clicks, 'click')}, page by page")
-    say(f"  users of each new subtask: {shares}\n")
+    say(f"  users of each new subtask: {shares_text}\n")
 
 
 def _restored_state(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch: Path) -> list[UserState]:

@@ -71,11 +71,11 @@ def _run_dag(home: AirflowHome, target: str) -> None:
 
 def _show_result(say: PrintLine, target: str) -> None:
     certificate = read_certificate(target)
-    operators = counted(len(certificate.operators), "operator")
+    operators_text = counted(len(certificate.operators), "operator")
     say("")
     say(_before_and_after(open_snapshot(SOURCE), open_snapshot(target)))
     say("")
-    say(f"verdict:       {certificate.verdict}: {operators}, {human_bytes(certificate.bytes)} compared")
+    say(f"verdict:       {certificate.verdict}: {operators_text}, {human_bytes(certificate.bytes)} compared")
     say(textwrap.fill(f"proves:        {certificate.proves}", _WIDTH, subsequent_indent=" " * 15))
     say(f"certificate:   {certificate_place(target)}")
     say(f"result:        {target}")

@@ -36,8 +36,8 @@ def check_flink(checks: CheckList, address: str) -> None:
             for job in running[:MOST_JOBS]:
                 _check_job(checks, flink, job, options)
             if len(running) > MOST_JOBS:
-                unchecked_jobs = counted(len(running) - MOST_JOBS, "job")
-                trial.warn(f"{unchecked_jobs} not checked", f"only {MOST_JOBS} jobs are checked", None)
+                unchecked_text = counted(len(running) - MOST_JOBS, "job")
+                trial.warn(f"{unchecked_text} not checked", f"only {MOST_JOBS} jobs are checked", None)
 
 
 def _check_release(checks: CheckList, flink: Flink) -> None:
@@ -113,8 +113,10 @@ def _check_increments(
     smaller = last is not None and written is not None and written < last.state_size
     configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL)
     backend = config.state_backend or "an unknown state backend"
-    sizes = f"the last one wrote {human_bytes(written or 0)} of {human_bytes(last.state_size)}" if last else "none yet"
-    result = f"{backend}, {'incremental' if configured or smaller else 'not known to be incremental'} ({sizes})"
+    sizes_text = (
+        f"the last one wrote {human_bytes(written or 0)} of {human_bytes(last.state_size)}" if last else "none yet"
+    )
+    result = f"{backend}, {'incremental' if configured or smaller else 'not known to be incremental'} ({sizes_text})"
     if (configured or smaller) and "RocksDB" in backend:
         trial.ok(result, "rescale follow and --base can move only what changed")
         return

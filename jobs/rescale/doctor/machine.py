@@ -93,11 +93,11 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
                 for folder in absent:
                     owned.remove_folder(folder)
             enough = MIN_SCRATCH if state_bytes is None else state_bytes
-            needed = human_bytes(enough)
+            needed_text = human_bytes(enough)
             if free < enough:
-                small = f"it may be too small: a change of the max parallelism writes up to {needed} here"
+                size_warning = f"it may be too small: a change of the max parallelism writes up to {needed_text} here"
                 if state_bytes is None:
-                    small = f"less than {needed}: enough for small state only"
-                trial.warn(f"{human_bytes(free)} free", small, f"make room there, or {advice}")
+                    size_warning = f"less than {needed_text}: enough for small state only"
+                trial.warn(f"{human_bytes(free)} free", size_warning, f"make room there, or {advice}")
             else:
                 trial.ok(f"{human_bytes(free)} free", meaning)

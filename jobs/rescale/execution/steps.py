@@ -86,8 +86,8 @@ def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> MovedStreams:
         return _move_state(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
     except (SnapshotError, IntegrityError) as error:
         if plan.serializers:
-            rows = " and ".join(f"{row.snapshot} in {row.distribution}" for row in plan.serializers)
-            error.located(advice=f"if the snapshot is not damaged, correct the row for {rows}")
+            rows_text = " and ".join(f"{row.snapshot} in {row.distribution}" for row in plan.serializers)
+            error.located(advice=f"if the snapshot is not damaged, correct the row for {rows_text}")
         raise
 
 
@@ -178,8 +178,8 @@ def validate_published(
             pair_of_snapshots = _compare_without_plan(after, result, hashes, proof)
         except UnsupportedError as error:
             if certified is not None and (name := _certified_function(certified, error.operator)) is not None:
-                trusted = f"the run hashed these keys with {name}: if you trust this function, "
-                error.advice = Advice(trusted, mention("key-hash", name))
+                trust_clause = f"the run hashed these keys with {name}: if you trust this function, "
+                error.advice = Advice(trust_clause, mention("key-hash", name))
             raise
         return pair_of_snapshots, surgery, certified is not None
 

@@ -36,8 +36,8 @@ from rescale.flink_rest.responses import (
     Metric,
     Overview,
     SavepointOperation,
-    causes,
-    errors_of,
+    cause_messages,
+    error_message,
     seconds_of,
 )
 from rescale.flink_rest.running_job import Job, JobOverview
@@ -217,7 +217,7 @@ class Flink:
     def why_failed(self, job_id: str) -> str | None:
         """Return the messages of a job's root exception and its causes, or None if it has not failed."""
         exceptions = self._request("GET", f"/jobs/{job_id}/exceptions?maxExceptions=1", JobExceptions)
-        return causes(exceptions.stack_trace) if exceptions is not None and exceptions.stack_trace else None
+        return cause_messages(exceptions.stack_trace) if exceptions is not None and exceptions.stack_trace else None
 
     def cancel(self, job_id: str) -> None:
         """Cancel a job, unless it has ended or Flink does not know it."""
@@ -245,7 +245,9 @@ class Flink:
         if status.operation is None:
             return Savepoint(None, None)
         failure = status.operation.failure
-        return Savepoint(status.operation.location, causes(failure.stack_trace) if failure is not None else None)
+        return Savepoint(
+            status.operation.location, cause_messages(failure.stack_trace) if failure is not None else None
+        )
 
     def trigger_checkpoint(self, job_id: str, trigger_id: str, *, full: bool = False) -> None:
         """Begin a checkpoint, unless a checkpoint with this trigger id has begun already.
@@ -270,7 +272,7 @@ class Flink:
         if status.operation is None:
             return CheckpointProgress(False, None)
         failed = status.operation.failure
-        failure = causes(failed.stack_trace) if failed is not None else None
+        failure = cause_messages(failed.stack_trace) if failed is not None else None
         return CheckpointProgress(True, failure, status.operation.number)
 
     def checkpoint_details(self, job_id: str, number: int) -> CheckpointDetails | None:
@@ -364,7 +366,7 @@ class Flink:
                 found=str(error) or type(error).__name__,
                 advice="check that the JobManager is running, and that this machine can reach it",
             ) from None
-        errors = None if answer.is_success else errors_of(answer.content)
+        errors = None if answer.is_success else error_message(answer.content)
         if answer.status_code in allowed and errors is not None:
             return None
         if answer.status_code in (401, 403):

@@ -206,12 +206,12 @@ def _scaled_restores(snapshot: Snapshot, requested: Mapping[str, int] | None = N
 def _requested_restore(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
     changed = [operator for operator in plan.operators if operator.new_max_parallelism != operator.max_parallelism]
     if changed:
-        old = " or ".join(map(str, sorted({operator.max_parallelism for operator in changed})))
-        refused = (
-            f"Flink itself cannot do this: it refuses a job whose max parallelism differs from the snapshot's, {old}, "
-            "and a job that sets none keeps the snapshot's"
+        old_maxima_text = " or ".join(map(str, sorted({operator.max_parallelism for operator in changed})))
+        refusal = (
+            f"Flink itself cannot do this: it refuses a job whose max parallelism differs from the snapshot's, "
+            f"{old_maxima_text}, and a job that sets none keeps the snapshot's"
         )
-        return JobRestore("as asked", (), 0.0, refused)
+        return JobRestore("as asked", (), 0.0, refusal)
     return _job_restore("as asked", snapshot, parallelisms)
 
 

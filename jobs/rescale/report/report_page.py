@@ -102,9 +102,9 @@ def _keyed_state(operators: Sequence[KeyedOperator], detail: DetailLevel) -> lis
     strips_only = detail._replace(parts=0, ribbons=0, rows=0)
     blocks += [Section(operator.label, (key_group_map(operator, strips_only),)) for operator in strips]
     if not_drawn:
-        size = human_bytes(sum(operator.old.total for operator in not_drawn))
+        size_text = human_bytes(sum(operator.old.total for operator in not_drawn))
         blocks.append(
-            paragraph(f"{counted(len(not_drawn), 'smaller operator')} with {size} of keyed state are not drawn.")
+            paragraph(f"{counted(len(not_drawn), 'smaller operator')} with {size_text} of keyed state are not drawn.")
         )
     return [Section("Keyed state", tuple(blocks))] if blocks else []
 

@@ -39,8 +39,8 @@ def refuse_no_claim(flink: Flink, job: Job, hand_over: HandOver, taking: StopMod
         options = flink.configuration()
         of_cluster = (options[name] for name in CLAIM_MODE_OPTIONS if name in options)
         mode = NO_CLAIM if needed else (claim_mode(hand_over) or next(of_cluster, NO_CLAIM)).upper()
-        claims = f"set {CLAIM_MODE_OPTIONS[0]} to CLAIM in the flinkConfiguration of the {hand_over.resource}"
-        ways = [" and ".join([*needed, claims])]
+        claim_advice = f"set {CLAIM_MODE_OPTIONS[0]} to CLAIM in the flinkConfiguration of the {hand_over.resource}"
+        ways = [" and ".join([*needed, claim_advice])]
     if mode == NO_CLAIM:
         raise RequestError(
             "the job has a changelog, so it could make no checkpoint after this hand-over, nor after going back",

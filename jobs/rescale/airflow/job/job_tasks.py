@@ -87,7 +87,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
             check_shape(job, request)
             check_proof(job, request, proof_of(params), of_files=of_files)
             if has_shape(job, request):
-                skip_task(_nothing_to_do(job))
+                skip_task(_nothing_to_do_text(job))
             refuse_no_claim(flink, job, hand_over, taking, refers=request.files is Files.REFER)
             if isinstance(hand_over, RunJar):
                 log_jar_options(flink, job, hand_over)
@@ -99,7 +99,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
                     refuse_other_ids(flink, hand_over, resolved)
 
             if check_against_checkpoint(job, request, latest, is_approved=is_approved, refuse_more=refuse_more):
-                skip_task(_nothing_to_do(job))
+                skip_task(_nothing_to_do_text(job))
             if live is not None:
                 refuse_unfollowable_job(flink, job, request, latest)
             if taking is StopMode.CHECKPOINT:
@@ -172,7 +172,7 @@ def _check_plan(
     log.info("the job's latest checkpoint can be rescaled: %s", plan.source)
 
 
-def _nothing_to_do(job: Job) -> str:
+def _nothing_to_do_text(job: Job) -> str:
     return f"nothing to do: the job {job.name!r} ({job.job_id}) already has the requested shape"
 
 

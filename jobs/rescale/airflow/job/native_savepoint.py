@@ -70,8 +70,8 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
             advice=f"{_alternative_advice(flink, job)}: it holds all timers",
         )
     with_timers = [operator.label for operator in checkpoint.operators if any(_timers_in_rocksdb(operator))]
-    in_rocksdb = f"those of {', '.join(with_timers)} are in RocksDB" if with_timers else "no operator has any"
-    return f"{backend.name} has no timers on the heap, {in_rocksdb}, as {checkpoint.directory} shows"
+    timers_clause = f"those of {', '.join(with_timers)} are in RocksDB" if with_timers else "no operator has any"
+    return f"{backend.name} has no timers on the heap, {timers_clause}, as {checkpoint.directory} shows"
 
 
 def _alternative_advice(flink: Flink, job: Job) -> str:

@@ -34,6 +34,6 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     discarded = discard(target_place(arguments.target))
     text = [f"removed {counted(len(discarded.removed), 'file')}"] if discarded.removed else [_NOTHING_TO_REMOVE]
     if discarded.left:
-        kept = counted(len(discarded.left), "file")
-        text.append(f"kept {kept} that Rescale did not write, such as {discarded.left[0]}")
+        left_files = counted(len(discarded.left), "file")
+        text.append(f"kept {left_files} that Rescale did not write, such as {discarded.left[0]}")
     output.answer(discarded, lambda: "\n".join(text))

@@ -133,8 +133,8 @@ def this_process() -> dict[str, str]:
 def _unused_proof_remark(plan: Plan, published: Published, requested: Proof) -> str:
     """Return a remark that the requested proof has no effect, because an earlier run has published the result."""
     command = f"rescale validate {quoted(plan.source)} {quoted(plan.target)} --proof {requested.value}"
-    already = f"the result was already published, proven by {published.proof.value}"
-    return f"{already}; to compare it by {requested.value} now: {command}"
+    published_text = f"the result was already published, proven by {published.proof.value}"
+    return f"{published_text}; to compare it by {requested.value} now: {command}"
 
 
 def move(plan: Plan, master: str, proof: Proof) -> None:

@@ -128,9 +128,9 @@ class WorkerPool:
         assert number is not None
         self._end(worker)
         stage.running -= 1
-        how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+        exit_text = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         stage.failed(
-            number, StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {how}", advice=RESUME_ADVICE)
+            number, StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {exit_text}", advice=RESUME_ADVICE)
         )
 
     def _exit_code(self, worker: _Worker) -> int:

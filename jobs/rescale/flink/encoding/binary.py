@@ -133,8 +133,8 @@ class ByteReader:
         at = self.position
         number = self.i32()
         if number < 0 or number * item_size > self.remaining:
-            possible = f"0 to {self.remaining // item_size}"
-            raise self.error("an impossible count", at=at, expected=possible, found=number)
+            possible_range = f"0 to {self.remaining // item_size}"
+            raise self.error("an impossible count", at=at, expected=possible_range, found=number)
         return number
 
 

@@ -153,8 +153,8 @@ def _read_subtask(reader: ByteReader, version: int, parallelism: int) -> Subtask
     finished = stored < 0 and version >= FIRST_VERSION_WITH_COORDINATORS
     index = -stored - 1 if finished else stored
     if not 0 <= index < parallelism:
-        possible = f"0 to {parallelism - 1}"
-        raise reader.error("a subtask index out of bounds", at=at, expected=possible, found=index)
+        possible_range = f"0 to {parallelism - 1}"
+        raise reader.error("a subtask index out of bounds", at=at, expected=possible_range, found=index)
     return Subtask(index, finished, None if finished else _read_state(reader, version))
 
 

@@ -91,8 +91,8 @@ def _read_master(reader: ByteReader) -> MasterState:
     at = reader.position
     size = reader.i32()
     if not 0 < size <= reader.remaining:
-        possible = f"1 to {reader.remaining}"
-        raise reader.error("a master state with an impossible size", at=at, expected=possible, found=size)
+        possible_range = f"1 to {reader.remaining}"
+        raise reader.error("a master state with an impossible size", at=at, expected=possible_range, found=size)
     body = ByteReader(reader.data, reader.path, reader.position, reader.position + size)
     master = MasterState(version=body.i32(), name=body.utf(), payload=body.blob())
     _check_end(body)

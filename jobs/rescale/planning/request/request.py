@@ -187,8 +187,8 @@ def _refuse_empty_name(operator: str, equals: str, quantity: str, value: str) ->
 
 def _refuse_second_value(values: Mapping[str, object], operator: str, quantity: str, value: str) -> None:
     if operator in values:
-        whose = f"operator {operator!r}" if operator else "all operators"
-        raise RequestError(f"the {quantity} of {whose} is given twice", found=value)
+        owner_text = f"operator {operator!r}" if operator else "all operators"
+        raise RequestError(f"the {quantity} of {owner_text} is given twice", found=value)
 
 
 def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:

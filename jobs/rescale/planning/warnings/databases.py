@@ -21,13 +21,13 @@ def assembly_warnings(
         if databases
         else ""
     )
-    rewritten = (
+    rewrite_clause = (
         f"in the directories of {len(compacted)} subtasks RocksDB rewrites files that two subtasks would fetch, or "
         "that hide rows of another subtask"
         if compacted
         else ""
     )
-    yield f"{note}; {rewritten}" if note and rewritten else note or f"{label}: {rewritten}"
+    yield f"{note}; {rewrite_clause}" if note and rewrite_clause else note or f"{label}: {rewrite_clause}"
     if level_0_files >= LEVEL_0_SLOWDOWN:
         yield (
             f"{label}: a directory has {level_0_files} files in level 0; from {LEVEL_0_SLOWDOWN} on RocksDB delays "

@@ -185,7 +185,7 @@ def _max_parallelism_warnings(changed: list[Operator], shapes: Mapping[str, Shap
     old = sorted({operator.max_parallelism for operator in changed})
     new = sorted({shapes[operator.operator_id].max_parallelism for operator in changed})
     all_new = {shape.max_parallelism for shape in shapes.values()} - {1}
-    start = (
+    start_advice = (
         f"start it with pipeline.max-parallelism {_joined_by_or(new)}"
         if len(all_new) == 1
         else f"do not set pipeline.max-parallelism: operators have different ones "
@@ -193,7 +193,7 @@ def _max_parallelism_warnings(changed: list[Operator], shapes: Mapping[str, Shap
     )
     yield (
         f"a job that sets its max parallelism ({_joined_by_or(old)}) in its code or configuration refuses the result: "
-        f"remove setMaxParallelism, and {start}"
+        f"remove setMaxParallelism, and {start_advice}"
     )
 
 

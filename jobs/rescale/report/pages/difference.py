@@ -22,7 +22,7 @@ def difference_text(document: DiffDocument) -> str:
 def difference_page(document: DiffDocument) -> Page:
     """Return the page of a comparison: the verdict, a table of states, and a list of differences."""
     states = [(operator, state) for operator in document.operators for state in operator.states]
-    verdict = f"{document.verdict}: {_counts(document, states)}"
+    verdict = f"{document.verdict}: {_counts_text(document, states)}"
     declared = [f"{DECLARED}: {line}" for line in declared_lines(document.surgery)]
     blocks: list[Block] = [paragraph(f"A: {document.a}", f"B: {document.b}", *declared, verdict)]
     headers = ("operator", "state", "type", "counted", "A", "B", "digest of A", "digest of B", "")
@@ -46,13 +46,13 @@ def _differing_blocks(document: DiffDocument) -> list[Block]:
     return [*blocks[:MOST_OPERATORS], *rest_note]
 
 
-def _counts(document: DiffDocument, states: list[tuple[DiffedOperator, DiffedState]]) -> str:
+def _counts_text(document: DiffDocument, states: list[tuple[DiffedOperator, DiffedState]]) -> str:
     if document.equal:
         return f"{counted(len(states), 'state')} compared"
     differing = sum(not state.equal for _, state in states)
     unlike_operators = sum(bool(operator.differences) for operator in document.operators)
-    others = f", and {counted(unlike_operators, 'operator')}" if unlike_operators else ""
-    return f"{differing} of {counted(len(states), 'state')}{others}"
+    others_text = f", and {counted(unlike_operators, 'operator')}" if unlike_operators else ""
+    return f"{differing} of {counted(len(states), 'state')}{others_text}"
 
 
 def _row(operator: DiffedOperator, state: DiffedState) -> tuple[str, ...]:
@@ -76,15 +76,15 @@ def _state(state: DiffedState) -> tuple[str, ...]:
 
 
 def _differences(differences: Sequence[ListedDifference]) -> tuple[str, ...]:
-    return tuple(map(_difference, differences))
+    return tuple(map(_difference_text, differences))
 
 
-def _difference(difference: ListedDifference) -> str:
+def _difference_text(difference: ListedDifference) -> str:
     what = ", ".join(f"{name.replace('_', ' ')} {_shortened(value)}" for name, value in difference.item.items())
-    sides = "; ".join(
+    sides_text = "; ".join(
         f"{side}: {text}" for side, text in (("A", difference.a), ("B", difference.b)) if text is not None
     )
-    return ": ".join(part for part in (difference.found, what, sides) if part)
+    return ": ".join(part for part in (difference.found, what, sides_text) if part)
 
 
 def _shortened(text: str) -> str:

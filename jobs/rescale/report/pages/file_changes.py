@@ -49,11 +49,11 @@ def _row(operator: OperatorChanges) -> tuple[str, ...]:
 
 def _verdict(changes: FileChanges) -> list[str]:
     bytes_read, bytes_whole = changes.total("read"), changes.total("whole")
-    also = f", and move {human_bytes(bytes_whole)} whole" if bytes_whole else ""
+    whole_clause = f", and move {human_bytes(bytes_whole)} whole" if bytes_whole else ""
     lines = [
-        f"A round from A to B would read {human_bytes(bytes_read)} of {human_bytes(changes.total('bytes'))}{also}, "
-        f"with at most {counted(changes.total('entries'), 'changed row')}. A follower reads less if it sees the "
-        "checkpoints in between.",
+        f"A round from A to B would read {human_bytes(bytes_read)} of {human_bytes(changes.total('bytes'))}"
+        f"{whole_clause}, with at most {counted(changes.total('entries'), 'changed row')}. A follower "
+        "reads less if it sees the checkpoints in between.",
         f"Estimate, if the parallelism stays: a last round takes {duration(changes.round_seconds)}, a full run "
         f"{duration(changes.run_seconds)}. Each further subtask adds {1000 * changes.seconds_of_subtask:.0f} ms to a "
         "round.",

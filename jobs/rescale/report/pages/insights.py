@@ -90,12 +90,12 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
             for subtask in operator.subtasks
             for handle in subtask.foreign
         }
-        exceptions = (
+        exceptions_clause = (
             f", except {counted(len(foreign), 'database')} with rows left by an earlier rescale" if foreign else ""
         )
         yield (
             "Flink 2 ingests files instead of copying rows if state.backend.rocksdb.use-ingest-db-restore-mode is set"
-            f"{exceptions}; it downloads as much as before"
+            f"{exceptions_clause}; it downloads as much as before"
         )
 
 
@@ -166,8 +166,8 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
         yield _idle_sentence(same_shape)
     for shape in insight.shapes:
         if shape.hot and shape.hot[0].bytes >= _NOTABLE_BYTES:
-            hot = first_of([f"{group.key_group} ({group.share:.0%})" for group in shape.hot], _MOST_NAMED)
-            yield f"{shape.label}: hot key groups, which no parallelism can split: {hot} of the keyed bytes"
+            hot_text = first_of([f"{group.key_group} ({group.share:.0%})" for group in shape.hot], _MOST_NAMED)
+            yield f"{shape.label}: hot key groups, which no parallelism can split: {hot_text} of the keyed bytes"
     with_few_keys = [shape for shape in insight.shapes if shape.few_keys is not None]
     if with_few_keys:
         most_keys = max(shape.few_keys or 0 for shape in with_few_keys)
@@ -184,20 +184,23 @@ def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     asked = _candidate(shape, parallelism)
     larger_subtasks = maximum - parallelism * asked.least_key_groups
     better = shape.recommended_max_parallelism
-    instead = f"; or take max parallelism {better}, a multiple of {parallelism} with many divisors" if better else ""
+    alternative_clause = (
+        f"; or take max parallelism {better}, a multiple of {parallelism} with many divisors" if better else ""
+    )
     return (
         f"{_labels(same_shape)}: {parallelism} does not divide {maximum}; "
         f"{counted(larger_subtasks, 'subtask')} would own {counted(asked.most_key_groups, 'key group')} and the others "
         f"{asked.least_key_groups}, so {shape.idle:.0%} of the capacity would be idle even if all key groups were "
         f"equally large. All subtasks own equally many key groups at {shape.lower} and {shape.upper} (recommended: "
-        f"{good}, with worst ÷ mean {max(_evenness_at(shape, good) for shape in same_shape):.2f} of bytes){instead}"
+        f"{good}, with worst ÷ mean {max(_evenness_at(shape, good) for shape in same_shape):.2f} of bytes)"
+        f"{alternative_clause}"
     )
 
 
 def _labels(same_shape: list[ShapeAdvice]) -> str:
     labels = [shape.label for shape in same_shape]
-    others = f" and {counted(len(labels) - _MOST_NAMED, 'other')}" if len(labels) > _MOST_NAMED else ""
-    return ", ".join(labels[:_MOST_NAMED]) + others
+    others_text = f" and {counted(len(labels) - _MOST_NAMED, 'other')}" if len(labels) > _MOST_NAMED else ""
+    return ", ".join(labels[:_MOST_NAMED]) + others_text
 
 
 _LARGE_UNION = 64 * 1024 * 1024
@@ -208,65 +211,70 @@ def union_sentences(insight: Insight) -> Iterator[str]:
     """Yield a sentence for each union list that grows with every restore, or is large."""
     for union in insight.unions:
         name = f"{union.label}, state {union.state}"
-        size = (
+        size_text = (
             f"{human_bytes(union.bytes)} go to each of {counted(union.parallelism, 'subtask')}, "
             f"{human_bytes(union.bytes_at_restore)} in all"
         )
         if union.repeated:
             yield (
                 f"{name}: the subtasks wrote the same elements. If each subtask keeps all that it gets, this union "
-                f"list grows with every restore; {size}. Let each subtask keep only its own part"
+                f"list grows with every restore; {size_text}. Let each subtask keep only its own part"
             )
         elif union.bytes_at_restore >= _LARGE_UNION:
-            yield f"{name}: a union list, {size}"
+            yield f"{name}: a union list, {size_text}"
 
 
 def hand_picked_sentences(insight: Insight) -> Iterator[str]:
     """Yield sentences about hand-picked keys: the subtasks that own them in the new shape, and what to do about it."""
     for keys in insight.hand_picked_keys:
-        key_names = _first_items([key.key for key in keys.keys])
-        reason = "the smallest possible" if keys.smallest else f"by chance in {_percent(keys.chance)} of cases"
+        key_names = _first_items_text([key.key for key in keys.keys])
+        reason = "the smallest possible" if keys.smallest else f"by chance in {_percent_text(keys.chance)} of cases"
         yield (
             f"{keys.label}: its {counted(len(keys.keys), 'key')} ({key_names}; {reason}) each belong to a different "
-            f"one of {keys.parallelism} subtasks, as if picked by hand to address subtasks by keyBy. " + _effect(keys)
+            f"one of {keys.parallelism} subtasks, as if picked by hand to address subtasks by keyBy. "
+            + _effect_sentence(keys)
         )
         if keys.idle or keys.crowded:
-            yield f"{keys.label}: {_remedies(keys)}"
+            yield f"{keys.label}: {_remedies_sentence(keys)}"
 
 
-def _percent(part: float) -> str:
+def _percent_text(part: float) -> str:
     return f"{part:.1%}" if part >= 0.001 else "less than 0.1%"
 
 
-def _effect(keys: HandPickedKeys) -> str:
+def _effect_sentence(keys: HandPickedKeys) -> str:
     if not (keys.idle or keys.crowded):
         return "These keys work in this shape only: in another shape some subtasks get several of them and others none"
     new_shape = f"With {keys.new_parallelism} subtasks (max parallelism {keys.new_max_parallelism})"
-    idle = f"subtasks {_first_items(keys.idle)} would get none of them" if keys.idle else "each would get some of them"
-    crowded = f", and {_first_items(keys.crowded)} several" if keys.crowded else ""
-    return f"{new_shape} {idle}{crowded}"
+    idle_clause = (
+        f"subtasks {_first_items_text(keys.idle)} would get none of them"
+        if keys.idle
+        else "each would get some of them"
+    )
+    crowded_clause = f", and {_first_items_text(keys.crowded)} several" if keys.crowded else ""
+    return f"{new_shape} {idle_clause}{crowded_clause}"
 
 
-def _remedies(keys: HandPickedKeys) -> str:
+def _remedies_sentence(keys: HandPickedKeys) -> str:
     """Return what to do about hand-picked keys if the order of records must stay."""
-    table = ""
+    table_clause = ""
     if keys.key_type:
-        table = f" ({_first_items(keys.table)}, the smallest key that Flink sends to each subtask)"
-    ways = (
-        f"pick new keys for the new shape{table}; old state stays with the old keys. Or keep the state as a "
+        table_clause = f" ({_first_items_text(keys.table)}, the smallest key that Flink sends to each subtask)"
+    remedies = (
+        f"pick new keys for the new shape{table_clause}; old state stays with the old keys. Or keep the state as a "
         "union list, from which each restored subtask takes the part that the partitioner sends to it. Or flush "
         "buffers in prepareSnapshotPreBarrier, so that there is no state to move (never in snapshotState: records that "
         "it emits follow the barrier, and are lost if the job fails)"
     )
     if keys.dealt:
-        ways += (
+        remedies += (
             f". List state ({', '.join(keys.dealt)}) does not follow the keys: its elements are dealt round robin, so "
             "they may be restored to other subtasks than the keys that they belong to"
         )
-    return ways
+    return remedies
 
 
-def _first_items(items: Sequence[object]) -> str:
+def _first_items_text(items: Sequence[object]) -> str:
     return ", ".join(map(str, items[:_MOST_LISTED])) + ("…" if len(items) > _MOST_LISTED else "")
 
 

@@ -29,7 +29,7 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.moves import is_checkpoint_directory
 from rescale.snapshot.prospects import prospects
 from rescale.snapshot.reading.given_names import unused_names_note
-from rescale.text.units import counted, human_bytes, when
+from rescale.text.units import counted, human_bytes, instant_text
 
 _NOTE_WITHOUT_NAMES = (
     "Flink 1.x stores only the ids of operators: give a list of their uids to see them here. A request may name "
@@ -46,7 +46,7 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
     return Inspection(
         snapshot=snapshot.directory,
         kind=_kind(snapshot),
-        written_by=_written_by(snapshot),
+        written_by=_writing_releases(snapshot),
         metadata_version=metadata.version,
         checkpoint_id=metadata.checkpoint_id,
         taken=snapshot.metadata_time.isoformat(sep=" ", timespec="seconds") if snapshot.metadata_time else None,
@@ -79,7 +79,7 @@ def inspection_page(document: Inspection) -> Page:
             document.snapshot,
             (
                 f"{document.kind}, written by {document.written_by}, checkpoint {document.checkpoint_id}, "
-                f"its _metadata written {when(document.taken)}",
+                f"its _metadata written {instant_text(document.taken)}",
                 f"{counted(len(operators), 'operator')}, {counted(document.files, 'file')}, "
                 f"{human_bytes(document.bytes)} of state",
             ),
@@ -163,7 +163,7 @@ def _kind_of_changelog(changelog: Changelog) -> str:
     return f"changelog over {' and '.join(sorted(below))}" if below else "changelog"
 
 
-def _written_by(snapshot: Snapshot) -> str:
+def _writing_releases(snapshot: Snapshot) -> str:
     """Return which Flink releases write such metadata; the version of operator-state streams narrows them down."""
     version = snapshot.metadata.version
     stream_versions = {
@@ -213,8 +213,8 @@ def _states(operator: Operator) -> list[InspectedState]:
     result = list(states.values())
     for (name, mode), count in elements.items():
         size = sizes[name, mode]
-        number = counted(count, "copy", "copies") if mode == "BROADCAST" else counted(count, "element")
-        result.append(InspectedState(name, mode, f"{number}, {human_bytes(size)}", size))
+        number_text = counted(count, "copy", "copies") if mode == "BROADCAST" else counted(count, "element")
+        result.append(InspectedState(name, mode, f"{number_text}, {human_bytes(size)}", size))
     return result
 
 

@@ -68,8 +68,8 @@ def _proof_note(document: Outcome | Certificate) -> list[str]:
     }.get(Proof(document.proof))
     if method is None:
         return []
-    deeper = f"rescale validate {quoted(document.source)} {quoted(document.target)}"
-    return [f"proof: {method}; to compare every record: {deeper}"]
+    deeper_command = f"rescale validate {quoted(document.source)} {quoted(document.target)}"
+    return [f"proof: {method}; to compare every record: {deeper_command}"]
 
 
 def certificate_text(certificate: Certificate) -> str:

@@ -24,7 +24,7 @@ from rescale.report.pages.kafka import kafka_line
 from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row, work_lines
 from rescale.report.renderers.markdown import render_markdown
 from rescale.report.shortening import cut_lines, state_bytes
-from rescale.text.units import counted, human_bytes, when
+from rescale.text.units import counted, human_bytes, instant_text
 
 _MOST_OPERATORS = 10
 
@@ -53,7 +53,7 @@ def approval_page(document: PlanDocument) -> Page:
         Bullets(
             "",
             (
-                ("from ", Code(document.source), f", its _metadata written {when(document.taken)}"),
+                ("from ", Code(document.source), f", its _metadata written {instant_text(document.taken)}"),
                 ("to ", Code(document.target)),
                 ("plan ", Code(document.plan[:8])),
             ),

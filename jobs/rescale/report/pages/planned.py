@@ -28,7 +28,7 @@ from rescale.runstate.follower.rounds import Round
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.given_names import unused_names_note
-from rescale.text.units import arrow, counted, human_bytes, when
+from rescale.text.units import arrow, counted, human_bytes, instant_text
 
 
 def plan_document(
@@ -75,12 +75,12 @@ def plan_text(document: PlanDocument) -> str:
 def plan_page(document: PlanDocument) -> Page:
     operators = document.operators
     shown = lowest(operators, MOST_OPERATORS, lambda operator: (not operator.is_changed, -state_bytes(operator)))
-    moves = f"{counted(len(operators), 'operator')}, {human_bytes(document.bytes_moved)} to write"
+    moves_text = f"{counted(len(operators), 'operator')}, {human_bytes(document.bytes_moved)} to write"
     blocks: list[Block] = [
         Bullets(
-            f"plan {document.plan[:8]}: {moves}",
+            f"plan {document.plan[:8]}: {moves_text}",
             (
-                f"from {document.source}, its _metadata written {when(document.taken)}",
+                f"from {document.source}, its _metadata written {instant_text(document.taken)}",
                 f"to   {document.target}",
                 *declared_lines(document.surgery),
             ),
@@ -129,7 +129,7 @@ def operator_row(operator: PlannedOperator) -> tuple[str, ...]:
         operator.label,
         arrow(operator.parallelism, operator.new_parallelism),
         arrow(operator.max_parallelism, operator.new_max_parallelism),
-        _work(operator) if keyed else "",
+        _work_text(operator) if keyed else "",
         human_bytes(keyed) if keyed else "",
         f"{operator.evenness:.2f} → {operator.new_evenness:.2f}" if keyed else "",
         human_bytes(operator.operator_bytes) if operator.operator_bytes else "",
@@ -151,7 +151,7 @@ _WORK = {
 }
 
 
-def _work(operator: PlannedOperator) -> str:
+def _work_text(operator: PlannedOperator) -> str:
     """Return the class of work, with the formula of the key hash unless the hash is a known one."""
     own_hash = operator.key_hash not in (None, KNOWN)
     return f"{operator.work} by {operator.key_hash}" if own_hash else operator.work

@@ -32,5 +32,5 @@ def _cut_table(shown: Table, limit: int) -> list[Block]:
         return []
     if len(shown.rows) <= limit:
         return [shown]
-    omitted = counted(len(shown.rows) - limit, "operator")
-    return [Table(shown.headers, shown.rows[:limit]), paragraph(f"The certificate lists {omitted} more.")]
+    omitted_text = counted(len(shown.rows) - limit, "operator")
+    return [Table(shown.headers, shown.rows[:limit]), paragraph(f"The certificate lists {omitted_text} more.")]

@@ -48,10 +48,13 @@ def operator_state(
         )
         for label, state in shown
     ]
-    cut = f" The {len(shown)} largest of {len(states)} states." if len(states) > len(shown) else ""
+    cut_sentence = f" The {len(shown)} largest of {len(states)} states." if len(states) > len(shown) else ""
     what = "before → after" if planned else "now"
     figure = Figure(
-        "Elements by subtask", f"How many elements each subtask holds, {what}.{cut}", sparks, table(headers, rows)
+        "Elements by subtask",
+        f"How many elements each subtask holds, {what}.{cut_sentence}",
+        sparks,
+        table(headers, rows),
     )
     meanings = tuple(meaning for mode, (_, meaning) in _MODES.items() if any(state.mode == mode for _, state in states))
     return [Section("Operator state", (figure, Bullets("", meanings)))]
@@ -59,8 +62,8 @@ def operator_state(
 
 def _row(label: str, state: DealtState) -> tuple[str, Sequence[int], Sequence[int] | None, str]:
     after = state.new_per_subtask or None
-    counts = " → ".join(range_text(numbers) for numbers in (state.per_subtask, after) if numbers)
-    caption = f"{counted(state.elements, 'element')}, {human_bytes(state.bytes)}; {counts} a subtask"
+    counts_text = " → ".join(range_text(numbers) for numbers in (state.per_subtask, after) if numbers)
+    caption = f"{counted(state.elements, 'element')}, {human_bytes(state.bytes)}; {counts_text} a subtask"
     return f"{label}: {state.state} ({_mode(state)})", state.per_subtask, after, caption
 
 

@@ -187,8 +187,8 @@ def _shown_subtasks(subtask_bytes: Sequence[int], most: int) -> list[int]:
 
 def _shape_text(shape: KeyedShape) -> str:
     least, most = shape.max_parallelism // shape.parallelism, -(-shape.max_parallelism // shape.parallelism)
-    each = f"{least}" if least == most else f"{least} or {most}"
-    return f"{counted(shape.parallelism, 'subtask')} of {each} key groups, {shape.max_parallelism:,} in all"
+    each_text = f"{least}" if least == most else f"{least} or {most}"
+    return f"{counted(shape.parallelism, 'subtask')} of {each_text} key groups, {shape.max_parallelism:,} in all"
 
 
 def _hot_text(hot: HotKeyGroup) -> str:
@@ -198,8 +198,8 @@ def _hot_text(hot: HotKeyGroup) -> str:
 def _hot_summary(hot: Sequence[HotKeyGroup]) -> list[str]:
     if not hot:
         return []
-    hottest = ", ".join(f"{group.key_group} ({group.share:.0%})" for group in hot[:5])
-    return [f"Hot, and marked: {hottest}{' and more' if len(hot) > 5 else ''}"]
+    hottest_text = ", ".join(f"{group.key_group} ({group.share:.0%})" for group in hot[:5])
+    return [f"Hot, and marked: {hottest_text}{' and more' if len(hot) > 5 else ''}"]
 
 
 def _expected_note(side: KeyedSide) -> str:

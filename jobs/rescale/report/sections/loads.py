@@ -48,9 +48,9 @@ def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
 def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
     ranked = fullest(sizes, len(sizes))
     mean = sum(sizes) / len(sizes)
-    worst = f"{ranked[0][1] / mean:.2f}" if mean else "1.00"
+    worst_text = f"{ranked[0][1] / mean:.2f}" if mean else "1.00"
     caption = (
-        f"{counted(len(sizes), 'subtask')}, worst ÷ mean {worst}; most {human_bytes(ranked[0][1])} (subtask "
+        f"{counted(len(sizes), 'subtask')}, worst ÷ mean {worst_text}; most {human_bytes(ranked[0][1])} (subtask "
         f"{ranked[0][0]}), mean {human_bytes(mean)}, least {human_bytes(ranked[-1][1])}"
     )
     has_few_subtasks = len(sizes) <= MOST_DRAWN_SUBTASKS
@@ -71,7 +71,7 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
     drawn = [number for number in numbers if maximum % number == 0 or number == requested]
     near = sorted(sorted(drawn, key=lambda number: abs(log(number / requested)))[: detail.rows])
     rows = [
-        (number, f"{worst[number]:.2f}", _group_counts(maximum, number), "asked" if number == requested else "")
+        (number, f"{worst[number]:.2f}", _group_counts_text(maximum, number), "asked" if number == requested else "")
         for number in near
     ]
     return Figure(
@@ -92,7 +92,7 @@ def _curve(worst: Mapping[int, float], last: int, requested: int, maximum: int) 
         Point(
             _log_position(number, last),
             (min(height, top) - 1) / (top - 1),
-            f"parallelism {number}: worst ÷ mean {height:.2f}, {_group_counts(maximum, number)} key groups each",
+            f"parallelism {number}: worst ÷ mean {height:.2f}, {_group_counts_text(maximum, number)} key groups each",
             maximum % number == 0,
             number == requested,
         )
@@ -127,7 +127,7 @@ def _tick_numbers(last: int) -> Iterator[int]:
         number *= 2 if last <= 64 else 4 if last <= 4096 else 8
 
 
-def _group_counts(maximum: int, parallelism: int) -> str:
+def _group_counts_text(maximum: int, parallelism: int) -> str:
     return (
         str(maximum // parallelism)
         if maximum % parallelism == 0

@@ -32,7 +32,7 @@ from rescale.report.shortening import state_bytes
 from rescale.snapshot.kafka.audit import DISCOVERY
 from rescale.text.error_document import ErrorDocument
 from rescale.text.names import first_of
-from rescale.text.units import arrow, counted, human_bytes, when
+from rescale.text.units import arrow, counted, human_bytes, instant_text
 
 _MOST_NAMED = 3
 _MOST_SENTENCES = 3
@@ -42,18 +42,18 @@ def verdict(document: ReportDocument) -> list[Block]:
     """Return the line about the progress of a run; for a failed run, also the details of its error."""
     error, certificate, plan = document.error, document.certificate, document.plan
     if (snapshot := document.snapshot) is not None:
-        operators = counted(len(snapshot.operators), "operator")
-        return [Verdict(RunProgress.SEEN, f"{snapshot.kind}: {operators}, {human_bytes(snapshot.bytes)} of state")]
+        operators_text = counted(len(snapshot.operators), "operator")
+        return [Verdict(RunProgress.SEEN, f"{snapshot.kind}: {operators_text}, {human_bytes(snapshot.bytes)} of state")]
     if error is not None:
         return [Verdict(RunProgress.REFUSED, error.what), *_details(error)]
     if certificate is None:
-        size = human_bytes(plan.bytes_moved if plan is not None else 0)
-        return [Verdict(RunProgress.PLANNED, f"{size} to write; nothing is written yet")]
+        size_text = human_bytes(plan.bytes_moved if plan is not None else 0)
+        return [Verdict(RunProgress.PLANNED, f"{size_text} to write; nothing is written yet")]
     published = "and the result is published" if document.published else "and nothing is published yet"
-    size = human_bytes(certificate.bytes)
+    size_text = human_bytes(certificate.bytes)
     by_files = "by files or checksums of the store where possible, " if certificate.proof == Proof.FILES else ""
     exceptions = exceptions_clause(certificate.surgery)
-    sentence = f"{size} compared, {by_files}every part of the source is in the result{exceptions}, {published}"
+    sentence = f"{size_text} compared, {by_files}every part of the source is in the result{exceptions}, {published}"
     return [Verdict(RunProgress.PROVEN, sentence)]
 
 
@@ -70,7 +70,7 @@ def _details(error: ErrorDocument) -> list[Block]:
 def changes_section(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
     """Return the section about source and target, new shapes, declared differences, and how to start the job."""
     facts: list[Line] = [
-        ("from ", Code(plan.source), f", its _metadata written {when(plan.taken)}"),
+        ("from ", Code(plan.source), f", its _metadata written {instant_text(plan.taken)}"),
         ("to ", Code(plan.target)),
         *_changes(plan.operators),
         *first_lines(declared_lines(plan.surgery), detail.rows),
@@ -139,8 +139,8 @@ def inspected_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block
 def _remaining_line(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> list[Block]:
     if not left:
         return []
-    size = human_bytes(sum(map(state_bytes, left)))
-    return [paragraph(f"These are the {shown} largest; {counted(len(left), 'smaller one')} hold {size} in total.")]
+    size_text = human_bytes(sum(map(state_bytes, left)))
+    return [paragraph(f"These are the {shown} largest; {counted(len(left), 'smaller one')} hold {size_text} in total.")]
 
 
 def further_notes(sentences: Sequence[str], warnings: Sequence[str], detail: DetailLevel) -> list[Block]:

@@ -196,8 +196,8 @@ class _Proof:
         ordered = sorted(family.files, key=lambda file: (file.level, file.smallest_key.order))
         for first, second in pairwise(ordered):
             if first.level == second.level > 0 and first.largest_key.order >= second.smallest_key.order:
-                files = f"{first.name}, {second.name}"
-                raise self._error("two files of one level have keys in common", state=family.name, found=files)
+                file_names = f"{first.name}, {second.name}"
+                raise self._error("two files of one level have keys in common", state=family.name, found=file_names)
 
     def _error(
         self, what: str, *, state: str | None = None, expected: object = None, found: object = None

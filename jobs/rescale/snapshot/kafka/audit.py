@@ -140,11 +140,11 @@ def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     if offsets.kind is KafkaKind.SOURCE and twice:
         yield PARTITION_TWICE, f"readers hold {_names(twice)} more than once: records will be read twice"
     if contradicting:
-        nexts = " and ".join(sorted(str(position.next) for position in positions_by_partition[contradicting[0]]))
+        offsets_text = " and ".join(sorted(str(position.next) for position in positions_by_partition[contradicting[0]]))
         yield (
             OFFSETS_CONTRADICT,
             f"there are several offsets for {_names(contradicting)}: the next record of {contradicting[0]} would be "
-            f"{nexts}",
+            f"{offsets_text}",
         )
 
 

@@ -139,7 +139,7 @@ def _consumer_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
 def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
     """Return the offsets of a `KafkaSource`; None for an operator that is no Kafka source.
 
-    Only bytes tell which Kafka source it is, if any: those of the enumerator's state, then those of the first split.
+    Only the bytes of the enumerator's state and of the first split tell whether it is a Kafka source, and which kind.
     """
     enumerator, unread_enumerator = None, None
     coordinator = operator.entry.coordinator.data if operator.entry.coordinator is not None else None

@@ -130,7 +130,7 @@ class LocalStore:
             return holds
 
     def honours_conditions(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
-        return True  # link(2) never replaces
+        return True  # link(2) never replaces a file
 
     def list(self, directory: str, prefix: str = "") -> list[Entry]:
         def fail(error: OSError) -> None:

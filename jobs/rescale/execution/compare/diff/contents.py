@@ -50,8 +50,8 @@ class ElementFormatter:
                 values = format_value(trees[0], reader)
                 if not reader.remaining:
                     return values
-        size = counted(item.extent.length, "byte")
-        return f"{size} {format_bytes(beginning[:_BYTES_SHOWN])}{'…' if len(beginning) > _BYTES_SHOWN else ''}"
+        size_text = counted(item.extent.length, "byte")
+        return f"{size_text} {format_bytes(beginning[:_BYTES_SHOWN])}{'…' if len(beginning) > _BYTES_SHOWN else ''}"
 
     def copy(self, side: Side, item: DigestedItem) -> CopyUnit | None:
         """Return the copy of a broadcast state as a unit to compare by entry; None if its entries cannot be read."""

@@ -26,8 +26,10 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
     if a is None or b is None:
         (operator,) = pair.listed
         if operator.bytes or operator.entry.coordinator is not None:
-            size = f"{counted(operator.bytes, 'byte')} of state"
-            yield ListedDifference(ONLY_IN[a is None], {"operator": pair.label}, *((size, None) if a else (None, size)))
+            size_text = f"{counted(operator.bytes, 'byte')} of state"
+            yield ListedDifference(
+                ONLY_IN[a is None], {"operator": pair.label}, *((size_text, None) if a else (None, size_text))
+            )
         return
     finished = _finish_text(a), _finish_text(b)
     any_partly_finished = a.partially_finished or b.partially_finished

@@ -244,7 +244,7 @@ def _values_text(records: Sequence[FoundRecord], begin: int) -> str | None:
     if not records:
         return None
     size, value = records[0].value_size, records[0].value[begin : begin + _SHOWN_BYTES]
-    times = f"{len(records)} records, the first of " if len(records) > 1 else ""
+    count_text = f"{len(records)} records, the first of " if len(records) > 1 else ""
     place = f" from byte {begin} on" if begin else ""
     ellipsis = "…" if size > begin + len(value) else ""
-    return f"{times}{counted(size, 'byte')}{place}{f' {format_bytes(value)}{ellipsis}' if value else ''}"
+    return f"{count_text}{counted(size, 'byte')}{place}{f' {format_bytes(value)}{ellipsis}' if value else ''}"

@@ -57,13 +57,14 @@ def watch(
 def missing_resources(conf: SparkConf, application: str) -> str:
     """Return a sentence on the resources that an executor needs to start, and where to look."""
     cores = conf.get("spark.kubernetes.executor.request.cores") or conf.get("spark.executor.cores", "1")
-    memory = f"{conf.get('spark.executor.memory', '1g')} + {conf.get('spark.executor.memoryOverhead')} of memory"
+    memory_text = f"{conf.get('spark.executor.memory', '1g')} + {conf.get('spark.executor.memoryOverhead')} of memory"
     if not (conf.get("spark.master") or "").startswith("k8s"):
-        return f"the cluster must offer {cores} cores and {memory}"
+        return f"the cluster must offer {cores} cores and {memory_text}"
     namespace = conf.get("spark.kubernetes.namespace", "default")
     return (
-        f"its pod requests {cores} cores and {memory}; a node must have this room, and the image must be available. To "
-        f"see why: kubectl -n {namespace} describe pods -l spark-role=executor,spark-app-selector={application}"
+        f"its pod requests {cores} cores and {memory_text}; a node must have this room, and the image must be "
+        f"available. To see why: kubectl -n {namespace} describe pods -l "
+        f"spark-role=executor,spark-app-selector={application}"
     )
 
 

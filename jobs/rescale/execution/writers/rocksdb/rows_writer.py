@@ -104,14 +104,14 @@ class RowsWriter:
         rows = rows_of_blocks if base is None else changes_of_blocks
         tables: list[StateTable] = []
         for state, name in enumerate(states):
-            files = f"{prefix}-{state}"
+            table_prefix = f"{prefix}-{state}"
 
-            def begin(number: int, files: str = files) -> StreamSink:
-                return directory_sink(self.plan, _table_name(files, number), TABLE_BYTES, inline=work.inline)
+            def begin(number: int, table_prefix: str = table_prefix) -> StreamSink:
+                return directory_sink(self.plan, _table_name(table_prefix, number), TABLE_BYTES, inline=work.inline)
 
             writer = TableWriter(
                 begin,
-                files,
+                table_prefix,
                 created=stream.created,
                 path=self.plan.source,
                 state=name,
@@ -119,7 +119,7 @@ class RowsWriter:
             )
             for written in _written_tables(writer, rows(blocks.blocks_of_state(state))):
                 table = NewTable(written.size, written.smallest, written.largest, written.kinds)
-                tables.append(StateTable(state, _table_name(files, written.number), table, written.file.close()))
+                tables.append(StateTable(state, _table_name(table_prefix, written.number), table, written.file.close()))
         return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
 
     def finish(
@@ -227,8 +227,8 @@ def _written_tables(
     yield from writer.finish()
 
 
-def _table_name(files: str, number: int) -> str:
-    return f"{files}-{number:06d}.sst"
+def _table_name(prefix: str, number: int) -> str:
+    return f"{prefix}-{number:06d}.sst"
 
 
 def changes_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
