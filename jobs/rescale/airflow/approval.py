@@ -220,14 +220,14 @@ def allowed_users(triggering_user: str | None) -> list[HITLUser] | None:
     None stands for all users with permission. Raises `RequestError` if nobody may approve the plan.
     """
     rules = settings().approval
-    allowed = [name for name in rules.users if not (rules.four_eyes and name == triggering_user)]
-    if rules.users and not allowed:
+    allowed_names = [name for name in rules.users if not (rules.four_eyes and name == triggering_user)]
+    if rules.users and not allowed_names:
         raise RequestError(
             "nobody may approve the plan: the only user that may approve plans has triggered this run",
             found=triggering_user,
             advice="let another user trigger it, or name more users in the settings of the platform (approval.users)",
         )
-    return [{"id": name, "name": name} for name in allowed] or None
+    return [{"id": name, "name": name} for name in allowed_names] or None
 
 
 def triggered_by(context: Context) -> str | None:

@@ -49,8 +49,8 @@ def rescale_graph(
     for the approval of the plan. `values` are values of form fields, which replace those of the DAG's form; None for
     the DAG's form.
     """
-    later = None if values is None else {name: values[name] for name in _FIELDS_AFTER_PLANNING}
-    form_arguments = {} if values is None else {"params": later}
+    values_after_planning = None if values is None else {name: values[name] for name in _FIELDS_AFTER_PLANNING}
+    form_arguments = {} if values is None else {"params": values_after_planning}
     if values is None:
         inspected, planned = inspect(known_places), plan(known_places)
     else:
@@ -62,14 +62,16 @@ def rescale_graph(
         doc_md="Waits until somebody approves the plan. Skipped if no approval is needed; fails if it is rejected.",
         plan=planned.operator.task_id,
         closes=closes,
-        values=later,
+        values=values_after_planning,
     )
     with TaskGroup("move", prefix_group_id=False, group_display_name="Move and prove"):
-        moved = [step(planned, planned.operator.task_id, later) for step in (reshuffle, redistribute)]
-        proven = validate(planned, planned.operator.task_id, later)
+        moving_tasks = [
+            step(planned, planned.operator.task_id, values_after_planning) for step in (reshuffle, redistribute)
+        ]
+        proven = validate(planned, planned.operator.task_id, values_after_planning)
     published = publish_result(planned, **form_arguments)
     announced = announce(planned, **form_arguments)
-    chain(inspected, planned, approved, moved, proven, published, announced)
+    chain(inspected, planned, approved, moving_tasks, proven, published, announced)
     chain(approved, rejection)
     return RescaleTasks(inspected, published, [announced, rejection])
 

@@ -73,12 +73,12 @@ def end_rejected(ti: Any) -> NoReturn:
             found=f"{rejection}; {other}",
             advice="wait until that run has ended, then discard the staged files",
         )
-    removed = discard(target).removed if claimed else ()
+    removed_files = discard(target).removed if claimed else ()
     raise RequestError(
         "the plan was rejected; nothing was published",
         path=target,
         found=rejection,
-        advice=f"the staged files are removed ({counted(len(removed), 'file')}): trigger another run",
+        advice=f"the staged files are removed ({counted(len(removed_files), 'file')}): trigger another run",
     )
 
 

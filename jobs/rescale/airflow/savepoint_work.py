@@ -250,12 +250,12 @@ def add_event(plan: Plan, asset: Asset, inlet_events: Any, outlet_events: Any) -
     return True
 
 
-def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed: Sequence[str]) -> None:
+def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed_labels: Sequence[str]) -> None:
     """Raise `UnsupportedError` for Kafka consumers without offsets, unless they are dropped or allowed by the form."""
-    dropped = by_operator(snapshot.operators, dict.fromkeys(drops, True))
-    kept = tuple(operator for operator in snapshot.operators if operator.operator_id not in dropped)
-    for finding in stopped_consumers(replace(snapshot, operators=kept)):
-        if finding.operator not in allowed:
+    is_dropped = by_operator(snapshot.operators, dict.fromkeys(drops, True))
+    kept_operators = tuple(operator for operator in snapshot.operators if operator.operator_id not in is_dropped)
+    for finding in stopped_consumers(replace(snapshot, operators=kept_operators)):
+        if finding.operator not in allowed_labels:
             raise UnsupportedError(
                 finding.sentence,
                 path=snapshot.directory,

@@ -30,10 +30,10 @@ class _Loader(yaml.SafeLoader):
     """YAML's safe loader, which raises an error for two fields of the same name instead of taking the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
+        seen_names = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
+            if key.value in seen_names:
                 raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} occurs twice", key.start_mark)
-            seen.add(key.value)
+            seen_names.add(key.value)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping

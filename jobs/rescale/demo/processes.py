@@ -63,8 +63,8 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
         signal.signal(number, interrupt)
     yield ignore
     # This is not reached after an interruption: the process then only has to end, and keeps ignoring signals.
-    for changed, handler in before.items():
-        signal.signal(changed, handler)
+    for signal_number, handler in before.items():
+        signal.signal(signal_number, handler)
 
 
 @contextmanager
@@ -122,10 +122,10 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
         end_processes(_PROCESS_MARK, mark)
 
 
-def wait_until(ready: Callable[[], bool], process: Process, log: Path, what: str, seconds: float) -> None:
-    """Wait until `ready` is true. Raises `RescaleError` if `process` ends or the seconds pass before that."""
+def wait_until(is_ready: Callable[[], bool], process: Process, log: Path, what: str, seconds: float) -> None:
+    """Wait until `is_ready` is true. Raises `RescaleError` if `process` ends or the seconds pass before that."""
     deadline = time.monotonic() + seconds
-    while not ready():
+    while not is_ready():
         if process.poll() is not None:
             raise failure(f"{what} ended", log)
         if time.monotonic() > deadline:

@@ -109,12 +109,14 @@ def _check_increments(
     trial: Trial, config: CheckpointConfig, last: CompletedCheckpoint | None, options: dict[str, str]
 ) -> None:
     """Check whether checkpoints are incremental, by the last checkpoint and the configuration of the cluster."""
-    written = None if last is None else last.checkpointed_size
-    smaller = last is not None and written is not None and written < last.state_size
+    written_bytes = None if last is None else last.checkpointed_size
+    smaller = last is not None and written_bytes is not None and written_bytes < last.state_size
     configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL)
     backend = config.state_backend or "an unknown state backend"
     sizes_text = (
-        f"the last one wrote {human_bytes(written or 0)} of {human_bytes(last.state_size)}" if last else "none yet"
+        f"the last one wrote {human_bytes(written_bytes or 0)} of {human_bytes(last.state_size)}"
+        if last
+        else "none yet"
     )
     result = f"{backend}, {'incremental' if configured or smaller else 'not known to be incremental'} ({sizes_text})"
     if (configured or smaller) and "RocksDB" in backend:

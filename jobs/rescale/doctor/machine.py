@@ -85,7 +85,7 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
             try:
                 with scratch_folder(path, ScratchKind.RESULT) as folder:
                     owned.write_new(folder / "probe", b"probe")
-                    free = shutil.disk_usage(folder).free
+                    free_bytes = shutil.disk_usage(folder).free
             except OSError as error:
                 trial.fail(f"{error.strerror}: {error.filename or place}", meaning, advice)
                 continue
@@ -94,10 +94,10 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
                     owned.remove_folder(folder)
             enough = MIN_SCRATCH if state_bytes is None else state_bytes
             needed_text = human_bytes(enough)
-            if free < enough:
+            if free_bytes < enough:
                 size_warning = f"it may be too small: a change of the max parallelism writes up to {needed_text} here"
                 if state_bytes is None:
                     size_warning = f"less than {needed_text}: enough for small state only"
-                trial.warn(f"{human_bytes(free)} free", size_warning, f"make room there, or {advice}")
+                trial.warn(f"{human_bytes(free_bytes)} free", size_warning, f"make room there, or {advice}")
             else:
-                trial.ok(f"{human_bytes(free)} free", meaning)
+                trial.ok(f"{human_bytes(free_bytes)} free", meaning)

@@ -57,12 +57,12 @@ def _check(checks: CheckList, rights: Rights, meaning: str, otherwise: str | Non
     with checks.trying(_SUBJECT, tried, f"it is unknown whether {meaning}"):
         namespace = (ACCOUNT / "namespace").read_text().strip()
         trial = Trial(checks, _SUBJECT, f"{tried} in the namespace {namespace}")
-        if not (missing := _missing_rights(rights, namespace)):
+        if not (missing_rights := _missing_rights(rights, namespace)):
             trial.ok("all granted", meaning)
         elif otherwise is not None:
-            trial.warn(f"missing: {', '.join(missing)}", otherwise, _ADVICE)
+            trial.warn(f"missing: {', '.join(missing_rights)}", otherwise, _ADVICE)
         else:
-            trial.fail(f"missing: {', '.join(missing)}", f"needed so that {meaning}", _ADVICE)
+            trial.fail(f"missing: {', '.join(missing_rights)}", f"needed so that {meaning}", _ADVICE)
 
 
 def _address() -> str:

@@ -191,10 +191,10 @@ class _Probes:
             "compare the clock of this machine with the time of the probe",
             "S3 refuses requests of a machine whose clock is wrong",
         ) as trial:
-            written = self._store.modified(self._put)
-            if written is None:
+            write_time = self._store.modified(self._put)
+            if write_time is None:
                 raise RequestError("the probe is gone", path=self._put, advice="find out who deletes files there")
-            skew = (datetime.now(UTC) - written).total_seconds()
+            skew = (datetime.now(UTC) - write_time).total_seconds()
             result = f"{abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}" if abs(skew) >= 1 else "less than 1 s"
             if abs(skew) > MOST_SKEW_SECONDS:
                 meaning = "S3 refuses requests when the clocks differ by 15 minutes, and times in reports are wrong"

@@ -123,19 +123,19 @@ class Meter:
     def metrics_since(self, before: Reading, seconds: float) -> StepMetrics:
         """Return all counts since a reading."""
         driver, workers = self.own_since(before), self.workers_since(before)
-        both, stages = driver.plus(workers), self.stages_after(before.stages)
+        all_counters, stages = driver.plus(workers), self.stages_after(before.stages)
         total_bytes = sum(stage.bytes for stage in stages)
         return StepMetrics(
             bytes=total_bytes,
-            bytes_copied_by_store=both.copied_by_store,
-            records=both.records,
+            bytes_copied_by_store=all_counters.copied_by_store,
+            records=all_counters.records,
             mb_per_second=_per_second(total_bytes, seconds),
             stages=tuple(
                 StageMetrics(stage.name, stage.bytes, round(stage.seconds, 3), _per_second(stage.bytes, stage.seconds))
                 for stage in stages
             ),
-            store_requests=dict(sorted(both.requests.items())),
-            retries=Retries(both.tried_again, both.lost_tasks),
+            store_requests=dict(sorted(all_counters.requests.items())),
+            retries=Retries(all_counters.tried_again, all_counters.lost_tasks),
             worst_memory_bytes=WorstMemory(driver.worst_memory, workers.worst_memory),
         )
 

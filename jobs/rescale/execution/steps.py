@@ -291,13 +291,13 @@ def _move_state(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, pr
     `progress_name` is the name of the step in its progress lines.
     """
     existing_sizes = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
-    written = begin_moving(plan, step, existing_sizes)
-    if written is None:
+    earlier_handles = begin_moving(plan, step, existing_sizes)
+    if earlier_handles is None:
         handles = write_planned_streams(plan, slots, tasks, progress_name, existing_sizes)
         if Slot.KEYED in slots:
             handles += compact_databases(plan, tasks)
             handles += convert_databases(plan, tasks, existing_sizes)
         handles += rekey_streams(plan, slots, tasks, existing_sizes)
-        written = WrittenHandles(step, plan.digest, tuple(handles))
-        write_handles(plan, written)
-    return MovedStreams(places_of(plan).written_handles(step), len(written.handles), plan.bytes_of(*slots))
+        earlier_handles = WrittenHandles(step, plan.digest, tuple(handles))
+        write_handles(plan, earlier_handles)
+    return MovedStreams(places_of(plan).written_handles(step), len(earlier_handles.handles), plan.bytes_of(*slots))

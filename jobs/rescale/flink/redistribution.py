@@ -122,10 +122,10 @@ class _Concatenation:
         i = bisect_right(self._ends, position)
         while position < end:
             source, elements = self._holders[i]
-            taken = min(self._ends[i], end) - position
-            if taken:
-                runs.append(ElementRun(source, position - (self._ends[i] - elements), taken))
-            position += taken
+            taken_elements = min(self._ends[i], end) - position
+            if taken_elements:
+                runs.append(ElementRun(source, position - (self._ends[i] - elements), taken_elements))
+            position += taken_elements
             i += 1
         return tuple(runs)
 

@@ -65,6 +65,6 @@ def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:
     all of them (`StreamGraphGenerator`). Without the option, Flink takes each operator's max parallelism from the
     snapshot if the job configures none (`Checkpoints.loadAndValidateCheckpoint`).
     """
-    changed = any(maximum != before for (_, maximum), (_, before) in zip(new, old, strict=True))
+    maximum_changes = any(maximum != before for (_, maximum), (_, before) in zip(new, old, strict=True))
     maxima = {maximum for _, maximum in new if maximum != 1}  # a max parallelism of 1 never changes
-    return Start(snapshot, common_parallelism(new), maxima.pop() if changed and len(maxima) == 1 else None)
+    return Start(snapshot, common_parallelism(new), maxima.pop() if maximum_changes and len(maxima) == 1 else None)

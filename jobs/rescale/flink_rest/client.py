@@ -221,7 +221,7 @@ class Flink:
 
     def cancel(self, job_id: str) -> None:
         """Cancel a job, unless it has ended or Flink does not know it."""
-        self._request("PATCH", f"/jobs/{job_id}?mode=cancel", Accepted, allowed=(404, 409))
+        self._request("PATCH", f"/jobs/{job_id}?mode=cancel", Accepted, refusal_statuses=(404, 409))
 
     def trigger_savepoint(
         self, job_id: str, trigger_id: str, directory: str, taking: StopMode, savepoint_format: SavepointFormat
@@ -256,7 +256,7 @@ class Flink:
         checkpoints; otherwise, the job's configuration decides.
         """
         body = {"checkpointType": "FULL" if full else "CONFIGURED", "triggerId": trigger_id}
-        if self._request("POST", f"/jobs/{job_id}/checkpoints", Accepted, body, allowed=(404, 405)) is None:
+        if self._request("POST", f"/jobs/{job_id}/checkpoints", Accepted, body, refusal_statuses=(404, 405)) is None:
             raise RequestError(
                 "Flink cannot make a checkpoint of this job on request",
                 path=self.address,
@@ -353,9 +353,9 @@ class Flink:
         path: str,
         kind: type[T],
         body: Mapping[str, object] | None = None,
-        allowed: Sequence[int] = (404,),
+        refusal_statuses: Sequence[int] = (404,),
     ) -> T | None:
-        """Send a request; return the answer as `kind`, or None if Flink refuses with a status in `allowed`."""
+        """Send a request; return the answer as `kind`, or None if Flink refuses with a status in `refusal_statuses`."""
         url = self.address + path.partition("?")[0]
         try:
             answer = self._http.request(method, path, json=body)
@@ -367,7 +367,7 @@ class Flink:
                 advice="check that the JobManager is running, and that this machine can reach it",
             ) from None
         errors = None if answer.is_success else error_message(answer.content)
-        if answer.status_code in allowed and errors is not None:
+        if answer.status_code in refusal_statuses and errors is not None:
             return None
         if answer.status_code in (401, 403):
             raise RequestError(

@@ -192,8 +192,8 @@ def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> floa
     seconds: dict[int, float] = {}
     for restore in restores:
         for subtask in restore.subtasks:
-            needed = subtask.read / _bytes_read_per_second(on_s3) + subtask.by_record / PUT_RECORDS
-            seconds[subtask.subtask] = seconds.get(subtask.subtask, 0.0) + needed
+            seconds_needed = subtask.read / _bytes_read_per_second(on_s3) + subtask.by_record / PUT_RECORDS
+            seconds[subtask.subtask] = seconds.get(subtask.subtask, 0.0) + seconds_needed
     return max(seconds.values(), default=0.0)
 
 

@@ -103,9 +103,17 @@ class FileChanges(msgspec.Struct, frozen=True):
             work = _core_seconds(rows, ROWS, places_in_s3) + _core_seconds(bytes_whole, RECORDS, places_in_s3)
             return PROCESS_SECONDS + (work + changes) / CORES
 
-        full = estimate(size) + (WORKERS_SECONDS if size + bytes_whole > LITTLE_BYTES else 0)
+        full_run_seconds = estimate(size) + (WORKERS_SECONDS if size + bytes_whole > LITTLE_BYTES else 0)
         last = estimate(bytes_read, change_seconds(_total(operators, "entries"), directories, new_directories))
-        return cls(a, b, seconds, operators, last, full, pays=size > 0 and last * _LEAST_SPEEDUP <= full)
+        return cls(
+            a,
+            b,
+            seconds,
+            operators,
+            last,
+            full_run_seconds,
+            pays=size > 0 and last * _LEAST_SPEEDUP <= full_run_seconds,
+        )
 
     def total(self, field: SummedField) -> int:
         return _total(self.operators, field)
@@ -224,15 +232,18 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
             whole=after.bytes,
             reason=reason,
         ), 0
-    earlier = {database.key_groups: database for database in before.databases}
-    later = {database.key_groups: database for database in after.databases}
-    pairs = [(earlier.get(own), later.get(own)) for own in sorted(earlier.keys() | later.keys())]
-    size = gone = added = 0
+    earlier_databases = {database.key_groups: database for database in before.databases}
+    later_databases = {database.key_groups: database for database in after.databases}
+    pairs = [
+        (earlier_databases.get(own), later_databases.get(own))
+        for own in sorted(earlier_databases.keys() | later_databases.keys())
+    ]
+    size = gone_bytes = added_bytes = 0
     for old, new in pairs:
         only_a, only_b = differing_tables(a, old, b, new)
         size += _bytes(_tables(new))
-        gone += _bytes(table for table in _tables(old) if table.file.name in only_a)
-        added += _bytes(table for table in _tables(new) if table.file.name in only_b)
+        gone_bytes += _bytes(table for table in _tables(old) if table.file.name in only_a)
+        added_bytes += _bytes(table for table in _tables(new) if table.file.name in only_b)
     differing = side_by_side(lambda pair: own_tables(a, pair[0], b, pair[1], {}), pairs)
     read_tables = [
         (snapshot, table)
@@ -245,9 +256,9 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
         operator_id=after.operator_id,
         label=after.label,
         bytes=size,
-        shared=size - added,
-        added=added,
-        gone=gone,
+        shared=size - added_bytes,
+        added=added_bytes,
+        gone=gone_bytes,
         read=_bytes(table for _, table in read_tables),
         entries=sum(side_by_side(lambda pair: open_table(pair[1], pair[0].contents).properties.entries, read_tables)),
         whole=after.bytes - sum(database.size for database in after.databases),

@@ -121,8 +121,8 @@ def _records(operator: Operator, planned: OperatorPlan, snapshot: Snapshot) -> i
     records = estimated_number_of_records(operator, snapshot.contents)
     if planned.rekeying is None or not planned.is_continued:
         return records
-    changed = sum(change.size for change in planned.rekeying.changes)
-    return records * changed // max(1, sum(database.size for database in operator.databases))
+    changed_bytes = sum(change.size for change in planned.rekeying.changes)
+    return records * changed_bytes // max(1, sum(database.size for database in operator.databases))
 
 
 def with_measured_databases(snapshot: Snapshot) -> Snapshot:
@@ -204,9 +204,11 @@ def _scaled_restores(snapshot: Snapshot, requested: Mapping[str, int] | None = N
 
 
 def _requested_restore(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
-    changed = [operator for operator in plan.operators if operator.new_max_parallelism != operator.max_parallelism]
-    if changed:
-        old_maxima_text = " or ".join(map(str, sorted({operator.max_parallelism for operator in changed})))
+    changed_operators = [
+        operator for operator in plan.operators if operator.new_max_parallelism != operator.max_parallelism
+    ]
+    if changed_operators:
+        old_maxima_text = " or ".join(map(str, sorted({operator.max_parallelism for operator in changed_operators})))
         refusal = (
             f"Flink itself cannot do this: it refuses a job whose max parallelism differs from the snapshot's, "
             f"{old_maxima_text}, and a job that sets none keeps the snapshot's"

@@ -77,9 +77,11 @@ def _records(streams: Iterable[KeyedStream], files: SnapshotFiles) -> int:
         return 0
     groups.sort(key=lambda group: group[0].length)
     extent, stream = groups[len(groups) // 2]
-    stored = files.beginning(extent, _MOST_BYTES)
-    records, share = _count_records(FramedDecompressor().feed(stored) if is_compressed(stream.header) else stored)
-    return round(records / max(share * len(stored), 1) * sum(extent.length for extent, _ in groups))
+    stored_bytes = files.beginning(extent, _MOST_BYTES)
+    records, share = _count_records(
+        FramedDecompressor().feed(stored_bytes) if is_compressed(stream.header) else stored_bytes
+    )
+    return round(records / max(share * len(stored_bytes), 1) * sum(extent.length for extent, _ in groups))
 
 
 def _count_records(group: bytes | memoryview) -> tuple[int, float]:

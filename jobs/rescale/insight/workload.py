@@ -62,11 +62,13 @@ def workload_of(plan: Plan) -> Workload:
 def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
     for operator in plan.operators:
         for rekeying in operator.rekeyings:
-            expected = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
+            expected_sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
             sizes = _readable(rekeying)
-            new = [size for size in expected if size]
+            new = [size for size in expected_sizes if size]
             if not _is_cut(rekeying):
-                new = [sum(expected[s.first_key_group : s.first_key_group + s.key_groups]) for s in rekeying.streams]
+                new = [
+                    sum(expected_sizes[s.first_key_group : s.first_key_group + s.key_groups]) for s in rekeying.streams
+                ]
             if sizes and new:
                 yield RekeyedWork(rekeying.bytes, rates_of(operator), len(sizes), max(sizes), len(new), max(new))
 

@@ -79,9 +79,9 @@ def split(pieces: Iterable[Piece], lengths: Iterable[int]) -> Iterator[tuple[Pie
         run = []
         while length > 0:
             piece = rest or next(queue)
-            taken = min(length, piece.length)
-            run.append(piece._replace(length=taken))
-            rest_length = piece.length - taken
-            rest = piece._replace(start=piece.start + taken, length=rest_length) if rest_length else None
-            length -= taken
+            taken_bytes = min(length, piece.length)
+            run.append(piece._replace(length=taken_bytes))
+            rest_length = piece.length - taken_bytes
+            rest = piece._replace(start=piece.start + taken_bytes, length=rest_length) if rest_length else None
+            length -= taken_bytes
         yield tuple(run)

@@ -285,8 +285,8 @@ class _OperatorContinuation:
             database = bases.get(stream.covers)
             if database is None or database.source is None:
                 return f"the base has no directory for the key groups {stream.covers}"
-            if gone := sorted(database.states - states):
-                return f"the base has a state that is not in the later checkpoint: {gone[0]}"
+            if missing_states := sorted(database.states - states):
+                return f"the base has a state that is not in the later checkpoint: {missing_states[0]}"
             if place_of_changes(database.source.manifest) is None:
                 return "no level of RocksDB is free for more changes above the base"
         return None

@@ -135,26 +135,26 @@ def match(
     `of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot. `unused_names`
     were given for operators that neither side has.
     """
-    unmatched, free = list(old), list(new)
+    unmatched, free_counterparts = list(old), list(new)
     matches: list[_Match] = []
 
     def add_matches(pairs: Iterable[_Pair], because: str) -> None:
         for before, after in pairs:
             matches.append(_Match(before, after, "" if before.operator_id == after.operator_id else because))
             unmatched.remove(before)
-            free.remove(after)
+            free_counterparts.remove(after)
 
-    add_matches(_pairs_with_equal_ids(unmatched, free, sure=True), "")
+    add_matches(_pairs_with_equal_ids(unmatched, free_counterparts, sure=True), "")
     for because, key in _EVIDENCE:
-        add_matches(_unique_pairs(unmatched, free, key), because)
-    add_matches(_pairs_with_equal_ids(unmatched, free, sure=False), "")
+        add_matches(_unique_pairs(unmatched, free_counterparts, key), because)
+    add_matches(_pairs_with_equal_ids(unmatched, free_counterparts, sure=False), "")
     renamed = [match for match in matches if match.because and match.old.stateful]
     proposed = [match for match in renamed if match.new.operator_id]
     chained = [match for match in renamed if not match.new.operator_id]
     in_the_way = _operators_in_the_way(old, matches, proposed)
-    stateful = [(operator, _candidates(operator, free)) for operator in unmatched if operator.stateful]
-    possible = [candidate for _, candidates in stateful for candidate in candidates]
-    alone = [operator for operator, candidates in stateful if not candidates]
+    stateful = [(operator, _candidates(operator, free_counterparts)) for operator in unmatched if operator.stateful]
+    possible_counterparts = [candidate for _, candidates in stateful for candidate in candidates]
+    without_candidates = [operator for operator, candidates in stateful if not candidates]
     nameless = of_plan and not any(operator.name for operator in old)
     return MatchDocument(
         snapshot,
@@ -174,8 +174,12 @@ def match(
             for operator, candidates in stateful
             if candidates
         ),
-        only_in_snapshot=tuple(map(_listed, alone)),
-        only_in_job=tuple(_listed(operator) for operator in free if operator.stateful and operator not in possible),
+        only_in_snapshot=tuple(map(_listed, without_candidates)),
+        only_in_job=tuple(
+            _listed(operator)
+            for operator in free_counterparts
+            if operator.stateful and operator not in possible_counterparts
+        ),
         remarks=(
             *([_NAMELESS] if nameless else []),
             *([_CHAINED] if chained else []),
@@ -212,15 +216,15 @@ def _operators_in_the_way(
     """
     matched = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
     stateless = {operator.operator_id: operator for operator in old if not operator.stateful}
-    dropped = []
+    dropped_labels = []
     ids = [match.new.operator_id for match in proposed]
     for operator_id in ids:
         if operator_id in stateless and operator_id in matched:
             proposed.append(matched[operator_id])
             ids.append(matched[operator_id].new.operator_id)
         elif operator_id in stateless:
-            dropped.append(stateless[operator_id])
-    return dropped
+            dropped_labels.append(stateless[operator_id])
+    return dropped_labels
 
 
 def _states(operator: Operator) -> frozenset[StateSignature]:
@@ -297,11 +301,11 @@ def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _
     ]
 
 
-def _candidates(operator: Counterpart, free: Sequence[Counterpart]) -> list[Counterpart]:
-    """Return the operators of the job without a counterpart (`free`) that share some evidence with `operator`."""
+def _candidates(operator: Counterpart, free_counterparts: Sequence[Counterpart]) -> list[Counterpart]:
+    """Return the operators of the job that have no counterpart yet and share some evidence with `operator`."""
     return [
         other
-        for other in free
+        for other in free_counterparts
         if not _states_contradict(operator, other)
         and any(key(operator) == key(other) is not None for _, key in _EVIDENCE)
     ]

@@ -25,7 +25,7 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
 
     Reads nothing. Yields nothing if files are missing, because headers then lack what these files describe.
     """
-    refused = defaultdict[tuple[str, str], list[tuple[str, str | None]]](list)
+    operators_by_reason = defaultdict[tuple[str, str], list[tuple[str, str | None]]](list)
     for operator in () if snapshot.missing else snapshot.operators:
         consequence = _ALWAYS
         try:
@@ -37,8 +37,8 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
         except (SnapshotError, UnsupportedError) as error:
             state = f", state {error.state}" if error.state else ""
             reason = (f"{error.what}{state}", f"{consequence}: {error_to_show(error).advice}")
-            refused[reason].append((operator.label, error.found))
-    for (what, remedy), operators in refused.items():
+            operators_by_reason[reason].append((operator.label, error.found))
+    for (what, remedy), operators in operators_by_reason.items():
         (_, example), labels = operators[0], first_of([label for label, _ in operators], _MOST_NAMED)
         such_as = "such as " if len(operators) > 1 else ""
         yield f"{labels}: {what}" + (f" ({such_as}{example})" if example else "") + f"; {remedy}"

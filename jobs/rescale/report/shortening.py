@@ -72,5 +72,5 @@ def shortened(value: Any, longest: int) -> Any:
     if len(value) <= longest:
         return [shortened(inner, longest) for inner in value]
     leaves_out_all = isinstance(value[0], dict) and "subtask" not in value[0]
-    kept = value[:longest] if leaves_out_all else []
-    return [*(shortened(inner, longest) for inner in kept), {"left_out": len(value) - len(kept)}]
+    kept_items = value[:longest] if leaves_out_all else []
+    return [*(shortened(inner, longest) for inner in kept_items), {"left_out": len(value) - len(kept_items)}]

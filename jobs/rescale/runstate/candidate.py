@@ -40,15 +40,15 @@ def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
     places = places_of(plan)
     if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
         return PutCandidate(places.metadata, hashlib.sha256(read_document(places.metadata)).hexdigest())
-    written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
-    data = build_candidate(source, plan, written)
+    written_handles = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+    data = build_candidate(source, plan, written_handles)
     put_document(places.candidate, data)
     return PutCandidate(places.candidate, hashlib.sha256(data).hexdigest())
 
 
-def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandles]) -> bytes:
+def build_candidate(source: Metadata, plan: Plan, written_handles: Sequence[WrittenHandles]) -> bytes:
     """Return the new `_metadata`. Raises `IntegrityError` unless the written streams are those of the plan."""
-    handles = {(h.operator_id, h.slot, h.subtask): h.handle for step in written for h in step.handles}
+    handles = {(h.operator_id, h.slot, h.subtask): h.handle for step in written_handles for h in step.handles}
     planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
     if handles.keys() != planned:
         differing = min(handles.keys() ^ planned)

@@ -43,12 +43,12 @@ class CertifiedFile:
         return self.name if self.is_elsewhere else join(target, self.name)
 
 
-def certified_files(target: str, seen: Iterable[tuple[str, Pin]]) -> tuple[CertifiedFile, ...]:
-    """Return the files to certify; `seen` are their URIs and their versions before their content was compared.
+def certified_files(target: str, versions_before: Iterable[tuple[str, Pin]]) -> tuple[CertifiedFile, ...]:
+    """Return the files to certify; `versions_before` has their URIs, and their versions before the comparison.
 
     Raises `StoreError` if a file has changed since then, because it is unknown which of its versions was compared.
     """
-    names_and_pins = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in seen)
+    names_and_pins = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in versions_before)
     files = tuple(
         sorted((CertifiedFile(called, *_version(pin)) for called, pin in names_and_pins), key=lambda file: file.name)
     )
@@ -65,10 +65,10 @@ def certified_files(target: str, seen: Iterable[tuple[str, Pin]]) -> tuple[Certi
 
 def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool) -> None:
     """Raise `IntegrityError` if a file is missing, or is not in its certified version; the error names the first."""
-    changed = list(_changed_files(target, files))
-    if not changed:
+    changed_uris = list(_changed_files(target, files))
+    if not changed_uris:
         return
-    file, now = changed[0]
+    file, now = changed_uris[0]
     what, advice = (
         (
             "a file of the source that the result refers to is gone, or is not the certified version",
@@ -89,7 +89,7 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
             Advice(SAME_COMMAND, ": it writes missing files again, and compares everything again"),
         )
     )
-    number_of_files = f" ({len(changed)} such files)" if len(changed) > 1 else ""
+    number_of_files = f" ({len(changed_uris)} such files)" if len(changed_uris) > 1 else ""
     raise IntegrityError(
         what,
         path=file.uri(target),

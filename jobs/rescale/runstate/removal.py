@@ -94,8 +94,10 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     if plan is not None and state is not State.EMPTIED:
         files += _remove_new_files(target, plan)
     _remove_last(listing, plan)
-    removed = (*files, *of_follower, *listing.documents)
-    return DiscardAnswer(removed, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed}), target)))
+    removed_files = (*files, *of_follower, *listing.documents)
+    return DiscardAnswer(
+        removed_files, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed_files}), target))
+    )
 
 
 def _refuse_copied_documents(target: str, digest: str | None) -> None:
@@ -275,24 +277,24 @@ def _remove_new_files(target: str, digest: str) -> list[str]:
     target.
     """
     store = open_store(target)
-    removed: list[str] = []
+    removed_uris: list[str] = []
     for _ in range(_MAX_LISTINGS):
         new = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
         if not new:
-            return removed
+            return removed_uris
         _remove_files(target, new, digest)
-        removed += new
+        removed_uris += new
     raise RequestError(
         "the run that is being discarded is still active: it writes new files",
         path=target,
-        found=f"{len(removed)} new files, which were removed; the last is {removed[-1]}",
+        found=f"{len(removed_uris)} new files, which were removed; the last is {removed_uris[-1]}",
         advice=Advice("end that run, then remove its files: ", command("discard", quoted(target))),
     )
 
 
 def _not_ours_error(target: str, inside: Sequence[str]) -> RequestError:
-    late = [uri for uri in inside if plan_in_name(name(uri)) is not None]
-    if not late:
+    late_files = [uri for uri in inside if plan_in_name(name(uri)) is not None]
+    if not late_files:
         return RequestError(
             "no run of Rescale has left files here",
             path=target,
@@ -302,7 +304,8 @@ def _not_ours_error(target: str, inside: Sequence[str]) -> RequestError:
     return RequestError(
         "the files have names like those of a run, but no claim shows that they may be removed",
         path=target,
-        found=f"{len(late)} of plan {plan_in_name(name(late[0]))} and perhaps others, such as {late[0]}",
+        found=f"{counted(len(late_files), 'file')} of plan {plan_in_name(name(late_files[0]))} or of other plans, "
+        f"such as {late_files[0]}",
         advice="a run that was still active after its discard leaves such files, and so does a published result that "
         "was moved: remove them yourself if nothing refers to them, or repeat that run, which takes them over",
     )

@@ -28,9 +28,9 @@ def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str
     ]
 
 
-def _missing_file_findings(missing: Sequence[str]) -> Iterator[str]:
-    if missing:
-        yield f"files that the snapshot refers to are gone: {first_of(missing, _MOST_NAMED)}"
+def _missing_file_findings(missing_files: Sequence[str]) -> Iterator[str]:
+    if missing_files:
+        yield f"files that the snapshot refers to are gone: {first_of(missing_files, _MOST_NAMED)}"
 
 
 def _moved_file_findings(snapshot: Snapshot) -> Iterator[str]:

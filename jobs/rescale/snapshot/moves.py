@@ -107,24 +107,26 @@ def find_moves(
     }
     candidates = {path: list(_candidates(path, directory)) for path in recorded}
     sizes = _existing_sizes(
-        {_place_after_move(path, move) for path, possible in candidates.items() for move in possible}
+        {_place_after_move(path, move) for path, possible_moves in candidates.items() for move in possible_moves}
     )
     chosen: dict[str, Move] = {}
-    for path, possible in candidates.items():
+    for path, possible_moves in candidates.items():
         fitting = {
             target: move
-            for move in reversed(possible)
+            for move in reversed(possible_moves)
             if (size := sizes.get(target := _place_after_move(path, move))) is not None and recorded[path].fits(size)
         }
         if len(fitting) > 1:
             raise _ambiguous_places_error(metadata_uri, path, fitting)
         chosen |= dict.fromkeys((path,) if fitting else (), *fitting.values())
-    moved = tuple(sorted({move for move in chosen.values() if not _old_files_remain(move, recorded, directory)}))
+    accepted_moves = tuple(
+        sorted({move for move in chosen.values() if not _old_files_remain(move, recorded, directory)})
+    )
     for path, move in chosen.items():
-        now = moved_place(path, moved)
-        if move in moved and now not in (None, _place_after_move(path, move)):
+        now = moved_place(path, accepted_moves)
+        if move in accepted_moves and now not in (None, _place_after_move(path, move)):
             raise _ambiguous_places_error(metadata_uri, path, (_place_after_move(path, move), str(now)))
-    return moved
+    return accepted_moves
 
 
 def _recorded_sizes(streams: Iterable[Stream | None]) -> dict[str, FileSize]:

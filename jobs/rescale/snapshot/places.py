@@ -55,9 +55,11 @@ class StreamPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
 
     def part(self, own: KeyGroupRange) -> StreamPlace[H]:
         """Return the place of the key groups that lie in the range `own`."""
-        both = own.intersection(KeyGroupRange(*self.key_groups))
-        begin = both.first - self.first_key_group
-        return msgspec.structs.replace(self, first_key_group=both.first, groups=self.groups[begin : begin + len(both)])
+        common_range = own.intersection(KeyGroupRange(*self.key_groups))
+        begin = common_range.first - self.first_key_group
+        return msgspec.structs.replace(
+            self, first_key_group=common_range.first, groups=self.groups[begin : begin + len(common_range)]
+        )
 
     def with_headers(self, read: Callable[[H], G]) -> StreamPlace[G]:
         """Return the same place with the header `read(header)`."""

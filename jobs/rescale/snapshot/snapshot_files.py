@@ -82,19 +82,19 @@ class SnapshotFiles:
         """Return the bytes of each extent; extents that lie end to end are read together."""
         contents: dict[int, bytes] = {}
         run: list[int] = []
-        whole = Extent(0, 0, 0)
+        whole_extent = Extent(0, 0, 0)
         for i in sorted(range(len(extents)), key=extents.__getitem__):
-            follows = run and (whole.file, whole.start + whole.length) == extents[i][:2]
-            if not follows or whole.length + extents[i].length > LARGEST_READ:
-                contents |= self._split(extents, run, whole)
-                run, whole = [], extents[i]._replace(length=0)
+            follows = run and (whole_extent.file, whole_extent.start + whole_extent.length) == extents[i][:2]
+            if not follows or whole_extent.length + extents[i].length > LARGEST_READ:
+                contents |= self._split(extents, run, whole_extent)
+                run, whole_extent = [], extents[i]._replace(length=0)
             run.append(i)
-            whole = whole._replace(length=whole.length + extents[i].length)
-        contents |= self._split(extents, run, whole)
+            whole_extent = whole_extent._replace(length=whole_extent.length + extents[i].length)
+        contents |= self._split(extents, run, whole_extent)
         return [contents[i] for i in range(len(extents))]
 
-    def _split(self, extents: Sequence[Extent], run: Sequence[int], whole: Extent) -> dict[int, bytes]:
-        """Read `whole`, and return the contents of the extents in it, by their indexes `run` in `extents`."""
-        data = self.read(whole) if run else b""
-        begins = {i: extents[i].start - whole.start for i in run}
+    def _split(self, extents: Sequence[Extent], run: Sequence[int], whole_extent: Extent) -> dict[int, bytes]:
+        """Read `whole_extent`, and return the contents of the extents in it, by their indexes `run` in `extents`."""
+        data = self.read(whole_extent) if run else b""
+        begins = {i: extents[i].start - whole_extent.start for i in run}
         return {i: data[begin : begin + extents[i].length] for i, begin in begins.items()}

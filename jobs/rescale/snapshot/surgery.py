@@ -107,7 +107,7 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     if not surgery:
         return snapshot
     snapshot = with_kafka_changes(snapshot, surgery.kafka)
-    dropped = {operator.operator_id for operator in surgery.dropped}
+    dropped_ids = {operator.operator_id for operator in surgery.dropped}
     renamed = {operator.operator_id: operator for operator in surgery.renamed}
     holds_uids = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
     dropped_names: dict[str, set[str]] = defaultdict(set)
@@ -124,7 +124,7 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
             holds_uids=holds_uids,
         )
         for operator in (_restarted(o) if o.operator_id in restarted else o for o in snapshot.operators)
-        if operator.operator_id not in dropped
+        if operator.operator_id not in dropped_ids
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
     return replace(snapshot, metadata=metadata, operators=operators, missing=_missing_files(snapshot, operators))

@@ -105,8 +105,10 @@ def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str
     if not own:
         return without_prefix
     access = _VARIABLES_BESIDE_PROFILES if own.get(_PROFILE) else () if own.keys() & {*_ACCESS} else _ACCESS
-    kept = (*_SHARED_VARIABLES, *access)
-    merged = {name: value for name, value in without_prefix.items() if not name.startswith(_AWS) or name in kept} | own
+    kept_names = (*_SHARED_VARIABLES, *access)
+    merged = {
+        name: value for name, value in without_prefix.items() if not name.startswith(_AWS) or name in kept_names
+    } | own
     return {name: value for name, value in merged.items() if value or name not in own}
 
 

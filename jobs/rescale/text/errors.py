@@ -128,9 +128,9 @@ class RescaleError(Exception):
 
         The document names the nearest base class that this module defines, because every process knows these classes.
         """
-        given = {name: getattr(self, name) for name in self.DETAILS if getattr(self, name) is not None}
+        given_details = {name: getattr(self, name) for name in self.DETAILS if getattr(self, name) is not None}
         details: dict[str, Any] = {
-            name: encodable(value) if isinstance(value, str) else value for name, value in given.items()
+            name: encodable(value) if isinstance(value, str) else value for name, value in given_details.items()
         }
         if isinstance(self.advice, Advice):
             details["advice_parts"] = self.advice.document()

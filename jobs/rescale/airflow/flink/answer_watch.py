@@ -148,8 +148,8 @@ class AnswerWatch:
 
     def _cancel_seconds(self) -> float:
         """Return the seconds that a cancel of the job may take; fewer than the lifetime of an answer."""
-        needed = _CANCEL_SECONDS + _CANCEL_SECONDS_PER_GB * self._state_bytes / 1e9
-        return min(needed, self._cached.lifetime - _LEAST_WAIT_SECONDS)
+        needed_seconds = _CANCEL_SECONDS + _CANCEL_SECONDS_PER_GB * self._state_bytes / 1e9
+        return min(needed_seconds, self._cached.lifetime - _LEAST_WAIT_SECONDS)
 
     def _ask(self) -> None:
         while True:

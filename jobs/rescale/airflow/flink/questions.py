@@ -113,9 +113,9 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
 
     def ask(self) -> Answer | None:
         with open_flink(self.flink) as flink:
-            if self.instead_of and (late := running_job_id(flink, *self.instead_of)) is not None:
-                log.warning("job %s, which this one replaces, has started late: it is cancelled", late)
-                flink.cancel(late)
+            if self.instead_of and (late_job_id := running_job_id(flink, *self.instead_of)) is not None:
+                log.warning("job %s, which this one replaces, has started late: it is cancelled", late_job_id)
+                flink.cancel(late_job_id)
                 return None
             overview = flink.job_overview(self.job_id)
             if overview is None:

@@ -231,13 +231,15 @@ def check_key_functions(key_hashes: Iterable[str]) -> None:
 
     A user of the form must not choose which code runs, so Airflow's administrator names the allowed modules.
     """
-    allowed = [module.strip() for module in os.environ.get(ALLOWED_MODULES, "").split(",") if module.strip()]
+    allowed_modules = [module.strip() for module in os.environ.get(ALLOWED_MODULES, "").split(",") if module.strip()]
     for name in key_hashes:
         module, colon, _ = name.partition(":")
-        if colon and module not in allowed:
+        if colon and module not in allowed_modules:
             raise RequestError(
                 f"the module {module!r} is not allowed for key hashes",
-                expected=f"one of {', '.join(allowed)}" if allowed else "a formula; no module is allowed",
+                expected=f"one of {', '.join(allowed_modules)}"
+                if allowed_modules
+                else "a formula; no module is allowed",
                 found=name,
                 advice=f"Airflow's administrator can allow it, by the variable {ALLOWED_MODULES} of the workers",
             )

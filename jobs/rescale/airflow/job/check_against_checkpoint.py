@@ -115,18 +115,18 @@ def _refuse_finished(job: Job, resolved: ResolvedRequest) -> None:
 def _refuse_key_hashes(resolved: ResolvedRequest) -> None:
     """Raise the plan's error for operators that get another max parallelism and whose keys fit no known hash."""
     old = {operator.entry.operator_id: operator.entry.max_parallelism for operator in resolved.snapshot.operators}
-    changed = {
+    new_maxima = {
         id_: shape.max_parallelism for id_, shape in resolved.shapes.items() if shape.max_parallelism != old[id_]
     }
-    if not changed:
+    if not new_maxima:
         return
     from rescale.airflow.job.sampled_keys import refuse_unknown_key_hash  # imports numpy, which few requests need
     from rescale.planning.request.key_hashes import choose_key_hashes
 
     for operator in resolved.snapshot.operators:
         if operator.is_logged:  # the changes in a changelog may not show how keys are written
-            changed.pop(operator.entry.operator_id, None)
-    choose_key_hashes(resolved.snapshot, changed, resolved.request.key_hash, refuse_unknown_key_hash)
+            new_maxima.pop(operator.entry.operator_id, None)
+    choose_key_hashes(resolved.snapshot, new_maxima, resolved.request.key_hash, refuse_unknown_key_hash)
 
 
 def _refuse_mixed_maxima(resolved: ResolvedRequest) -> None:

@@ -51,8 +51,8 @@ def check_shape(job: Job, request: Request) -> None:
     """
     restarted = {_operator_id(selector, request) for selector in request.surgery.restarts}
     for vertex in job.vertices:
-        wanted = _requested_shape(vertex, request)
-        chain = (wanted.parallelism, *_chained_parallelism(vertex, job, request))
+        wanted_shape = _requested_shape(vertex, request)
+        chain = (wanted_shape.parallelism, *_chained_parallelism(vertex, job, request))
         other = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
         if vertex.partially_finished and vertex.operator_id not in restarted and other is not None:
             raise UnsupportedError(
@@ -63,12 +63,12 @@ def check_shape(job: Job, request: Request) -> None:
                 found=other,
                 advice=f'change the shape of the other operators only, by their names; or see "{title("restarts")}"',
             )
-        if wanted.parallelism > wanted.max_parallelism:
+        if wanted_shape.parallelism > wanted_shape.max_parallelism:
             raise RequestError(
                 "the parallelism is above the job's max parallelism",
                 operator=vertex.name,
-                expected=f"at most {wanted.max_parallelism}",
-                found=wanted.parallelism,
+                expected=f"at most {wanted_shape.max_parallelism}",
+                found=wanted_shape.parallelism,
                 advice="choose a lower parallelism, or a higher max parallelism too",
             )
 

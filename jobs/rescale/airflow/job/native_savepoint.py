@@ -76,8 +76,10 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
 
 def _alternative_advice(flink: Flink, job: Job) -> str:
     """Return advice for a snapshot that holds everything and can be rescaled to every shape."""
-    possible = canonical_obstacle(flink, job) is None
-    return _CANONICAL if possible else f"Flink cannot take a canonical one either: {USE_RETAINED_CHECKPOINT}"
+    canonical_is_possible = canonical_obstacle(flink, job) is None
+    return (
+        _CANONICAL if canonical_is_possible else f"Flink cannot take a canonical one either: {USE_RETAINED_CHECKPOINT}"
+    )
 
 
 def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpoint: Snapshot) -> None:

@@ -170,7 +170,7 @@ class CutOver:
                 time.sleep(_PAUSE_SECONDS)
 
     def _publish_and_start(self, parts: Stopwatch) -> tuple[Plan, Answer]:
-        asked, is_replaced = time.monotonic(), self.old_job.is_replaced
+        start_request_time, is_replaced = time.monotonic(), self.old_job.is_replaced
         plan = published_plan(self.follower.target, self.follower.by)
         if plan is None:
             if is_replaced:
@@ -179,7 +179,7 @@ class CutOver:
             plan = self._publish_last_round(parts)
         if not is_replaced:  # otherwise an earlier attempt has checked this, and the old JobManager is gone
             with parts.part("look for another stop"), open_flink(self.old_job.flink) as flink:
-                self._fresh_from = self._fresh_from or first_fresh_request(flink, asked)
+                self._fresh_from = self._fresh_from or first_fresh_request(flink, start_request_time)
                 refuse_later_snapshot(flink, self.old_job.job_id, self._fresh_from, plan.checkpoint_id)
         with parts.part("start"):
             start, run = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism), self.record.run

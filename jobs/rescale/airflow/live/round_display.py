@@ -88,6 +88,6 @@ class RoundDisplay:
     @cached_property
     def _plan(self) -> PlanDocument:
         """The plan of a full run, for the report, with the sentences about the cut-over."""
-        ready = with_newest(self.old_job.directory, self.follower.plan_full)
-        document = plan_document(ready.plan, ready.snapshot, ready.kafka)
+        plan = with_newest(self.old_job.directory, self.follower.plan_full)
+        document = plan_document(plan.plan, plan.snapshot, plan.kafka)
         return msgspec.structs.replace(document, warnings=(*document.warnings, REPEATED_RECORDS))

@@ -102,11 +102,11 @@ class RescaleOperator(BaseOperator):
         accept_unconditional_publish: bool | None = None,
         **arguments: Any,
     ) -> None:
-        given = locals()
+        given_arguments = locals()
         ours = {"inlets": [RESCALED_SAVEPOINT], "outlets": [RESCALED_SAVEPOINT], "multiple_outputs": True}
         super().__init__(**{**RETRIES, **ours, **arguments})
         for name in _FIELDS:
-            setattr(self, name, given[name])
+            setattr(self, name, given_arguments[name])
         self.lineage: Lineage | None = None
         self._pod: Any = None
 

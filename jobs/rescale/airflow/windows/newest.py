@@ -29,8 +29,8 @@ def newest_savepoint(directory: str) -> DatedSnapshot:
     files = {entry.uri for entry in store.list(directory)}
     complete = [parent(uri) for uri in files if name(uri) == METADATA]
     by_flink = [uri for uri in complete if claim_place(uri) not in files]
-    written = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), by_flink)
-    dated = [DatedSnapshot(when, uri) for uri, when in zip(by_flink, written, strict=True) if when is not None]
+    write_times = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), by_flink)
+    dated = [DatedSnapshot(when, uri) for uri, when in zip(by_flink, write_times, strict=True) if when is not None]
     if not dated:
         raise RequestError(
             "there is no savepoint below the directory",

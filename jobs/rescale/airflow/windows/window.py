@@ -178,13 +178,13 @@ def _zone_fault(value: Any) -> Fault:
 
 
 def _schedule_fault(value: Any) -> Fault:
-    expected = "a cron expression in quotes, such as '0 6 * * MON-FRI'"
+    expected_schedule = "a cron expression in quotes, such as '0 6 * * MON-FRI'"
     if not isinstance(value, str):
-        return expected, value
+        return expected_schedule, value
     try:
         CronTriggerTimetable(value, timezone="UTC").validate()
     except Exception as error:  # croniter and Airflow define error classes of their own
-        return expected, f"{value!r}: {error}"
+        return expected_schedule, f"{value!r}: {error}"
     return None
 
 

@@ -96,8 +96,10 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
         follower.take_over()
         planned = follower.plan_last()
     if planned.reason is not None:
-        moved = "all state" if planned.kind is RoundKind.BASE else "all changes since the base"
-        output.say(f"the last round moves {moved}, because it cannot continue the round before it: {planned.reason}")
+        moved_state = "all state" if planned.kind is RoundKind.BASE else "all changes since the base"
+        output.say(
+            f"the last round moves {moved_state}, because it cannot continue the round before it: {planned.reason}"
+        )
     rounds, plan = described_rounds(follower.target), planned.prepared.plan
     carry_out(
         planned.prepared,

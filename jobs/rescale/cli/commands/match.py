@@ -61,8 +61,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             else counterparts_of_snapshot(open_snapshot(job, prefixes, uids, moves=moves).operators)
         )
     in_snapshot = counterparts_of_snapshot(old.operators)
-    unused = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new)})
-    document = match(old.directory, job, in_snapshot, new, of_plan=is_graph, unused_names=unused)
+    unused_uids = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new)})
+    document = match(old.directory, job, in_snapshot, new, of_plan=is_graph, unused_names=unused_uids)
     output.answer(document, lambda: matched_text(document))
     return 0 if document.certain else IntegrityError.exit_code
 

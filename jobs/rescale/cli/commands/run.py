@@ -68,15 +68,15 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         execute_preparation(arguments, output)
         return
     with waiting(f"reading {arguments.source}"):
-        ready = prepared_plan_of(arguments)
-    refuse_followed_target(ready.plan.target)
+        prepared = prepared_plan_of(arguments)
+    refuse_followed_target(prepared.plan.target)
     proof = None if arguments.proof is None else Proof(arguments.proof)
     accept = arguments.accept_unconditional_publish
-    carry_out(ready, output, arguments.master, proof, accept_unconditional=accept, yes=arguments.yes)
+    carry_out(prepared, output, arguments.master, proof, accept_unconditional=accept, yes=arguments.yes)
 
 
 def carry_out(
-    ready: PreparedPlan,
+    prepared: PreparedPlan,
     output: Output,
     master: str,
     requested_proof: Proof | None,
@@ -91,7 +91,7 @@ def carry_out(
     `rounds` are the rounds that a follower made before this run. `before_publishing` raises an error if the validated
     result must not be published.
     """
-    plan = ready.plan
+    plan = prepared.plan
     proof, published_before = requested_proof or Proof.RECORDS, is_published(plan)
     if not published_before:
         refuse_unavailable_target(plan)
@@ -99,7 +99,7 @@ def carry_out(
         # The process and its workers start while the plan is printed.
         record_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
         carry_out_plan = None if published_before else ending.enter_context(lasting_mover(master, record_bytes))
-        planned = plan_document(plan, ready.snapshot, ready.kafka, cluster_of_environment(os.environ), rounds)
+        planned = plan_document(plan, prepared.snapshot, prepared.kafka, cluster_of_environment(os.environ), rounds)
         output.say(plan_text(planned))
         if carry_out_plan is not None:
             confirm_losses(planned.surgery, output, yes=yes)

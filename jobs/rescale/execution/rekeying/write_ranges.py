@@ -43,9 +43,9 @@ def plan_write_ranges(
         for subtask in range(operator.new_parallelism):
             own = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
             own_sizes = sizes[own.first : own.last + 1]
-            for run, expected in key_group_runs(own.first, own_sizes, sum(own_sizes) if limit is None else limit):
-                if filled and filled + expected > size:
+            for run, expected_size in key_group_runs(own.first, own_sizes, sum(own_sizes) if limit is None else limit):
+                if filled and filled + expected_size > size:
                     partition, filled = partition + 1, 0
                 ranges.append(WriteRange(number, subtask, run.first, run.last, partition))
-                filled += expected
+                filled += expected_size
     return ranges

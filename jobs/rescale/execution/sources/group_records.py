@@ -66,8 +66,8 @@ class GroupRecords:
         if not self._compressed:
             first = self._groups[0][1]
             self._starts[:] = [extent.start - first.start for _, extent in self._groups]
-            whole = first._replace(length=sum(extent.length for _, extent in self._groups))
-            yield from self._count_bytes(self._files.chunks(whole))
+            whole_extent = first._replace(length=sum(extent.length for _, extent in self._groups))
+            yield from self._count_bytes(self._files.chunks(whole_extent))
             return
         for i, (_, extent) in enumerate(self._groups):
             self._starts[i] = self._size

@@ -104,8 +104,8 @@ class WorkerPool:
 
     def _receive_messages(self, stage: _Stage) -> None:
         busy = {worker.connection: worker for worker in self._workers if worker.task is not None}
-        for ready in wait(list(busy), _POLL_SECONDS):
-            worker = busy[ready]  # type: ignore[index]
+        for connection in wait(list(busy), _POLL_SECONDS):
+            worker = busy[connection]  # type: ignore[index]
             try:
                 message: Report | EndedTask = worker.connection.recv()
             except (EOFError, OSError):
@@ -160,13 +160,13 @@ class WorkerPool:
         """Kill a worker and wait for its end, after which it cannot write any more."""
         if worker in self._workers:
             self._workers.remove(worker)
-        gone = select.poll()
+        hang_up = select.poll()
         # Registered for no event, because poll(2) reports a hang-up anyway.
-        gone.register(worker.connection.fileno(), 0)
-        if not gone.poll(0):
+        hang_up.register(worker.connection.fileno(), 0)
+        if not hang_up.poll(0):
             with suppress(OSError):
                 os.kill(worker.pid, signal.SIGKILL)
-            gone.poll(_END_MILLISECONDS)
+            hang_up.poll(_END_MILLISECONDS)
         worker.connection.close()
 
 

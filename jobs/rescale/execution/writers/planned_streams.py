@@ -56,9 +56,9 @@ def write_planned_streams(
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots
     ]
-    written = _write_streams(plan, places, UnitWriter(plan), tasks, progress_name, existing_sizes)
+    written_streams = _write_streams(plan, places, UnitWriter(plan), tasks, progress_name, existing_sizes)
     by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
-    for place, stream in zip(places, written, strict=True):
+    for place, stream in zip(places, written_streams, strict=True):
         by_operator[place.operator].append(stream)
     return [handle for i, streams in by_operator.items() for handle in _handles(plan, plan.operators[i], streams)]
 
@@ -125,11 +125,11 @@ def _interleaved(units_by_stream: Sequence[Sequence[StreamUnit]]) -> Iterator[St
             yield from (unit for unit in units_in_turn if unit is not None)
 
 
-def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream]) -> list[WrittenHandle]:
+def _handles(plan: Plan, operator: OperatorPlan, written_streams: Sequence[WrittenStream]) -> list[WrittenHandle]:
     """Return the handles of an operator's written streams: one for each, but one for a whole RocksDB directory."""
     files: dict[int, dict[str, WrittenStream]] = defaultdict(dict)
     handles = []
-    for stream in written:
+    for stream in written_streams:
         if isinstance(stream.stream, CopiedFile):
             files[stream.stream.subtask][stream.stream.local_name] = stream
         else:

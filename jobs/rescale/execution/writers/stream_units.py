@@ -68,8 +68,8 @@ class UnitWriter:
     def _write_parts(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
         unit_cuts = cuts(self.plan, stream)[unit.part - 1 : unit.part - 1 + unit.parts]
         put = [self._write_part(unit, operator, stream, number, cut) for number, cut in enumerate(unit_cuts, unit.part)]
-        refused = next((why for _, why in put if why), "")
-        return UnitResult(unit.operator, unit.stream, unit.part, pack_receipts([r for r, _ in put]), refused=refused)
+        refusal = next((why for _, why in put if why), "")
+        return UnitResult(unit.operator, unit.stream, unit.part, pack_receipts([r for r, _ in put]), refused=refusal)
 
     def _write_part(
         self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream, number: int, cut: Cut

@@ -116,10 +116,10 @@ class WholeStreamWriter(ABC):
         work_items: Sequence[WholeStreamWork],  # noqa: ARG002
         results: Sequence[WrittenWholeStream],
     ) -> list[WrittenHandle]:
-        written = {(result.operator, result.stream): result for result in results}
+        results_by_stream = {(result.operator, result.stream): result for result in results}
 
         def handle(stream: StreamToWrite) -> WrittenHandle:
-            result = written[stream.operator, stream.number]
+            result = results_by_stream[stream.operator, stream.number]
             operator = self.plan.operators[stream.operator]
             return written_handle(
                 self.plan, operator, WrittenStream(stream.stream, result.size, result.key_groups, None)

@@ -85,8 +85,8 @@ class FramedDecompressor:
             raise self._error("a snappy chunk with a wrong checksum", at, _checksum(content).hex(), body[:4].hex())
         return content
 
-    def _error(self, what: str, at: int, present: object, expected: object = None) -> SnapshotError:
-        return SnapshotError(what, offset=self._position + at, expected=expected, found=present)
+    def _error(self, what: str, at: int, found: object, expected: object = None) -> SnapshotError:
+        return SnapshotError(what, offset=self._position + at, expected=expected, found=found)
 
 
 class FramedCompressor:

@@ -89,19 +89,19 @@ def _edited_version_0(reader: ByteReader, edit: Edit) -> bytes:
 
 
 def _edited_version_1(reader: ByteReader, edit: Edit) -> bytes:
-    kept = [_edited_name(reader, edit) for _ in range(reader.i32())]
-    return _with_count([name for name in kept if name is not None])
+    kept_names = [_edited_name(reader, edit) for _ in range(reader.i32())]
+    return _with_count([name for name in kept_names if name is not None])
 
 
 def _edited_version_2(reader: ByteReader, edit: Edit) -> bytes:
-    kept = [(_edited_name(reader, edit), reader.raw(4)) for _ in range(reader.i32())]
-    return _with_count([name + status for name, status in kept if name is not None])
+    kept_entries = [(_edited_name(reader, edit), reader.raw(4)) for _ in range(reader.i32())]
+    return _with_count([name + status for name, status in kept_entries if name is not None])
 
 
 def _edited_version_3(reader: ByteReader, edit: Edit) -> bytes:
     number, version = reader.i32(), reader.raw(4)
-    kept = [(_edited_split(reader.blob(), edit), reader.raw(4)) for _ in range(number)]
-    entries = [_with_length(split) + status for split, status in kept if split is not None]
+    kept_entries = [(_edited_split(reader.blob(), edit), reader.raw(4)) for _ in range(number)]
+    entries = [_with_length(split) + status for split, status in kept_entries if split is not None]
     number_and_entries = _with_count(entries)
     return number_and_entries[:4] + version + number_and_entries[4:]
 

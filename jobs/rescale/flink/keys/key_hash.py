@@ -120,12 +120,12 @@ def choose_hash(
     name, formula_count, key_count, fitting = _test_formulas(
         snapshot, _Keys(data, starts, limits, groups), max_parallelism
     )
-    needed = math.ceil(math.log(formula_count / HIGHEST_CHANCE, max_parallelism))
-    if (different := min(len(np.unique(codes)) for codes in fitting.values())) < needed:
+    needed_keys = math.ceil(math.log(formula_count / HIGHEST_CHANCE, max_parallelism))
+    if (different := min(len(np.unique(codes)) for codes in fitting.values())) < needed_keys:
         _refuse(
             f"too few keys to find the hash of keys of the type {name}",
             max_parallelism,
-            expected=f"{needed} keys with different hashes, to test {formula_count} formulas",
+            expected=f"{needed_keys} keys with different hashes, to test {formula_count} formulas",
             found=f"{different} in {key_count} distinct keys",
         )
     first, *others = fitting

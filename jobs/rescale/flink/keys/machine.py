@@ -54,8 +54,8 @@ def _signed(data: Bytes, at: int, size: int) -> Long:
     value = np.int64(0)
     for i in range(at, at + size):
         value = value << 8 | np.int64(data[i])
-    unused = 64 - 8 * size
-    return value << unused >> unused
+    unused_bits = 64 - 8 * size
+    return value << unused_bits >> unused_bits
 
 
 @compiled

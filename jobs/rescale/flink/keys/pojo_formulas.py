@@ -186,7 +186,7 @@ def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
     class. So subsets and permutations of the fields are tried. All arrangements of a kind (`_ORDERS`) are left out for
     a fold if they would exceed the limit.
     """
-    seen, number = set(), 0
+    seen_formulas, number = set(), 0
     for count, orders in _ORDERS:
         for name, fold in FOLDS.items():
             for fields in _field_spellings(classes, fold):
@@ -196,8 +196,8 @@ def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
                 number += size
                 for chosen in itertools.product(*map(orders, fields)):
                     formula = Formula(name, chosen)
-                    if formula not in seen:
-                        seen.add(formula)
+                    if formula not in seen_formulas:
+                        seen_formulas.add(formula)
                         yield formula
 
 

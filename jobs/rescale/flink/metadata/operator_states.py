@@ -149,9 +149,9 @@ def _write_subtasks(out: ByteWriter, operator: OperatorState, version: int) -> N
 
 def _read_subtask(reader: ByteReader, version: int, parallelism: int) -> Subtask:
     at = reader.position
-    stored = reader.i32()
-    finished = stored < 0 and version >= FIRST_VERSION_WITH_COORDINATORS
-    index = -stored - 1 if finished else stored
+    stored_index = reader.i32()
+    finished = stored_index < 0 and version >= FIRST_VERSION_WITH_COORDINATORS
+    index = -stored_index - 1 if finished else stored_index
     if not 0 <= index < parallelism:
         possible_range = f"0 to {parallelism - 1}"
         raise reader.error("a subtask index out of bounds", at=at, expected=possible_range, found=index)

@@ -86,8 +86,8 @@ def _read_master(reader: ByteReader) -> MasterState:
     at = reader.position
     magic = reader.raw(len(MASTER_STATE_MAGIC))
     if magic != MASTER_STATE_MAGIC:
-        expected = MASTER_STATE_MAGIC.hex()
-        raise reader.error("not a master state", at=at, expected=expected, found=magic.hex())
+        expected_magic = MASTER_STATE_MAGIC.hex()
+        raise reader.error("not a master state", at=at, expected=expected_magic, found=magic.hex())
     at = reader.position
     size = reader.i32()
     if not 0 < size <= reader.remaining:

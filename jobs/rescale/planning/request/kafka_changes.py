@@ -36,8 +36,8 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
     """
     if not request:
         return surgery
-    dropped = {operator.operator_id for operator in surgery.dropped}
-    staying = [source for source in kafka_offsets(snapshot) if source.operator.operator_id not in dropped]
+    dropped_ids = {operator.operator_id for operator in surgery.dropped}
+    staying = [source for source in kafka_offsets(snapshot) if source.operator.operator_id not in dropped_ids]
     sources = [source for source in staying if source.kind not in UNREAD_KINDS]
     advice = _inspect_advice([source for source in staying if source.kind in UNREAD_KINDS])
     if not sources:
@@ -122,10 +122,10 @@ def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOff
 
 
 def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str, str]) -> KafkaChange:
-    stored = _stored_offsets(source)
+    stored_offsets = _stored_offsets(source)
     requested: dict[TopicPartition, OffsetRow] = {}
     for row in rows:
-        for partition in _partitions_of(row, stored):
+        for partition in _partitions_of(row, stored_offsets):
             if partition in requested:
                 raise RequestError(
                     "a partition is given two offsets",
@@ -135,12 +135,12 @@ def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapp
                 )
             requested[partition] = row
     partitions = [
-        _partition_change(source, partition, requested.get(partition), topics) for partition in sorted(stored)
+        _partition_change(source, partition, requested.get(partition), topics) for partition in sorted(stored_offsets)
     ]
-    dropped = {TopicPartition(part.topic, part.partition) for part in partitions if part.dropped}
-    _refuse_common_topics(source, topics, {partition.topic for partition in stored.keys() - dropped})
-    changed = tuple(p for p in partitions if p.dropped or p.new_next is not None or p.new_topic is not None)
-    return KafkaChange(source.operator.operator_id, source.label, source.kind.value, changed)
+    dropped_partitions = {TopicPartition(part.topic, part.partition) for part in partitions if part.dropped}
+    _refuse_common_topics(source, topics, {partition.topic for partition in stored_offsets.keys() - dropped_partitions})
+    changed_partitions = tuple(p for p in partitions if p.dropped or p.new_next is not None or p.new_topic is not None)
+    return KafkaChange(source.operator.operator_id, source.label, source.kind.value, changed_partitions)
 
 
 def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept_topics: Iterable[str]) -> None:
@@ -164,12 +164,12 @@ def _partition_change(
 ) -> ChangedPartition:
     """Return the change of a partition: the row's offset if another one is stored, and the topic's new name."""
     stored_offsets = {position.next for position in (*source.held, *source.waiting) if position.partition == partition}
-    stored = min(stored_offsets, key=str) if stored_offsets else None
+    stored_offset = min(stored_offsets, key=str) if stored_offsets else None
     name = topics.get(partition.topic)
     if row is None or stored_offsets == {row.offset}:
-        return ChangedPartition(*partition, stored, None, new_topic=name)
+        return ChangedPartition(*partition, stored_offset, None, new_topic=name)
     if row.offset is None:
-        return ChangedPartition(*partition, stored, None, dropped=True)
+        return ChangedPartition(*partition, stored_offset, None, dropped=True)
     if row.offset is StartAt.UNSET:
         raise RequestError(
             "an offset cannot be unset",
@@ -177,7 +177,7 @@ def _partition_change(
             expected=f"a number, or {', '.join(start for start in StartAt if start is not StartAt.UNSET)}",
             found=f"{row.offset} for {partition}",
         )
-    return ChangedPartition(*partition, stored, row.offset, new_topic=name)
+    return ChangedPartition(*partition, stored_offset, row.offset, new_topic=name)
 
 
 def _stored_offsets(source: KafkaOffsets) -> _Offsets:
@@ -186,11 +186,11 @@ def _stored_offsets(source: KafkaOffsets) -> _Offsets:
     return {**dict.fromkeys(sorted(assigned)), **offsets}
 
 
-def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:
+def _partitions_of(row: OffsetRow, stored_offsets: _Offsets) -> list[TopicPartition]:
     """Return the partitions that a row applies to; a partition without an offset can only be dropped."""
     return [
         partition
-        for partition, offset in stored.items()
+        for partition, offset in stored_offsets.items()
         if partition.topic == row.topic
         and row.partition in (None, partition.partition)
         and (row.offset is None or offset is not None)

@@ -49,9 +49,9 @@ def becoming_sources(
 
 
 def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
-    stored = ((0, new) for position in source.held if (new := change.applied(position)) is not None)
+    stored_positions = ((0, new) for position in source.held if (new := change.applied(position)) is not None)
     with located(operator=source.label):
-        splits = splits_of(stored)
+        splits = splits_of(stored_positions)
     if not splits:
         raise UnsupportedError(
             "a FlinkKafkaConsumer without offsets cannot become a KafkaSource: its start position is unknown",

@@ -73,10 +73,10 @@ class KafkaRequest:
 
         Raises `RequestError` if an operator gets two new names.
         """
-        if both := sorted(renames.keys() & self.sources.keys()):
+        if in_both := sorted(renames.keys() & self.sources.keys()):
             raise RequestError(
                 "an operator becomes a KafkaSource, and is also renamed by another option",
-                found=both[0],
+                found=in_both[0],
                 advice=Advice("give its new name once: ", mention("kafka-source", "OLD=NEW")),
             )
         return {**renames, **{old: new for old, new in self.sources.items() if new}}
@@ -91,16 +91,16 @@ def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
         return ()
     rows = list(_json_rows(text) if text.lstrip()[0] in "[{" else _csv_rows(text))
     parsed = tuple(_parse_row(place, row) for place, row in rows)
-    seen: set[OffsetRow] = set()
+    seen_rows: set[OffsetRow] = set()
     for (place, _), row in zip(rows, parsed, strict=True):
         partition = row._replace(offset=None)
-        if partition in seen:
+        if partition in seen_rows:
             raise RequestError(
                 f"{place} of the Kafka offsets names a partition a second time",
                 found=f"{row.topic} {ALL if row.partition is None else row.partition}",
                 advice="give each partition one row",
             )
-        seen.add(partition)
+        seen_rows.add(partition)
     return parsed
 
 

@@ -116,8 +116,12 @@ def _above_maximum_error(
             mention("max-parallelism", min(keyed_maxima)),
         )
     else:
-        changed = parallelism != operator.parallelism
-        lower = ["request less"] if changed else ["also request ", mention("parallelism"), f", at most {maximum}"]
+        parallelism_changes = parallelism != operator.parallelism
+        lower = (
+            ["request less"]
+            if parallelism_changes
+            else ["also request ", mention("parallelism"), f", at most {maximum}"]
+        )
         advice = Advice(
             *lower,
             "; or ask for another maximum: ",
@@ -192,20 +196,20 @@ def find_state(
     return (holding or candidates)[0]
 
 
-def good_max_parallelism(parallelism: int, present: int) -> int:
+def good_max_parallelism(parallelism: int, present_maximum: int) -> int:
     """Return a max parallelism that suits `parallelism`: the multiple between F and 4 × F with the most divisors.
 
-    If several have the most divisors, return the smallest; if there is no multiple, return `present`. F is
-    max(4 × parallelism, `present`): enough for growth, and never less room than the job has now. The upper bound, 4 × F
-    or Flink's largest value, keeps the cost of key groups small. A multiple gives every subtask the same number of key
-    groups, now and at every other parallelism that divides it.
+    If several have the most divisors, return the smallest; if there is no multiple, return `present_maximum`. F is
+    max(4 × parallelism, `present_maximum`): enough for growth, and never less room than the job has now. The upper
+    bound, 4 × F or Flink's largest value, keeps the cost of key groups small. A multiple gives every subtask the same
+    number of key groups, now and at every other parallelism that divides it.
     """
-    least = max(_ROOM_FACTOR * parallelism, present)
+    least = max(_ROOM_FACTOR * parallelism, present_maximum)
     if least > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough
-        least = max(parallelism, present)
+        least = max(parallelism, present_maximum)
     most = min(_ROOM_FACTOR * least, UPPER_BOUND_MAX_PARALLELISM)
     multiples = range(-(-least // parallelism) * parallelism, most + 1, parallelism)
-    return max(multiples, key=lambda number: (_count_divisors(number), -number), default=present)
+    return max(multiples, key=lambda number: (_count_divisors(number), -number), default=present_maximum)
 
 
 def _count_divisors(number: int) -> int:

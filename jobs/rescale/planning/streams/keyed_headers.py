@@ -116,8 +116,10 @@ class HeaderPlanner:
         A stream without entries may lack states, because its subtask has not seen a key yet. It needs no translation:
         its key groups are written as empty ones. Raises `UnsupportedError` if states or their order differ.
         """
-        full = [header for old_holder, header in zip(old_holders, parsed, strict=True) if not old_holder.has_no_entry]
-        merged = merge_keyed_headers(full or [max(parsed, key=lambda header: len(header.states))])
+        headers_with_entries = [
+            header for old_holder, header in zip(old_holders, parsed, strict=True) if not old_holder.has_no_entry
+        ]
+        merged = merge_keyed_headers(headers_with_entries or [max(parsed, key=lambda header: len(header.states))])
         same_places = all(table == tuple(range(len(merged.header.states))) for table in merged.id_maps)
         differing = [holder for holder in old_holders if holder.parsed != merged.header]
         if not same_places or merge_keyed_headers([merged.header, *parsed]).header != merged.header:

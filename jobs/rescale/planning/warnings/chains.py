@@ -54,14 +54,14 @@ def operators_without_uid(snapshot: Snapshot) -> list[Operator]:
 
 
 def shared_maximum_warnings(
-    operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
+    operators: Sequence[Operator], changed_operators: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
     """Yield a warning about operators with one subtask that may be chained to an operator with max parallelism 1.
 
     A chain gets the max parallelism of its first operator (`StreamingJobGraphGenerator.createJobVertex`).
     """
     single = [operator.label for operator in operators if shapes[operator.operator_id].max_parallelism == 1]
-    if single and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
+    if single and any(shapes[operator.operator_id].parallelism == 1 for operator in changed_operators):
         yield (
             "Flink may chain an operator with one subtask to an operator before it that has max parallelism 1 "
             f"({first_of(single, _MOST_SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of "

@@ -40,11 +40,11 @@ def reference_warnings(source: str, operators: Sequence[OperatorPlan]) -> Iterat
     files = {piece.file for operator in operators for db in operator.databases for _, piece in db.referred}
     if files:
         keyed = [operator for operator in operators if any(operator.new_keyed_bytes)]
-        written = [
+        written_directories = [
             operator.label for operator in keyed if not any(database.referred for database in operator.databases)
         ]
-        if written:
-            yield f"{', '.join(written)}: no file can be referred to, and all keyed state is written"
+        if written_directories:
+            yield f"{', '.join(written_directories)}: no file can be referred to, and all keyed state is written"
         yield (
             f"the result refers to {len(files)} files of {source} and does not copy them: keep them until the job has "
             "taken a full checkpoint of its own, and do not start the job in CLAIM mode, in which Flink would delete "

@@ -49,29 +49,31 @@ def request_warnings(
             "(state.backend.rocksdb.timer-service.factory: HEAP) would start without them: ask for a canonical result "
             "for such a job"
         )
-    changed = [o for o in snapshot.operators if shapes[o.operator_id] != Shape(o.parallelism, o.max_parallelism)]
+    changed_operators = [
+        o for o in snapshot.operators if shapes[o.operator_id] != Shape(o.parallelism, o.max_parallelism)
+    ]
     for operator in snapshot.operators:
-        if operator.max_parallelism == 1 and changed and operator not in changed:
+        if operator.max_parallelism == 1 and changed_operators and operator not in changed_operators:
             yield (
                 f"{operator.label} keeps max parallelism 1: Flink sets it for operators that can only have one subtask"
             )
-    labels = [operator.label for operator in changed if operator.max_parallelism == 1]
+    labels = [operator.label for operator in changed_operators if operator.max_parallelism == 1]
     if labels:
         yield (
             f"{first_of(labels, _MOST_SHOWN)}: max parallelism 1 is changed because the request says so. If Flink "
             "itself set it (windowAll, SQL singletons), the job refuses the result. All keys are in one key group, so "
             "nothing in the snapshot confirms how they hash: the hash of their type is used without proof"
         )
-    yield from _parallelism_warnings(snapshot.operators, changed, shapes)
-    yield from shared_maximum_warnings(snapshot.operators, changed, shapes)
+    yield from _parallelism_warnings(snapshot.operators, changed_operators, shapes)
+    yield from shared_maximum_warnings(snapshot.operators, changed_operators, shapes)
     yield from generated_id_warnings(snapshot, shapes)
-    maxima = [o for o in changed if shapes[o.operator_id].max_parallelism != o.max_parallelism]
+    maxima = [o for o in changed_operators if shapes[o.operator_id].max_parallelism != o.max_parallelism]
     if maxima:
         yield from _max_parallelism_warnings(maxima, shapes)
         changes = ((o.max_parallelism, shapes[o.operator_id].max_parallelism) for o in snapshot.operators)
         if mixed := mixed_maxima(changes):
             yield mixed_maxima_sentence(mixed)
-    elif changed and not request.surgery and all(map(_is_aligned, changed)):
+    elif changed_operators and not request.surgery and all(map(_is_aligned, changed_operators)):
         copy = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
             "only the parallelism changes, which Flink can do itself at restore. This run adds a certificate, "
@@ -108,11 +110,11 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
                 f"{change.label}: its offsets in {topic} become offsets in {new}, as requested. This is only right if "
                 "both topics have the same records at the same offsets"
             )
-        dropped = [f"{part.topic}-{part.partition}" for part in change.partitions if part.dropped]
-        if dropped:
+        partitions = [f"{part.topic}-{part.partition}" for part in change.partitions if part.dropped]
+        if partitions:
             yield (
-                f"{change.label}: the offsets of {first_of(dropped, _MOST_SHOWN)} are dropped, as requested. A job "
-                "that still reads such a partition treats it as a new one, and reads it from its earliest record"
+                f"{change.label}: the offsets of {first_of(partitions, _MOST_SHOWN)} are dropped, as requested. "
+                "A job that still reads such a partition treats it as a new one, and reads it from its earliest record"
             )
     for restarted in surgery.restarted:
         reread = "" if restarted.assigned else ", and a source reads their input again"
@@ -164,7 +166,7 @@ def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
 
 
 def _parallelism_warnings(
-    operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
+    operators: Sequence[Operator], changed_operators: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
     """Yield a warning if the job is started with a parallelism that some operators do not have (`start_of`)."""
     common = common_parallelism(list(shapes.values()))
@@ -173,7 +175,9 @@ def _parallelism_warnings(
         for operator, shape in ((operator, shapes[operator.operator_id]) for operator in operators)
         if shape.parallelism != common and shape.max_parallelism != 1
     ]
-    if others and any(shapes[operator.operator_id].parallelism != operator.parallelism for operator in changed):
+    if others and any(
+        shapes[operator.operator_id].parallelism != operator.parallelism for operator in changed_operators
+    ):
         yield (
             f"the job is started with parallelism {common}, which not all operators have: "
             f"{first_of(others, _MOST_SHOWN)}. Set theirs in the job's code, or Flink redistributes their state at "
@@ -181,9 +185,9 @@ def _parallelism_warnings(
         )
 
 
-def _max_parallelism_warnings(changed: list[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
-    old = sorted({operator.max_parallelism for operator in changed})
-    new = sorted({shapes[operator.operator_id].max_parallelism for operator in changed})
+def _max_parallelism_warnings(changed_operators: list[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
+    old = sorted({operator.max_parallelism for operator in changed_operators})
+    new = sorted({shapes[operator.operator_id].max_parallelism for operator in changed_operators})
     all_new = {shape.max_parallelism for shape in shapes.values()} - {1}
     start_advice = (
         f"start it with pipeline.max-parallelism {_joined_by_or(new)}"

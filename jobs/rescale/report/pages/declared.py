@@ -43,12 +43,12 @@ def exceptions_clause(surgery: Surgery) -> str:
     partitions = [partition for change in surgery.kafka for partition in change.partitions]
     operators, states, old = len(surgery.dropped), len(surgery.dropped_states), len(surgery.old_rows)
     offsets = sum(partition.dropped for partition in partitions)
-    changed = sum(partition.new_next is not None for partition in partitions)
+    changed_offsets = sum(partition.new_next is not None for partition in partitions)
     old_rows_text = f"old rows of {counted(old, 'state')}" if old else ""
     parts = (
         ("left out", old_rows_text),
         ("dropped", _counts_text((operators, "operator"), (states, "state"), (offsets, "Kafka offset"))),
-        ("changed", _counts_text((changed, "Kafka offset"))),
+        ("changed", _counts_text((changed_offsets, "Kafka offset"))),
     )
     clause = " and ".join(f"{how} ({numbers})" for how, numbers in parts if numbers)
     return f" except what was {clause}" if clause else ""
@@ -107,19 +107,19 @@ def _lines_of_changes(surgery: Surgery, dropped_records: RecordCounts, old_rows:
 def _offset_lines(change: KafkaChange) -> Iterator[str]:
     """Yield a sentence for each kind of change to the offsets of a Kafka source."""
     source_text = f"{change.label} ({change.kind})"
-    moved = [_moved_offset_text(partition) for partition in change.partitions if partition.new_next is not None]
-    dropped = [_partition_text(partition) for partition in change.partitions if partition.dropped]
+    moved_texts = [_moved_offset_text(partition) for partition in change.partitions if partition.new_next is not None]
+    dropped_texts = [_partition_text(partition) for partition in change.partitions if partition.dropped]
     if change.becomes_source:
         yield f"{source_text} becomes a KafkaSource: its offsets become splits, all of them in the enumerator's state"
     topics = {p.topic: p.new_topic for p in change.partitions if p.new_topic is not None}
     for topic, new in topics.items():
         yield f"{source_text}: the topic {topic} is renamed to {new}"
-    if moved:
-        moved_text = counted(len(moved), "partition")
-        yield f"{source_text} reads {moved_text} from another offset: {first_of(moved, _MOST_SHOWN)}"
-    if dropped:
-        dropped_text = counted(len(dropped), "partition")
-        yield f"{source_text} loses the offsets of {dropped_text}: {first_of(dropped, _MOST_SHOWN)}"
+    if moved_texts:
+        moved_text = counted(len(moved_texts), "partition")
+        yield f"{source_text} reads {moved_text} from another offset: {first_of(moved_texts, _MOST_SHOWN)}"
+    if dropped_texts:
+        dropped_text = counted(len(dropped_texts), "partition")
+        yield f"{source_text} loses the offsets of {dropped_text}: {first_of(dropped_texts, _MOST_SHOWN)}"
 
 
 def _moved_offset_text(partition: ChangedPartition) -> str:

@@ -58,9 +58,9 @@ def _counts_text(document: DiffDocument, states: list[tuple[DiffedOperator, Diff
 def _row(operator: DiffedOperator, state: DiffedState) -> tuple[str, ...]:
     a, b = state.a, state.b
     digests = [side.digest[:12] if side.count else "" for side in (a, b)]
-    same = "equal" if state.equal else "different"
+    equality = "equal" if state.equal else "different"
     counts = f"{a.count:,}", f"{b.count:,}"
-    return operator.label, state.state, state.type, state.counted, *counts, *digests, same
+    return operator.label, state.state, state.type, state.counted, *counts, *digests, equality
 
 
 def _state(state: DiffedState) -> tuple[str, ...]:

@@ -181,17 +181,17 @@ def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     """Return the sentence for operators that have one shape: about the number of key groups, then about bytes."""
     shape = same_shape[0]
     parallelism, maximum, good = shape.parallelism, shape.max_parallelism, shape.recommended
-    asked = _candidate(shape, parallelism)
-    larger_subtasks = maximum - parallelism * asked.least_key_groups
+    candidate = _candidate(shape, parallelism)
+    larger_subtasks = maximum - parallelism * candidate.least_key_groups
     better = shape.recommended_max_parallelism
     alternative_clause = (
         f"; or take max parallelism {better}, a multiple of {parallelism} with many divisors" if better else ""
     )
     return (
         f"{_labels(same_shape)}: {parallelism} does not divide {maximum}; "
-        f"{counted(larger_subtasks, 'subtask')} would own {counted(asked.most_key_groups, 'key group')} and the others "
-        f"{asked.least_key_groups}, so {shape.idle:.0%} of the capacity would be idle even if all key groups were "
-        f"equally large. All subtasks own equally many key groups at {shape.lower} and {shape.upper} (recommended: "
+        f"{counted(larger_subtasks, 'subtask')} would own {counted(candidate.most_key_groups, 'key group')} and the "
+        f"others {candidate.least_key_groups}, so {shape.idle:.0%} of the capacity would be idle even if all key groups "
+        f"were equally large. All subtasks own equally many key groups at {shape.lower} and {shape.upper} (recommended: "
         f"{good}, with worst ÷ mean {max(_evenness_at(shape, good) for shape in same_shape):.2f} of bytes)"
         f"{alternative_clause}"
     )

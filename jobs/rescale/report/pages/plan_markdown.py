@@ -38,7 +38,7 @@ def plan_markdown(document: PlanDocument) -> str:
 
 def approval_page(document: PlanDocument) -> Page:
     operators = sorted(document.operators, key=state_bytes, reverse=True)
-    changed = sum(operator.is_changed for operator in operators)
+    number = sum(operator.is_changed for operator in operators)
     title = f"The {_MOST_OPERATORS} largest operators" if len(operators) > _MOST_OPERATORS else "Operators"
     shown: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_MOST_OPERATORS]))]
     if meanings := work_lines(document):
@@ -47,7 +47,7 @@ def approval_page(document: PlanDocument) -> Page:
         paragraph(
             (
                 Strong(human_bytes(document.bytes_moved)),
-                f" of state in {counted(len(operators), 'operator')} are moved, {changed} of them to a new shape.",
+                f" of state in {counted(len(operators), 'operator')} are moved, {number} of them to a new shape.",
             )
         ),
         Bullets(

@@ -23,13 +23,13 @@ def costs(insight: Insight, took: dict[str, float]) -> list[Block]:
 
 
 def _own_rescale(insight: Insight) -> list[Block]:
-    refused = [paragraph(restore.refused) for restore in insight.restores if restore.refused]
-    possible = [restore for restore in insight.restores if restore.operators]
-    if not possible:
-        return [*refused]
-    rows = [_restore_row(restore) for restore in possible]
+    refusals = [paragraph(restore.refused) for restore in insight.restores if restore.refused]
+    possible_restores = [restore for restore in insight.restores if restore.operators]
+    if not possible_restores:
+        return [*refusals]
+    rows = [_restore_row(restore) for restore in possible_restores]
     figure = Figure(RESTORES, "Bytes of all subtasks together.", _bars(rows), restores_table(insight))
-    return [*refused, figure]
+    return [*refusals, figure]
 
 
 _Row = tuple[str, tuple[int, int, int], str]
@@ -79,8 +79,8 @@ def _bars(rows: Sequence[_Row]) -> StackedBars:
         )
         for label, sizes, total in rows
     )
-    used = max((kind for _, sizes, _ in rows for kind, size in enumerate(sizes) if size), default=0)
-    return StackedBars(bars, _LEGEND[: used + 1])
+    used_kinds = max((kind for _, sizes, _ in rows for kind, size in enumerate(sizes) if size), default=0)
+    return StackedBars(bars, _LEGEND[: used_kinds + 1])
 
 
 def _steps(insight: Insight, took: dict[str, float]) -> list[Block]:

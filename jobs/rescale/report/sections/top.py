@@ -93,9 +93,9 @@ def _changes(operators: Sequence[PlannedOperator]) -> Iterator[Line]:
         yield (first_of(labels, _MOST_NAMED), ": ", Strong(f"parallelism {parallelism}, max parallelism {maximum}"))
     if len(labels_by_change) > _MOST_NAMED:
         yield f"and {counted(len(labels_by_change) - _MOST_NAMED, 'other change')} of shape, below"
-    same = len(operators) - sum(map(len, labels_by_change.values()))
-    if same:
-        yield f"{counted(same, 'operator')} as before"
+    number_unchanged = len(operators) - sum(map(len, labels_by_change.values()))
+    if number_unchanged:
+        yield f"{counted(number_unchanged, 'operator')} as before"
 
 
 def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:

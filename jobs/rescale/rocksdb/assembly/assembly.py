@@ -179,22 +179,22 @@ class _Assembly:
         groups.
         """
         own = key_range(source.key_groups, self._max_parallelism)
-        wanted = [
+        wanted_files = [
             (file, family.name)
             for family in source.manifest.column_families
             for file in family.files
             if Overlap.OUTSIDE not in (self._new_range.overlap(file), own.overlap(file))
         ]
-        for file, family in sorted(wanted, key=lambda pair: pair[0].number):
+        for file, family in sorted(wanted_files, key=lambda pair: pair[0].number):
             shift = self._shifts[place] if file.level == 0 else 0
-            moved = replace(
+            renumbered_file = replace(
                 file,
                 number=self._new_number(),
                 smallest_sequence=file.smallest_sequence + shift,
                 largest_sequence=file.largest_sequence + shift,
                 fields=tuple(field for field in file.fields if field[0] != FileTag.MIN_LOG_NUMBER_TO_KEEP),
             )
-            families[family].append(_Reused(number, file, moved))
+            families[family].append(_Reused(number, file, renumbered_file))
 
     def _new_number(self) -> int:
         self._next_number += 1

@@ -57,8 +57,8 @@ class _Proof:
     ) -> None:
         self._sources, self._result = sources, result
         self._own = [key_range(source.key_groups, maximum) for source in sources]
-        alone = key_groups.intersection(sources[0].key_groups) if len(sources) == 1 else key_groups
-        self._new_range = key_range(alone, maximum)
+        covered_range = key_groups.intersection(sources[0].key_groups) if len(sources) == 1 else key_groups
+        self._new_range = key_range(covered_range, maximum)
 
     def check(self) -> None:
         states = {family.name for source in self._sources for family in source.manifest.column_families}
@@ -147,9 +147,9 @@ class _Proof:
     def _deleted_range(self, file: LiveFile, state: str) -> KeyRange:
         """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
         sequence = file.smallest_sequence
-        expected = [RangeTombstone(file.smallest, file.largest, sequence)]
+        expected_tombstones = [RangeTombstone(file.smallest, file.largest, sequence)]
         tombstones = list(self._result.deleted[file.name])
-        if tombstones != expected or not file.exclusive or file.level or file.largest_sequence != sequence:
+        if tombstones != expected_tombstones or not file.exclusive or file.level or file.largest_sequence != sequence:
             raise self._error("a range tombstone differs from its entry in the MANIFEST", state=state, found=file.name)
         return KeyRange(file.smallest, file.largest)
 

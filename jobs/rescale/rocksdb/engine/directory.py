@@ -64,14 +64,14 @@ def partly_fetched_database(
     The caller must fetch the blocks of these files before it reads rows from them. Linked and small files are always
     whole.
     """
-    needed = needed_files(files)
-    linked = {file.name for file in needed if _is_whole_local_file(file)}
+    files_to_provide = needed_files(files)
+    linked = {file.name for file in files_to_provide if _is_whole_local_file(file)}
     fetched_in_parts = {
         file.name
-        for file in needed
+        for file in files_to_provide
         if file.name in in_parts and file.name not in linked and file.data is None and file.length >= SMALLEST_IN_PARTS
     }
-    fetched_whole = [file for file in needed if file.name not in fetched_in_parts]
+    fetched_whole = [file for file in files_to_provide if file.name not in fetched_in_parts]
     with ExitStack() as stack:
         with disk_errors(scratch):
             path = stack.enter_context(scratch_folder(scratch, ScratchKind.DATABASE))
@@ -86,10 +86,10 @@ def partly_fetched_database(
                         place.result()
                 finally:
                     pool.shutdown(cancel_futures=True)
-        parts = PartialFiles(path, [file for file in needed if file.name in fetched_in_parts])
+        parts = PartialFiles(path, [file for file in files_to_provide if file.name in fetched_in_parts])
         parts.begin()
-        yield DatabaseDirectory(path, tuple(needed)), parts
-        for file in needed:
+        yield DatabaseDirectory(path, tuple(files_to_provide)), parts
+        for file in files_to_provide:
             if file.name in linked:
                 _check_version(file)
 
@@ -101,14 +101,14 @@ def _is_whole_local_file(file: StoredFile) -> bool:
     return pin is not None and pin.size == file.length
 
 
-def _check_space(scratch: Path, needed: int) -> None:
-    free = shutil.disk_usage(scratch).free
-    if needed > free:
+def _check_space(scratch: Path, needed_bytes: int) -> None:
+    free_bytes = shutil.disk_usage(scratch).free
+    if needed_bytes > free_bytes:
         raise StoreError(
             "the disk has no room for the database that is fetched to it",
             path=str(scratch),
-            expected=f"{needed} bytes for the files of one subtask's RocksDB directory",
-            found=f"{free} bytes are free",
+            expected=f"{needed_bytes} bytes for the files of one subtask's RocksDB directory",
+            found=f"{free_bytes} bytes are free",
             advice=ROOM,
         )
 

@@ -202,7 +202,7 @@ class TableWriter(Generic[File]):
         assert file is not None
         tail = self._tail()
         file.write(memoryview(tail))
-        written = WrittenTable(
+        written_table = WrittenTable(
             file=file,
             number=self._number,
             size=int(numbers[loop.OFFSET]) + len(tail),
@@ -212,7 +212,7 @@ class TableWriter(Generic[File]):
             kinds=(self._first_kind, int(numbers[loop.KIND])),
         )
         self._begin_anew()
-        return written
+        return written_table
 
     def _begin_anew(self) -> None:
         """Reset the state for the next file, whose keys must be larger than the last key of the finished file."""
@@ -220,9 +220,9 @@ class TableWriter(Generic[File]):
         self._file, self._number = None, self._number + 1
         if len(self._out) > _SENT_AT_ONCE:
             self._out, self._scratch = np.empty(_SENT_AT_ONCE, np.uint8), np.empty(_SENT_AT_ONCE, np.uint8)
-        kept = numbers[[loop.LAST, loop.SEQUENCE]]
+        kept_numbers = numbers[[loop.LAST, loop.SEQUENCE]]
         numbers[:] = 0
-        numbers[[loop.LAST, loop.SEQUENCE]] = kept
+        numbers[[loop.LAST, loop.SEQUENCE]] = kept_numbers
 
     def _tail(self) -> bytes:
         """Return the end of the file, after the data blocks: index, properties, metaindex, footer."""
@@ -234,10 +234,10 @@ class TableWriter(Generic[File]):
         size = loop.seal_block(index, 0, len(content), np.empty(len(content), np.uint8), self._lz4)
         start = int(numbers[loop.OFFSET])
         file = BlockFile(start)
-        stored = file.add_sealed(index[: size + TRAILER_SIZE].tobytes())
+        index_handle = file.add_sealed(index[: size + TRAILER_SIZE].tobytes())
         properties = file.add(write_entries(self._properties(len(content) + TRAILER_SIZE)))
         metaindex = file.add(write_entries([(PROPERTIES, write_handle(properties))], whole_keys=True))
-        return file.finish(metaindex, stored)
+        return file.finish(metaindex, index_handle)
 
     def _properties(self, index_size: int) -> list[tuple[bytes, bytes]]:
         loop, numbers = self._loop, self._numbers.tolist()

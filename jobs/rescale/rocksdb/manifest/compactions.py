@@ -67,9 +67,9 @@ def rewritten_files(
     live = {file.number for file in read_manifest(later, path).files.values()}
     files, transient = set[str](), set[TransientTable]()
     for number, group in groups.items():
-        removed = (group.numbers & flushed.keys()) - live
-        if group.is_followed and all(readable.get(flushed[number].name) == sizes[number] for number in removed):
-            transient |= {flushed[number] for number in removed}
+        removed_numbers = (group.numbers & flushed.keys()) - live
+        if group.is_followed and all(readable.get(flushed[number].name) == sizes[number] for number in removed_numbers):
+            transient |= {flushed[number] for number in removed_numbers}
             if number not in flushed or number not in live:
                 files.add(table_name(number))
     return Rewritten(frozenset(files), frozenset(transient))

@@ -57,10 +57,10 @@ class BlockFile:
         checksum = masked_crc32c(content + _UNCOMPRESSED)
         return self.add_sealed(content + _UNCOMPRESSED + checksum.to_bytes(4, "little"))
 
-    def add_sealed(self, stored: bytes) -> BlockHandle:
+    def add_sealed(self, sealed_block: bytes) -> BlockHandle:
         """Add a block that already has its trailer, and return its handle."""
-        handle = BlockHandle(self._start + len(self._data), len(stored) - TRAILER_SIZE)
-        self._data += stored
+        handle = BlockHandle(self._start + len(self._data), len(sealed_block) - TRAILER_SIZE)
+        self._data += sealed_block
         return handle
 
     def finish(self, metaindex: BlockHandle, index: BlockHandle) -> bytes:

@@ -172,14 +172,14 @@ class SstTable:
         """
         self._refuse_dictionary()
         start, end = int(offsets[0]), int(offsets[-1] + sizes[-1] + TRAILER_SIZE)
-        stored = self._read(start, end - start)
-        if len(stored) < end - start:
+        stored_bytes = self._read(start, end - start)
+        if len(stored_bytes) < end - start:
             raise SnapshotError(
-                "an SST file ends inside a data block", path=self.path, expected=end, found=start + len(stored)
+                "an SST file ends inside a data block", path=self.path, expected=end, found=start + len(stored_bytes)
             )
         contents = []
         for offset, size in zip((offsets - start).tolist(), sizes.tolist(), strict=True):
-            block = stored[offset : offset + size + TRAILER_SIZE]
+            block = stored_bytes[offset : offset + size + TRAILER_SIZE]
             content = unpacked(block, self._footer.checksum, self.path, self.start + start + offset)
             if int.from_bytes(content[-4:], "little") & HASH_INDEX:
                 raise UnsupportedError(
@@ -233,8 +233,8 @@ class SstTable:
         check_handle(handle, self._size, self.path)
         size = handle.size + TRAILER_SIZE
         in_tail = handle.offset - (self._size - len(self._tail))
-        stored = self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._read(handle.offset, size)
-        return unpacked(stored, self._footer.checksum, self.path, self._file_offset(handle))
+        stored_block = self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._read(handle.offset, size)
+        return unpacked(stored_block, self._footer.checksum, self.path, self._file_offset(handle))
 
 
 def _end_to_end(pairs: Sequence[tuple[Longs, Longs]]) -> tuple[Longs, Longs]:

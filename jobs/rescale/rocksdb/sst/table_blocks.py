@@ -54,27 +54,27 @@ def read_handle(reader: EditReader) -> BlockHandle:
     return BlockHandle(reader.varint(), reader.varint())
 
 
-def unpacked(stored: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
-    """Return the uncompressed content of a block; `stored` includes the trailer.
+def unpacked(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
+    """Return the uncompressed content of a block; `stored_block` includes the trailer.
 
     `path` and `offset` are those of the block, for errors. Raises `SnapshotError` for a damaged block, and
     `UnsupportedError` for an unknown compression or more than `LARGEST_BLOCK` bytes.
     """
-    check_block(stored, kind, path, offset)
-    content, compression = stored[:-TRAILER_SIZE], stored[-TRAILER_SIZE]
+    check_block(stored_block, kind, path, offset)
+    content, compression = stored_block[:-TRAILER_SIZE], stored_block[-TRAILER_SIZE]
     return _decompressed(content, compression, path, offset) if compression else content
 
 
-def check_block(stored: bytes, kind: ChecksumType, path: str, offset: int) -> None:
+def check_block(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> None:
     """Raise `WrongChecksum` if the checksum of a block is wrong; the arguments are those of `unpacked`."""
-    expected, computed = int.from_bytes(stored[-4:], "little"), CHECKSUMS[kind](stored[:-4])
-    if expected != computed:
+    stored_checksum, computed_checksum = int.from_bytes(stored_block[-4:], "little"), CHECKSUMS[kind](stored_block[:-4])
+    if stored_checksum != computed_checksum:
         raise WrongChecksum(
             "the checksum of a block is wrong",
             path=path,
             offset=offset,
-            expected=f"{expected:08x}",
-            found=f"{computed:08x}",
+            expected=f"{stored_checksum:08x}",
+            found=f"{computed_checksum:08x}",
             advice="take another snapshot",
         )
 

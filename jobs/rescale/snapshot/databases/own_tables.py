@@ -135,8 +135,8 @@ def _uploaded_again(
         old, new = pair
         return (writer := _session_and_number(earlier, old)) is not None and writer == _session_and_number(later, new)
 
-    same = side_by_side(is_same, pairs)
-    return frozenset(old.file.name for (old, _), equal in zip(pairs, same, strict=True) if equal)
+    are_same = side_by_side(is_same, pairs)
+    return frozenset(old.file.name for (old, _), equal in zip(pairs, are_same, strict=True) if equal)
 
 
 def _comparable_entry(table: LiveTable) -> LiveFile:

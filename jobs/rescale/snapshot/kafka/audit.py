@@ -154,13 +154,13 @@ def _partitions_without_offset(offsets: KafkaOffsets) -> Iterator[tuple[str, str
     last = dict(sorted(with_offset))
     number = sum(last.values()) + len(last) - len(with_offset)
     if number:
-        missing = (
+        missing_partitions = (
             partition
             for topic, count in last.items()
             for i in range(count)
             if (partition := TopicPartition(topic, i)) not in with_offset
         )
-        partition_names = first_of(list(map(str, islice(missing, _MOST_SHOWN))), _MOST_SHOWN, number)
+        partition_names = first_of(list(map(str, islice(missing_partitions, _MOST_SHOWN))), _MOST_SHOWN, number)
         yield PARTITION_MISSING, f"there is no offset for {partition_names}: these are read from the earliest record"
 
 

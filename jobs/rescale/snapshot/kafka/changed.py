@@ -84,7 +84,7 @@ class _Writer:
         return replace(operator, entry=entry, operator=streams)
 
     def _operator_with_source(self, operator: Operator, change: KafkaChange) -> Operator:
-        stored = (
+        stored_positions = (
             (stream.subtask, position)
             for stream in operator.operator
             for state in stream.states
@@ -92,7 +92,7 @@ class _Writer:
             for element in contents_of(self._snapshot, stream, state.elements)
             if (position := change.applied(read_consumer_element(element))) is not None
         )
-        splits = splits_of(stored)
+        splits = splits_of(stored_positions)
         streams = tuple(self._reader_stream(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
         assigned = sorted(position.partition for positions in splits.values() for position in positions)
         coordinator = InlineStream(operator.operator_id, write_coordinator(write_assigned(assigned)))
@@ -125,6 +125,6 @@ class _Writer:
         return replace(state, elements=tuple(extents))
 
     def _write(self, stream: ElementStream, element: bytes) -> Extent:
-        stored = plain_chunk(element) if has_compressed_elements(stream.header) else element
-        self.written += stored
-        return Extent(WRITTEN_FILE_NUMBER, len(self.written) - len(stored), len(stored))
+        stored_element = plain_chunk(element) if has_compressed_elements(stream.header) else element
+        self.written += stored_element
+        return Extent(WRITTEN_FILE_NUMBER, len(self.written) - len(stored_element), len(stored_element))

@@ -52,5 +52,5 @@ class KafkaChange:
 
     def applied(self, position: Position) -> Position | None:
         """Return the new position for a position of the source; None if its partition is dropped."""
-        changed = self._by_partition.get(position.partition)
-        return position if changed is None else changed.applied(position)
+        changed_partition = self._by_partition.get(position.partition)
+        return position if changed_partition is None else changed_partition.applied(position)

@@ -231,7 +231,7 @@ def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Ex
     uri = snapshot.contents.uri(elements[0])
     if uri in snapshot.missing:
         raise UnreadError(f"{uri} is gone")
-    stored = snapshot.contents.read_each(elements)
+    stored_contents = snapshot.contents.read_each(elements)
     if not has_compressed_elements(stream.header):
-        return stored
-    return [b"".join(decompressed([element], identifier=False)) for element in stored]
+        return stored_contents
+    return [b"".join(decompressed([element], identifier=False)) for element in stored_contents]

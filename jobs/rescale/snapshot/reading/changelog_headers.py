@@ -50,8 +50,8 @@ def _with_header(
         return read.changelog
     logged = [KeyedHeader(False, key, (state,)) for state in read.logged]
     merged = merge_keyed_headers([*parsed_headers, *logged]).header
-    written = write_keyed_header(merged)
-    header, parsed = known_headers.setdefault(written, (written, merged))
+    written_header = write_keyed_header(merged)
+    header, parsed = known_headers.setdefault(written_header, (written_header, merged))
     names = frozenset(state.name for state in read.logged)
     return replace(read.changelog, header=header, parsed=parsed, logged=names)
 

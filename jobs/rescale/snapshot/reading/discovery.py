@@ -69,8 +69,10 @@ def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:
     """
     places = [join(checkpoint_directory(directory, number), METADATA) for number in checkpoints]
     times = side_by_side(open_store(directory).modified, places)
-    written = [(time, number) for time, number in zip(times, checkpoints, strict=True) if time is not None]
-    if not written or (last := max(written)) == (highest := max(written, key=itemgetter(1))):
+    written_checkpoints = [(time, number) for time, number in zip(times, checkpoints, strict=True) if time is not None]
+    if not written_checkpoints or (last := max(written_checkpoints)) == (
+        highest := max(written_checkpoints, key=itemgetter(1))
+    ):
         return
     raise RequestError(
         "the directory holds checkpoints of two starts of a job: the one with the highest number is not the last one",

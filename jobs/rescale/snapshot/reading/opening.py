@@ -94,7 +94,7 @@ def open_candidate(
     data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     metadata = read_metadata(data, metadata_uri)
     labels = dict(uids)
-    unused = unused_names(labels.items(), {entry.operator_id for entry in metadata.operators})
+    unused_uids = unused_names(labels.items(), {entry.operator_id for entry in metadata.operators})
     given_up_ids = frozenset(
         entry.operator_id for entry in metadata.operators if _is_one_of(given_up, entry, _label(entry, labels))
     )
@@ -107,15 +107,15 @@ def open_candidate(
     pins: list[Pin | None] = [pin, *(versions[uri] for uri in locator.files[1:])]
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, pins, strict=True))
-        gone = frozenset(uri for uri, pin in zip(locator.files, pins, strict=True) if pin is None)
-        reader = StreamReader(data, files, gone, locator, metadata.operators)
+        missing_uris = frozenset(uri for uri, pin in zip(locator.files, pins, strict=True) if pin is None)
+        reader = StreamReader(data, files, missing_uris, locator, metadata.operators)
         try:
             operators = _operators(metadata.operators, reader, labels, given_up_ids, pool)
         except KeyboardInterrupt:  # do not start the queued reads
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     files = files[:pinned]
-    missing = tuple(uri for uri, _ in files if uri in gone)
+    missing = tuple(uri for uri, _ in files if uri in missing_uris)
     metadata_time = open_store(metadata_uri).modified(metadata_uri)
     kind = snapshot_type(metadata.properties)
     return Snapshot(
@@ -127,7 +127,7 @@ def open_candidate(
         missing,
         metadata_time,
         operators,
-        unused_names=unused,
+        unused_names=unused_uids,
         moves=tuple(moves),
         moved_files=tuple(locator.moved),
     )

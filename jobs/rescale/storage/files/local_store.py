@@ -187,8 +187,8 @@ class LocalStore:
         with translated_errors(token), closed_after(owned.open_for_writing(Path(token))) as descriptor:
             view, position = memoryview(data), offset
             while view:
-                written = os.pwrite(descriptor, view[:_WRITTEN_AT_ONCE], position)
-                view, position = view[written:], position + written
+                written_bytes = os.pwrite(descriptor, view[:_WRITTEN_AT_ONCE], position)
+                view, position = view[written_bytes:], position + written_bytes
             begin_write_back(descriptor, offset, len(data))
         return ""
 
@@ -224,10 +224,13 @@ class LocalStore:
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:  # noqa: ARG002
         with translated_errors(uri):
             try:
-                written = Path(token).stat().st_size
-                if written != size:
+                written_size = Path(token).stat().st_size
+                if written_size != size:
                     raise StoreError(
-                        "parts of a file are missing", path=token, expected=f"{size} bytes", found=f"{written} bytes"
+                        "parts of a file are missing",
+                        path=token,
+                        expected=f"{size} bytes",
+                        found=f"{written_size} bytes",
                     )
                 if not has_same_bytes(Path(token), Path(uri), size):
                     make_directory(Path(uri).parent)

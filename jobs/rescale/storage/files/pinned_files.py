@@ -76,20 +76,20 @@ def has_same_bytes(path: Path, other: Path, size: int) -> bool:
         raise
 
 
-def _check_pin(uri: str, present: Pin, pin: Pin) -> None:
-    if (pin.size, pin.mtime_ns) != (present.size, present.mtime_ns):
+def _check_pin(uri: str, present_pin: Pin, pin: Pin) -> None:
+    if (pin.size, pin.mtime_ns) != (present_pin.size, present_pin.mtime_ns):
         raise SnapshotError(
             "a file has changed since it was first read",
             path=uri,
             expected=pin,
-            found=present,
+            found=present_pin,
             advice="make sure that nothing writes to the snapshot, and plan again",
         )
 
 
-def _short_file_error(uri: str, start: int, length: int, present: int) -> SnapshotError:
+def _short_file_error(uri: str, start: int, length: int, present_size: int) -> SnapshotError:
     return SnapshotError(
-        "a file ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{present} bytes"
+        "a file ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{present_size} bytes"
     )
 
 

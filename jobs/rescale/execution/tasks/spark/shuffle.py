@@ -61,17 +61,17 @@ class SparkShuffle:
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
         """Return the results of `work(partition, rows)` for all partitions in `sizes` (bytes), in any order."""
-        bytes_done, written = self._spark.accumulator(0), new_counters_accumulator(self._spark)
+        bytes_done, counters = self._spark.accumulator(0), new_counters_accumulator(self._spark)
         shared = SharedFunction.pack(work)
 
         def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
-            with counted_into(written):
+            with counted_into(counters):
                 yield from shared.unpacked()(partition, rows)
             bytes_done.add(sizes[partition])
 
         with progress_reported(progress, lambda: bytes_done.value):
             results = list(self._spark.runJob(self._rows.mapPartitionsWithIndex(write), list, sorted(sizes)))
-        METER.add(written.value)
+        METER.add(counters.value)
         return results
 
 

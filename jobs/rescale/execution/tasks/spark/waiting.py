@@ -43,14 +43,14 @@ def watch(
 
     Ends silently if Spark has stopped: the code that uses Spark reports that.
     """
-    waited, due = 0.0, first
+    waited, next_report = 0.0, first
     with suppress(Py4JError, ConnectionError):
         while not executors():
             if ended.wait(poll):
                 return
             waited += poll
-            if waited >= due:
-                due += interval
+            if waited >= next_report:
+                next_report += interval
                 print(f"no executor has started for {waited:.0f} s: {resources}", file=sys.stderr, flush=True)
 
 

@@ -129,9 +129,9 @@ class CanonicalWriter:
         work_items: Sequence[PartsWork],
         results: Sequence[WrittenParts],
     ) -> list[WrittenHandle]:
-        written: dict[_Place, list[WrittenParts]] = defaultdict(list)
+        written_parts: dict[_Place, list[WrittenParts]] = defaultdict(list)
         for result in results:
-            written[result.operator, result.stream].append(result)
+            written_parts[result.operator, result.stream].append(result)
         merges = [(work.merge.size, work.merge) for work in work_items if work.merge is not None]
         joining = Progress("join small parts", sum(size for size, _ in merges), ByteAction.COPIED)
         joined: dict[_Place, dict[int, str]] = defaultdict(dict)
@@ -142,7 +142,7 @@ class CanonicalWriter:
         def complete(stream: StreamToWrite) -> None:
             place = stream.operator, stream.number
             receipts = joined.get(place, {}) | dict(
-                pair for result_parts in written[place] for pair in result_parts.numbered
+                pair for result_parts in written_parts[place] for pair in result_parts.numbered
             )
             in_order = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
@@ -150,7 +150,7 @@ class CanonicalWriter:
 
         side_by_side(complete, [stream for stream in streams if (stream.operator, stream.number) in tokens])
         self._clear_staging(streams)
-        return [self._handle(stream, written[stream.operator, stream.number]) for stream in streams]
+        return [self._handle(stream, written_parts[stream.operator, stream.number]) for stream in streams]
 
     def _clear_staging(self, streams: Sequence[StreamToWrite]) -> None:
         """Delete staged parts, also those of an earlier attempt."""
@@ -160,12 +160,12 @@ class CanonicalWriter:
         with suppress(LockedError):  # S3 Object Lock may keep staged parts, which do no harm
             store.delete([uri for uri in staged if name(uri).startswith(names)])
 
-    def _handle(self, stream: StreamToWrite, written: Sequence[WrittenParts]) -> WrittenHandle:
-        """Return the handle of a stream; `written` is empty if an earlier attempt has written it."""
-        inline = [(parts.first_key_group, parts.data) for parts in written if parts.data is not None]
+    def _handle(self, stream: StreamToWrite, written_parts: Sequence[WrittenParts]) -> WrittenHandle:
+        """Return the handle of a stream; `written_parts` is empty if an earlier attempt has written it."""
+        inline = [(parts.first_key_group, parts.data) for parts in written_parts if parts.data is not None]
         lengths: Sequence[int] = framed_lengths(stream.blocks).tolist()
         size = stream.stream.size + sum(lengths)
-        for parts in written:
+        for parts in written_parts:
             if parts.key_groups:
                 lengths, size = parts.key_groups, parts.size
         content = b"".join(data for _, data in sorted(inline)) if inline else None

@@ -115,9 +115,9 @@ class _Conversion:
 
     def _bytes_by_key_group(self) -> Generator[tuple[int, memoryview], None, None]:
         """Yield (key group, bytes) in order, database by database."""
-        wanted = self.stream.covers
+        wanted_groups = self.stream.covers
         for database, place in sorted(self.rekeying.databases, key=lambda source: source[1].key_groups):
-            shared = wanted.intersection(KeyGroupRange(*place.key_groups))
+            shared = wanted_groups.intersection(KeyGroupRange(*place.key_groups))
             if len(shared):
                 yield from self._database_pieces(database, shared)
 

@@ -60,8 +60,8 @@ def _compact(plan: Plan, unit: tuple[int, int]) -> _Compacted:
     stream = operator.compacted[unit[1]]
     with located(operator=operator.label):
         files = list(_written_files(plan, operator, stream))
-    refused = next((file.refused for file in files if file.refused), "")
-    return _Compacted(directory_handle(plan, operator, stream, files), refused)
+    refusal = next((file.refused for file in files if file.refused), "")
+    return _Compacted(directory_handle(plan, operator, stream, files), refusal)
 
 
 def _written_files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:

@@ -117,9 +117,13 @@ class RowsWriter:
                 state=name,
                 sequence=base.sequence if base is not None else 0,
             )
-            for written in _written_tables(writer, rows(blocks.blocks_of_state(state))):
-                table = NewTable(written.size, written.smallest, written.largest, written.kinds)
-                tables.append(StateTable(state, _table_name(table_prefix, written.number), table, written.file.close()))
+            for written_table in _written_tables(writer, rows(blocks.blocks_of_state(state))):
+                table = NewTable(written_table.size, written_table.smallest, written_table.largest, written_table.kinds)
+                tables.append(
+                    StateTable(
+                        state, _table_name(table_prefix, written_table.number), table, written_table.file.close()
+                    )
+                )
         return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
 
     def finish(
@@ -129,15 +133,15 @@ class RowsWriter:
         work_items: Sequence[RowsWork],  # noqa: ARG002
         results: Sequence[WrittenRows],
     ) -> list[WrittenHandle]:
-        written: dict[tuple[int, int], list[WrittenRows]] = defaultdict(list)
+        written_rows: dict[tuple[int, int], list[WrittenRows]] = defaultdict(list)
         for result in results:
-            written[result.operator, result.stream].append(result)
+            written_rows[result.operator, result.stream].append(result)
         inline = self._inline_streams(streams)
         bases = take_over_base_files(self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline)
 
         def handle_of(stream: StreamToWrite) -> WrittenHandle:
             place = stream.operator, stream.number
-            ranges = sorted(written[place], key=lambda result: result.first_key_group)
+            ranges = sorted(written_rows[place], key=lambda result: result.first_key_group)
             tables = [table for result in ranges for table in result.tables]
             return self._finish_directory(*place, tables, bases.get(place, []), place in inline)
 

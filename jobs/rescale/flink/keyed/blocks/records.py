@@ -88,14 +88,14 @@ class RecordReader:
         self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
 
     def read(
-        self, key_groups: Longs, group_starts: Longs, chunks: Iterable[bytes | memoryview], *, whole: bool = True
+        self, key_groups: Longs, group_starts: Longs, chunks: Iterable[bytes | memoryview], *, is_whole: bool = True
     ) -> Iterator[Records]:
         """Yield all records of a run in order.
 
         Key group i of the run is `key_groups[i]` and begins at `group_starts[i]`, counted from the first chunk.
-        `group_starts[i]` may still be unset until `chunks` yields the first chunk of key group i. If `whole` is false,
-        the last key group may be cut off anywhere. Raises `SnapshotError` for broken framing, with the offset in the
-        run, and `UnsupportedError` for a record of more than `LARGEST_RECORD` bytes.
+        `group_starts[i]` may still be unset until `chunks` yields the first chunk of key group i. If `is_whole` is
+        false, the last key group may be cut off anywhere. Raises `SnapshotError` for broken framing, with the offset in
+        the run, and `UnsupportedError` for a record of more than `LARGEST_RECORD` bytes.
         """
         from rescale.flink.keyed.blocks import record_walk
 
@@ -104,9 +104,9 @@ class RecordReader:
         for chunk in _with_end_mark(chunks):
             rest = memoryview(chunk or b"")
             while rest or chunk is None:
-                taken = min(len(rest), len(self._buffer) - filled)
-                self._buffer[filled : filled + taken] = np.frombuffer(rest[:taken], np.uint8)
-                filled, rest = filled + taken, rest[taken:]
+                taken_bytes = min(len(rest), len(self._buffer) - filled)
+                self._buffer[filled : filled + taken_bytes] = np.frombuffer(rest[:taken_bytes], np.uint8)
+                filled, rest = filled + taken_bytes, rest[taken_bytes:]
                 if chunk is not None and filled < len(self._buffer):
                     break
                 begin = needs = 0
@@ -133,7 +133,7 @@ class RecordReader:
                     break
                 self._make_room(needs, origin)
         in_group = place[record_walk.GROUP] != len(key_groups) or place[record_walk.STATE_ID] != record_walk.NO_STATE
-        if whole and (filled or in_group):
+        if is_whole and (filled or in_group):
             raise SnapshotError("a key group ends inside a record", offset=origin)
 
     def _make_room(self, needs: int, origin: int) -> None:

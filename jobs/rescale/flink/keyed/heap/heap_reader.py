@@ -57,11 +57,11 @@ class HeapReader:
         self._count = self._filled = 0
 
     def read(
-        self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]], *, whole: bool = True
+        self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]], *, is_whole: bool = True
     ) -> Iterator[Records]:
         """Yield all entries of the key groups, in order; each batch overwrites the previous one.
 
-        `key_groups` has (key group, chunks of its bytes). If `whole` is false, key groups may be cut off anywhere.
+        `key_groups` has (key group, chunks of its bytes). If `is_whole` is false, key groups may be cut off anywhere.
         Raises `SnapshotError` for a damaged key group, with the offset in the key group (0 if it is compressed), and
         `UnsupportedError` for an entry that is too large or has no known end.
         """
@@ -70,19 +70,19 @@ class HeapReader:
             try:
                 yield from self._group(key_group, chunks)
             except EndsTooEarly:
-                if whole:
+                if is_whole:
                     raise
         yield from self._batch()
 
     def _group(self, key_group: int, chunks: Iterable[bytes | memoryview]) -> Iterator[Records]:
         block = GroupBytes(_KIND_OF_STATE, key_group, chunks)
-        stored = block.non_negative_i32()
-        if stored != key_group:
+        stored_group = block.non_negative_i32()
+        if stored_group != key_group:
             raise SnapshotError(
                 f"the block of key group {key_group} of the heap begins with another number",
                 offset=0,
                 expected=key_group,
-                found=stored,
+                found=stored_group,
             )
         if not self._compressed:
             yield from self._listed(block)
@@ -94,12 +94,12 @@ class HeapReader:
             raise
 
     def _listed(self, block: GroupBytes) -> Iterator[Records]:
-        due = set(range(len(self._states)))
-        while due:
+        unread_states = set(range(len(self._states)))
+        while unread_states:
             state_id = block.u16()
-            if state_id not in due:
+            if state_id not in unread_states:
                 raise block.error(f"contains the state id {state_id}, which is unknown or occurs twice")
-            due.remove(state_id)
+            unread_states.remove(state_id)
             count = block.non_negative_i32()
             if count > 1 and not self._states[state_id].takes_bytes:
                 raise block.error(f"counts {count} entries of the state with id {state_id}, which can have only one")
@@ -169,8 +169,8 @@ class HeapReader:
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         what = f"has an entry that cannot be read: {ERROR_TEXTS[error_code]}"
-        early = error_code in _INCOMPLETE
-        error = block.ends_too_early(what) if early else block.error(what)
+        ends_too_early = error_code in _INCOMPLETE
+        error = block.ends_too_early(what) if ends_too_early else block.error(what)
         return error.located(state=self._names[state_id])
 
 

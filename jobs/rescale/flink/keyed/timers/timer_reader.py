@@ -68,8 +68,8 @@ class TimerReader:
                 found=str(unknown),
                 advice=f"rescale the snapshot from which this one was made, or {RESCALE_CANONICAL_SAVEPOINT}",
             ) from None
-        expected = service.serializers
-        if block.take(len(expected)) != expected:
+        expected_serializers = service.serializers
+        if block.take(len(expected_serializers)) != expected_serializers:
             raise block.error(f"has timers of {service.name} with other serializers than other key groups")
         return first, service
 

@@ -75,14 +75,14 @@ class OldRecords:
         losing, staying = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
         losing[owners[~young]], staying[owners[young]] = True, True
         keep[losing & ~staying] = False
-        changed = np.flatnonzero(losing & staying)
-        if not len(changed):
+        changed_lists = np.flatnonzero(losing & staying)
+        if not len(changed_lists):
             return records, old
         runs = _runs(owners, begins, element_ends, young & losing[owners])
-        return self._with_lists(records, changed, *self._joined(records, changed, *runs)), old
+        return self._with_lists(records, changed_lists, *self._joined(records, changed_lists, *runs)), old
 
     def _joined(
-        self, records: Records, changed: Longs, owners: Longs, begins: Longs, element_ends: Longs
+        self, records: Records, changed_lists: Longs, owners: Longs, begins: Longs, element_ends: Longs
     ) -> tuple[Bytes, Longs]:
         """Return the bytes of the changed lists, end to end, and the size of each.
 
@@ -90,30 +90,30 @@ class OldRecords:
         key, space for its length, and its runs of elements, separated by commas.
         """
         is_last = np.append(owners[1:] != owners[:-1], True)
-        parts = np.concatenate([records.starts[changed] - self._prefix, begins])
-        heads = records.key_ends[changed] + LENGTH_SIZE - parts[: len(changed)]
+        parts = np.concatenate([records.starts[changed_lists] - self._prefix, begins])
+        heads = records.key_ends[changed_lists] + LENGTH_SIZE - parts[: len(changed_lists)]
         sizes = np.concatenate([heads, element_ends - begins + np.where(is_last, 0, 1)])
-        of_list = np.concatenate([changed, owners])
+        of_list = np.concatenate([changed_lists, owners])
         order = np.lexsort((parts, of_list))  # for each list: its key and its length, then its elements
         places = zip(parts[order].tolist(), (parts + sizes)[order].tolist(), strict=True)
         view = records.data.data
         pieces = np.frombuffer(b"".join([view[begin:end] for begin, end in places]), np.uint8)
         return pieces, np.add.reduceat(sizes[order], np.flatnonzero(np.diff(of_list[order], prepend=-1)))
 
-    def _with_lists(self, records: Records, changed: Longs, pieces: Bytes, totals: Longs) -> Records:
-        """Return the records with new bytes for the lists in `changed`, and write their new lengths.
+    def _with_lists(self, records: Records, changed_lists: Longs, pieces: Bytes, totals: Longs) -> Records:
+        """Return the records with new bytes for the lists in `changed_lists`, and write their new lengths.
 
         `pieces` has the new bytes of these lists, end to end, and `totals` their sizes.
         """
         ends = len(records.data) + np.cumsum(totals)
         columns = {name: getattr(records, name).copy() for name in ("starts", "key_ends", "ends")}
-        key = records.key_ends[changed] - records.starts[changed]
-        columns["starts"][changed] = ends - totals + self._prefix
-        columns["key_ends"][changed] = ends - totals + self._prefix + key
-        columns["ends"][changed] = ends
+        key = records.key_ends[changed_lists] - records.starts[changed_lists]
+        columns["starts"][changed_lists] = ends - totals + self._prefix
+        columns["key_ends"][changed_lists] = ends - totals + self._prefix + key
+        columns["ends"][changed_lists] = ends
         data = np.concatenate([records.data, pieces])
-        lengths = (ends - columns["key_ends"][changed] - LENGTH_SIZE).astype(">u4").view(np.uint8)
-        data[columns["key_ends"][changed][:, None] + np.arange(LENGTH_SIZE)] = lengths.reshape(-1, LENGTH_SIZE)
+        lengths = (ends - columns["key_ends"][changed_lists] - LENGTH_SIZE).astype(">u4").view(np.uint8)
+        data[columns["key_ends"][changed_lists][:, None] + np.arange(LENGTH_SIZE)] = lengths.reshape(-1, LENGTH_SIZE)
         return replace(records, data=data, **columns)
 
 
