@@ -3,9 +3,10 @@
 At the same parallelism, every element stays in its subtask. At another parallelism, the distribution mode of a state
 decides:
 
-* SPLIT_DISTRIBUTE: each new subtask gets a run of consecutive elements, in the order of the old subtasks. Some runs are
-  longer by one element, and the longer runs of the next state start where those of this state end. So the *order of the
-  states* matters: it is the iteration order of a `java.util.HashMap`.
+* SPLIT_DISTRIBUTE: each new subtask gets a run of consecutive elements, in the order of the old subtasks. If
+  the elements cannot be divided evenly, some runs are longer by one element. After the subtasks with longer runs, the
+  next subtask is the first that gets a longer run of the next state. So the *order of the states* matters: it is the
+  iteration order of a `java.util.HashMap`.
 * UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. Elements are dealt
   in consecutive runs of even size; elements with equal bytes stay separate.
 * BROADCAST: new subtask i gets copy i mod n of the n old copies, in subtask order.

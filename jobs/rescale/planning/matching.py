@@ -246,10 +246,10 @@ def _states(operator: Operator) -> frozenset[StateSignature]:
 
 
 _Pair = tuple[Counterpart, Counterpart]
-_Key = Callable[[Counterpart], Hashable]
+_MatchKey = Callable[[Counterpart], Hashable]
 """Function that returns a property of an operator, which its counterpart must share; None if it lacks the property."""
 
-_EVIDENCE: tuple[tuple[str, _Key], ...] = (
+_EVIDENCE: tuple[tuple[str, _MatchKey], ...] = (
     ("name, and states with their serializers", lambda op: (op.name, op.states) if op.name and op.states else None),
     ("states with their serializers", lambda op: op.states or None),
     ("name, and names and types of states", lambda op: (op.name, op.types) if op.name and op.types else None),
@@ -287,7 +287,7 @@ def _states_contradict(before: Counterpart, after: Counterpart) -> bool:
     return not before.types & after.types or any(types.get(name, kind) != kind for name, kind in after.types)
 
 
-def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:
+def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _MatchKey) -> list[_Pair]:
     """Return the pairs of an old and a new operator that share a value of `key` which no third operator has."""
     by_key: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
     for side, operators in enumerate((old, new)):

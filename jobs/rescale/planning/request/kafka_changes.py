@@ -24,7 +24,7 @@ from rescale.text.names import did_you_mean, first_of
 _MOST_SHOWN = 8
 """Largest number of partitions that an error names."""
 
-_Offsets = Mapping[TopicPartition, int | StartAt | None]
+_OffsetByPartition = Mapping[TopicPartition, int | StartAt | None]
 """The stored offset of each partition of a source; None for a partition without one."""
 
 
@@ -180,13 +180,13 @@ def _partition_change(
     return ChangedPartition(*partition, stored_offset, row.offset, new_topic=name)
 
 
-def _stored_offsets(source: KafkaOffsets) -> _Offsets:
+def _stored_offsets(source: KafkaOffsets) -> _OffsetByPartition:
     assigned = source.enumerator.known if source.enumerator is not None else set()
     offsets = {position.partition: position.next for position in (*source.waiting, *source.held)}
     return {**dict.fromkeys(sorted(assigned)), **offsets}
 
 
-def _partitions_of(row: OffsetRow, stored_offsets: _Offsets) -> list[TopicPartition]:
+def _partitions_of(row: OffsetRow, stored_offsets: _OffsetByPartition) -> list[TopicPartition]:
     """Return the partitions that a row applies to; a partition without an offset can only be dropped."""
     return [
         partition
@@ -197,7 +197,7 @@ def _partitions_of(row: OffsetRow, stored_offsets: _Offsets) -> list[TopicPartit
     ]
 
 
-def _list_names(sources: Iterable[_Offsets]) -> str:
+def _list_names(sources: Iterable[_OffsetByPartition]) -> str:
     """Return the names of all partitions with an offset as text, shortened if there are many."""
     names = sorted({str(partition) for stored in sources for partition, offset in stored.items() if offset is not None})
     return first_of(names, _MOST_SHOWN) or "none: it holds no offsets"

@@ -20,7 +20,7 @@ from rescale.snapshot.key_sample import sample_keys
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import RequestError, UnsupportedError, located
 
-FromSample = Callable[[Snapshot, Operator, SerializerSnapshot], str | None]
+FindHashInSample = Callable[[Snapshot, Operator, SerializerSnapshot], str | None]
 """A function that infers a key hash from a sample of an operator's keys; the last argument is the keys' serializer."""
 
 
@@ -30,7 +30,10 @@ def _infer_hash(snapshot: Snapshot, operator: Operator, serializer: SerializerSn
 
 
 def choose_key_hashes(
-    snapshot: Snapshot, maxima: Mapping[str, int], requested: Mapping[str, str], from_sample: FromSample = _infer_hash
+    snapshot: Snapshot,
+    maxima: Mapping[str, int],
+    requested: Mapping[str, str],
+    from_sample: FindHashInSample = _infer_hash,
 ) -> dict[str, str]:
     """Return the names of the key hashes that are known, by operator id.
 

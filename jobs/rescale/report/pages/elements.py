@@ -11,13 +11,13 @@ from rescale.plan.operator_plan import OperatorPlan
 from rescale.report.documents import DealtState
 from rescale.snapshot.model import Operator
 
-_Key = tuple[Slot, str, DistributionMode]
+_StateKey = tuple[Slot, str, DistributionMode]
 
 
 def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> tuple[DealtState, ...]:
     """Return the number of elements of each operator state by subtask; with a plan, also by new subtask."""
-    old: dict[_Key, list[int]] = {}
-    sizes: dict[_Key, int] = {}
+    old: dict[_StateKey, list[int]] = {}
+    sizes: dict[_StateKey, int] = {}
     for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
         for stream in streams:
             for state in stream.states:
@@ -39,8 +39,8 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> t
     )
 
 
-def _planned_elements(planned: OperatorPlan) -> dict[_Key, list[int]]:
-    elements: dict[_Key, list[int]] = {}
+def _planned_elements(planned: OperatorPlan) -> dict[_StateKey, list[int]]:
+    elements: dict[_StateKey, list[int]] = {}
     dealt = [stream for stream in planned.streams if isinstance(stream, CopiedElements | CheckedElements)]
     for stream in dealt:
         for state in stream.states:

@@ -187,12 +187,13 @@ def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     alternative_clause = (
         f"; or take max parallelism {better}, a multiple of {parallelism} with many divisors" if better else ""
     )
+    worst = max(_evenness_at(shape, good) for shape in same_shape)
     return (
         f"{_labels(same_shape)}: {parallelism} does not divide {maximum}; "
         f"{counted(larger_subtasks, 'subtask')} would own {counted(candidate.most_key_groups, 'key group')} and the "
-        f"others {candidate.least_key_groups}, so {shape.idle:.0%} of the capacity would be idle even if all key groups "
-        f"were equally large. All subtasks own equally many key groups at {shape.lower} and {shape.upper} (recommended: "
-        f"{good}, with worst ÷ mean {max(_evenness_at(shape, good) for shape in same_shape):.2f} of bytes)"
+        f"others {candidate.least_key_groups}, so {shape.idle:.0%} of the capacity would be idle even if all key "
+        f"groups were equally large. All subtasks own equally many key groups at {shape.lower} and {shape.upper} "
+        f"(recommended: {good}, with worst ÷ mean {worst:.2f} of bytes)"
         f"{alternative_clause}"
     )
 

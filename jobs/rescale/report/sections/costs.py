@@ -32,10 +32,10 @@ def _own_rescale(insight: Insight) -> list[Block]:
     return [*refusals, figure]
 
 
-_Row = tuple[str, tuple[int, int, int], str]
+_BarRow = tuple[str, tuple[int, int, int], str]
 
 
-def _restore_row(restore: JobRestore) -> _Row:
+def _restore_row(restore: JobRestore) -> _BarRow:
     bytes_read = replayed = copied = 0
     for operator in restore.operators:
         for subtask in operator.subtasks:
@@ -53,7 +53,7 @@ def _formats(insight: Insight) -> list[Block]:
     if insight.durations is None or not insight.durations.formats:
         return []
     formats = insight.durations.formats
-    rows: list[_Row] = [
+    rows: list[_BarRow] = [
         (
             f"{option.format}{' (this plan)' if option.chosen else ''}",
             (option.read, option.by_record, 0),
@@ -65,7 +65,7 @@ def _formats(insight: Insight) -> list[Block]:
     return [Figure(FORMATS, caption, _bars(rows), formats_table(insight))]
 
 
-def _bars(rows: Sequence[_Row]) -> StackedBars:
+def _bars(rows: Sequence[_BarRow]) -> StackedBars:
     largest = max(sum(sizes) for _, sizes, _ in rows) or 1
     bars = tuple(
         StackedBar(

@@ -62,7 +62,7 @@ class ItemComparison(NamedTuple):
     remark: str | None = None
 
 
-Describe = Callable[[Side, DigestedItem], str]
+DescribeItem = Callable[[Side, DigestedItem], str]
 """Returns a text that names the content of an item."""
 
 
@@ -80,7 +80,7 @@ def compare_key_groups(items: DigestedItems, remark: str | None) -> ItemComparis
     return ItemComparison(_amount(items.a), _amount(items.b), first, len(differences), remark if differences else None)
 
 
-def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describe) -> ItemComparison:
+def compare_bags(items: DigestedItems, mode: DistributionMode, describe: DescribeItem) -> ItemComparison:
     """Compare elements of SPLIT_DISTRIBUTE and UNION states as bags, wherever they are stored."""
     a, b = (Counter(item.digest for item in side) for side in items)
     places = {item.digest: (side, item) for side, item in items.by_side}
@@ -96,7 +96,7 @@ def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describ
     return ItemComparison(_amount(items.a), _amount(items.b), tuple(differences), len(differing), remark)
 
 
-def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe: Describe) -> ItemComparison:
+def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe: DescribeItem) -> ItemComparison:
     """Compare copies of a BROADCAST state: both sides need the same distinct copies, and each subtask needs a copy."""
     places: dict[int, tuple[Side, DigestedItem]] = {}
     holders: tuple[dict[int, list[int]], dict[int, list[int]]] = (defaultdict(list), defaultdict(list))

@@ -37,7 +37,7 @@ from rescale.storage.store import open_store
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import IntegrityError, LockedError, SnapshotError, StoreError
 
-_Place = tuple[int, int]
+_StreamPlace = tuple[int, int]
 """Index of an operator in the plan, and index of a stream in the operator."""
 
 
@@ -129,12 +129,12 @@ class CanonicalWriter:
         work_items: Sequence[PartsWork],
         results: Sequence[WrittenParts],
     ) -> list[WrittenHandle]:
-        written_parts: dict[_Place, list[WrittenParts]] = defaultdict(list)
+        written_parts: dict[_StreamPlace, list[WrittenParts]] = defaultdict(list)
         for result in results:
             written_parts[result.operator, result.stream].append(result)
         merges = [(work.merge.size, work.merge) for work in work_items if work.merge is not None]
         joining = Progress("join small parts", sum(size for size, _ in merges), ByteAction.COPIED)
-        joined: dict[_Place, dict[int, str]] = defaultdict(dict)
+        joined: dict[_StreamPlace, dict[int, str]] = defaultdict(dict)
         for merge, receipt in tasks.run(partial(merge_staged_parts, self.plan), merges, joining):
             joined[merge.operator, merge.stream][merge.part] = receipt
         tokens = {(work.range.operator, work.stream): work.token for work in work_items if work.token}
