@@ -60,7 +60,7 @@ class _Rounds:
         from move_and_validate import steps_of_a_run  # imported late, so that `begin` can start workers first
 
         plan = load_plan_of_sides(order.plan, order.result)
-        # Checked before the first result document is written: another plan may have claimed the target.
+        # This comes before the first result document is written, because another plan may have claimed the target.
         permit(plan, Transition.MOVE)
         tasks = self._tasks_for(plan.bytes_moved)
         for step, execute in steps_of_a_run(order.proof).items():

@@ -30,7 +30,7 @@ def main() -> int:
         name, proof = "rescale: validate coverage", proof_of(arguments)
         if arguments.plan:
             plan = plan_of(arguments)
-            work = 2 * plan.bytes_moved  # twice, because source and result are read
+            work = 2 * plan.bytes_moved  # counted twice, because source and result are read
             with step_tasks(name, arguments.master, work) as tasks:
                 return validate_coverage(plan, tasks, proof)
         source, target = normalise(arguments.source), normalise(arguments.target)

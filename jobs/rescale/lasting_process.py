@@ -89,7 +89,7 @@ class LastingProcess:
     ) -> None:
         """Move and validate a claimed plan, as `carry_out` does."""
         with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
-            # A subdirectory, because the store puts temporary files beside the directory of a file.
+            # The result is in a subdirectory, because the store puts temporary files beside the directory of a file.
             order = Order(places_of(plan).plan, proof, str(directory / "step" / "result.json"))
             self.carry_out(order, say, draw, meanwhile)
 

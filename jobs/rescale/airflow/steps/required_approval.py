@@ -31,7 +31,7 @@ def approval_reason(plan: Plan, params: Mapping[str, Any]) -> str | None:
         limit_text = f"{required.above_gigabytes:g} GB"
         written_text = human_bytes(plan.bytes_moved)
         return f"the settings of the platform require it above {limit_text}, and the plan writes {written_text}"
-    if surgery.dropped or surgery.dropped_states:  # needs approval even if the settings do not say `drops`
+    if surgery.dropped or surgery.dropped_states:  # whatever `drops` in the settings says
         return "the plan drops operators or states"
     if surgery.old_rows:
         return "the plan drops old rows of states"

@@ -118,7 +118,8 @@ def carry_out(
         before_publishing()
         with waiting(f"publishing {plan.target}"):
             published = publish(plan, accept_unconditional=accept_unconditional)
-    put_report(plan)  # even if an earlier run published: it may have ended before it wrote the report
+    # If an earlier run has published, it may have ended before it wrote the report.
+    put_report(plan)
     if published.already and requested_proof is not None:
         output.say(_unused_proof_remark(plan, published, proof))
     document = outcome(plan, published, planned.warnings)

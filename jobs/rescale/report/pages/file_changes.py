@@ -20,7 +20,7 @@ def file_changes_page(changes: FileChanges) -> Page:
     with_state = [operator for operator in changes.operators if operator.bytes or operator.whole]
     shown = lowest(with_state, MOST_ROWS, lambda operator: -operator.read)
     blocks: list[Block] = [
-        paragraph(f"A: {changes.a}", f"B: {changes.b}", *_interval(changes)),
+        paragraph(f"A: {changes.a}", f"B: {changes.b}", *_interval_sentence(changes)),
         table(_HEADERS, [_row(operator) for operator in shown]),
         *note_on_rest(len(with_state) - len(shown), "more operator", "more operators", reported=False),
     ]
@@ -29,7 +29,7 @@ def file_changes_page(changes: FileChanges) -> Page:
     return Page((*blocks, paragraph(*_verdict(changes))))
 
 
-def _interval(changes: FileChanges) -> list[str]:
+def _interval_sentence(changes: FileChanges) -> list[str]:
     """Return a sentence on the time and the write rate between both checkpoints; none if the time is unknown."""
     if not changes.seconds or changes.seconds <= 0:
         return []

@@ -115,7 +115,11 @@ def _shares(operators: Sequence[PlannedOperator], shown: Sequence[PlannedOperato
     shares = table(("operator", "new subtask", "key groups", "state"), rows)
     return [
         shares,
-        *note_on_rest(omitted, "more new subtask", "more new subtasks, none of them fuller in its operator"),
+        *note_on_rest(
+            omitted,
+            "more new subtask",
+            "more new subtasks, none of which holds more than those of its operator that are shown",
+        ),
     ]
 
 

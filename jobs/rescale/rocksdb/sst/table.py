@@ -149,7 +149,7 @@ class SstTable:
         )
 
     def separators(self) -> tuple[Bytes, Longs]:
-        """Return the user keys of the separators of all data blocks end to end, and the end offset of each."""
+        """Return the user key of each data block's separator, all keys end to end, and the end offset of each key."""
         data, ends = np.empty(0, np.uint8), np.empty(0, np.int64)
         for index in self._indexes:
             more, more_ends = separators(

@@ -108,9 +108,9 @@ def _block_runs(operator: Operator, table: LiveTable, files: SnapshotFiles) -> R
         raise error.located(operator=operator.label) from None
     if not len(sizes):
         return None
-    within = _key_groups(table.file, prefix)
-    lasts = np.minimum(np.maximum.accumulate(np.maximum(separators, within.first)), within.last)
-    return Runs(np.append(within.first, lasts[:-1]), lasts, sizes)
+    key_groups = _key_groups(table.file, prefix)
+    lasts = np.minimum(np.maximum.accumulate(np.maximum(separators, key_groups.first)), key_groups.last)
+    return Runs(np.append(key_groups.first, lasts[:-1]), lasts, sizes)
 
 
 def _key_groups(file: LiveFile, prefix: int) -> KeyGroupRange:

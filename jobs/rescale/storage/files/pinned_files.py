@@ -95,7 +95,7 @@ def _short_file_error(uri: str, start: int, length: int, present_size: int) -> S
 
 def copy_range(source: int, start: int, length: int, target: int, offset: int) -> int:
     """Copy `length` bytes between file descriptors; return the number of bytes copied, fewer if the source ends."""
-    copied_bytes, in_the_kernel = 0, hasattr(os, "copy_file_range")  # Linux has this call
+    copied_bytes, in_the_kernel = 0, hasattr(os, "copy_file_range")  # a call of Linux
     while copied_bytes < length:
         offsets = start + copied_bytes, offset + copied_bytes
         try:

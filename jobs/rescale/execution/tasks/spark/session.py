@@ -53,7 +53,7 @@ _STOPPED_MESSAGE = "stopped"
 
 @contextmanager
 def spark_context(name: str, master: str | None, work: int | None = None) -> Iterator[SparkContext]:
-    """Run Spark inside the block, with executors for `work` bytes (None: all that are allowed).
+    """Run Spark inside the block, with executors for `work` bytes, or with all that are allowed if `work` is None.
 
     If `master` is None, `spark-submit` and its configuration choose it.
     """

@@ -144,9 +144,9 @@ class CanonicalWriter:
             receipts = joined.get(place, {}) | dict(
                 pair for result_parts in written_parts[place] for pair in result_parts.numbered
             )
-            in_order = [receipt for _, receipt in sorted(receipts.items())]
+            ordered_receipts = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
-            open_store(uri).complete_parts(uri, tokens[place], in_order, _uncompressed_size(stream))
+            open_store(uri).complete_parts(uri, tokens[place], ordered_receipts, _uncompressed_size(stream))
 
         side_by_side(complete, [stream for stream in streams if (stream.operator, stream.number) in tokens])
         self._clear_staging(streams)

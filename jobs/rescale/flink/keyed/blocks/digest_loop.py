@@ -93,7 +93,7 @@ def digest_records(
         counts[states[i]] += 1
         at = 4 * states[i]
         _add(sums, at, low, high)
-        # The digest times `factor`, mod 2^128. `factor` has few bits, so products of 32-bit halves do not overflow.
+        # Add the digest times `factor`, mod 2^128. `factor` has few bits, so products of 32-bit halves do not overflow.
         factor = np.uint64(groups[i] + 1)
         lower, upper = (low & _LOW) * factor, (low >> _HALF) * factor
         middle = upper + (lower >> _HALF)
