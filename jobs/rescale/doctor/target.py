@@ -140,15 +140,15 @@ class _Probes:
                 trial.fail(f"{len(data)} other bytes", meaning, "ask the store's operator")
 
     def _check_copy(self) -> None:
-        copied, tried = self._put, "copy the probe within the store"
+        uri, tried = self._put, "copy the probe within the store"
         if self._source is not None and is_s3(self._source) and is_one_store(self._source, self._target):
-            copied, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
+            uri, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
         with self._trying(tried, "state that does not change is copied by the store") as trial:
-            pin = self._store.stat(copied)
+            pin = self._store.stat(uri)
             if pin is None:  # `check_source` or `_check_put` has already reported that the file is missing
                 return
             try:
-                self._store.copy(self._copy, Span(copied, 0, pin.size, pin))
+                self._store.copy(self._copy, Span(uri, 0, pin.size, pin))
             except CopyRefused as refused:
                 meaning = "all state passes through Rescale's processes instead, which takes longer"
                 advice = "allow CopyObject and UploadPartCopy if the store has them"

@@ -43,7 +43,7 @@ WRITE_DOLLARS, READ_DOLLARS = 0.005 / 1000, 0.0004 / 1000
 (https://aws.amazon.com/s3/pricing, Requests & data retrievals)."""
 
 PARTS_IN_MEMORY = 8
-"""Memory of each core while it copies, in sizes of a part: four parts, each as pieces and as joined bytes."""
+"""Number of parts in the memory of a core that copies: four as pieces, and the same four as joined bytes."""
 
 WORKER_MEMORY = 640 << 20
 """Memory of an executor for each core in addition to the heap, in bytes (`executors.memoryOverhead`)."""

@@ -134,7 +134,7 @@ def _with_databases(
     ends: Sequence[int],
     foreign: Collection[int],
 ) -> SubtaskRestore:
-    """Return `files`, the restore from key-group streams such as timers, with the restore from databases added to it.
+    """Return the restore of a subtask: `files`, its restore from key-group streams, plus that from its databases.
 
     `own` are the key groups of the subtask. `ends` are the cumulative sizes of key groups. `foreign` are the old
     subtasks whose databases hold rows outside their key groups.

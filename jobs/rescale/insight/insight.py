@@ -117,7 +117,7 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
 
 
 def _records(operator: Operator, planned: OperatorPlan, snapshot: Snapshot) -> int:
-    """Return an estimate of the number of records that a run moves: of a continued operator, those in changed files."""
+    """Return an estimate of the number of records to move; for a continued operator, only changed files count."""
     records = estimated_number_of_records(operator, snapshot.contents)
     if planned.rekeying is None or not planned.is_continued:
         return records

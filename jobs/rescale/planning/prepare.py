@@ -64,14 +64,16 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
 
         snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), is_joined)
         surgery = with_stored_sizes(surgery, snapshot)
-    rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if rewrites_records(o)}
+    rekeyed_shapes = {
+        o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if rewrites_records(o)
+    }
     for operator in snapshot.operators:
-        if operator.entry.operator_id in rekeyed:
+        if operator.entry.operator_id in rekeyed_shapes:
             refuse_heap(operator)  # checked first: if entries cannot be read, a hash of keys does not help
-    if rekeyed:
+    if rekeyed_shapes:
         from rescale.planning.request.key_hashes import choose_key_hashes  # also imports numpy
 
-        maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed.items()}
+        maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed_shapes.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
     kafka = kafka_offsets(snapshot)
     ahead = ahead or is_prepared(request.target)

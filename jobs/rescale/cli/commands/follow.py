@@ -71,7 +71,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     with nullcontext() if arguments.finish else lasting_mover(arguments.master) as move_round:
 
         def move_plan(plan: Plan, proof: Proof) -> None:
-            """Move a round's changes in the process that stays; move or compare all records in a process of its own."""
+            """Move changes in the lasting process; if all records are moved or compared, start another process."""
             if proof is not Proof.CHANGES or move_round is None:
                 if plan.continued is None:
                     confirm_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)

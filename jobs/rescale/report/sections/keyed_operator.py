@@ -45,9 +45,10 @@ class KeyedOperator:
 def keyed_operators(operators: Sequence[InspectedOperator | PlannedOperator], insight: Insight) -> list[KeyedOperator]:
     """Return the operators with keyed state of a plan or an inspection, the largest first."""
     by_id = {operator.operator_id: operator for operator in operators}
-    hot = {shape.operator_id: shape.hot for shape in insight.shapes}
+    hot_groups = {shape.operator_id: shape.hot for shape in insight.shapes}
     keyed = [
-        _keyed(by_id[groups.operator_id], groups, hot.get(groups.operator_id, ())) for groups in insight.key_groups
+        _keyed(by_id[groups.operator_id], groups, hot_groups.get(groups.operator_id, ()))
+        for groups in insight.key_groups
     ]
     return sorted(keyed, key=lambda operator: -operator.old.total)
 

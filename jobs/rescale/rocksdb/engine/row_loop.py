@@ -216,7 +216,7 @@ def frame_rows(
 
 
 def load() -> None:
-    """Compile all loops, so that processes forked from this one need not. Call `library` before."""
+    """Compile all loops, so that processes forked from this one need not. `library` must have been called before."""
     data, longs = types.Array(types.uint8, 1, "C"), types.Array(types.int64, 1, "C")
     number = types.int64
     loops: list[tuple[Any, tuple[Any, ...]]] = [

@@ -304,7 +304,7 @@ class StreamReader:
 
 
 def _begins_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[int, ...]]:
-    """Return the sorted offsets of key groups, from all subtasks' handles, in streams that are bases of changelogs.
+    """Return the sorted offsets of the key groups in each stream that is a base of a changelog, from all handles.
 
     After a restore at another parallelism, and until state is materialised again, each handle has only some of the
     offsets of a stream (`KeyGroupsStateHandle.getIntersection`).

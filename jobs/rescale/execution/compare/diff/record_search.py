@@ -98,14 +98,14 @@ class RecordSearcher:
             for records in SourceReader(self.files[search.unit.side]).batches(search.unit.source):
                 for state, is_map, chosen in _states_in(records, search):
                     keys = key_digests(chosen)
-                    inside = np.isin(_suffixes(keys, search.bits), np.array(search.chosen[state], np.uint64))
+                    inside = np.isin(_low_bits(keys, search.bits), np.array(search.chosen[state], np.uint64))
                     chosen, keys = _select(chosen, inside), keys[inside]
                     digests = record_digests(chosen, np.full(len(chosen), is_map))
                     if self.listing:
                         room = _MOST_LISTED - len(result.records[state])
                         result.records[state] += _found_records(search.unit.side, chosen, keys, digests)[:room]
                     else:
-                        _add(result.buckets[state], _suffixes(keys, search.bits + _BITS), digests)
+                        _add(result.buckets[state], _low_bits(keys, search.bits + _BITS), digests)
         return result
 
 
@@ -121,7 +121,7 @@ def _select(records: Records, is_selected: Flags) -> Records:
     return replace(records, **{column: getattr(records, column)[is_selected] for column in columns})
 
 
-def _suffixes(keys: Words, bits: int) -> Words:
+def _low_bits(keys: Words, bits: int) -> Words:
     return keys & np.uint64((1 << bits) - 1)
 
 
