@@ -91,8 +91,8 @@ def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: M
 def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
     """Show the plan that a run would make, even if a run would refuse it; write nothing to storage."""
     request = request_of(params)
-    plan, snapshot, kafka = prepare(request)
-    document, refusal = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ)), None
+    plan, snapshot, kafka_sources = prepare(request)
+    document, refusal = plan_document(plan, snapshot, kafka_sources, cluster_of_environment(os.environ)), None
     try:
         _refuse_run(plan, params, ti)
     except RequestError as error:
@@ -132,8 +132,8 @@ def make_plan(
     A plan that changes nothing is a mistake in the form, or, with `skip_without_work`, a reason to skip the task.
     """
     request = request_of(params, places)
-    plan, snapshot, kafka = prepare(request)
-    document = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ))
+    plan, snapshot, kafka_sources = prepare(request)
+    document = plan_document(plan, snapshot, kafka_sources, cluster_of_environment(os.environ))
     if skip_without_work and not _has_work(plan, params):
         skip_task(f"nothing to do: {_no_change_clause(plan)}")
     _refuse_run(plan, params, ti)

@@ -78,7 +78,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     take_documents(target)
     digest = claimed_by(target)
     _refuse_copied_documents(target, digest)
-    plan = digest or _noted_plan(target)  # without a claim, only the note of a killed discard names the plan
+    plan_digest = digest or _noted_plan(target)  # without a claim, only the note of a killed discard names the plan
     state = state_of(target, digest)
     _refuse_undiscardable(state, target)
     listing = _list_files(target, keeps_prepared=keeps_follower)
@@ -87,13 +87,13 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     if digest is not None:
         _put_note(Places(target, digest))
         _refuse_undiscardable(state_of(target, digest), target)
-    _refuse_overtaken(target, plan)
+    _refuse_overtaken(target, plan_digest)
     clear_leftovers(Places(target, ""))
-    _remove_documents(listing, plan)
-    _remove_files(target, files, plan)
-    if plan is not None and state is not State.EMPTIED:
-        files += _remove_new_files(target, plan)
-    _remove_last(listing, plan)
+    _remove_documents(listing, plan_digest)
+    _remove_files(target, files, plan_digest)
+    if plan_digest is not None and state is not State.EMPTIED:
+        files += _remove_new_files(target, plan_digest)
+    _remove_last(listing, plan_digest)
     removed_files = (*files, *of_follower, *listing.documents)
     return DiscardAnswer(
         removed_files, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed_files}), target))
@@ -178,40 +178,40 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
         return []
     if not listing.inside:
         return []
-    plan = Places(listing.target, digest).plan
+    plan_uri = Places(listing.target, digest).plan
     # If the plan is missing, a discard has removed it, and a slow run of that plan has put its claim afterwards.
-    if not exists(plan):
+    if not exists(plan_uri):
         return []
     # A damaged plan is an error: it may name other files, and then the run's own files would stay.
-    planned = planned_names(load_plan(plan))
+    planned = planned_names(load_plan(plan_uri))
     return [uri for uri in listing.inside if name(uri) in planned or uri in listing.prepared]
 
 
-def _remove_documents(listing: _Listing, plan: str | None) -> None:
+def _remove_documents(listing: _Listing, plan_digest: str | None) -> None:
     """Remove all documents except `listing.last`; the certificate goes before the documents that it refers to."""
     target, places = listing.target, [certificate_place(listing.target)]
     if certificate := _existing(places, target):
-        _remove(certificate, target, plan)
+        _remove(certificate, target, plan_digest)
     last = [uri for batch in listing.last for uri in batch]
-    _remove([uri for uri in listing.documents if uri not in (*places, *last)], target, plan)
+    _remove([uri for uri in listing.documents if uri not in (*places, *last)], target, plan_digest)
 
 
-def _remove_files(target: str, files: Sequence[str], plan: str | None) -> None:
+def _remove_files(target: str, files: Sequence[str], plan_digest: str | None) -> None:
     for at in range(0, len(files), _FILES_BETWEEN_CHECKS):
-        _remove(files[at : at + _FILES_BETWEEN_CHECKS], target, plan)
+        _remove(files[at : at + _FILES_BETWEEN_CHECKS], target, plan_digest)
 
 
-def _remove_last(listing: _Listing, plan: str | None) -> None:
+def _remove_last(listing: _Listing, plan_digest: str | None) -> None:
     for batch in listing.last:
-        _remove(_existing(batch, listing.target), listing.target, plan)
+        _remove(_existing(batch, listing.target), listing.target, plan_digest)
 
 
-def _remove(uris: Sequence[str], target: str, plan: str | None) -> None:
+def _remove(uris: Sequence[str], target: str, plan_digest: str | None) -> None:
     """Delete files.
 
     Raises `RequestError` if another discard has ended, because the files may belong to a new run by now.
     """
-    _refuse_overtaken(target, plan)
+    _refuse_overtaken(target, plan_digest)
     open_store(target).delete(uris)
 
 

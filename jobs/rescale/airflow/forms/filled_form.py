@@ -210,14 +210,14 @@ def describe_request(request: Request) -> str:
     from rescale.planning.request.ages import age_text
 
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
-    surgery, kafka = request.surgery, request.surgery.kafka
+    surgery, kafka_request = request.surgery, request.surgery.kafka
     parts = [f"{what} {by_uid['']}" if "" in by_uid else f"{what} unchanged" for what, by_uid in numbers]
     parts += [f"{what} {number} for {uid}" for what, by_uid in numbers for uid, number in by_uid.items() if uid]
     parts += [f"{old} renamed to {new}" for old, new in surgery.renames.items()]
     parts += [f"{operator} dropped" for operator in surgery.drops]
-    parts += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in kafka.sources.items()]
-    parts += [f"topic {old} renamed to {new}" for old, new in kafka.topics.items()]
-    parts += [f"{len(kafka.offsets)} rows of Kafka offsets"] if kafka.offsets else []
+    parts += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in kafka_request.sources.items()]
+    parts += [f"topic {old} renamed to {new}" for old, new in kafka_request.topics.items()]
+    parts += [f"{len(kafka_request.offsets)} rows of Kafka offsets"] if kafka_request.offsets else []
     parts += [f"state {state} dropped" for state in surgery.state_drops]
     parts += [f"rows of {state} older than {age_text(age)} dropped" for state, age in surgery.ages.items()]
     parts += [f"{operator} restarted" for operator in surgery.restarts]

@@ -138,15 +138,15 @@ class CutOver:
     def cancel(self, answers: AnswerWatch) -> Stopwatch:
         """Cancel the job, and return the stopwatch of the cut-over, which starts with the cancel."""
         self.record.note_stop(self._completed_checkpoint)
-        parts = Stopwatch()
-        with open_flink(self.old_job.flink) as flink, parts.part("cancel"):
+        stopwatch = Stopwatch()
+        with open_flink(self.old_job.flink) as flink, stopwatch.part("cancel"):
             cancel(flink, self.old_job.job_id)
         ended = time.monotonic()
         answers.end()
         self._fresh_from = answers.first_fresh_request(ended)
-        return parts
+        return stopwatch
 
-    def complete(self, parts: Stopwatch) -> tuple[Plan, Answer]:
+    def complete(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
         """Make the last round, publish its result, and start the job from it.
 
         Returns the plan of the last round, and the answer about the new job. Raises `WentBackError` if this or an
@@ -161,31 +161,31 @@ class CutOver:
             return self._result_of_earlier_try()
         while True:
             try:
-                return self._publish_and_start(parts)
+                return self._publish_and_start(stopwatch)
             except RescaleError as error:
-                if error.final or parts.elapsed + _PAUSE_SECONDS > self.limit:
+                if error.final or stopwatch.elapsed + _PAUSE_SECONDS > self.limit:
                     log.error("the cut-over failed: %s", error)
                     raise self._restart_old_job(error) from None
                 log.warning("the cut-over is tried again: %s", error)
                 time.sleep(_PAUSE_SECONDS)
 
-    def _publish_and_start(self, parts: Stopwatch) -> tuple[Plan, Answer]:
+    def _publish_and_start(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
         start_request_time, is_replaced = time.monotonic(), self.old_job.is_replaced
         plan = published_plan(self.follower.target, self.follower.by)
         if plan is None:
             if is_replaced:
                 raise RequestError("the job was redeployed before the result was published", path=self.follower.target)
             self._record_last_checkpoint()
-            plan = self._publish_last_round(parts)
+            plan = self._publish_last_round(stopwatch)
         if not is_replaced:  # otherwise an earlier attempt has checked this, and the old JobManager is gone
-            with parts.part("look for another stop"), open_flink(self.old_job.flink) as flink:
+            with stopwatch.part("check for a later snapshot"), open_flink(self.old_job.flink) as flink:
                 self._fresh_from = self._fresh_from or first_fresh_request(flink, start_request_time)
                 refuse_later_snapshot(flink, self.old_job.job_id, self._fresh_from, plan.checkpoint_id)
-        with parts.part("start"):
+        with stopwatch.part("start"):
             start, run = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism), self.record.run
             log.info("command that starts the job: %s", start.command)
             started = hand_job_over(self.old_job.hand_over, start, run, self.old_job)
-            answer = _wait_for_answer(started, self.limit - parts.elapsed)
+            answer = _wait_for_answer(started, self.limit - stopwatch.elapsed)
             # The task that goes back may have started the old job while the new job was starting.
             refuse_running_job(self.old_job, start, run)
         self.record.note_start()
@@ -221,24 +221,24 @@ class CutOver:
             final = final_checkpoint(flink, self.old_job.job_id, self.old_job.directory, self.record.checkpoint)
         self.record.note_checkpoint(checkpoint_number(final))
 
-    def _publish_last_round(self, parts: Stopwatch) -> Plan:
+    def _publish_last_round(self, stopwatch: Stopwatch) -> Plan:
         planned = self._planned
         if planned is None or not self._is_from_newest_checkpoint(planned):
-            with parts.part("plan of the last round"):
+            with stopwatch.part("plan of the last round"):
                 planned = self._plan_last_round()
             self._planned, self._is_made = planned, False
         if not self._is_made:
-            self._make_last_round(planned, parts)
-        with parts.part("publish"):
+            self._make_last_round(planned, stopwatch)
+        with stopwatch.part("publish"):
             publish(planned.prepared.plan, accept_unconditional=self.follower.accept_unconditional)
         return planned.prepared.plan
 
-    def _make_last_round(self, planned: RoundPlan, parts: Stopwatch) -> None:
+    def _make_last_round(self, planned: RoundPlan, stopwatch: Stopwatch) -> None:
         """Make the last round while the job stands still."""
-        timer = threading.Timer(max(0.0, self.limit - parts.elapsed), self.mover.end)
+        timer = threading.Timer(max(0.0, self.limit - stopwatch.elapsed), self.mover.end)
         timer.start()
         try:
-            with parts.part("last round and its proof"):
+            with stopwatch.part("last round and its proof"):
                 self.follower.move_last(planned)
         finally:
             timer.cancel()

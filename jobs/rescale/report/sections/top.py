@@ -100,15 +100,15 @@ def _changes(operators: Sequence[PlannedOperator]) -> Iterator[Line]:
 
 def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:
     """Return the section with at most three sentences, those with the worst effects in production first."""
-    kafka = [warning for warning in warnings if "[kafka-" in warning]
+    kafka_warnings = [warning for warning in warnings if "[kafka-" in warning]
     parts: Iterable[Iterable[str]] = (
         hand_picked_sentences(insight),
-        (warning for warning in kafka if DISCOVERY not in warning),
+        (warning for warning in kafka_warnings if DISCOVERY not in warning),
         shape_sentences(insight),
         union_sentences(insight),
         duration_sentences(insight),
-        (warning for warning in warnings if warning not in kafka),
-        kafka,
+        (warning for warning in warnings if warning not in kafka_warnings),
+        kafka_warnings,
     )
     first = list(dict.fromkeys(sentence for part in parts for sentence in list(part)[:2]))[:_MOST_SENTENCES]
     if not first:
