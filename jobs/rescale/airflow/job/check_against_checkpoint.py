@@ -169,11 +169,11 @@ def _warns_of_surgery(checkpoint: Snapshot, request: Request) -> bool:
     try:
         resolve_surgery(checkpoint, request.surgery)
     except RescaleError as error:
-        detail = "" if error.found is None else f" ({error.found})"
-        operator = "" if error.operator is None else f"{error.operator}: "
+        found_text = "" if error.found is None else f" ({error.found})"
+        operator_text = "" if error.operator is None else f"{error.operator}: "
         log_text(
-            f"warning: {operator}{error.what}{detail}, according to the latest checkpoint {checkpoint.directory}; "
-            "the plan will refuse the savepoint unless that has changed by then"
+            f"warning: {operator_text}{error.what}{found_text}, according to the latest checkpoint "
+            f"{checkpoint.directory}; the plan will refuse the savepoint unless that has changed by then"
         )
         return True
     return False

@@ -50,8 +50,8 @@ def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | Un
             if snapshot.type in (SnapshotType.CANONICAL_SAVEPOINT, SnapshotType.NATIVE_SAVEPOINT):
                 return UnreadableCheckpoint(f"Flink reports a {snapshot.type.value} as its latest checkpoint", reported)
             return snapshot
-    detail = "" if failed.found is None else f" ({failed.found})"
-    why = f"the latest checkpoint cannot be read: {failed.what}{detail}"
+    found_text = "" if failed.found is None else f" ({failed.found})"
+    why = f"the latest checkpoint cannot be read: {failed.what}{found_text}"
     return UnreadableCheckpoint(why, reported, failed if isinstance(failed, StoreError) else None)
 
 

@@ -37,7 +37,7 @@ _ASK_AGAIN = timedelta(minutes=5)
 
 
 class AskToCutOver(HITLOperator):
-    """Operator that asks for the cut-over when the last round would be short enough, unless nobody has to approve."""
+    """Operator that asks for the cut-over as soon as the last round would be short, unless nobody has to approve."""
 
     template_fields = ()
 
