@@ -64,13 +64,13 @@ def end_rejected(ti: Any) -> NoReturn:
     refuse_published(target, digest, rejection)
     _refuse_approved(target, digest, rejection)
     claimed = claimed_by(target) == digest
-    other = claim_of_live_run(target, ti) if claimed else None
-    if other is not None:
+    claim_of_other = claim_of_live_run(target, ti) if claimed else None
+    if claim_of_other is not None:
         raise RequestError(
             "the plan was rejected, and its result is not published; another run of the plan still runs, but cannot "
             "publish it either",
             path=target,
-            found=f"{rejection}; {other}",
+            found=f"{rejection}; {claim_of_other}",
             advice="wait until that run has ended, then discard the staged files",
         )
     removed_files = discard(target).removed if claimed else ()

@@ -126,8 +126,8 @@ def settings_path() -> Path | None:
         return Path(given_path)
     from airflow.providers.common.compat.sdk import conf
 
-    beside = Path(conf.get("core", "dags_folder")) / _FILE_NAME
-    return beside if beside.exists() else None
+    beside_dags = Path(conf.get("core", "dags_folder")) / _FILE_NAME
+    return beside_dags if beside_dags.exists() else None
 
 
 @cache

@@ -106,8 +106,8 @@ def _share_text(operator: Operator, subtask: int) -> str:
 
 
 def _keys_text(stream: KeyedStream) -> str:
-    own = stream.key_groups
-    return f"key groups {own.first}-{own.last}, {human_bytes(stream.extent.length)}"
+    key_groups = stream.key_groups
+    return f"key groups {key_groups.first}-{key_groups.last}, {human_bytes(stream.extent.length)}"
 
 
 def _elements_text(stream: ElementStream) -> str:

@@ -92,9 +92,9 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
             finally:
                 for folder in absent:
                     owned.remove_folder(folder)
-            enough = MIN_SCRATCH if state_bytes is None else state_bytes
-            needed_text = human_bytes(enough)
-            if free_bytes < enough:
+            needed_bytes = MIN_SCRATCH if state_bytes is None else state_bytes
+            needed_text = human_bytes(needed_bytes)
+            if free_bytes < needed_bytes:
                 size_warning = f"it may be too small: a change of the max parallelism writes up to {needed_text} here"
                 if state_bytes is None:
                     size_warning = f"less than {needed_text}: enough for small state only"

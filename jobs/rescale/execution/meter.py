@@ -105,13 +105,13 @@ class Meter:
 
     def own_since(self, before: Reading) -> StepCounters:
         """Return the counts of this process since a reading."""
-        now = self.read().own
+        own_counters = self.read().own
         with self._lock:
             return StepCounters(
-                now.records - before.own.records,
-                now.requests - before.own.requests,
-                now.tried_again - before.own.tried_again,
-                now.copied_by_store - before.own.copied_by_store,
+                own_counters.records - before.own.records,
+                own_counters.requests - before.own.requests,
+                own_counters.tried_again - before.own.tried_again,
+                own_counters.copied_by_store - before.own.copied_by_store,
                 worst_memory=max(self._peaks[before.peaks :]),
             )
 

@@ -136,10 +136,10 @@ def type_names(snapshots: Iterable[SerializerSnapshot]) -> str:
 def _merged_info(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
     if not _is_same_kind(info, other):
         return None
-    others = dict(other.serializers)
+    other_serializers = dict(other.serializers)
     serializers: dict[str, SerializerSnapshot] = {}
     for name, snapshot in info.serializers:
-        merged = merge_snapshots(snapshot, others[name])
+        merged = merge_snapshots(snapshot, other_serializers[name])
         if merged is None:
             return None
         serializers[name] = merged
@@ -157,11 +157,13 @@ def _merged_info(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | N
 def _covers_state(wide: StateMetaInfo, narrow: StateMetaInfo) -> bool:
     if wide.raw == narrow.raw:
         return True
-    others = dict(narrow.serializers)
-    return _is_same_kind(wide, narrow) and all(snapshot.covers(others[name]) for name, snapshot in wide.serializers)
+    narrow_serializers = dict(narrow.serializers)
+    return _is_same_kind(wide, narrow) and all(
+        snapshot.covers(narrow_serializers[name]) for name, snapshot in wide.serializers
+    )
 
 
 def _is_same_kind(info: StateMetaInfo, other: StateMetaInfo) -> bool:
     """Whether two descriptions agree in all but the serializers' snapshots."""
-    purposes, others = dict(info.serializers).keys(), dict(other.serializers).keys()
-    return (info.kind, dict(info.options), purposes) == (other.kind, dict(other.options), others)
+    purposes, other_serializers = dict(info.serializers).keys(), dict(other.serializers).keys()
+    return (info.kind, dict(info.options), purposes) == (other.kind, dict(other.options), other_serializers)

@@ -123,17 +123,19 @@ class Durations:
     formats: tuple[FormatRestore, ...]
 
 
-def durations(plan: Plan, own: Iterable[OperatorRestore] | None, records: Mapping[str, int] | None = None) -> Durations:
+def durations(
+    plan: Plan, own_restores: Iterable[OperatorRestore] | None, records: Mapping[str, int] | None = None
+) -> Durations:
     """Return the estimates for a plan.
 
-    `own` is Flink's own restore of the source, None if Flink refuses it. `records` has the numbers of records by
-    operator id, where they are known.
+    `own_restores` is Flink's own restore of the source, None if Flink refuses it. `records` has the known numbers of
+    records by operator id.
     """
     steps = tuple(_step_seconds(plan, records or {}))
     return Durations(
         run=sum(step.seconds for step in steps),
         restore=_slowest_restore_seconds(plan, [not operator.in_rocksdb for operator in plan.operators]),
-        flink=None if own is None else restore_seconds(own, on_s3=is_s3(plan.source)),
+        flink=None if own_restores is None else restore_seconds(own_restores, on_s3=is_s3(plan.source)),
         steps=steps,
         formats=tuple(_format_restores(plan)),
     )
@@ -216,9 +218,9 @@ def _slowest_restore_seconds(plan: Plan, inserts_records: Sequence[bool]) -> flo
     """
     seconds = [0.0] * max((operator.new_parallelism for operator in plan.operators), default=0)
     for operator, inserts in zip(plan.operators, inserts_records, strict=True):
-        each = 1 / _bytes_read_per_second(is_s3(plan.target)) + (1 / PUT_RECORDS if inserts else 0)
+        seconds_per_byte = 1 / _bytes_read_per_second(is_s3(plan.target)) + (1 / PUT_RECORDS if inserts else 0)
         for subtask, size in enumerate(operator.new_keyed_bytes):
-            seconds[subtask] += size * each
+            seconds[subtask] += size * seconds_per_byte
     return max(seconds, default=0.0)
 
 

@@ -235,8 +235,8 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
     earlier_databases = {database.key_groups: database for database in before.databases}
     later_databases = {database.key_groups: database for database in after.databases}
     pairs = [
-        (earlier_databases.get(own), later_databases.get(own))
-        for own in sorted(earlier_databases.keys() | later_databases.keys())
+        (earlier_databases.get(key_groups), later_databases.get(key_groups))
+        for key_groups in sorted(earlier_databases.keys() | later_databases.keys())
     ]
     size = gone_bytes = added_bytes = 0
     for old, new in pairs:
@@ -247,8 +247,8 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
     differing = side_by_side(lambda pair: own_tables(a, pair[0], b, pair[1], {}), pairs)
     read_tables = [
         (snapshot, table)
-        for (old, new), own in zip(pairs, differing, strict=True)
-        for snapshot, database, names in ((a, old, own.gone), (b, new, own.added))
+        for (old, new), key_groups in zip(pairs, differing, strict=True)
+        for snapshot, database, names in ((a, old, key_groups.gone), (b, new, key_groups.added))
         for table in _tables(database)
         if table.file.name in names
     ]
@@ -264,7 +264,7 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
         whole=after.bytes - sum(database.size for database in after.databases),
         reason=None,
     )
-    return changes, sum(bool(own.gone or own.added) for own in differing)
+    return changes, sum(bool(key_groups.gone or key_groups.added) for key_groups in differing)
 
 
 def _obstacle(before: Operator, after: Operator) -> str | None:

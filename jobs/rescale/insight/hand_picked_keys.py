@@ -75,8 +75,8 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     parallelism, max_parallelism = operator.parallelism, operator.max_parallelism
     picked = single_keys(snapshot, operator)
     header = operator.keyed_headers[0] if picked else None
-    enough = parallelism > 1 and len(picked) >= _LEAST_SUBTASKS * parallelism
-    if header is None or not enough or len({single.key for single in picked}) < len(picked):
+    has_enough_keys = parallelism > 1 and len(picked) >= _LEAST_SUBTASKS * parallelism
+    if header is None or not has_enough_keys or len({single.key for single in picked}) < len(picked):
         return None
     key_type = _KEY_TYPES.get(type_name(header.key_serializer))
     texts = [format_value(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked]

@@ -36,8 +36,8 @@ _MOST_RECORDS = 50_000
 def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int:
     """Return an estimate of an operator's records of keyed state; overwritten and deleted rows count, too."""
     canonical = [stream for stream in operator.keyed if stream.framing is Framing.CANONICAL]
-    others = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
-    unknown: list[KeyedStateHolder] = [*others, *operator.raw_keyed, *operator.changelogs]
+    other_streams = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
+    unknown: list[KeyedStateHolder] = [*other_streams, *operator.raw_keyed, *operator.changelogs]
     measurable: list[KeyedStateHolder] = [*canonical, *operator.databases]
     tables = [table for database in operator.databases for table in database.tables]
     try:

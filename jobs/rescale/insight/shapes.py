@@ -83,13 +83,13 @@ def shape_advice(
     operator_id: str,
     label: str,
     parallelism: int,
-    others: Iterable[int],
+    other_parallelisms: Iterable[int],
     key_groups: KeyGroupSizes,
     now: float,
     hot: Iterable[HotKeyGroup],
     keys: int | None = None,
 ) -> ShapeAdvice:
-    """Return the advice for `parallelism` over these key groups, compared with the parallelisms `others`.
+    """Return the advice for `parallelism` over these key groups, compared with the parallelisms `other_parallelisms`.
 
     `keys` is the estimated number of keys, None if unknown.
     """
@@ -98,8 +98,8 @@ def shape_advice(
     divisors = [number for number in range(1, maximum + 1) if maximum % number == 0]
     lower = max(number for number in divisors if number <= parallelism)
     upper = min(number for number in divisors if number >= parallelism)
-    good = good_max_parallelism(parallelism, maximum)
-    compared = {parallelism, lower, upper, *(other for other in others if 1 <= other <= maximum)}
+    good_maximum = good_max_parallelism(parallelism, maximum)
+    compared = {parallelism, lower, upper, *(other for other in other_parallelisms if 1 <= other <= maximum)}
     return ShapeAdvice(
         operator_id,
         label,
@@ -110,7 +110,7 @@ def shape_advice(
         lower=lower,
         upper=upper,
         recommended=upper if upper - parallelism <= parallelism - lower else lower,
-        recommended_max_parallelism=good if good != maximum else None,
+        recommended_max_parallelism=good_maximum if good_maximum != maximum else None,
         candidates=tuple(_candidate(ends, number) for number in sorted(compared)),
         hot=tuple(hot),
         exact=key_groups.exact,
@@ -139,6 +139,6 @@ def evenness_at(sizes: Sequence[int], parallelism: int) -> float:
 def hot_key_groups(sizes: Sequence[int], parallelism: int) -> list[HotKeyGroup]:
     """Return at most `_MOST_HOT` hot key groups, the largest first."""
     total = sum(sizes)
-    least = max(_HOT_SHARE * total / parallelism, _HOT_FACTOR * total / len(sizes), 1)
-    hot = [HotKeyGroup(group, size, size / total) for group, size in enumerate(sizes) if size >= least]
+    least_hot_bytes = max(_HOT_SHARE * total / parallelism, _HOT_FACTOR * total / len(sizes), 1)
+    hot = [HotKeyGroup(group, size, size / total) for group, size in enumerate(sizes) if size >= least_hot_bytes]
     return sorted(hot, key=lambda group: (-group.bytes, group.key_group))[:_MOST_HOT]

@@ -166,14 +166,14 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
 
 
 def _time_stage(work: _UntimedStage, cluster: Cluster) -> EstimatedStage:
-    each = work.cpu + work.passes / S3_CONNECTION_RATE
-    last = LAST_TASKS * work.bytes / work.tasks * each
+    seconds_per_byte = work.cpu + work.passes / S3_CONNECTION_RATE
+    last = LAST_TASKS * work.bytes / work.tasks * seconds_per_byte
     used_executors = min(cluster.executors, work.tasks)
     limits: Mapping[str, float] = {
-        "cores": work.bytes / cluster.slots * each + last,
+        "cores": work.bytes / cluster.slots * seconds_per_byte + last,
         "the executors' network": work.bytes * work.network / (used_executors * cluster.bandwidth),
         "the executors' disks": work.bytes * work.disk / (used_executors * LOCAL_DISK_RATE),
-        "the largest key group, which one core works through": work.most_bytes * each + last,
+        "the largest key group, which one core works through": work.most_bytes * seconds_per_byte + last,
         "the driver, which starts task after task": work.tasks / TASKS_A_SECOND,
         "S3's rate of requests per prefix": max(
             work.requests.writes / WRITES_A_SECOND, work.requests.reads / READS_A_SECOND / work.prefixes

@@ -74,14 +74,16 @@ def extent_of(piece: Piece) -> Extent:
 def split(pieces: Iterable[Piece], lengths: Iterable[int]) -> Iterator[tuple[Piece, ...]]:
     """Cut the bytes of pieces into consecutive ranges of `lengths` bytes, and yield the pieces of each range."""
     queue = iter(pieces)
-    rest: Piece | None = None
+    remaining_piece: Piece | None = None
     for length in lengths:
         run = []
         while length > 0:
-            piece = rest or next(queue)
+            piece = remaining_piece or next(queue)
             taken_bytes = min(length, piece.length)
             run.append(piece._replace(length=taken_bytes))
             rest_length = piece.length - taken_bytes
-            rest = piece._replace(start=piece.start + taken_bytes, length=rest_length) if rest_length else None
+            remaining_piece = (
+                piece._replace(start=piece.start + taken_bytes, length=rest_length) if rest_length else None
+            )
             length -= taken_bytes
         yield tuple(run)

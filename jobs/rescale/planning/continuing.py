@@ -140,8 +140,8 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
         )
     before = {operator.operator_id: operator for operator in base.plan.operators}
     for operator in plan.operators:
-        other = before[operator.operator_id]
-        requested, actual = ((plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, other))
+        operator_before = before[operator.operator_id]
+        requested, actual = ((plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, operator_before))
         if requested != actual:
             raise RequestError(
                 "the base has another shape",
@@ -263,9 +263,9 @@ class _OperatorContinuation:
         assert rekeying is not None
         base_plan = next(plan for plan in self.base.plan.operators if plan.operator_id == self.planned.operator_id)
         before = base_plan.rekeying
-        for operator, which in ((self.later, "the later"), (self.earlier, "the earlier")):
+        for operator, which_checkpoint in ((self.later, "the later"), (self.earlier, "the earlier")):
             if operator.keyed or operator.changelogs or operator.other_keyed or not operator.databases:
-                return f"{which} checkpoint does not keep all of its keyed state in RocksDB directories"
+                return f"{which_checkpoint} checkpoint does not keep all of its keyed state in RocksDB directories"
         only_databases = len(rekeying.databases) == len(rekeying.sources)
         if not only_databases or any(LEFT_OUT in table for table in self.planned.id_tables):
             return "its timers are raw keyed state in the source, and rows in the result"
@@ -297,9 +297,11 @@ class _OperatorContinuation:
         assert rekeying is not None
         before = {database.key_groups: database for database in self.earlier.databases}
         after = {database.key_groups: database for database in self.later.databases}
-        pairs = [(before.get(own), after.get(own)) for own in sorted(before.keys() | after.keys())]
+        pairs = [(before.get(key_groups), after.get(key_groups)) for key_groups in sorted(before.keys() | after.keys())]
         tables = side_by_side(lambda pair: self._own_tables(*pair), pairs)
-        changes = [self._changes(rekeying.header, *pair, *own) for pair, own in zip(pairs, tables, strict=True)]
+        changes = [
+            self._changes(rekeying.header, *pair, *key_groups) for pair, key_groups in zip(pairs, tables, strict=True)
+        ]
         bases = {database.key_groups: database for database in self.result.databases}
         return replace(
             rekeying,
@@ -352,16 +354,16 @@ class _OperatorContinuation:
             PassedFile(state, name, self._extent(between[name])) for state, name in sorted(tables.transient)
         )
         old, new = (
-            ChangeSide(_place_of(database, numbers), tuple(sorted(own))) if database is not None else None
-            for database, numbers, own in (
+            ChangeSide(_place_of(database, numbers), tuple(sorted(own_names))) if database is not None else None
+            for database, numbers, own_names in (
                 (before, self.source_numbers, tables.gone),
                 (after, self.later_numbers, tables.added),
             )
         )
         either = after or before
         assert either is not None
-        own = either.key_groups
-        place = ChangePlace[Piece](header, (own.first, own.last), old, new, transient)
+        own_names = either.key_groups
+        place = ChangePlace[Piece](header, (own_names.first, own_names.last), old, new, transient)
         return PlannedSource(place, None, _scaled_sizes(either.key_group_sizes, place.size))
 
     def _extent(self, file: _FileBetween) -> Extent:

@@ -144,10 +144,10 @@ def match(
             unmatched.remove(before)
             free_counterparts.remove(after)
 
-    add_matches(_pairs_with_equal_ids(unmatched, free_counterparts, sure=True), "")
+    add_matches(_pairs_with_equal_ids(unmatched, free_counterparts, is_sure=True), "")
     for because, key in _EVIDENCE:
         add_matches(_unique_pairs(unmatched, free_counterparts, key), because)
-    add_matches(_pairs_with_equal_ids(unmatched, free_counterparts, sure=False), "")
+    add_matches(_pairs_with_equal_ids(unmatched, free_counterparts, is_sure=False), "")
     renamed = [match for match in matches if match.because and match.old.stateful]
     proposed = [match for match in renamed if match.new.operator_id]
     chained = [match for match in renamed if not match.new.operator_id]
@@ -236,12 +236,12 @@ def _states(operator: Operator) -> frozenset[StateSignature]:
         elements |= {
             StateSignature(state.name, state.mode.name, described.get(state.name, b"")) for state in stream.states
         }
-    others = {StateSignature(state.name, state.type, b"") for state in as_dropped(operator).states}
+    other_signatures = {StateSignature(state.name, state.type, b"") for state in as_dropped(operator).states}
     known_states = {(state.name, state.type) for state in keyed | elements}
     return frozenset(
         keyed
         | elements
-        | {state for state in others if (state.name, state.type.removeprefix("raw ")) not in known_states}
+        | {state for state in other_signatures if (state.name, state.type.removeprefix("raw ")) not in known_states}
     )
 
 
@@ -260,11 +260,11 @@ _EVIDENCE: tuple[tuple[str, _MatchKey], ...] = (
 """Properties that are evidence for a match, the strongest first."""
 
 
-def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
+def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart], *, is_sure: bool) -> list[_Pair]:
     """Return the pairs with equal ids, if the id comes from a uid or the states do not contradict each other.
 
-    With `sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job may
-    have the old operator's name.
+    With `is_sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job
+    may have the old operator's name.
     """
     by_id = {operator.operator_id: operator for operator in new if operator.operator_id}
     names = {operator.name for operator in new}
@@ -273,7 +273,7 @@ def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart]
         if _states_contradict(before, after):
             return False
         agree_on_having_states = after.states is None or bool(after.states) == bool(before.states)
-        return not sure or (agree_on_having_states and (after.name in ("", before.name) or before.name not in names))
+        return not is_sure or (agree_on_having_states and (after.name in ("", before.name) or before.name not in names))
 
     pairs = [(before, by_id[before.operator_id]) for before in old if before.operator_id in by_id]
     return [(before, after) for before, after in pairs if before.uid or may_match(before, after)]

@@ -38,8 +38,8 @@ def state_bytes(operator: _Operator) -> int:
 def left_operators(operators: Sequence[_Operator], shown: Sequence[_Operator]) -> list[Block]:
     """Return a note about the operators that are not shown; nothing if all are."""
     size_text = human_bytes(sum(map(state_bytes, operators)) - sum(map(state_bytes, shown)))
-    rest = f"with {size_text} of state"
-    return note_on_rest(len(operators) - len(shown), f"more operator {rest}", f"more operators {rest}")
+    rest_text = f"with {size_text} of state"
+    return note_on_rest(len(operators) - len(shown), f"more operator {rest_text}", f"more operators {rest_text}")
 
 
 def cut_table(headers: Sequence[str], rows: Iterable[Sequence[object]], noun: str, plural: str) -> list[Block]:

@@ -52,12 +52,12 @@ def certified_files(target: str, versions_before: Iterable[tuple[str, Pin]]) -> 
     files = tuple(
         sorted((CertifiedFile(called, *_version(pin)) for called, pin in names_and_pins), key=lambda file: file.name)
     )
-    for file, now in _changed_files(target, files):
+    for file, current_pin in _changed_files(target, files):
         raise StoreError(
             "a file of the result changed while it was compared",
             path=file.uri(target),
             expected=file.pin,
-            found=now or "no file",
+            found=current_pin or "no file",
             advice=Advice("another run of this plan may be active: ", SAME_COMMAND, " when it has ended"),
         )
     return files
@@ -68,7 +68,7 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
     changed_uris = list(_changed_files(target, files))
     if not changed_uris:
         return
-    file, now = changed_uris[0]
+    file, current_pin = changed_uris[0]
     what, advice = (
         (
             "a file of the source that the result refers to is gone, or is not the certified version",
@@ -94,7 +94,7 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
         what,
         path=file.uri(target),
         expected=file.pin,
-        found=f"{now or 'no file'}{number_of_files}",
+        found=f"{current_pin or 'no file'}{number_of_files}",
         advice=advice,
     )
 
@@ -110,9 +110,9 @@ def _changed_files(target: str, files: Sequence[CertifiedFile]) -> Iterator[tupl
     for file in files:
         uri = file.uri(target)
         if not file.pin.matches(existing.get(uri)):
-            now = open_store(uri).stat(uri)
-            if not file.pin.matches(now):
-                yield file, now
+            current_pin = open_store(uri).stat(uri)
+            if not file.pin.matches(current_pin):
+                yield file, current_pin
 
 
 def _version(pin: Pin) -> tuple[int, str | None, int | None]:

@@ -148,12 +148,12 @@ def _refuse_discarded(plan: Plan, claim: Claim | None) -> None:
     `discard` that sees the mark after it has written its note removes the note and stops.
     """
     discarded = is_being_discarded(plan.target)
-    current = _claim_on(plan)
-    if current != claim:
-        current = _read_twice(plan)
-    if current == claim and not discarded:
+    current_claim = _claim_on(plan)
+    if current_claim != claim:
+        current_claim = _read_twice(plan)
+    if current_claim == claim and not discarded:
         return
-    if current != claim:
+    if current_claim != claim:
         open_store(plan.target).delete([places_of(plan).publishing])
     raise RequestError(
         "the result was discarded before it was published",

@@ -141,8 +141,8 @@ class _Listing:
         """Batches of files that are removed after all others, in this order; the last is the note of the discard."""
         places = Places(self.target, "")
         plans = [uri for uri in self.documents if name(uri).startswith(("plan-", "question-", "approval-"))]
-        others = [*plans, places.publishing, *({prepared_place(self.target)} & {*self.documents})]
-        return [places.published], [places.claim], others, [discarding_place(self.target)]
+        other_documents = [*plans, places.publishing, *({prepared_place(self.target)} & {*self.documents})]
+        return [places.published], [places.claim], other_documents, [discarding_place(self.target)]
 
     @property
     def prepared(self) -> list[str]:

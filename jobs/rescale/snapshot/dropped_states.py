@@ -110,8 +110,8 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
             advice=_DROP_ALL,
         )
     size = sum(holder.size for holder in operator.managed_keyed)
-    own = size if types.keys() == {name} else None
-    yield DroppedState(operator.operator_id, operator.label, name, types[name], None, own, size)
+    own_size = size if types.keys() == {name} else None
+    yield DroppedState(operator.operator_id, operator.label, name, types[name], None, own_size, size)
 
 
 def _lost_elements(operator: Operator, name: str) -> Iterator[DroppedState]:

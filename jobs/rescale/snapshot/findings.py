@@ -52,11 +52,11 @@ def _misplaced_key_group_findings(operator: Operator) -> Iterator[str]:
         holders: dict[int, int] = {}
         stateless = {subtask.index for subtask in operator.entry.subtasks} - {stream.subtask for stream in streams}
         for stream in streams:
-            own = operator.key_groups_of(stream.subtask)
-            if stream.key_groups != own:
+            own_groups = operator.key_groups_of(stream.subtask)
+            if stream.key_groups != own_groups:
                 yield (
-                    f"{operator.label}: subtask {stream.subtask} of {operator.parallelism} owns key groups {own} but "
-                    f"its keyed state holds {stream.key_groups}; if the job starts at parallelism "
+                    f"{operator.label}: subtask {stream.subtask} of {operator.parallelism} owns key groups "
+                    f"{own_groups} but its keyed state holds {stream.key_groups}; if the job starts at parallelism "
                     f"{operator.parallelism}, Flink silently drops the key groups that the subtask does not own"
                 )
             for key_group in stream.key_groups:

@@ -183,8 +183,8 @@ class Changelog:
 
     @property
     def file_numbers(self) -> tuple[int, ...]:
-        below = (number for part in self.base for number in part.file_numbers)
-        return (*(change.extent.file for change in self.changes), *below)
+        numbers_of_base = (number for part in self.base for number in part.file_numbers)
+        return (*(change.extent.file for change in self.changes), *numbers_of_base)
 
 
 KeyedStateHolder: TypeAlias = KeyedStream | Database | Changelog

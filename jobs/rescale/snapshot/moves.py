@@ -123,9 +123,9 @@ def find_moves(
         sorted({move for move in chosen.values() if not _old_files_remain(move, recorded, directory)})
     )
     for path, move in chosen.items():
-        now = moved_place(path, accepted_moves)
-        if move in accepted_moves and now not in (None, _place_after_move(path, move)):
-            raise _ambiguous_places_error(metadata_uri, path, (_place_after_move(path, move), str(now)))
+        new_place = moved_place(path, accepted_moves)
+        if move in accepted_moves and new_place not in (None, _place_after_move(path, move)):
+            raise _ambiguous_places_error(metadata_uri, path, (_place_after_move(path, move), str(new_place)))
     return accepted_moves
 
 

@@ -126,12 +126,12 @@ class _Judge:
 
     def states(self, operator: Operator) -> tuple[JudgedState, ...]:
         """Return the prospect of each state; of several states with one name, the worst prospect."""
-        worst: dict[str, JudgedState] = {}
+        worst_by_name: dict[str, JudgedState] = {}
         for state in self._judged_states(operator):
-            worst_so_far = worst.setdefault(state.name, state)
+            worst_so_far = worst_by_name.setdefault(state.name, state)
             if _ORDER.index(state.restores) > _ORDER.index(worst_so_far.restores):
-                worst[state.name] = state
-        return tuple(worst.values())
+                worst_by_name[state.name] = state
+        return tuple(worst_by_name.values())
 
     def _judged_states(self, operator: Operator) -> Iterator[JudgedState]:
         keyed = {holder.header or id(holder.parsed): holder for holder in operator.record_holders}
@@ -155,8 +155,8 @@ class _Judge:
 
     def _judged_keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
         """Yield the prospects of the states in a header; what is wrong with the key serializer affects all of them."""
-        worst = self._worst(reasons(header.key_serializer, self._writer, self._line))
-        key = () if worst is None else (worst._replace(why=f"its key: {worst.why}"),)
+        worst_reason = self._worst(reasons(header.key_serializer, self._writer, self._line))
+        key = () if worst_reason is None else (worst_reason._replace(why=f"its key: {worst_reason.why}"),)
         names = set(header.names)
         for state in self._judged_by_header(header.states, key, alone=framing is not Framing.HEAP):
             reason_by_name = keyed_state_reason(state.name, names, self._writer, self._line)
@@ -185,13 +185,13 @@ class _Judge:
             for state in states
         }
         for state in states:
-            others = [
+            reasons_of_others = [
                 shared
-                for name, own in by_state.items()
+                for name, own_reasons in by_state.items()
                 if name != state.name
-                for shared in _reasons_of_neighbour(name, own, alone=alone)
+                for shared in _reasons_of_neighbour(name, own_reasons, alone=alone)
             ]
-            yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *others)))
+            yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *reasons_of_others)))
 
     def _reason_of_source(self, operator: Operator) -> Reason | None:
         """Return why a release may not restore a source's splits and enumerator; None for a readable `KafkaSource`.

@@ -42,9 +42,11 @@ class Pin:
     def __str__(self) -> str:
         version_text = "" if self.etag is None else f", ETag {self.etag}"
         if self.mtime_ns is not None:
-            instant, rest = instant_of(self.mtime_ns), self.mtime_ns % 10**9
+            instant, nanoseconds = instant_of(self.mtime_ns), self.mtime_ns % 10**9
             time_text = (
-                f"{self.mtime_ns} ns after 1970" if instant is None else f"{instant:%Y-%m-%d %H:%M:%S}.{rest:09} UTC"
+                f"{self.mtime_ns} ns after 1970"
+                if instant is None
+                else f"{instant:%Y-%m-%d %H:%M:%S}.{nanoseconds:09} UTC"
             )
             version_text = f", written {time_text}"
         return f"{self.size:,} bytes{version_text}"

@@ -134,8 +134,8 @@ def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
 
 def remove_abandoned(place: Path) -> None:
     """Remove the scratch directories of dead processes in `place`, and in Spark's directories beside it."""
-    beside = [home for home in place.parent.glob(_SPARK_DIRECTORIES) if not home.is_symlink()]
-    for home in {place, *beside}:
+    spark_directories = [home for home in place.parent.glob(_SPARK_DIRECTORIES) if not home.is_symlink()]
+    for home in {place, *spark_directories}:
         for path in [folder for kind in ScratchKind for folder in home.glob(f"{kind}*")]:
             remove_if_abandoned(path)
 

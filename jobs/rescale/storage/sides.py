@@ -94,22 +94,28 @@ def has_two_stores() -> bool:
     """Tell whether the source's S3 store is configured otherwise than the target's."""
     if not has_side_variables():
         return False
-    now = environment()
-    return variables_of(StoreSide.SOURCE, now) != variables_of(StoreSide.TARGET, now)
+    variables = environment()
+    return variables_of(StoreSide.SOURCE, variables) != variables_of(StoreSide.TARGET, variables)
 
 
 def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which the AWS variables without a prefix configure the store of a side."""
     without_prefix = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
-    own = _own_variables(side, variables)
-    if not own:
+    own_variables = _own_variables(side, variables)
+    if not own_variables:
         return without_prefix
-    access = _VARIABLES_BESIDE_PROFILES if own.get(_PROFILE) else () if own.keys() & {*_ACCESS} else _ACCESS
+    access = (
+        _VARIABLES_BESIDE_PROFILES
+        if own_variables.get(_PROFILE)
+        else ()
+        if own_variables.keys() & {*_ACCESS}
+        else _ACCESS
+    )
     kept_names = (*_SHARED_VARIABLES, *access)
     merged = {
         name: value for name, value in without_prefix.items() if not name.startswith(_AWS) or name in kept_names
-    } | own
-    return {name: value for name, value in merged.items() if value or name not in own}
+    } | own_variables
+    return {name: value for name, value in merged.items() if value or name not in own_variables}
 
 
 def environment() -> dict[str, str]:
@@ -121,14 +127,14 @@ def environment() -> dict[str, str]:
 @contextmanager
 def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
     """Replace the AWS variables of this process for the block, because botocore reads only the environment."""
-    own = {name: value for name, value in variables.items() if name.startswith(_AWS)}
+    aws_only = {name: value for name, value in variables.items() if name.startswith(_AWS)}
     with _ENVIRONMENT_LOCK:
         before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
         try:
-            _replace_environment(before, own)
+            _replace_environment(before, aws_only)
             yield
         finally:
-            _replace_environment(own, before)
+            _replace_environment(aws_only, before)
 
 
 def has_own_variables(side: StoreSide, environment: Mapping[str, str]) -> bool:

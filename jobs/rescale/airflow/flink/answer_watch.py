@@ -132,8 +132,8 @@ class AnswerWatch:
         """
         lifetime, now = self._cached.lifetime, time.monotonic()
         is_useful = lifetime > _SHORT_LIFETIME * _CANCEL_SECONDS and self._interval >= _SHORT_INTERVAL * lifetime
-        until = now + 2 * lifetime if is_useful else now
-        while now < until and self._thread.is_alive():
+        end_time = now + 2 * lifetime if is_useful else now
+        while now < end_time and self._thread.is_alive():
             after = self._cached.after
             if after is not None and (seconds_left := after + lifetime - self._cancel_seconds() - now) >= 0:
                 log.info("the cancel waits %.1f s for the time right before Flink makes a new answer", seconds_left)

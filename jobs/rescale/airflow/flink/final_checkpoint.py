@@ -138,14 +138,14 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
     newest = newest_complete(checkpoints)
-    until = first_fresh_request(flink, time.monotonic())
+    end_time = first_fresh_request(flink, time.monotonic())
     completed: int | None = None
     # A checkpoint that is gone was the running job's own: Flink deletes no other ones.
     while newest is not None and newest in complete_checkpoints(checkpoints):
         completed = _completed_number(flink.latest_checkpoints(job_id))
         if completed is not None and completed >= newest:
             return
-        if time.monotonic() >= until:
+        if time.monotonic() >= end_time:
             raise RequestError(
                 "the newest checkpoint in the job's directory is from an earlier start of the job",
                 path=checkpoints,

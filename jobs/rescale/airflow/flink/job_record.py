@@ -128,8 +128,8 @@ class JobRecord(NamedTuple):
 
     def note_checkpoint(self, number: int | None) -> None:
         """Record the number of a checkpoint from which the job can be started again; None keeps the recorded number."""
-        current = self._current
-        self._put(msgspec.structs.replace(current, checkpoint=number or current.checkpoint))
+        current_record = self._current
+        self._put(msgspec.structs.replace(current_record, checkpoint=number or current_record.checkpoint))
 
     def note_stop(self, checkpoint: int | None = None) -> None:
         """Record that the task is about to stop the job. Raises the error of `refuse_ended_task`.

@@ -79,9 +79,9 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
 
 def take_checkpoint(flink: Flink, job_id: str) -> int | None:
     """Let a job make a checkpoint, wait for it, and return its number. Raises `StoreError` if it fails."""
-    trigger_id, until = uuid4().hex, time.monotonic() + _CHECKPOINT_SECONDS
+    trigger_id, end_time = uuid4().hex, time.monotonic() + _CHECKPOINT_SECONDS
     flink.trigger_checkpoint(job_id, trigger_id)
-    while time.monotonic() < until:
+    while time.monotonic() < end_time:
         progress = flink.triggered_checkpoint(job_id, trigger_id)
         if progress is None or progress.failure is not None:
             failure = None if progress is None else progress.failure
@@ -139,7 +139,7 @@ def cancel(flink: Flink, job_id: str) -> None:
 
     A request that Flink does not answer, or that a failover of the JobManager undoes, is repeated.
     """
-    until = time.monotonic() + _CANCEL_SECONDS
+    end_time = time.monotonic() + _CANCEL_SECONDS
     job: JobOverview | None = None
     while True:
         try:
@@ -149,10 +149,10 @@ def cancel(flink: Flink, job_id: str) -> None:
             if job.state != CANCELLING:
                 flink.cancel(job_id)
         except StoreError as error:
-            if time.monotonic() > until:
+            if time.monotonic() > end_time:
                 raise
             log.warning("%s", error)
-        if time.monotonic() > until:
+        if time.monotonic() > end_time:
             state = job and job.state
             raise StoreError("the job has not ended in time", path=flink.address, found=f"{job_id}: {state}")
         time.sleep(_POLL_SECONDS)

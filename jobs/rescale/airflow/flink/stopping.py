@@ -193,13 +193,13 @@ def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
 
 def refuse_other_start(flink: Flink, old_job: JobToRestart, run: str) -> None:
     """Raise `RequestError` if somebody else has started the job during the run (`job_started_by_others`)."""
-    if (other := job_started_by_others(flink, old_job, run)) is not None:
+    if (other_job := job_started_by_others(flink, old_job, run)) is not None:
         raise RequestError(
             "somebody else has started a job of this name, and a second one would do the same work twice",
             path=flink.address,
             operator=old_job.name,
             expected="no job of this name that was started during the run",
-            found=f"{other.job_id}: {other.state}",
+            found=f"{other_job.job_id}: {other_job.state}",
             advice="if it is this job, started by hand or by another run, leave it alone; if not, start the job as the "
             "log says",
         )

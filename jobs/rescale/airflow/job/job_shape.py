@@ -53,14 +53,14 @@ def check_shape(job: Job, request: Request) -> None:
     for vertex in job.vertices:
         wanted_shape = _requested_shape(vertex, request)
         chain = (wanted_shape.parallelism, *_chained_parallelism(vertex, job, request))
-        other = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
-        if vertex.partially_finished and vertex.operator_id not in restarted and other is not None:
+        other_parallelism = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
+        if vertex.partially_finished and vertex.operator_id not in restarted and other_parallelism is not None:
             raise UnsupportedError(
                 "some subtasks of this operator have finished: it is undefined which new subtasks would count as "
                 "finished",
                 operator=vertex.name,
                 expected=f"parallelism {vertex.parallelism}",
-                found=other,
+                found=other_parallelism,
                 advice=f'change the shape of the other operators only, by their names; or see "{title("restarts")}"',
             )
         if wanted_shape.parallelism > wanted_shape.max_parallelism:

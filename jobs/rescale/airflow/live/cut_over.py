@@ -286,7 +286,7 @@ class CutOver:
 
 def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:
     """Wait for the answer to a question, and return it. Raises `StoreError` if there is none within `seconds`."""
-    until = time.monotonic() + seconds
+    end_time = time.monotonic() + seconds
     while not isinstance(question_or_answer, dict):
         try:
             answer = question_or_answer.ask()
@@ -295,7 +295,7 @@ def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], seconds
             answer = None
         if answer is not None:
             return answer
-        if time.monotonic() > until:
+        if time.monotonic() > end_time:
             raise StoreError(
                 f"timed out while waiting for {question_or_answer.waits_for}", found=f"no answer in {seconds:.0f} s"
             )

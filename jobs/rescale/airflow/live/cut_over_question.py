@@ -71,7 +71,7 @@ class AskToCutOver(HITLOperator):
         self.body = cut_over_question_text(rounds)
         self.response_timeout = _REFRESH_AFTER
         is_first = ti.xcom_pull(task_ids=self.task_id, key=ROUNDS) is None
-        self.notifiers = [SafeNotifier(each.create()) for each in settings().notify.waiting] if is_first else []
+        self.notifiers = [SafeNotifier(notifier.create()) for notifier in settings().notify.waiting] if is_first else []
         ti.xcom_push(ROUNDS, rounds)
         return super().execute(context)
 
@@ -85,8 +85,8 @@ class AskToCutOver(HITLOperator):
         if user is None or event.get("timedout"):
             return self.execute(context)
         if chosen == [NOT_YET]:
-            again = duration(_ASK_AGAIN.total_seconds())
-            log.info("not yet, says %s: rounds go on, and the question comes again in %s", user["name"], again)
+            pause_text = duration(_ASK_AGAIN.total_seconds())
+            log.info("not yet, says %s: rounds go on, and the question comes again in %s", user["name"], pause_text)
             self._look_again(_ASK_AGAIN)
         if _has_ended(context["ti"]):
             skip_task(f"the answer came too late: the task {FOLLOW!r} has ended")

@@ -269,8 +269,8 @@ class Watch:
         """
         is_short = self.last_round_is_short(newest)
         pause = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest.seconds or 0.0)) if is_short else 0.0
-        until = time.monotonic() + max(pause, pause_after(newest, self.live.pause_above))
-        while time.monotonic() < until and self.waits_for(newest) is not None:
+        end_time = time.monotonic() + max(pause, pause_after(newest, self.live.pause_above))
+        while time.monotonic() < end_time and self.waits_for(newest) is not None:
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
         while is_short and not self.follower.has_checkpoint_after(newest) and self.waits_for(newest) is not None:

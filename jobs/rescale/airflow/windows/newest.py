@@ -30,7 +30,11 @@ def newest_savepoint(directory: str) -> DatedSnapshot:
     complete = [parent(uri) for uri in files if name(uri) == METADATA]
     by_flink = [uri for uri in complete if claim_place(uri) not in files]
     write_times = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), by_flink)
-    dated = [DatedSnapshot(when, uri) for uri, when in zip(by_flink, write_times, strict=True) if when is not None]
+    dated = [
+        DatedSnapshot(write_time, uri)
+        for uri, write_time in zip(by_flink, write_times, strict=True)
+        if write_time is not None
+    ]
     if not dated:
         raise RequestError(
             "there is no savepoint below the directory",

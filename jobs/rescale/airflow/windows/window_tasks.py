@@ -98,9 +98,9 @@ def opened_window(
         expected, actual = fault
         raise RequestError("the target of the window is not valid", expected=expected, found=actual)
     run_start, by_hand = dag_run.run_after.astimezone(hours.zone), dag_run.run_type == "manual"
-    outside = by_hand and params[OUTSIDE_HOURS]
-    opening = run_start if outside else hours.opening_time(run_start, is_scheduled=not by_hand)
-    hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not outside else ""
+    is_outside_hours = by_hand and params[OUTSIDE_HOURS]
+    opening = run_start if is_outside_hours else hours.opening_time(run_start, is_scheduled=not by_hand)
+    hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not is_outside_hours else ""
     if opening is None:
         skip_task(f"the window has never been open{hint}")
     closes = hours.closing_time(opening)
@@ -114,7 +114,7 @@ def opened_window(
         "target": target_of(params["target"], name, run_start if by_hand else opening),
         "closes": closes.isoformat(),
     }
-    if hours.begins_before and not outside:
+    if hours.begins_before and not is_outside_hours:
         log.info("the job is not cut over before the window opens at %s", _format_instant(opening))
         output["opens"] = opening.isoformat()
     if "source" not in params:

@@ -159,9 +159,9 @@ def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> Fol
     job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED_OPTIONS})
     unset = {row.name: row.unset for row in OPTIONS}
     if all(job.options[name] == unset[name] for name in FOLLOWED_OPTIONS):
-        current = followed_job(target)
-        if current is not None:
-            return FollowedJob(checkpoints, current.options)
+        current_job = followed_job(target)
+        if current_job is not None:
+            return FollowedJob(checkpoints, current_job.options)
         if arguments.finish:
             raise RequestError(
                 "the target has no follower that could be finished",
@@ -176,16 +176,16 @@ def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> Fol
 def _round_limits(arguments: argparse.Namespace) -> Limits:
     pause_above = arguments.pause_above
     return Limits(
-        _number_of_rounds("--max-rounds", arguments.max_rounds, least=0),
-        _number_of_rounds("--publish-every", arguments.publish_every, least=1),
+        _number_of_rounds("--max-rounds", arguments.max_rounds, least_number=0),
+        _number_of_rounds("--publish-every", arguments.publish_every, least_number=1),
         None if pause_above is None else rate_of(pause_above, "--pause-above"),
     )
 
 
-def _number_of_rounds(flag: str, text: str | None, *, least: int) -> int | None:
+def _number_of_rounds(flag: str, text: str | None, *, least_number: int) -> int | None:
     if text is None:
         return None
     with in_option(flag):
-        if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least:
-            raise RequestError("this is not a number of rounds", expected=f"{least} or more", found=text)
+        if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least_number:
+            raise RequestError("this is not a number of rounds", expected=f"{least_number} or more", found=text)
     return int(text)

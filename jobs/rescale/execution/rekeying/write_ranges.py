@@ -41,9 +41,11 @@ def plan_write_ranges(
         limit = range_size(rekeying, cut)
         sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
         for subtask in range(operator.new_parallelism):
-            own = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
-            own_sizes = sizes[own.first : own.last + 1]
-            for run, expected_size in key_group_runs(own.first, own_sizes, sum(own_sizes) if limit is None else limit):
+            key_groups = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
+            own_sizes = sizes[key_groups.first : key_groups.last + 1]
+            for run, expected_size in key_group_runs(
+                key_groups.first, own_sizes, sum(own_sizes) if limit is None else limit
+            ):
                 if filled and filled + expected_size > size:
                     partition, filled = partition + 1, 0
                 ranges.append(WriteRange(number, subtask, run.first, run.last, partition))

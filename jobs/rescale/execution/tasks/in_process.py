@@ -150,9 +150,9 @@ class _ProgressCounter:
         self._progress = progress
         self._adding = Lock()
 
-    def add(self, more: int) -> None:
+    def add(self, more_bytes: int) -> None:
         with self._adding:
-            self._bytes += more
+            self._bytes += more_bytes
             self._progress.update(self._bytes)
 
     def finish(self) -> None:

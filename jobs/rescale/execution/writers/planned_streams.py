@@ -138,10 +138,10 @@ def _handles(plan: Plan, operator: OperatorPlan, written_streams: Sequence[Writt
     return handles + [written_database(plan, operator, databases[i], by_name) for i, by_name in files.items()]
 
 
-def _units_to_write(plan: Plan, existing_sizes: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
+def _units_to_write(plan: Plan, existing_sizes: Mapping[str, int], least_part: int, place: _Place) -> list[StreamUnit]:
     """Return the units in which a stream is written; none if its file is complete.
 
-    The parts of a unit have at least `least` bytes together, except for the last unit.
+    The parts of a unit have at least `least_part` bytes together, except for the last unit.
     """
     operator, stream = _planned_stream(plan, place)
     uri = stream_uri(plan, operator, stream)
@@ -152,14 +152,14 @@ def _units_to_write(plan: Plan, existing_sizes: Mapping[str, int], least: int, p
     if stream.inline or not writer.may_be_cut or is_written_whole:
         return [StreamUnit(*place, 0, 0, stream.size)]
     token = begin_upload(plan, operator, stream)
-    return list(_grouped_parts(place, cuts(plan, stream), token, least))
+    return list(_grouped_parts(place, cuts(plan, stream), token, least_part))
 
 
-def _grouped_parts(place: _Place, parts: Sequence[Cut], token: str, least: int) -> Iterator[StreamUnit]:
+def _grouped_parts(place: _Place, parts: Sequence[Cut], token: str, least_part: int) -> Iterator[StreamUnit]:
     first = length = 0
     for end, cut in enumerate(parts, 1):
         length += cut.length
-        if length >= least or end == len(parts):
+        if length >= least_part or end == len(parts):
             yield StreamUnit(*place, first + 1, parts[first].start, length, token, end - first)
             first, length = end, 0
 

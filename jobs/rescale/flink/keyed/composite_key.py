@@ -97,9 +97,9 @@ class CompositeKeys:
     ) -> IntegrityError:
         """Return an error that names a record by its state, its key group and the bytes of its key."""
         key = records.data[records.starts[index] : records.key_ends[index]]
-        shown = key[:_MOST_KEY_BYTES_SHOWN].tobytes().hex() + ("…" if len(key) > _MOST_KEY_BYTES_SHOWN else "")
+        key_text = key[:_MOST_KEY_BYTES_SHOWN].tobytes().hex() + ("…" if len(key) > _MOST_KEY_BYTES_SHOWN else "")
         return IntegrityError(
-            f"{what}: key bytes {shown} in key group {records.groups[index]}",
+            f"{what}: key bytes {key_text} in key group {records.groups[index]}",
             state=self._names[records.states[index]],
             found=actual,
             **details,  # type: ignore[arg-type]
@@ -175,8 +175,8 @@ def _ends_of_lengths(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> t
     fits = np.ones(len(at), np.bool_)
     unfinished = fits.copy()
     while unfinished.any():
-        within = at < limits
-        fits &= ~unfinished | within & (data[np.where(within, at, 0)] == remaining & 0xFF)
+        is_within = at < limits
+        fits &= ~unfinished | is_within & (data[np.where(is_within, at, 0)] == remaining & 0xFF)
         at[unfinished] += 1
         remaining[unfinished] >>= 8
         unfinished &= remaining > 0

@@ -128,8 +128,8 @@ def choose_hash(
             expected=f"{needed_keys} keys with different hashes, to test {formula_count} formulas",
             found=f"{different} in {key_count} distinct keys",
         )
-    first, *others = fitting
-    for other in others:
+    first, *other_candidates = fitting
+    for other in other_candidates:
         if not np.array_equal(fitting[other], fitting[first]):
             _refuse(
                 f"two formulas fit the keys of the type {name}, but give different hashes",
@@ -275,8 +275,8 @@ def _fits_classes(formula: Formula, classes: tuple[ClassWithHashCode, ...]) -> b
     return all(
         fold is not None
         and len({field.rpartition(" ")[2] for field in fields}) == len(fields)
-        and all(own.takes(field, fold) for field in fields)
-        for fields, own in zip(formula.fields, classes, strict=True)
+        and all(own_class.takes(field, fold) for field in fields)
+        for fields, own_class in zip(formula.fields, classes, strict=True)
     )
 
 
@@ -303,7 +303,9 @@ def _divisor_advice(max_parallelism: int) -> Advice:
     divisors = [number for number in range(max_parallelism // 2, 1, -1) if max_parallelism % number == 0]
     if not divisors:
         return Advice(f"keep the max parallelism, {max_parallelism}")
-    shown = ", ".join(map(str, divisors[:_SHOWN_DIVISORS])) + (", …" if len(divisors) > _SHOWN_DIVISORS else "")
+    divisors_text = ", ".join(map(str, divisors[:_SHOWN_DIVISORS])) + (", …" if len(divisors) > _SHOWN_DIVISORS else "")
     return Advice(
-        "a max parallelism that divides the old one needs no hash of keys: ", mention("max-parallelism"), f" {shown}"
+        "a max parallelism that divides the old one needs no hash of keys: ",
+        mention("max-parallelism"),
+        f" {divisors_text}",
     )

@@ -120,9 +120,9 @@ def _merged_composite(first: SerializerSnapshot, other: SerializerSnapshot) -> b
     head = _bytes_before_nested(first)
     if head is None or head != _bytes_before_nested(other) or len(first.nested) != len(other.nested):
         return None
-    inside = [merge_snapshots(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
-    merged = [snapshot for snapshot in inside if snapshot is not None]
-    return head + b"".join(map(written_snapshot, merged)) if len(merged) == len(inside) else None
+    merged_nested = [merge_snapshots(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
+    merged = [snapshot for snapshot in merged_nested if snapshot is not None]
+    return head + b"".join(map(written_snapshot, merged)) if len(merged) == len(merged_nested) else None
 
 
 def _bytes_before_nested(snapshot: SerializerSnapshot) -> bytes | None:

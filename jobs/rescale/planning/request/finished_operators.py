@@ -71,8 +71,12 @@ def _advice(
     )
     same_maxima = all(shapes[op.operator_id].max_parallelism == op.max_parallelism for op in operators)
     can_flink = same_maxima and request.format is Format.KEEP
-    again = Advice("; or run them again, if the job allows it: ", mention("restart", selector(refused_operators[0])))
-    return Advice(name, also, again, "; or take a savepoint before subtasks finish", by_flink if can_flink else "")
+    restart_advice = Advice(
+        "; or run them again, if the job allows it: ", mention("restart", selector(refused_operators[0]))
+    )
+    return Advice(
+        name, also, restart_advice, "; or take a savepoint before subtasks finish", by_flink if can_flink else ""
+    )
 
 
 def _kept_shape(operator: Operator, shape: Shape) -> Shape:

@@ -71,13 +71,13 @@ def _refuse_other_state(operator: Operator, version: int) -> None:
     Also raise it for a metadata `version` without coordinator state.
     """
     states = {state.name for stream in operator.operator for state in stream.states if state.elements}
-    others = sorted(states - {OFFSETS_STATE})
-    if others or operator.raw_operator or operator.keyed_headers or operator.raw_keyed or operator.other_keyed:
+    other_states = sorted(states - {OFFSETS_STATE})
+    if other_states or operator.raw_operator or operator.keyed_headers or operator.raw_keyed or operator.other_keyed:
         raise UnsupportedError(
             "an operator with other state than Kafka offsets cannot become a KafkaSource, which would not restore it",
             operator=operator.label,
             expected=OFFSETS_STATE,
-            found=", ".join(others) or "keyed or raw state",
+            found=", ".join(other_states) or "keyed or raw state",
         )
     if version < FIRST_VERSION_WITH_COORDINATORS:
         raise UnsupportedError(

@@ -204,11 +204,11 @@ def good_max_parallelism(parallelism: int, present_maximum: int) -> int:
     bound, 4 × F or Flink's largest value, keeps the cost of key groups small. A multiple gives every subtask the same
     number of key groups, now and at every other parallelism that divides it.
     """
-    least = max(_ROOM_FACTOR * parallelism, present_maximum)
-    if least > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough
-        least = max(parallelism, present_maximum)
-    most = min(_ROOM_FACTOR * least, UPPER_BOUND_MAX_PARALLELISM)
-    multiples = range(-(-least // parallelism) * parallelism, most + 1, parallelism)
+    lowest_maximum = max(_ROOM_FACTOR * parallelism, present_maximum)
+    if lowest_maximum > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough
+        lowest_maximum = max(parallelism, present_maximum)
+    highest_maximum = min(_ROOM_FACTOR * lowest_maximum, UPPER_BOUND_MAX_PARALLELISM)
+    multiples = range(-(-lowest_maximum // parallelism) * parallelism, highest_maximum + 1, parallelism)
     return max(multiples, key=lambda number: (_count_divisors(number), -number), default=present_maximum)
 
 

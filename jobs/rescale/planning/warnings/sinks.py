@@ -50,7 +50,7 @@ def _uid_in(operator_id: str, names: Sequence[str]) -> str:
 
 def _remaining(uid: str, staying: set[str]) -> list[str]:
     """Return the uids of the sink's other operators that are in the snapshot after the surgery."""
-    return [beside for beside in _uids_beside_writer(uid) if uid and operator_id_of_uid(beside) in staying]
+    return [uid_beside for uid_beside in _uids_beside_writer(uid) if uid and operator_id_of_uid(uid_beside) in staying]
 
 
 def _uids_beside_writer(uid: str) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def exceptions_clause(surgery: Surgery) -> str:
         ("dropped", _counts_text((operators, "operator"), (states, "state"), (offsets, "Kafka offset"))),
         ("changed", _counts_text((changed_offsets, "Kafka offset"))),
     )
-    clause = " and ".join(f"{how} ({numbers})" for how, numbers in parts if numbers)
+    clause = " and ".join(f"{verb} ({numbers})" for verb, numbers in parts if numbers)
     return f" except what was {clause}" if clause else ""
 
 

@@ -180,20 +180,22 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
 def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     """Return the sentence for operators that have one shape: about the number of key groups, then about bytes."""
     shape = same_shape[0]
-    parallelism, maximum, good = shape.parallelism, shape.max_parallelism, shape.recommended
+    parallelism, maximum, recommended = shape.parallelism, shape.max_parallelism, shape.recommended
     candidate = _candidate(shape, parallelism)
     larger_subtasks = maximum - parallelism * candidate.least_key_groups
-    better = shape.recommended_max_parallelism
+    better_maximum = shape.recommended_max_parallelism
     alternative_clause = (
-        f"; or take max parallelism {better}, a multiple of {parallelism} with many divisors" if better else ""
+        f"; or take max parallelism {better_maximum}, a multiple of {parallelism} with many divisors"
+        if better_maximum
+        else ""
     )
-    worst = max(_evenness_at(shape, good) for shape in same_shape)
+    worst_evenness = max(_evenness_at(shape, recommended) for shape in same_shape)
     return (
         f"{_labels(same_shape)}: {parallelism} does not divide {maximum}; "
         f"{counted(larger_subtasks, 'subtask')} would own {counted(candidate.most_key_groups, 'key group')} and the "
         f"others {candidate.least_key_groups}, so {shape.idle:.0%} of the capacity would be idle even if all key "
         f"groups were equally large. All subtasks own equally many key groups at {shape.lower} and {shape.upper} "
-        f"(recommended: {good}, with worst ÷ mean {worst:.2f} of bytes)"
+        f"(recommended: {recommended}, with worst ÷ mean {worst_evenness:.2f} of bytes)"
         f"{alternative_clause}"
     )
 

@@ -126,11 +126,11 @@ def inspected_row(operator: InspectedOperator) -> Sequence[object]:
 
 
 def _kind(snapshot: Snapshot) -> str:
-    others = {type(other.handle).__name__ for o in snapshot.operators for other in o.other_keyed}
+    other_kinds = {type(other.handle).__name__ for o in snapshot.operators for other in o.other_keyed}
     framings = {stream.framing for o in snapshot.operators for stream in o.keyed}
     databases = {"ForSt" if _is_forst(snapshot) else "RocksDB" for o in snapshot.operators if o.databases}
     changelogs = {_kind_of_changelog(changelog) for o in snapshot.operators for changelog in o.changelogs}
-    keyed = sorted([*(framing.value for framing in framings), *databases, *changelogs, *others])
+    keyed = sorted([*(framing.value for framing in framings), *databases, *changelogs, *other_kinds])
     if any(operator.unread is not None for operator in snapshot.operators):
         keyed.append("unread")
     content = f"{', '.join(keyed)} keyed state" if keyed else "no keyed state"
@@ -159,8 +159,8 @@ _KINDS = {
 
 
 def _kind_of_changelog(changelog: Changelog) -> str:
-    below = {"RocksDB" if isinstance(part, Database) else part.framing.value for part in changelog.base}
-    return f"changelog over {' and '.join(sorted(below))}" if below else "changelog"
+    kinds_of_base = {"RocksDB" if isinstance(part, Database) else part.framing.value for part in changelog.base}
+    return f"changelog over {' and '.join(sorted(kinds_of_base))}" if kinds_of_base else "changelog"
 
 
 def _writing_releases(snapshot: Snapshot) -> str:

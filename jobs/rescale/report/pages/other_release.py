@@ -25,21 +25,26 @@ def prospects_section(prospects: ReleaseProspects, snapshot: str) -> Section:
     if prospects.reason is not None:
         return Section(title, (paragraph(f"nothing: {prospects.reason.why}"), paragraph(prospects.reason.way)))
     restored = [operator for operator in operators if operator.restores == Restores.YES]
-    others = [operator for operator in operators if operator.restores != Restores.YES]
+    other_operators = [operator for operator in operators if operator.restores != Restores.YES]
     blocks: list[Block] = [paragraph(f"{counted(len(restored), 'operator')} of {len(operators)} as they are")]
-    levels = [restores for restores in Restores if any(_state_names(operator, restores) for operator in others)]
+    levels = [
+        restores for restores in Restores if any(_state_names(operator, restores) for operator in other_operators)
+    ]
     blocks += cut_table(
         ("operator", "restored", *(f"states: {restores.value}" for restores in levels)),
         [
             (operator.label, operator.restores, *(_state_names(operator, restores) for restores in levels))
-            for operator in others
+            for operator in other_operators
         ],
         "more operator",
         "more operators",
     )
-    if others:
-        blocks += [Bullets("Why not:", tuple(cut_lines(_reasons(others))))]
-        blocks += [Bullets("What to do:", tuple(cut_lines(_remedies(others)))), *_drop_command(others, snapshot)]
+    if other_operators:
+        blocks += [Bullets("Why not:", tuple(cut_lines(_reasons(other_operators))))]
+        blocks += [
+            Bullets("What to do:", tuple(cut_lines(_remedies(other_operators)))),
+            *_drop_command(other_operators, snapshot),
+        ]
     return Section(title, (*blocks, paragraph(_MEANING_OF_ANSWERS)))
 
 

@@ -40,9 +40,9 @@ def approval_page(document: PlanDocument) -> Page:
     operators = sorted(document.operators, key=state_bytes, reverse=True)
     number = sum(operator.is_changed for operator in operators)
     title = f"The {_MOST_OPERATORS} largest operators" if len(operators) > _MOST_OPERATORS else "Operators"
-    shown: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_MOST_OPERATORS]))]
+    shown_blocks: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_MOST_OPERATORS]))]
     if meanings := work_lines(document):
-        shown.append(Bullets("", (*meanings, _EVENNESS)))
+        shown_blocks.append(Bullets("", (*meanings, _EVENNESS)))
     blocks: list[Block] = [
         paragraph(
             (
@@ -59,7 +59,7 @@ def approval_page(document: PlanDocument) -> Page:
             ),
         ),
         *list_section(DECLARED, declared_lines(document.surgery)),
-        Section(title, tuple(shown)),
+        Section(title, tuple(shown_blocks)),
         *list_section("Kafka sources", cut_lines(list(map(kafka_line, document.kafka)))),
         *table_section(RESTORES, restores_table(document.insight)),
         *table_section(FORMATS, formats_table(document.insight)),

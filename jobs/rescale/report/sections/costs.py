@@ -100,5 +100,5 @@ def _steps(insight: Insight, took: dict[str, float]) -> list[Block]:
     return [Figure("Time by step", caption, drawn, table(("step", "estimated", "took"), rows))]
 
 
-def _step_bar(kind: int, label: str, seconds: float, most: float) -> StackedBar:
-    return StackedBar(label, (Part(kind, seconds / most, duration(seconds)),), duration(seconds))
+def _step_bar(kind: int, label: str, seconds: float, longest_seconds: float) -> StackedBar:
+    return StackedBar(label, (Part(kind, seconds / longest_seconds, duration(seconds)),), duration(seconds))

@@ -80,10 +80,10 @@ def spark(label: str, before: Sequence[int], after: Sequence[int] | None, captio
     return Sparkline(label, _heights(before, largest), _heights(after or (), largest), caption)
 
 
-def _heights(numbers: Sequence[int], most: int) -> tuple[float, ...]:
+def _heights(numbers: Sequence[int], largest: int) -> tuple[float, ...]:
     bars = min(len(numbers), _BARS)
     cuts = [bar * len(numbers) // bars for bar in range(bars + 1)] if bars else []
-    return tuple(max(numbers[first:end]) / most for first, end in pairwise(cuts))
+    return tuple(max(numbers[first:end]) / largest for first, end in pairwise(cuts))
 
 
 def range_text(numbers: Sequence[int]) -> str:

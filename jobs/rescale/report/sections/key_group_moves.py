@@ -78,8 +78,9 @@ def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
 
 def _axis_label(which: str, shape: KeyedShape) -> str:
     """Return the label of an axis of the matrix; `which` is old or new."""
-    each = -(-shape.parallelism // _MATRIX)
-    return f"{which}: {counted(shape.parallelism, 'subtask')}{f', up to {each} a line' if each > 1 else ''}"
+    subtasks_per_line = -(-shape.parallelism // _MATRIX)
+    per_line_text = f", up to {subtasks_per_line} a line" if subtasks_per_line > 1 else ""
+    return f"{which}: {counted(shape.parallelism, 'subtask')}{per_line_text}"
 
 
 def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
@@ -122,8 +123,8 @@ def _resampled(sizes: Sequence[int], number: int) -> list[float]:
     ends = list(accumulate(map(float, sizes), initial=0.0))
 
     def bytes_before(cell: int) -> float:
-        whole_groups, rest = divmod(cell * len(sizes), number)
-        return ends[whole_groups] + (rest / number * sizes[whole_groups] if rest else 0.0)
+        whole_groups, remainder = divmod(cell * len(sizes), number)
+        return ends[whole_groups] + (remainder / number * sizes[whole_groups] if remainder else 0.0)
 
     return [bytes_before(cell + 1) - bytes_before(cell) for cell in range(number)]
 
@@ -177,12 +178,12 @@ def _subtasks_table(operator: KeyedOperator, detail: DetailLevel) -> Table:
     return table(("", "subtask", "key groups", "keyed state"), rows)
 
 
-def _shown_subtasks(subtask_bytes: Sequence[int], most: int) -> list[int]:
+def _shown_subtasks(subtask_bytes: Sequence[int], most_rows: int) -> list[int]:
     """Return the subtasks that a table shows, in order; `subtask_bytes` are their bytes.
 
-    If there are more than `most`, only the fullest are returned.
+    If there are more than `most_rows`, only the fullest are returned.
     """
-    return sorted(subtask for subtask, _ in fullest(subtask_bytes, most))
+    return sorted(subtask for subtask, _ in fullest(subtask_bytes, most_rows))
 
 
 def _shape_text(shape: KeyedShape) -> str:

@@ -45,7 +45,7 @@ def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     )
 
 
-def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
+def _bars(label: str, sizes: Sequence[int], largest: int) -> Bars:
     ranked = fullest(sizes, len(sizes))
     mean = sum(sizes) / len(sizes)
     worst_text = f"{ranked[0][1] / mean:.2f}" if mean else "1.00"
@@ -55,7 +55,7 @@ def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
     )
     has_few_subtasks = len(sizes) <= MOST_DRAWN_SUBTASKS
     tooltips = tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked) if has_few_subtasks else ()
-    return Bars(label, tuple(size / most for _, size in ranked), mean / most, tooltips, caption)
+    return Bars(label, tuple(size / largest for _, size in ranked), mean / largest, tooltips, caption)
 
 
 def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
@@ -67,27 +67,32 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
     ends = list(accumulate(side.sizes, initial=0))
     last = min(maximum, max(4 * requested, 16))
     numbers = _parallelisms(maximum, last, requested)
-    worst = {number: evenness_over(ends, number) for number in numbers}
+    evenness = {number: evenness_over(ends, number) for number in numbers}
     drawn = [number for number in numbers if maximum % number == 0 or number == requested]
     near = sorted(sorted(drawn, key=lambda number: abs(log(number / requested)))[: detail.rows])
     rows = [
-        (number, f"{worst[number]:.2f}", _group_counts_text(maximum, number), "asked" if number == requested else "")
+        (
+            number,
+            f"{evenness[number]:.2f}",
+            _group_counts_text(maximum, number),
+            "asked" if number == requested else "",
+        )
         for number in near
     ]
     return Figure(
         "Evenness over parallelism",
-        f"At {requested} the fullest subtask holds {worst[requested]:.2f} times the mean of bytes. Filled dots divide "
-        f"the max parallelism {maximum:,}: all subtasks own equally many key groups. The ring is parallelism "
+        f"At {requested} the fullest subtask holds {evenness[requested]:.2f} times the mean of bytes. Filled dots "
+        f"divide the max parallelism {maximum:,}: all subtasks own equally many key groups. The ring is parallelism "
         f"{requested}.",
-        _curve(worst, last, requested, maximum),
+        _curve(evenness, last, requested, maximum),
         table(("parallelism", "worst ÷ mean of bytes", "key groups of a subtask", ""), rows),
         "parallelisms that divide",
     )
 
 
-def _curve(worst: Mapping[int, float], last: int, requested: int, maximum: int) -> Curve:
-    """Return the curve for parallelisms from 1 to `last`; `worst` has worst ÷ mean of bytes by parallelism."""
-    top = min(_LARGEST_RATIO, max(2.0, *worst.values()))
+def _curve(evenness: Mapping[int, float], last: int, requested: int, maximum: int) -> Curve:
+    """Return the curve for parallelisms from 1 to `last`; `evenness` has worst ÷ mean of bytes by parallelism."""
+    top = min(_LARGEST_RATIO, max(2.0, *evenness.values()))
     points = tuple(
         Point(
             _log_position(number, last),
@@ -96,12 +101,12 @@ def _curve(worst: Mapping[int, float], last: int, requested: int, maximum: int) 
             maximum % number == 0,
             number == requested,
         )
-        for number, height in worst.items()
+        for number, height in evenness.items()
     )
     ticks = tuple(AxisTick(_log_position(number, last), f"{number:,}") for number in _tick_numbers(last))
-    above = "≥ " if max(worst.values()) > top else ""
+    at_least = "≥ " if max(evenness.values()) > top else ""
     y_ticks = tuple(
-        AxisTick((height - 1) / (top - 1), f"{above if height == top else ''}{height:.3g}")
+        AxisTick((height - 1) / (top - 1), f"{at_least if height == top else ''}{height:.3g}")
         for height in _HEIGHTS
         if height <= top
     )

@@ -136,11 +136,18 @@ def inspected_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block
     return [Section("Operators", (listing, *_remaining_line(operators[len(shown) :], len(shown))))]
 
 
-def _remaining_line(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> list[Block]:
-    if not left:
+def _remaining_line(
+    remaining_operators: Sequence[InspectedOperator | PlannedOperator], number_shown: int
+) -> list[Block]:
+    if not remaining_operators:
         return []
-    size_text = human_bytes(sum(map(state_bytes, left)))
-    return [paragraph(f"These are the {shown} largest; {counted(len(left), 'smaller one')} hold {size_text} in total.")]
+    size_text = human_bytes(sum(map(state_bytes, remaining_operators)))
+    return [
+        paragraph(
+            f"These are the {number_shown} largest; {counted(len(remaining_operators), 'smaller one')} hold "
+            f"{size_text} in total."
+        )
+    ]
 
 
 def further_notes(sentences: Sequence[str], warnings: Sequence[str], detail: DetailLevel) -> list[Block]:

@@ -88,12 +88,12 @@ def refuse_ingested(source: SourceDatabase) -> None:
 
 def _straddling_files(source: SourceDatabase, new_range: KeyRange, max_parallelism: int) -> list[LiveFile]:
     """Return the files with rows in `new_range` that straddle the bounds of the source's key groups."""
-    own = key_range(source.key_groups, max_parallelism)
+    own_range = key_range(source.key_groups, max_parallelism)
     return [
         file
         for file in source.manifest.files.values()
-        if Overlap.OUTSIDE not in (new_range.overlap(file), own.overlap(file))
-        and own.overlap(file) == Overlap.STRADDLING
+        if Overlap.OUTSIDE not in (new_range.overlap(file), own_range.overlap(file))
+        and own_range.overlap(file) == Overlap.STRADDLING
     ]
 
 
@@ -178,12 +178,12 @@ class _Assembly:
         `number` is the index of `source` in the arguments of `assemble`, and `place` its index in the order of key
         groups.
         """
-        own = key_range(source.key_groups, self._max_parallelism)
+        own_range = key_range(source.key_groups, self._max_parallelism)
         wanted_files = [
             (file, family.name)
             for family in source.manifest.column_families
             for file in family.files
-            if Overlap.OUTSIDE not in (self._new_range.overlap(file), own.overlap(file))
+            if Overlap.OUTSIDE not in (self._new_range.overlap(file), own_range.overlap(file))
         ]
         for file, family in sorted(wanted_files, key=lambda pair: pair[0].number):
             shift = self._shifts[place] if file.level == 0 else 0
@@ -223,10 +223,10 @@ class _Assembly:
         The entries have size 0, which the caller replaces.
         """
         begin, end = self._new_range.begin, self._new_range.end
-        below = [file.smallest for file in files if self._new_range.reaches_below(file)]
-        above = [file.largest for file in files if self._new_range.reaches_above(file)]
-        ranges = [(min(below), begin)] if below else []
-        ranges += [(end, max(above) + b"\0")] if above else []
+        keys_below = [file.smallest for file in files if self._new_range.reaches_below(file)]
+        keys_above = [file.largest for file in files if self._new_range.reaches_above(file)]
+        ranges = [(min(keys_below), begin)] if keys_below else []
+        ranges += [(end, max(keys_above) + b"\0")] if keys_above else []
         epochs = [file.epoch for file in files]
         newest = None if None in epochs else max((epoch or 0 for epoch in epochs), default=0)
         for number, (first, range_end) in enumerate(ranges, 1):

@@ -93,11 +93,11 @@ class _Proof:
 
     def _check_source(self, number: int, source: SourceDatabase, state: str, reused: dict[Origin, LiveFile]) -> None:
         """Check that the result has the right files of one source, and remove these files from `reused`."""
-        own = self._own[number]
+        own_range = self._own[number]
         live = [file for family in source.manifest.column_families if family.name == state for file in family.files]
         pairs = []
         for file in live:
-            overlap = own.overlap(file)
+            overlap = own_range.overlap(file)
             result_file = reused.pop(Origin(number, file.name), None)
             if result_file is not None:
                 pairs.append((file, result_file))
@@ -180,13 +180,13 @@ class _Proof:
     def _check_foreign_hidden(self, reused: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
         """Check that range tombstones hide all rows below and above the subtask's key groups."""
         for file in reused:
-            below = not self._new_range.reaches_below(file) or any(
+            is_hidden_below = not self._new_range.reaches_below(file) or any(
                 hidden.begin <= file.smallest and hidden.end >= self._new_range.begin for hidden in ranges
             )
-            above = not self._new_range.reaches_above(file) or any(
+            is_hidden_above = not self._new_range.reaches_above(file) or any(
                 hidden.begin <= self._new_range.end and hidden.end > file.largest for hidden in ranges
             )
-            if not (below and above):
+            if not (is_hidden_below and is_hidden_above):
                 raise self._error(
                     "rows outside of the subtask's key groups are not hidden", state=state, found=file.name
                 )

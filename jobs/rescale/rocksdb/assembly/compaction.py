@@ -156,10 +156,10 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
             wait_options = rocksdb.call("wait_for_compact_options_create")
             stack.callback(rocksdb.call, "wait_for_compact_options_destroy", wait_options)
             for family in manifest.column_families:
-                below = [file.smallest for file in family.files if new_range.reaches_below(file)]
-                above = [file.largest for file in family.files if new_range.reaches_above(file)]
-                ranges = [(min(below), new_range.begin)] if below else []
-                ranges += [(new_range.end, max(above))] if above else []
+                keys_below = [file.smallest for file in family.files if new_range.reaches_below(file)]
+                keys_above = [file.largest for file in family.files if new_range.reaches_above(file)]
+                ranges = [(min(keys_below), new_range.begin)] if keys_below else []
+                ranges += [(new_range.end, max(keys_above))] if keys_above else []
                 for begin, end in ranges:
                     handle = families[family.name]
                     rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))

@@ -164,8 +164,8 @@ class Child:
         _, status = os.waitpid(self.pid, 0)
         self._has_ended = True
         code = os.waitstatus_to_exitcode(status)
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return ChildEnded(how, killed=-code in _EXTERNAL_SIGNALS)
+        ending = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return ChildEnded(ending, killed=-code in _EXTERNAL_SIGNALS)
 
 
 def _compiler_lock() -> AbstractContextManager[Any]:

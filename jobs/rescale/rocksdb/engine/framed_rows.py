@@ -101,9 +101,9 @@ class _StateIterators:
                 state = states[upcoming.index(SHORT_KEY)]
                 raise SnapshotError("a row without a key group", path=self._database.uri, state=state)
             states_with_rows = [number for number, group in enumerate(upcoming) if group == key_group]
-            for number, following in zip(states_with_rows, [*states_with_rows[1:], None], strict=True):
+            for number, next_number in zip(states_with_rows, [*states_with_rows[1:], None], strict=True):
                 first_id = ids[number] if number == states_with_rows[0] else -1
-                mark = END_OF_GROUP if following is None else ids[following]
+                mark = END_OF_GROUP if next_number is None else ids[next_number]
                 while upcoming[number] == key_group:
                     row_count, size, needs, upcoming[number] = frame_rows(
                         rows[number].address,

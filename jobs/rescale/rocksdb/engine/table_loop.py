@@ -214,8 +214,8 @@ def put_rows(
             or numbers[BLOCKS] == len(index_restarts)
         ):
             return at, NO_ROOM
-        shared, least = np.int64(0), min(key_size, last_size)
-        while shared < least and last[np.uint64(shared)] == data[np.uint64(key + shared)]:
+        shared, shorter_size = np.int64(0), min(key_size, last_size)
+        while shared < shorter_size and last[np.uint64(shared)] == data[np.uint64(key + shared)]:
             shared += 1
         if last_size >= 0 and (
             shared == key_size or (shared < last_size and data[np.uint64(key + shared)] < last[np.uint64(shared)])

@@ -152,10 +152,10 @@ class SstTable:
         """Return the user key of each data block's separator, all keys end to end, and the end offset of each key."""
         data, ends = np.empty(0, np.uint8), np.empty(0, np.int64)
         for index in self._indexes:
-            more, more_ends = separators(
+            more_keys, more_ends = separators(
                 self._block(index), self.properties.index_format, self.path, self._file_offset(index)
             )
-            data, ends = np.concatenate([data, more]), np.append(ends, more_ends + len(data))
+            data, ends = np.concatenate([data, more_keys]), np.append(ends, more_ends + len(data))
         return data, ends
 
     @property

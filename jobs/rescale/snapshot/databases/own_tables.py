@@ -66,8 +66,8 @@ def differing_tables(
     """
     old, new = _tables_by_place(earlier, before), _tables_by_place(later, after)
     sides = [[own[place] for place in own.keys() - others.keys()] for own, others in ((old, new), (new, old))]
-    again = _uploaded_again(earlier, sides[0], later, sides[1])
-    gone, added = (frozenset(table.file.name for table in own) - again for own in sides)
+    uploaded_again = _uploaded_again(earlier, sides[0], later, sides[1])
+    gone, added = (frozenset(table.file.name for table in own) - uploaded_again for own in sides)
     return gone, added
 
 
@@ -128,8 +128,12 @@ def _uploaded_again(
     earlier: Snapshot, gone: Sequence[LiveTable], later: Snapshot, added: Sequence[LiveTable]
 ) -> frozenset[str]:
     """Return the names of the files `gone` that Flink has uploaded again, so that they are among the files `added`."""
-    others = {_comparable_entry(table): table for table in added}
-    pairs = [(table, others[_comparable_entry(table)]) for table in gone if _comparable_entry(table) in others]
+    tables_by_entry = {_comparable_entry(table): table for table in added}
+    pairs = [
+        (table, tables_by_entry[_comparable_entry(table)])
+        for table in gone
+        if _comparable_entry(table) in tables_by_entry
+    ]
 
     def is_same(pair: tuple[LiveTable, LiveTable]) -> bool:
         old, new = pair

@@ -75,8 +75,8 @@ def _measured_operator(operator: Operator, block_runs: Mapping[LiveTable, Runs])
         sizes = np.zeros(1 << 8 * prefix, np.int64)
         for table in database.tables:
             _add_file(sizes, table.extent.length, block_runs.get(table) or _one_run(_key_groups(table.file, prefix)))
-        own = database.key_groups
-        databases.append(replace(database, measured=tuple(sizes[own.first : own.last + 1].tolist())))
+        own_groups = database.key_groups
+        databases.append(replace(database, measured=tuple(sizes[own_groups.first : own_groups.last + 1].tolist())))
     return replace(operator, databases=tuple(databases))
 
 

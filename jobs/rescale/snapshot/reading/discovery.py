@@ -29,14 +29,14 @@ def find_metadata(uri: str) -> str:
 
     Raises `NoSnapshotError` if there is none, and the errors of `refuse_two_starts`.
     """
-    own = uri if name(uri) == METADATA else join(uri, METADATA)
-    if exists(own):
-        return own
-    checkpoints = complete_checkpoints(uri) if uri not in (own, parent(uri)) else []
+    metadata_uri = uri if name(uri) == METADATA else join(uri, METADATA)
+    if exists(metadata_uri):
+        return metadata_uri
+    checkpoints = complete_checkpoints(uri) if uri not in (metadata_uri, parent(uri)) else []
     if not checkpoints:
         raise NoSnapshotError(
             "there is no snapshot",
-            path=own,
+            path=metadata_uri,
             expected="a directory with a file _metadata (a savepoint, a checkpoint, or a result that a run has "
             "published), or a job's directory with complete checkpoints (chk-N)",
             advice="name the directory that Flink printed when it took the savepoint, or the target of a run that has "

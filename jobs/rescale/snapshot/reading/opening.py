@@ -258,8 +258,8 @@ def _is_logged(handle: KeyedHandle | None) -> bool:
     """
     if not isinstance(handle, ChangelogHandle):
         return False
-    own, parts = _key_groups(handle), [_key_groups(part) for part in handle.base]
-    return any(map(has_changes, handle.delta)) or (bool(parts) and parts != [own])
+    own_groups, parts = _key_groups(handle), [_key_groups(part) for part in handle.base]
+    return any(map(has_changes, handle.delta)) or (bool(parts) and parts != [own_groups])
 
 
 def _key_groups(handle: KeyedHandle) -> tuple[int, int]:

@@ -82,13 +82,13 @@ class StreamReader:
     def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
         """Return the managed keyed stream of a subtask."""
         extent = self._extent(label, subtask, handle.stream)
-        others = self._shared.get(handle.stream, ())
-        next_index = bisect_right(others, max(handle.offsets, default=0))
-        own_extent = extent.part(0, min((*others[next_index : next_index + 1], extent.length)))
+        other_offsets = self._shared.get(handle.stream, ())
+        next_index = bisect_right(other_offsets, max(handle.offsets, default=0))
+        own_extent = extent.part(0, min((*other_offsets[next_index : next_index + 1], extent.length)))
         framing = framing_of(handle, own_extent, self._read)
         groups = self._groups(label, own_extent, handle, framing)
         begins = (group.start - extent.start for group in groups if group is not None)
-        header = self._header(extent.part(0, min((*begins, *others[:1], extent.length))))
+        header = self._header(extent.part(0, min((*begins, *other_offsets[:1], extent.length))))
         return KeyedStream(
             subtask,
             handle.tag,
@@ -167,11 +167,11 @@ class StreamReader:
 
     def changelog(self, label: str, subtask: int, handle: ChangelogHandle) -> ReadChangelog:
         """Return the changelog of a subtask, whose materialised base and changes may both be empty."""
-        own = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_groups - 1)
-        base = tuple(self._base(label, subtask, part, own) for part in handle.base)
+        own_groups = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_groups - 1)
+        base = tuple(self._base(label, subtask, part, own_groups) for part in handle.base)
         sets = tuple(change_set for delta in handle.delta for change_set in self._change_sets(label, subtask, delta))
         size = sum(bytes_of_changes(delta) for delta in handle.delta)
-        changelog = Changelog(subtask, own, base, sets, size, header=b"", parsed=None)
+        changelog = Changelog(subtask, own_groups, base, sets, size, header=b"", parsed=None)
         if any(self._files[change_set.extent.file][0] in self._missing for change_set in sets):
             return ReadChangelog(changelog, None)
         try:
@@ -180,11 +180,11 @@ class StreamReader:
         except UnknownSerializer:
             return ReadChangelog(changelog, None)
 
-    def _base(self, label: str, subtask: int, handle: KeyedHandle, own: KeyGroupRange) -> KeyedStream | Database:
-        """Return the key groups `own` of one part of a materialised base; another subtask may have the rest."""
+    def _base(self, label: str, subtask: int, handle: KeyedHandle, own_groups: KeyGroupRange) -> KeyedStream | Database:
+        """Return the key groups `own_groups` of one part of a materialised base; another subtask may have the rest."""
         if isinstance(handle, IncrementalHandle):
             database = self.database(label, subtask, handle)
-            return replace(database, key_groups=database.key_groups.intersection(own))
+            return replace(database, key_groups=database.key_groups.intersection(own_groups))
         if not isinstance(handle, KeyGroupsHandle):
             raise SnapshotError(
                 f"the changelog of subtask {subtask} has a base of an invalid kind",
@@ -195,9 +195,9 @@ class StreamReader:
             )
         stream = self.keyed(label, subtask, handle)
         groups = tuple(
-            group for key_group, group in enumerate(stream.groups, stream.first_key_group) if key_group in own
+            group for key_group, group in enumerate(stream.groups, stream.first_key_group) if key_group in own_groups
         )
-        return replace(stream, first_key_group=max(stream.first_key_group, own.first), groups=groups)
+        return replace(stream, first_key_group=max(stream.first_key_group, own_groups.first), groups=groups)
 
     def _change_sets(self, label: str, subtask: int, delta: ChangelogDelta) -> Iterator[ChangeSet]:
         if isinstance(delta, InMemoryChangelogHandle):
@@ -273,16 +273,21 @@ class StreamReader:
         return tuple(None if group is None else extent.part(*group) for group in ranges)
 
     def _parsed(
-        self, read: Callable[[bytes, str], H], known: dict[bytes, H | None], label: str, extent: Extent, header: bytes
+        self,
+        read: Callable[[bytes, str], H],
+        parsed_headers: dict[bytes, H | None],
+        label: str,
+        extent: Extent,
+        header: bytes,
     ) -> H | None:
         """Return the parsed header; None if it has an unknown serializer, or if its file is missing."""
-        if header and header not in known:
+        if header and header not in parsed_headers:
             try:
                 with located(operator=label):
-                    known[header] = read(header, self._files[extent.file][0])
+                    parsed_headers[header] = read(header, self._files[extent.file][0])
             except UnknownSerializer:
-                known[header] = None
-        return known.get(header)
+                parsed_headers[header] = None
+        return parsed_headers.get(header)
 
     def _header(self, extent: Extent) -> bytes:
         """Return the bytes of a header. Equal headers share memory: thousands of streams may have the same header."""

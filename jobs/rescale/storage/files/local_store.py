@@ -238,8 +238,8 @@ class LocalStore:
                     owned.replace(Path(token), Path(uri))
                     force_to_disk(Path(uri).parent)
             except FileNotFoundError:
-                current = self.stat(uri)
-                if current is None or current.size != size:
+                current_pin = self.stat(uri)
+                if current_pin is None or current_pin.size != size:
                     raise
         self.delete([token])
 

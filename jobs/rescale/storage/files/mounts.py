@@ -54,8 +54,8 @@ def location_of(path: Path) -> Location:
     for line in table:
         number, _, device, root, point = line.split()[:5]
         if number == mount:
-            below = os.path.relpath(real, _unescaped_path(point))
-            return Location(device, os.path.normpath(os.path.join(_unescaped_path(root), below)))  # noqa: PTH118
+            relative_path = os.path.relpath(real, _unescaped_path(point))
+            return Location(device, os.path.normpath(os.path.join(_unescaped_path(root), relative_path)))  # noqa: PTH118
     return Location("", str(real))
 
 

@@ -55,8 +55,10 @@ def _place_for(folder: Path) -> Path:
     if document_folders.is_marked(folder):
         return folder
     documents = documents_of(folder)
-    beside = documents if document_folders.is_marked(documents) else folder.parent
-    return beside if is_in_one_mount(beside, folder) and os.access(beside, os.W_OK) else folder
+    temporary_place = documents if document_folders.is_marked(documents) else folder.parent
+    return (
+        temporary_place if is_in_one_mount(temporary_place, folder) and os.access(temporary_place, os.W_OK) else folder
+    )
 
 
 def documents_of(folder: Path) -> Path:

@@ -148,8 +148,8 @@ def is_locked(error: ClientError) -> bool:
 
 def lock_of(head: HeadObjectOutputTypeDef) -> str | None:
     """Return until when an object is locked, as text; None if the answer to a HEAD names no lock."""
-    until, has_hold = head.get("ObjectLockRetainUntilDate"), head.get("ObjectLockLegalHoldStatus") == "ON"
-    details = [f"locked until {until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"] if until is not None else []
+    locked_until, has_hold = head.get("ObjectLockRetainUntilDate"), head.get("ObjectLockLegalHoldStatus") == "ON"
+    details = [f"locked until {locked_until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"] if locked_until is not None else []
     details += ["under a legal hold that somebody has to end"] if has_hold else []
     return " and ".join(details) or None
 

@@ -150,8 +150,8 @@ class S3Store:
                 )
         except (StoreError, LockedError):
             # If an answer was lost, the upload may no longer exist because it has become the object.
-            current = self.stat(uri)
-            if current is None or current.size != size:
+            current_pin = self.stat(uri)
+            if current_pin is None or current_pin.size != size:
                 raise
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:

@@ -160,5 +160,5 @@ def _times_text(count: int) -> str | None:
 def _subtasks_text(subtasks: Sequence[int] | None) -> str | None:
     if not subtasks:
         return None
-    shown = ", ".join(map(str, subtasks[:MOST_SHOWN]))
-    return f"subtask{'s' if len(subtasks) > 1 else ''} {shown}{', …' if len(subtasks) > MOST_SHOWN else ''}"
+    listed_text = ", ".join(map(str, subtasks[:MOST_SHOWN]))
+    return f"subtask{'s' if len(subtasks) > 1 else ''} {listed_text}{', …' if len(subtasks) > MOST_SHOWN else ''}"

@@ -98,8 +98,8 @@ class RecordSearcher:
             for records in SourceReader(self.files[search.unit.side]).batches(search.unit.source):
                 for state, is_map, chosen in _states_in(records, search):
                     keys = key_digests(chosen)
-                    inside = np.isin(_low_bits(keys, search.bits), np.array(search.chosen[state], np.uint64))
-                    chosen, keys = _select(chosen, inside), keys[inside]
+                    is_chosen = np.isin(_low_bits(keys, search.bits), np.array(search.chosen[state], np.uint64))
+                    chosen, keys = _select(chosen, is_chosen), keys[is_chosen]
                     digests = record_digests(chosen, np.full(len(chosen), is_map))
                     if self.listing:
                         room = _MOST_LISTED - len(result.records[state])
