@@ -36,7 +36,7 @@ def main() -> int:
         source, target = normalise(arguments.source), normalise(arguments.target)
         refuse_missing_result(target)
         find_metadata(source)  # raises `RequestError` if there is no snapshot
-        prefixes, declared = (
+        prefixes, declared_surgery = (
             [*map(normalise, arguments.allow_prefix)],
             surgery_from_options(values_of(arguments, "validate")),
         )
@@ -46,7 +46,7 @@ def main() -> int:
                 target,
                 tasks,
                 proof,
-                declared_surgery=declared,
+                declared_surgery=declared_surgery,
                 key_hash=arguments.key_hash,
                 allow_prefixes=prefixes,
                 moves=parse_moves(arguments.moved),

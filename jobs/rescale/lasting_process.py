@@ -117,15 +117,15 @@ class LastingProcess:
         self._say, self._draw = say or self._default_say, draw
         self._all_lines_came.clear()
         try:
-            answered = self._send_and_wait(self._socket, order, meanwhile)
-            if answered:  # the last lines may still be in the pipe
+            has_answered = self._send_and_wait(self._socket, order, meanwhile)
+            if has_answered:  # the last lines may still be in the pipe
                 self._all_lines_came.wait(LAST_LINES_SECONDS)
         except BaseException:
             end(self._process)
             raise
         finally:
             self._say, self._draw = self._default_say, None
-        if not answered:
+        if not has_answered:
             code = self._process.wait()
             raise StoreError(
                 f"the process of the step {Step.ROUNDS.value!r} ended without a result",

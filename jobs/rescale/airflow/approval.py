@@ -110,8 +110,8 @@ class PlanApproval(ApprovalOperator):
         if event.get("timedout") and question["remind"] and not is_late:
             log.warning("nobody has answered yet: the plan counts as rejected at %s", _format_utc(deadline))
             self._ask(context, deadline, _reminder_lead(), self.expiring, remind=False)
-        approved = answer["chosen_options"] == [self.APPROVE] and not is_late
-        if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
+        is_approved = answer["chosen_options"] == [self.APPROVE] and not is_late
+        if is_approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve its plan: asking again")
             self._ask(context, deadline, deadline - datetime.now(UTC), [], remind=question["remind"])
         if user is None:
@@ -119,11 +119,11 @@ class PlanApproval(ApprovalOperator):
         elif is_late:
             answer_given = f"{user['name']} answered after {_format_utc(deadline)}, so the plan is rejected"
         else:
-            answer_given = f"{'approved' if approved else 'rejected'} by {user['name']}"
-        decision = self._decide(context, question["plan"], answer_given, approved=approved)
+            answer_given = f"{'approved' if is_approved else 'rejected'} by {user['name']}"
+        decision = self._decide(context, question["plan"], answer_given, approved=is_approved)
         if decision.answer != answer_given:  # a user answered first, in another run
             answer_given = f"{answer_given}; already decided: {decision}"
-        self._finish(context, question["plan"], answer_given, approved=approved and decision.approved)
+        self._finish(context, question["plan"], answer_given, approved=is_approved and decision.approved)
 
     def _decide(self, context: Context, digest: str, answer_given: str, *, approved: bool) -> Decision:
         """Store the answer about the plan with this digest, and return the decision about that plan.

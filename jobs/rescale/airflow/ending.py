@@ -136,8 +136,8 @@ def _task_states(ti: Any) -> dict[str, str | None]:
 
 def _failed_tasks(ti: Any) -> str | None:
     """Return the failed tasks of the rescale for an error's `found`, or None if no task failed."""
-    failed = sorted(task for task, state in _task_states(ti).items() if state == "failed" and task != ti.task_id)
-    return f"failed: {', '.join(failed)}" if failed else None
+    failed_tasks = sorted(task for task, state in _task_states(ti).items() if state == "failed" and task != ti.task_id)
+    return f"failed: {', '.join(failed_tasks)}" if failed_tasks else None
 
 
 def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
@@ -188,9 +188,9 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
         what = f"the run ended before the job was cut over, and another run has claimed the target ({claim})"
         return RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)
     state = state_of(target, None if claim is None else claim.plan)
-    if (published := PUBLISHED_CLAUSES.get(state)) is not None:
+    if (published_clause := PUBLISHED_CLAUSES.get(state)) is not None:
         return RescaleError(
-            f"the task {FOLLOW!r} did not finish, but {published}",
+            f"the task {FOLLOW!r} did not finish, but {published_clause}",
             path=target,
             found=_failed_tasks(ti),
             advice="trigger another run with another target; start no second job from this result, and delete it "
@@ -260,8 +260,8 @@ def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
     if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:
         what = "the result was published, but the job was started again with its old shape"
         raise RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)
-    followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
-    done_by_one_task = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
+    was_followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
+    done_by_one_task = {HAND_OVER, ANNOUNCE} if was_followed else {VERIFY}
     for task_id in [sibling_task_id(ti.task_id, name) for name in task_ids if name not in done_by_one_task]:
         if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO) is None:
             raise RescaleError(

@@ -56,7 +56,7 @@ def rescale_graph(
     else:
         inspected, planned = inspect_given(params=values), plan({}, params=values)
     rejection = rejected(**form_arguments)
-    approved = PlanApproval(
+    approve_task = PlanApproval(
         task_id=ASK,
         task_display_name="Approve the plan",
         doc_md="Waits until somebody approves the plan. Skipped if no approval is needed; fails if it is rejected.",
@@ -70,10 +70,10 @@ def rescale_graph(
         ]
         proven = validate(planned, planned.operator.task_id, values_after_planning)
     published = publish_result(planned, **form_arguments)
-    announced = announce(planned, **form_arguments)
-    chain(inspected, planned, approved, moving_tasks, proven, published, announced)
-    chain(approved, rejection)
-    return RescaleTasks(inspected, published, [announced, rejection])
+    announce_task = announce(planned, **form_arguments)
+    chain(inspected, planned, approve_task, moving_tasks, proven, published, announce_task)
+    chain(approve_task, rejection)
+    return RescaleTasks(inspected, published, [announce_task, rejection])
 
 
 def plan_only_graph() -> None:

@@ -115,13 +115,15 @@ def discard_unpublished(target: str, ti: Any) -> Summary:
     """
     target = normalise(target)
     refuse_live_claim(target, ti)
-    discarded = discard(target)
-    log.info("removed %s", counted(len(discarded.removed), "file"))
-    if discarded.left:
+    discard_answer = discard(target)
+    log.info("removed %s", counted(len(discard_answer.removed), "file"))
+    if discard_answer.left:
         log.warning(
-            "kept %s that Rescale did not write, such as %s", counted(len(discarded.left), "file"), discarded.left[0]
+            "kept %s that Rescale did not write, such as %s",
+            counted(len(discard_answer.left), "file"),
+            discard_answer.left[0],
         )
-    return {"target": target, "removed": len(discarded.removed), "left": len(discarded.left)}
+    return {"target": target, "removed": len(discard_answer.removed), "left": len(discard_answer.left)}
 
 
 def make_plan(
@@ -137,13 +139,13 @@ def make_plan(
     if skip_without_work and not _has_work(plan, params):
         skip_task(f"nothing to do: {_no_change_clause(plan)}")
     _refuse_run(plan, params, ti)
-    published = is_published(plan)
-    sentence = None if published else proof_sentence(plan, proof_of(params))
-    if not published:
+    is_already_published = is_published(plan)
+    sentence = None if is_already_published else proof_sentence(plan, proof_of(params))
+    if not is_already_published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
         note_run(plan, this_run(dag_run))
     log_text(f"{request_sentence(request)}\n\n{plan_text(document)}")
-    if not published:
+    if not is_already_published:
         if sentence is not None:
             log_text(sentence)
         page = f"{question_markdown(document)}{END_OF_QUESTION}{request_sentence(request)}\n\n{plan_markdown(document)}"
@@ -152,7 +154,7 @@ def make_plan(
     place = ReportPlace(plan.target, plan.digest, params["connection"])
     ti.xcom_push(REPORT, msgspec.to_builtins(place))
     ti.task.lineage = planned_lineage(plan)
-    summary = as_output(plan_summary(plan, document, published=published))
+    summary = as_output(plan_summary(plan, document, published=is_already_published))
     return {**summary, "source": plan.source, "asked": describe_request(request)}
 
 
@@ -196,12 +198,12 @@ def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) 
     document = outcome(plan, published)
     log.info("%s", put_report(plan))
     digest = hashlib.sha256(read_document(document.certificate)).hexdigest()
-    certified = read_certificate(plan.target)
-    compared_text = f"{counted(len(certified.operators), 'operator')}, {human_bytes(certified.bytes)} compared"
-    log.info("verdict: %s (proof by %s): %s", certified.verdict, certified.proof.value, compared_text)
+    certificate = read_certificate(plan.target)
+    compared_text = f"{counted(len(certificate.operators), 'operator')}, {human_bytes(certificate.bytes)} compared"
+    log.info("verdict: %s (proof by %s): %s", certificate.verdict, certificate.proof.value, compared_text)
     log.info("certificate: %s, SHA-256 %s", document.certificate, digest)
     log.info("start the job: %s", document.start)
-    ti.task.lineage = published_lineage(plan, certified, digest)
+    ti.task.lineage = published_lineage(plan, certificate, digest)
     return {
         "target": document.target,
         "metadata_sha256": document.metadata_sha256,

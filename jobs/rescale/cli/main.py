@@ -153,21 +153,21 @@ def _reopen_standard_streams() -> None:
 
 def _execute(arguments: Sequence[str]) -> int:
     output, resumes = Output("json" if _asks_for_json(arguments) else "text"), False
-    parsed = argparse.Namespace()
+    arguments_namespace = argparse.Namespace()
     try:
         # The import may fail if the clock is far off (see `as_rescale_error`).
         from rescale.options.profiles import use_profiles
 
         _refuse_non_utf8(arguments)
-        parsed = parser().parse_args(arguments)
-        resumes = parsed.resumes
-        use_profiles(parsed)
-        return int(parsed.execute(parsed, output) or 0)
+        arguments_namespace = parser().parse_args(arguments)
+        resumes = arguments_namespace.resumes
+        use_profiles(arguments_namespace)
+        return int(arguments_namespace.execute(arguments_namespace, output) or 0)
     except BrokenPipeError:
         raise
     except Exception as error:
         rescale_error = error_to_show(error)
-        _mark_options_of_others(rescale_error, parsed)
+        _mark_options_of_others(rescale_error, arguments_namespace)
         output.error(rescale_error)
         return rescale_error.exit_code
     except KeyboardInterrupt as interruption:

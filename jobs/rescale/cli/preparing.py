@@ -51,15 +51,15 @@ def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
             output.say(f"{plan.source} is gone: {error.what}; trying the newest checkpoint")
             plan = newest
         else:
-            prepared = result.read(PreparedFiles)
-            bytes_left = plan.bytes_moved - prepared.bytes
+            prepared_files = result.read(PreparedFiles)
+            bytes_left = plan.bytes_moved - prepared_files.bytes
             return Preparation(
                 plan.target,
                 plan.source,
-                prepared.files,
-                prepared.bytes,
-                prepared.new_files,
-                prepared.new_bytes,
+                prepared_files.files,
+                prepared_files.bytes,
+                prepared_files.new_files,
+                prepared_files.new_bytes,
                 bytes_left,
             )
     raise AssertionError

@@ -62,11 +62,11 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
 
 
 def _restored_state(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch: Path) -> list[UserState]:
-    with as_file(files("rescale.demo") / "log4j2.properties") as logging:
+    with as_file(files("rescale.demo") / "log4j2.properties") as log4j_file:
         output = _run(
             [
                 "java",
-                *("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configurationFile={logging}"),
+                *("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configurationFile={log4j_file}"),
                 f"-Djava.io.tmpdir={scratch}",
                 *(f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
                 *("-cp", _class_path(class_path), "Restored", str(savepoint), str(parallelism)),
@@ -107,10 +107,10 @@ def _jars(say: Callable[[str], None]) -> list[Path]:
 
 def _unpack(archive: Path, library: Path) -> None:
     """Put the jars of a wheel or a source distribution into the folder `library`."""
-    unpacked = library.parent / "unpacked"
-    owned.unpack(archive, unpacked, "zip" if archive.suffix == ".whl" else None)
+    unpacked_folder = library.parent / "unpacked"
+    owned.unpack(archive, unpacked_folder, "zip" if archive.suffix == ".whl" else None)
     owned.make_folder(library)
-    for jar in unpacked.glob("**/lib/*.jar"):
+    for jar in unpacked_folder.glob("**/lib/*.jar"):
         owned.replace(jar, library / jar.name)
 
 
@@ -120,7 +120,7 @@ def _class_path(entries: Sequence[Path]) -> str:
 
 def _run(command: Sequence[str], what: str) -> str:
     """Return the output of a program. Raises `RescaleError`, with the end of the error output, if the program fails."""
-    completed = subprocess.run(command, capture_output=True, text=True, check=False)
-    if completed.returncode:
-        raise RescaleError(f"{what} failed", found="\n".join(completed.stderr.splitlines()[-10:]))
-    return completed.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise RescaleError(f"{what} failed", found="\n".join(process.stderr.splitlines()[-10:]))
+    return process.stdout

@@ -111,11 +111,16 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
     Its output goes to `log`, or to the output of the demo if `log` is None.
     """
     mark = uuid.uuid4().hex
-    marked = {**environment, _PROCESS_MARK: mark, _KEEP_ENVIRONMENT: "1"}
+    marked_environment = {**environment, _PROCESS_MARK: mark, _KEEP_ENVIRONMENT: "1"}
     try:
         with owned.append(log) if log else nullcontext() as output:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=marked, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=marked_environment,
+                start_new_session=True,
             )
         yield process
     finally:

@@ -30,13 +30,13 @@ def check_flink(checks: CheckList, address: str) -> None:
             return
         tried = f"GET {flink.address}/jobs/overview"
         with checks.trying(_SUBJECT, tried, "a DAG finds its job by its name with this request") as trial:
-            running = [job for job in flink.jobs() if not job.ended]
-            trial.ok(counted(len(running), "running job"), "jobs can be found")
+            running_jobs = [job for job in flink.jobs() if not job.ended]
+            trial.ok(counted(len(running_jobs), "running job"), "jobs can be found")
             options = _options(flink)
-            for job in running[:MOST_JOBS]:
+            for job in running_jobs[:MOST_JOBS]:
                 _check_job(checks, flink, job, options)
-            if len(running) > MOST_JOBS:
-                unchecked_text = counted(len(running) - MOST_JOBS, "job")
+            if len(running_jobs) > MOST_JOBS:
+                unchecked_text = counted(len(running_jobs) - MOST_JOBS, "job")
                 trial.warn(f"{unchecked_text} not checked", f"only {MOST_JOBS} jobs are checked", None)
 
 
@@ -111,15 +111,15 @@ def _check_increments(
     """Check whether checkpoints are incremental, by the last checkpoint and the configuration of the cluster."""
     written_bytes = None if last is None else last.checkpointed_size
     smaller = last is not None and written_bytes is not None and written_bytes < last.state_size
-    configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL)
+    is_configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL)
     backend = config.state_backend or "an unknown state backend"
     sizes_text = (
         f"the last one wrote {human_bytes(written_bytes or 0)} of {human_bytes(last.state_size)}"
         if last
         else "none yet"
     )
-    result = f"{backend}, {'incremental' if configured or smaller else 'not known to be incremental'} ({sizes_text})"
-    if (configured or smaller) and "RocksDB" in backend:
+    result = f"{backend}, {'incremental' if is_configured or smaller else 'not known to be incremental'} ({sizes_text})"
+    if (is_configured or smaller) and "RocksDB" in backend:
         trial.ok(result, "rescale follow and --base can move only what changed")
         return
     trial.warn(

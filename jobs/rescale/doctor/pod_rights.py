@@ -99,5 +99,5 @@ def _is_allowed(api: httpx.Client, namespace: str, verb: str, resource: str) -> 
     attributes = {"namespace": namespace, "verb": verb, "resource": name, "subresource": subresource}
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
     answer = api.post(_REVIEWS, json={**review, "spec": {"resourceAttributes": attributes}})
-    allowed: bool = answer.raise_for_status().json()["status"]["allowed"]
-    return allowed
+    is_allowed: bool = answer.raise_for_status().json()["status"]["allowed"]
+    return is_allowed

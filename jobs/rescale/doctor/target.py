@@ -90,8 +90,8 @@ class _Probes:
     def _check_list(self) -> None:
         with self._trying(f"list {self._target}", "a run refuses a target that holds other files") as trial:
             files = self._store.list(self._target)
-            claimed = self._store.stat(claim_place(self._target)) is not None
-            if claimed:
+            is_claimed = self._store.stat(claim_place(self._target)) is not None
+            if is_claimed:
                 meaning = "a run has claimed the target: only the same plan can continue there"
                 advice = Advice(
                     "continue with the same plan, name another target, or ", command("discard", quoted(self._target))
@@ -207,15 +207,21 @@ class _Probes:
         with self._trying(
             f"delete the probes in {beside(self._target)}", "discard, and a run that resumes, delete what a run has put"
         ) as trial:
-            existing = [uri for uri, pin in zip(probes, self._store.stats(probes), strict=True) if pin is not None]
+            existing_probes = [
+                uri for uri, pin in zip(probes, self._store.stats(probes), strict=True) if pin is not None
+            ]
             try:
-                self._store.delete(existing)
+                self._store.delete(existing_probes)
             except LockedError as error:
                 meaning = "a run publishes all the same, and its leftovers stay until the lock ends"
                 trial.warn(result_text(error), meaning, None)
                 return
-            remaining = [uri for uri, pin in zip(existing, self._store.stats(existing), strict=True) if pin is not None]
+            remaining = [
+                uri
+                for uri, pin in zip(existing_probes, self._store.stats(existing_probes), strict=True)
+                if pin is not None
+            ]
             if remaining:
                 trial.fail(f"still there: {', '.join(remaining)}", "the store does not delete", "delete them yourself")
-            elif existing:
-                trial.ok(f"{counted(len(existing), 'probe')} deleted", "discard can remove what a run leaves")
+            elif existing_probes:
+                trial.ok(f"{counted(len(existing_probes), 'probe')} deleted", "discard can remove what a run leaves")

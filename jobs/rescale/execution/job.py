@@ -146,8 +146,8 @@ def _outcome(step: str, body: Callable[[], StepResult]) -> tuple[bytes, RescaleE
         document = failure.document()
     seconds = round(time.monotonic() - start_time, 3)
     fields = {} if document is None else msgspec.to_builtins(document)
-    measured = {"seconds": seconds, "metrics": METER.metrics_since(before, seconds)}
-    return msgspec.json.encode({"status": "done" if failure is None else "failed", **fields, **measured}), failure
+    measurements = {"seconds": seconds, "metrics": METER.metrics_since(before, seconds)}
+    return msgspec.json.encode({"status": "done" if failure is None else "failed", **fields, **measurements}), failure
 
 
 def _print_error(failure: RescaleError | None) -> None:

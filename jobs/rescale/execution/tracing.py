@@ -79,8 +79,10 @@ def traced(step: str) -> Iterator[None]:
 
 
 def _export_stage(tracer: Tracer, stage: Stage) -> None:
-    began, ended = _unix_nanoseconds(stage.began), _unix_nanoseconds(stage.began + stage.seconds)
-    tracer.start_span(stage.name, start_time=began, attributes={"rescale.bytes": stage.bytes}).end(ended)
+    begin_nanoseconds, end_nanoseconds = _unix_nanoseconds(stage.began), _unix_nanoseconds(stage.began + stage.seconds)
+    tracer.start_span(stage.name, start_time=begin_nanoseconds, attributes={"rescale.bytes": stage.bytes}).end(
+        end_nanoseconds
+    )
 
 
 def _unix_nanoseconds(monotonic: float) -> int:

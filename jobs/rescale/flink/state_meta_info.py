@@ -112,10 +112,10 @@ def merge_state(infos: Sequence[StateMetaInfo]) -> StateMetaInfo:
     for info in distinct:
         if all(_covers_state(info, other) for other in distinct):
             return info
-    merged: StateMetaInfo | None = distinct[0]
+    merged_info: StateMetaInfo | None = distinct[0]
     for info in distinct[1:]:
-        merged = merged and _merged_info(merged, info)
-    if merged is None:
+        merged_info = merged_info and _merged_info(merged_info, info)
+    if merged_info is None:
         types = sorted({f"{info.state_type} of {type_names(info.content_serializers)}" for info in distinct})
         raise SnapshotError(
             "subtasks of the same operator registered the same state in different ways",
@@ -125,7 +125,7 @@ def merge_state(infos: Sequence[StateMetaInfo]) -> StateMetaInfo:
             advice="restore the job with the same types in all subtasks, and take another savepoint; if all have the "
             "same, a file is damaged: take another snapshot",
         )
-    return merged
+    return merged_info
 
 
 def type_names(snapshots: Iterable[SerializerSnapshot]) -> str:
@@ -139,10 +139,10 @@ def _merged_info(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | N
     other_serializers = dict(other.serializers)
     serializers: dict[str, SerializerSnapshot] = {}
     for name, snapshot in info.serializers:
-        merged = merge_snapshots(snapshot, other_serializers[name])
-        if merged is None:
+        merged_snapshot = merge_snapshots(snapshot, other_serializers[name])
+        if merged_snapshot is None:
             return None
-        serializers[name] = merged
+        serializers[name] = merged_snapshot
     out = ByteWriter().utf(info.name).i32(info.kind)
     out.i32(len(info.options))
     for key, value in info.options:

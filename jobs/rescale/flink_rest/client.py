@@ -271,8 +271,8 @@ class Flink:
             return None
         if status.operation is None:
             return CheckpointProgress(False, None)
-        failed = status.operation.failure
-        failure = cause_messages(failed.stack_trace) if failed is not None else None
+        failure_answer = status.operation.failure
+        failure = cause_messages(failure_answer.stack_trace) if failure_answer is not None else None
         return CheckpointProgress(True, failure, status.operation.number)
 
     def checkpoint_details(self, job_id: str, number: int) -> CheckpointDetails | None:

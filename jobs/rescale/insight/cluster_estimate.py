@@ -103,18 +103,18 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     """Return the estimate of a run with this work; it uses no more executors than the work can keep busy."""
     cluster = used_part(cluster, work.bytes)
     run_stages = stages(work, cluster)
-    working, starting = sum(stage.seconds for stage in run_stages), STEPS * (PROCESS_SECONDS + START_SECONDS)
+    work_seconds, start_seconds = sum(stage.seconds for stage in run_stages), STEPS * (PROCESS_SECONDS + START_SECONDS)
     longest = max(run_stages, key=lambda stage: stage.seconds, default=None)
-    rekeyed = sum(records.bytes for records in work.rekeyed)
+    rekeyed_bytes = sum(records.bytes for records in work.rekeyed)
     writes = sum(stage.requests.writes for stage in run_stages) + 3 * work.new_files
     reads = sum(stage.requests.reads for stage in run_stages) + 3 * (work.source_files + work.new_files)
     largest_write = max((stage.most_bytes for stage in run_stages if stage.shuffled), default=0)
-    scratch = -(-rekeyed // cluster.executors) + cluster.cores * largest_write
+    scratch = -(-rekeyed_bytes // cluster.executors) + cluster.cores * largest_write
     driver = _driver_memory(work, run_stages)
     return ClusterEstimate(
         bytes=work.bytes,
-        seconds=working + starting,
-        limit=longest.limit if longest is not None and working > starting else STARTS_LIMIT,
+        seconds=work_seconds + start_seconds,
+        limit=longest.limit if longest is not None and work_seconds > start_seconds else STARTS_LIMIT,
         stages=run_stages,
         shuffle=sum(stage.shuffled for stage in run_stages) // cluster.executors,
         scratch=scratch,
@@ -127,11 +127,11 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
 
 def _driver_memory(work: Workload, run_stages: tuple[EstimatedStage, ...]) -> int:
     parts = work.bytes // part_size(work)
-    copied = min(work.copied // part_size(work), MOST_UNITS)
+    copied_units = min(work.copied // part_size(work), MOST_UNITS)
     ranges = sum(max(records.new_pieces, 1) for records in work.rekeyed)
     tasks = max((stage.tasks for stage in run_stages), default=0)
     files = EACH_FILE * (work.source_files + work.new_files)
-    return DRIVER_BASE + files + EACH_RANGE * ranges + EACH_UNIT * copied + EACH_PART * parts + EACH_TASK * tasks
+    return DRIVER_BASE + files + EACH_RANGE * ranges + EACH_UNIT * copied_units + EACH_PART * parts + EACH_TASK * tasks
 
 
 def _misfits(work: Workload, cluster: Cluster, scratch: int, driver: int) -> Iterator[Shortage]:

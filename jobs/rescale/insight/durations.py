@@ -145,24 +145,24 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
     """Yield the estimates of moving keyed state, moving operator state, and comparing source and result."""
     keyed = elements = compared = changes = 0.0
     for operator in plan.operators:
-        rekeyed = operator.rekeyed_bytes
-        dealt = operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
-        copied = operator.bytes_of(*Slot) - rekeyed - dealt
-        rates, number = rates_of(operator), records.get(operator.operator_id, rekeyed // USUAL_RECORD)
-        keyed += copied / WHOLE_KEY_GROUPS.move + rates.seconds_to_move(rekeyed, number)
-        elements += dealt / WHOLE_KEY_GROUPS.move
+        rekeyed_bytes = operator.rekeyed_bytes
+        dealt_bytes = operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
+        copied = operator.bytes_of(*Slot) - rekeyed_bytes - dealt_bytes
+        rates, number = rates_of(operator), records.get(operator.operator_id, rekeyed_bytes // USUAL_RECORD)
+        keyed += copied / WHOLE_KEY_GROUPS.move + rates.seconds_to_move(rekeyed_bytes, number)
+        elements += dealt_bytes / WHOLE_KEY_GROUPS.move
         if operator.rekeying is not None and operator.is_continued:
             changes += change_seconds(number, len(operator.rekeying.changes), len(operator.rekeying.bases))
-        compared += (copied + dealt) / WHOLE_KEY_GROUPS.compare + rates.seconds_to_compare(rekeyed, number)
-    dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
-    rekeyed = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
+        compared += (copied + dealt_bytes) / WHOLE_KEY_GROUPS.compare + rates.seconds_to_compare(rekeyed_bytes, number)
+    dealt_bytes = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
+    rekeyed_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
     places_in_s3 = sum([is_s3(plan.source), is_s3(plan.target)])
     transfer = places_in_s3 / S3_CONNECTION_RATE  # seconds for each byte that passes from or to S3
     has_workers = False
     for step, work, size, by_python in (
-        ("reshuffle", keyed + changes / 2, plan.bytes_moved - dealt, rekeyed),
-        ("redistribute", elements, dealt, 0),
-        ("validate", compared + changes / 2, plan.bytes_moved, rekeyed + dealt),
+        ("reshuffle", keyed + changes / 2, plan.bytes_moved - dealt_bytes, rekeyed_bytes),
+        ("redistribute", elements, dealt_bytes, 0),
+        ("validate", compared + changes / 2, plan.bytes_moved, rekeyed_bytes + dealt_bytes),
     ):
         starts_workers = not has_workers and (size if places_in_s3 else by_python) > LITTLE_BYTES
         has_workers = has_workers or starts_workers
@@ -201,11 +201,11 @@ def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> floa
 
 def _format_restores(plan: Plan) -> Iterator[FormatRestore]:
     """Yield the estimate for a result with records, and for a result with RocksDB files, which are opened unchanged."""
-    keyed = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
-    if not keyed:
+    keyed_operators = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
+    if not keyed_operators:
         return
-    size = sum(sum(operator.new_keyed_bytes) for operator in keyed)
-    by_record = any(not operator.in_rocksdb for operator in keyed)
+    size = sum(sum(operator.new_keyed_bytes) for operator in keyed_operators)
+    by_record = any(not operator.in_rocksdb for operator in keyed_operators)
     for name, records in (("records", True), ("RocksDB's own files", False)):
         seconds = _slowest_restore_seconds(plan, [records] * len(plan.operators))
         yield FormatRestore(name, size, size if records else 0, seconds, chosen=records is by_record)

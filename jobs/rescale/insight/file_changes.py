@@ -143,8 +143,11 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
             advice="name the earlier checkpoint first",
         )
     a, b = with_tables(a), with_tables(b)
-    compared = [_changes(a, a.operator(operator.operator_id), b, operator) for operator in b.operators]
-    operators, directories = tuple(changes for changes, _ in compared), sum(number for _, number in compared)
+    changes_of_operators = [_changes(a, a.operator(operator.operator_id), b, operator) for operator in b.operators]
+    operators, directories = (
+        tuple(changes for changes, _ in changes_of_operators),
+        sum(number for _, number in changes_of_operators),
+    )
     new = sum(
         min(len(operator.databases), changes.entries) for operator, changes in zip(b.operators, operators, strict=True)
     )
@@ -168,14 +171,14 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
 def _refuse_other_operators(a: Snapshot, b: Snapshot) -> None:
     """Raise `RequestError` if `a` and `b` have different operators: then no result of `a` is a base for `b`."""
     labels_a, labels_b = ({operator.operator_id: operator.label for operator in side.operators} for side in (a, b))
-    differing = next(iter(labels_a.keys() ^ labels_b.keys()), None)
-    if differing is not None:
+    differing_id = next(iter(labels_a.keys() ^ labels_b.keys()), None)
+    if differing_id is not None:
         raise RequestError(
             "A and B belong to different jobs, or to different versions of the job's graph",
             path=b.directory,
-            operator=labels_a.get(differing) or labels_b[differing],
+            operator=labels_a.get(differing_id) or labels_b[differing_id],
             expected=f"the {len(labels_a)} operators of {a.directory}",
-            found=f"{len(labels_b)} operators" + (", this one not among them" if differing in labels_a else ""),
+            found=f"{len(labels_b)} operators" + (", this one not among them" if differing_id in labels_a else ""),
             advice=_TWO_OF_ONE_START,
         )
 

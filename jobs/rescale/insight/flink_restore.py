@@ -73,9 +73,9 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     """Return how Flink restores the operator's keyed state at `parallelism`; its max parallelism stays."""
     materialised_parts = [part for changelog in operator.changelogs for part in changelog.base]
     all_databases = [*operator.databases, *(part for part in materialised_parts if isinstance(part, Database))]
-    materialised = [part for part in materialised_parts if isinstance(part, KeyedStream)]
+    materialised_streams = [part for part in materialised_parts if isinstance(part, KeyedStream)]
     databases = _handles_of_subtasks(all_databases, operator, parallelism)
-    streams = _handles_of_subtasks((*operator.keyed, *materialised, *operator.raw_keyed), operator, parallelism)
+    streams = _handles_of_subtasks((*operator.keyed, *materialised_streams, *operator.raw_keyed), operator, parallelism)
     logs = _handles_of_subtasks(operator.changelogs, operator, parallelism)
     without_logs = replace(operator, databases=tuple(all_databases), changelogs=())
     ends = list(accumulate(key_group_sizes(without_logs).sizes, initial=0)) if all_databases else []
@@ -100,10 +100,10 @@ def _handles_of_subtasks(holders: Iterable[Holder], operator: Operator, parallel
         if parallelism == operator.parallelism:
             handles[holder.subtask].append(holder)
             continue
-        covered = holder.key_groups.intersection(KeyGroupRange(0, operator.max_parallelism - 1))
+        covered_groups = holder.key_groups.intersection(KeyGroupRange(0, operator.max_parallelism - 1))
         first, last = (
             subtask_of_key_group(operator.max_parallelism, parallelism, group)
-            for group in (covered.first, covered.last)
+            for group in (covered_groups.first, covered_groups.last)
         )
         for subtask in range(first, last + 1):
             handles[subtask].append(holder)
@@ -114,9 +114,9 @@ def _from_streams(subtask: int, own_groups: KeyGroupRange, streams: Sequence[Key
     """Return the restore of a subtask from key-group streams: it reads all their headers and its `own_groups`."""
     groups = 0
     for stream in streams:
-        shared, first = stream.key_groups.intersection(own_groups), stream.first_key_group
-        if len(shared):
-            extents = stream.groups[shared.first - first : shared.last + 1 - first]
+        common_groups, first = stream.key_groups.intersection(own_groups), stream.first_key_group
+        if len(common_groups):
+            extents = stream.groups[common_groups.first - first : common_groups.last + 1 - first]
             groups += sum(extent.length for extent in extents if extent is not None)
     return SubtaskRestore(
         subtask,
@@ -141,12 +141,12 @@ def _with_databases(
     """
     base = best_base([database.key_groups for database in databases], own_groups)
     other_databases = [database for i, database in enumerate(databases) if i != base]
-    shared = [database.key_groups.intersection(own_groups) for database in other_databases]
+    common_groups = [database.key_groups.intersection(own_groups) for database in other_databases]
     return replace(
         files,
         handles=tuple(database.subtask for database in databases),
         read=files.read + sum(database.size for database in databases),
-        by_record=files.by_record + sum(ends[part.last + 1] - ends[part.first] for part in shared),
+        by_record=files.by_record + sum(ends[part.last + 1] - ends[part.first] for part in common_groups),
         base=databases[base].subtask,
         hidden=tuple(_ranges_outside(databases[base].key_groups, own_groups)),
         copied=tuple(database.subtask for database in other_databases),
@@ -177,8 +177,8 @@ def best_base(handles: Sequence[KeyGroupRange], own_groups: KeyGroupRange) -> in
     """
 
     def score(index: int) -> tuple[int, float, int]:
-        shared = len(handles[index].intersection(own_groups))
-        return shared, shared / max(len(handles[index]), 1), -index
+        number_common = len(handles[index].intersection(own_groups))
+        return number_common, number_common / max(len(handles[index]), 1), -index
 
     return max(range(len(handles)), key=score)
 
@@ -200,4 +200,4 @@ def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
 def _ranges_outside(handle: KeyGroupRange, own_groups: KeyGroupRange) -> list[tuple[int, int]]:
     before = (handle.first, own_groups.first - 1)
     after = (own_groups.last + 1, handle.last)
-    return [cut for cut in (before, after) if cut[0] <= cut[1]]
+    return [key_groups for key_groups in (before, after) if key_groups[0] <= key_groups[1]]

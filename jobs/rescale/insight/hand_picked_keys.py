@@ -73,18 +73,20 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     Return None if its keys are not hand-picked, or cannot be read.
     """
     parallelism, max_parallelism = operator.parallelism, operator.max_parallelism
-    picked = single_keys(snapshot, operator)
-    header = operator.keyed_headers[0] if picked else None
-    has_enough_keys = parallelism > 1 and len(picked) >= _LEAST_SUBTASKS * parallelism
-    if header is None or not has_enough_keys or len({single.key for single in picked}) < len(picked):
+    picked_keys = single_keys(snapshot, operator)
+    header = operator.keyed_headers[0] if picked_keys else None
+    has_enough_keys = parallelism > 1 and len(picked_keys) >= _LEAST_SUBTASKS * parallelism
+    if header is None or not has_enough_keys or len({single.key for single in picked_keys}) < len(picked_keys):
         return None
     key_type = _KEY_TYPES.get(type_name(header.key_serializer))
-    texts = [format_value(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked]
-    smallest = len(picked) == parallelism and texts == _table(key_type, max_parallelism, parallelism)
-    chance = math.perm(parallelism, len(picked)) / parallelism ** len(picked)
+    texts = [
+        format_value(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked_keys
+    ]
+    smallest = len(picked_keys) == parallelism and texts == _table(key_type, max_parallelism, parallelism)
+    chance = math.perm(parallelism, len(picked_keys)) / parallelism ** len(picked_keys)
     if chance > _LARGEST_CHANCE and not smallest:
         return None
-    new_groups = _new_key_groups(header, picked, max_parallelism, shape)
+    new_groups = _new_key_groups(header, picked_keys, max_parallelism, shape)
     new = [None if g is None else subtask_of_key_group(shape.max_parallelism, shape.parallelism, g) for g in new_groups]
     return HandPickedKeys(
         operator_id=operator.operator_id,
@@ -94,7 +96,7 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
         new_max_parallelism=shape.max_parallelism,
         keys=tuple(
             PickedKey(text, single.key_group, single.subtask, new_subtask)
-            for text, single, new_subtask in zip(texts, picked, new, strict=True)
+            for text, single, new_subtask in zip(texts, picked_keys, new, strict=True)
         ),
         chance=chance,
         smallest=smallest,

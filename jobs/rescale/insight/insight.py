@@ -97,22 +97,27 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
 def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     """Return the insight into a plan that was made from `snapshot`."""
     snapshot = with_measured_databases(snapshot)
-    planned = {operator.operator_id: operator for operator in plan.operators}
+    planned_operators = {operator.operator_id: operator for operator in plan.operators}
     shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
     parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}
-    requested = _requested_restore(plan, snapshot, parallelisms)
+    requested_restore = _requested_restore(plan, snapshot, parallelisms)
     records = {
-        operator.operator_id: _records(operator, planned[operator.operator_id], snapshot)
+        operator.operator_id: _records(operator, planned_operators[operator.operator_id], snapshot)
         for operator in snapshot.operators
-        if planned[operator.operator_id].rekeyed_bytes
+        if planned_operators[operator.operator_id].rekeyed_bytes
     }
     return Insight(
-        (requested, *(() if requested.refused else _scaled_restores(snapshot, parallelisms))),
-        tuple(_planned_advice(operator, planned[operator.operator_id]) for operator in _keyed_operators(snapshot)),
+        (requested_restore, *(() if requested_restore.refused else _scaled_restores(snapshot, parallelisms))),
+        tuple(
+            _planned_advice(operator, planned_operators[operator.operator_id])
+            for operator in _keyed_operators(snapshot)
+        ),
         tuple(_unions(snapshot, shapes)),
         tuple(_all_hand_picked_keys(snapshot, shapes)),
-        tuple(_key_groups(operator, planned[operator.operator_id]) for operator in _keyed_operators(snapshot)),
-        durations(plan, None if requested.refused else requested.operators, records),
+        tuple(
+            _key_groups(operator, planned_operators[operator.operator_id]) for operator in _keyed_operators(snapshot)
+        ),
+        durations(plan, None if requested_restore.refused else requested_restore.operators, records),
     )
 
 
@@ -193,13 +198,13 @@ def _all_hand_picked_keys(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
 
 def _scaled_restores(snapshot: Snapshot, requested: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
     """Yield the restores at each parallelism in `SCALES`, except the old and the `requested` one, each once."""
-    keyed = list(_keyed_operators(snapshot))
-    covered = [[o.parallelism for o in keyed]]
+    keyed_operators = list(_keyed_operators(snapshot))
+    covered_parallelisms = [[o.parallelism for o in keyed_operators]]
     if requested:
-        covered.append([requested[o.operator_id] for o in keyed])
+        covered_parallelisms.append([requested[o.operator_id] for o in keyed_operators])
     for scale in SCALES:
-        if (shape := [scale.of(o) for o in keyed]) not in covered:
-            covered.append(shape)
+        if (shape := [scale.of(o) for o in keyed_operators]) not in covered_parallelisms:
+            covered_parallelisms.append(shape)
             yield _job_restore(scale.name, snapshot, {o.operator_id: scale.of(o) for o in snapshot.operators})
 
 

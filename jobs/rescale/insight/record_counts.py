@@ -41,10 +41,10 @@ def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int
     measurable: list[KeyedStateHolder] = [*canonical, *operator.databases]
     tables = [table for database in operator.databases for table in database.tables]
     try:
-        counted = _rows(tables, files) + _records(canonical, files)
+        counted_records = _rows(tables, files) + _records(canonical, files)
     except RescaleError:  # if a run needs the records, it raises this error
-        counted = _assumed_records(measurable)
-    return counted + _assumed_records(unknown)
+        counted_records = _assumed_records(measurable)
+    return counted_records + _assumed_records(unknown)
 
 
 def _assumed_records(holders: Iterable[KeyedStateHolder]) -> int:

@@ -99,7 +99,12 @@ def shape_advice(
     lower = max(number for number in divisors if number <= parallelism)
     upper = min(number for number in divisors if number >= parallelism)
     good_maximum = good_max_parallelism(parallelism, maximum)
-    compared = {parallelism, lower, upper, *(other for other in other_parallelisms if 1 <= other <= maximum)}
+    compared_parallelisms = {
+        parallelism,
+        lower,
+        upper,
+        *(other for other in other_parallelisms if 1 <= other <= maximum),
+    }
     return ShapeAdvice(
         operator_id,
         label,
@@ -111,7 +116,7 @@ def shape_advice(
         upper=upper,
         recommended=upper if upper - parallelism <= parallelism - lower else lower,
         recommended_max_parallelism=good_maximum if good_maximum != maximum else None,
-        candidates=tuple(_candidate(ends, number) for number in sorted(compared)),
+        candidates=tuple(_candidate(ends, number) for number in sorted(compared_parallelisms)),
         hot=tuple(hot),
         exact=key_groups.exact,
         few_keys=keys if keys is not None and keys < _FEW_KEYS * parallelism else None,

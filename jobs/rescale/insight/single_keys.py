@@ -46,12 +46,12 @@ def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
     is_measured = all(database.measured for database in operator.databases) and not operator.changelogs
     if snapshot.missing or not is_measured or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
         return []
-    filled = [(stream, list(stream.filled_groups)) for stream in operator.keyed]
-    if any(len(groups) > 1 for _, groups in filled):
+    filled_streams = [(stream, list(stream.filled_groups)) for stream in operator.keyed]
+    if any(len(groups) > 1 for _, groups in filled_streams):
         return []
     single = []
     try:
-        for subtask, keys in _keys(snapshot, operator, filled):
+        for subtask, keys in _keys(snapshot, operator, filled_streams):
             if len(keys) > 1:
                 return []
             single += [SingleKey(subtask, *key) for key in keys]
@@ -67,10 +67,10 @@ _FilledStream = tuple[KeyedStream, list[tuple[int, Extent]]]
 
 
 def _keys(
-    snapshot: Snapshot, operator: Operator, filled: list[_FilledStream]
+    snapshot: Snapshot, operator: Operator, filled_streams: list[_FilledStream]
 ) -> Iterator[tuple[int, set[_KeyInGroup]]]:
     """Yield (subtask, keys) for each key group or database of a subtask, with at most two keys."""
-    for stream, groups in filled:
+    for stream, groups in filled_streams:
         for key_group, extent in groups:
             yield stream.subtask, _keys_of_group(snapshot, operator, stream, key_group, extent)
     for database in operator.databases:

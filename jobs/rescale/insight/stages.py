@@ -131,22 +131,33 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         reading_tasks = sum(read_tasks(records, cluster) for records in work.rekeyed)
         cpu = sum(records.bytes / records.rates.move for records in work.rekeyed) / total
         largest = max(max(records.largest, records.bytes // read_tasks(records, cluster)) for records in work.rekeyed)
-        reading = EstimatedRequests(
+        reading_requests = EstimatedRequests(
             0, sum(_number_of_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
         )
-        yield _UntimedStage("read and sort records", reading_tasks, total, largest, cpu * _SORTING, 1, 1, 1, reading)
+        yield _UntimedStage(
+            "read and sort records", reading_tasks, total, largest, cpu * _SORTING, 1, 1, 1, reading_requests
+        )
         number_of_write_tasks = sum(write_tasks(records, cluster) for records in work.rekeyed)
         largest = max(
             max(records.new_largest, records.bytes // write_tasks(records, cluster)) for records in work.rekeyed
         )
-        writing = EstimatedRequests(_number_of_parts(total, part), 0)
-        shuffled = int(total * remote_share)
+        writing_requests = EstimatedRequests(_number_of_parts(total, part), 0)
+        shuffled_bytes = int(total * remote_share)
         cpu *= 1 - _SORTING
         yield _UntimedStage(
-            "write records", number_of_write_tasks, total, largest, cpu, 1, 1 + remote_share, 1, writing, shuffled
+            "write records",
+            number_of_write_tasks,
+            total,
+            largest,
+            cpu,
+            1,
+            1 + remote_share,
+            1,
+            writing_requests,
+            shuffled_bytes,
         )
     copied = work.bytes - total
-    compared = [
+    comparing_stages = [
         (copied, WHOLE_KEY_GROUPS.compare),
         *((records.bytes, records.rates.compare) for records in work.rekeyed),
     ]
@@ -154,7 +165,7 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
     if size:
         tasks = max(1, -(-2 * size // max(_slice(2 * size, cluster), 1)))
         largest = max([size // tasks, *(max(records.largest, records.new_largest) for records in work.rekeyed)])
-        cpu = sum(part / rate for part, rate in compared) / size
+        cpu = sum(part / rate for part, rate in comparing_stages) / size
         reads = _number_of_reads(copied, min(UNIT_SIZE, copied)) * 2
         reads += sum(
             _number_of_reads(n.bytes, n.bytes // n.pieces) + _number_of_reads(n.bytes, n.bytes // n.new_pieces)

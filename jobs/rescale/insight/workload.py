@@ -51,12 +51,12 @@ class Workload:
 
 
 def workload_of(plan: Plan) -> Workload:
-    rekeyed = tuple(_rekeyed_work(plan))
+    rekeyed_work = tuple(_rekeyed_work(plan))
     elements = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     copied = plan.bytes_moved - elements - sum(operator.rekeyed_bytes for operator in plan.operators)
     files = sum(len(operator.streams) + len(operator.rekeyed) + len(operator.compacted) for operator in plan.operators)
     largest = max((max(operator.new_keyed_bytes, default=0) for operator in plan.operators), default=0)
-    return Workload(max(0, copied), elements, rekeyed, len(plan.files), files, largest, plan.part_size)
+    return Workload(max(0, copied), elements, rekeyed_work, len(plan.files), files, largest, plan.part_size)
 
 
 def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:

@@ -132,5 +132,5 @@ class OperatorPlan:
 
     def bytes_of(self, *slots: Slot) -> int:
         """Return the bytes of new streams in `slots`; files of the source to which the result refers do not count."""
-        rekeyed = sum(rekeying.bytes for rekeying in self.rekeyings if rekeying.slot in slots)
-        return rekeyed + sum(stream.size for stream in self.new_streams if stream.slot in slots)
+        rekeyed_bytes_of_slots = sum(rekeying.bytes for rekeying in self.rekeyings if rekeying.slot in slots)
+        return rekeyed_bytes_of_slots + sum(stream.size for stream in self.new_streams if stream.slot in slots)

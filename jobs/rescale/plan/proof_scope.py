@@ -34,10 +34,10 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     directory_count = sum(len(operator.databases) for operator in plan.operators)
     rewritten = sum(len(operator.compacted) for operator in plan.operators)
     in_s3 = is_s3(plan.target) and is_s3(plan.source)
-    copied = [stream for operator in plan.operators for stream in _copied_streams(operator)] if in_s3 else []
-    refuse_impossible_proof(possible=directory_count + rewritten > 0 or bool(copied))
+    copied_streams = [stream for operator in plan.operators for stream in _copied_streams(operator)] if in_s3 else []
+    refuse_impossible_proof(possible=directory_count + rewritten > 0 or bool(copied_streams))
     if not directory_count + rewritten:
-        if all(stream.inline for stream in copied):
+        if all(stream.inline for stream in copied_streams):
             return "proof: all copied state is small enough for `_metadata`, so every record is compared"
         return "proof: copied state is compared by the store's checksums, and read where there are none"
     if not directory_count:

@@ -83,9 +83,9 @@ def continued_plan(plan: Plan, later: Snapshot, base: Base, between: Sequence[Sn
             reasons.append((operator.label, reason))
             operators.append(operator)
             continue
-        continued = continuation.rekeying_of_changes()
-        operators.append(replace(operator, rekeying=continued))
-        notes.append(continuation.note(continued))
+        new_rekeying = continuation.rekeying_of_changes()
+        operators.append(replace(operator, rekeying=new_rekeying))
+        notes.append(continuation.note(new_rekeying))
     if not any(operator.is_continued for operator in operators):
         label, reason = reasons[0] if reasons else (None, "it has no keyed state in RocksDB directories")
         raise UnsupportedError(
@@ -129,26 +129,29 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
     plan_labels = {operator.operator_id: operator.label for operator in plan.operators}
     base_labels = {operator.operator_id: operator.label for operator in base.plan.operators}
     if plan_labels.keys() != base_labels.keys():
-        differing = next(iter(plan_labels.keys() ^ base_labels.keys()))
+        differing_id = next(iter(plan_labels.keys() ^ base_labels.keys()))
         raise RequestError(
             "the base is the result of another job, or of another version of the job's graph",
             path=base.result.target,
-            operator=plan_labels.get(differing) or base_labels[differing],
+            operator=plan_labels.get(differing_id) or base_labels[differing_id],
             expected=f"the {len(plan_labels)} operators of {plan.source}",
-            found=f"{len(base_labels)} operators" + ("" if differing in base_labels else ", this one not among them"),
+            found=f"{len(base_labels)} operators"
+            + ("" if differing_id in base_labels else ", this one not among them"),
             advice=FULL_RUN,
         )
     before = {operator.operator_id: operator for operator in base.plan.operators}
     for operator in plan.operators:
         operator_before = before[operator.operator_id]
-        requested, actual = ((plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, operator_before))
-        if requested != actual:
+        requested_shape, actual_shape = (
+            (plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, operator_before)
+        )
+        if requested_shape != actual_shape:
             raise RequestError(
                 "the base has another shape",
                 path=base.result.target,
                 operator=operator.label,
-                expected=f"parallelism {requested[0]}, max parallelism {requested[1]}, as requested",
-                found=f"parallelism {actual[0]}, max parallelism {actual[1]}",
+                expected=f"parallelism {requested_shape[0]}, max parallelism {requested_shape[1]}, as requested",
+                found=f"parallelism {actual_shape[0]}, max parallelism {actual_shape[1]}",
                 advice=f"request the base's shape, or {FULL_RUN}",
             )
 

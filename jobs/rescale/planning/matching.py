@@ -135,24 +135,26 @@ def match(
     `of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot. `unused_names`
     were given for operators that neither side has.
     """
-    unmatched, free_counterparts = list(old), list(new)
+    unmatched_counterparts, free_counterparts = list(old), list(new)
     matches: list[_Match] = []
 
     def add_matches(pairs: Iterable[_Pair], because: str) -> None:
         for before, after in pairs:
             matches.append(_Match(before, after, "" if before.operator_id == after.operator_id else because))
-            unmatched.remove(before)
+            unmatched_counterparts.remove(before)
             free_counterparts.remove(after)
 
-    add_matches(_pairs_with_equal_ids(unmatched, free_counterparts, is_sure=True), "")
+    add_matches(_pairs_with_equal_ids(unmatched_counterparts, free_counterparts, is_sure=True), "")
     for because, key in _EVIDENCE:
-        add_matches(_unique_pairs(unmatched, free_counterparts, key), because)
-    add_matches(_pairs_with_equal_ids(unmatched, free_counterparts, is_sure=False), "")
-    renamed = [match for match in matches if match.because and match.old.stateful]
-    proposed = [match for match in renamed if match.new.operator_id]
-    chained = [match for match in renamed if not match.new.operator_id]
-    in_the_way = _operators_in_the_way(old, matches, proposed)
-    stateful = [(operator, _candidates(operator, free_counterparts)) for operator in unmatched if operator.stateful]
+        add_matches(_unique_pairs(unmatched_counterparts, free_counterparts, key), because)
+    add_matches(_pairs_with_equal_ids(unmatched_counterparts, free_counterparts, is_sure=False), "")
+    renamed_matches = [match for match in matches if match.because and match.old.stateful]
+    proposed_matches = [match for match in renamed_matches if match.new.operator_id]
+    chained = [match for match in renamed_matches if not match.new.operator_id]
+    in_the_way = _operators_in_the_way(old, matches, proposed_matches)
+    stateful = [
+        (operator, _candidates(operator, free_counterparts)) for operator in unmatched_counterparts if operator.stateful
+    ]
     possible_counterparts = [candidate for _, candidates in stateful for candidate in candidates]
     without_candidates = [operator for operator, candidates in stateful if not candidates]
     nameless = of_plan and not any(operator.name for operator in old)
@@ -162,11 +164,11 @@ def match(
         "plan" if of_plan else "snapshot",
         certain=not (chained or stateful),
         options=(
-            *(f"--rename {quoted(f'{match.old.option_name}={match.new.option_name}')}" for match in proposed),
+            *(f"--rename {quoted(f'{match.old.option_name}={match.new.option_name}')}" for match in proposed_matches),
             *(f"--drop {quoted(operator.option_name)}" for operator in in_the_way),
         ),
         same=tuple(_matched(match) for match in matches if not match.because),
-        proposed=tuple(map(_matched, proposed)),
+        proposed=tuple(map(_matched, proposed_matches)),
         in_the_way=tuple(map(_listed, in_the_way)),
         chained=tuple(ChainedOperator(**asdict(_matched(match)), chain=match.new.chain) for match in chained),
         unsure=tuple(
@@ -208,38 +210,39 @@ def _uid(name: str, operator_id: str) -> str:
 
 
 def _operators_in_the_way(
-    old: Sequence[Counterpart], matches: Sequence[_Match], proposed: list[_Match]
+    old: Sequence[Counterpart], matches: Sequence[_Match], proposed_matches: list[_Match]
 ) -> list[Counterpart]:
     """Return the operators without state and without a counterpart whose ids renamed operators would get.
 
-    Operators without state that have a counterpart are added to `proposed`, because they must be renamed, too.
+    Operators without state that have a counterpart are added to `proposed_matches`, because they must be renamed, too.
     """
-    matched = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
+    match_by_old_id = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
     stateless = {operator.operator_id: operator for operator in old if not operator.stateful}
     dropped_labels = []
-    ids = [match.new.operator_id for match in proposed]
+    ids = [match.new.operator_id for match in proposed_matches]
     for operator_id in ids:
-        if operator_id in stateless and operator_id in matched:
-            proposed.append(matched[operator_id])
-            ids.append(matched[operator_id].new.operator_id)
+        if operator_id in stateless and operator_id in match_by_old_id:
+            proposed_matches.append(match_by_old_id[operator_id])
+            ids.append(match_by_old_id[operator_id].new.operator_id)
         elif operator_id in stateless:
             dropped_labels.append(stateless[operator_id])
     return dropped_labels
 
 
 def _states(operator: Operator) -> frozenset[StateSignature]:
-    keyed = {StateSignature(state.name, state.state_type, state.raw) for state in operator.keyed_states}
+    keyed_signatures = {StateSignature(state.name, state.state_type, state.raw) for state in operator.keyed_states}
     elements = set()
     for stream in (*operator.operator, *operator.raw_operator):
         header = stream.parsed
-        described = {s.name: s.raw for s in (*header.list_states, *header.broadcast_states)} if header else {}
+        description_by_name = {s.name: s.raw for s in (*header.list_states, *header.broadcast_states)} if header else {}
         elements |= {
-            StateSignature(state.name, state.mode.name, described.get(state.name, b"")) for state in stream.states
+            StateSignature(state.name, state.mode.name, description_by_name.get(state.name, b""))
+            for state in stream.states
         }
     other_signatures = {StateSignature(state.name, state.type, b"") for state in as_dropped(operator).states}
-    known_states = {(state.name, state.type) for state in keyed | elements}
+    known_states = {(state.name, state.type) for state in keyed_signatures | elements}
     return frozenset(
-        keyed
+        keyed_signatures
         | elements
         | {state for state in other_signatures if (state.name, state.type.removeprefix("raw ")) not in known_states}
     )

@@ -78,7 +78,7 @@ def make_plan(
     refuse_finished(snapshot.operators, shapes, request)
     snapshot.check_complete()
     literals = Literals(snapshot.written)
-    registered = user_serializers(_readable_serializers(snapshot))
+    registered_serializers = user_serializers(_readable_serializers(snapshot))
     notes: list[str] = []
     planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes, prepared)
     operators = tuple(
@@ -104,11 +104,11 @@ def make_plan(
             *findings(snapshot, kafka),
             *request_warnings(snapshot, shapes, request, kafka),
             *key_hash_warnings(snapshot.operators, request.key_hash, key_hashes),
-            *(f"values of {row.snapshot} are read as {row.distribution} defines" for row in registered),
+            *(f"values of {row.snapshot} are read as {row.distribution} defines" for row in registered_serializers),
             *notes,
             *(reference_warnings(snapshot.directory, operators) if request.files is Files.REFER else ()),
         ),
-        serializers=registered or UNSET,
+        serializers=registered_serializers or UNSET,
         surgery=surgery,
         moves=snapshot.moves,
         prepared=prepared,
@@ -118,10 +118,10 @@ def make_plan(
 def _readable_serializers(snapshot: Snapshot) -> Iterator[SerializerSnapshot]:
     """Yield the serializers of all keyed and operator state whose headers can be read."""
     for operator in snapshot.operators:
-        keyed = {id(header): header for header in operator.parsed_headers}
+        header_by_identity = {id(header): header for header in operator.parsed_headers}
         elements = {id(stream.parsed): stream.parsed for stream in operator.operator if stream.parsed is not None}
-        yield from (header.key_serializer for header in keyed.values())
-        states = [state for header in keyed.values() for state in header.states]
+        yield from (header.key_serializer for header in header_by_identity.values())
+        states = [state for header in header_by_identity.values() for state in header.states]
         for header in elements.values():
             states += (*header.list_states, *header.broadcast_states)
         yield from (serializer for state in states for _, serializer in state.serializers)
@@ -160,11 +160,11 @@ class _OperatorPlanner:
         headers = HeaderPlanner(operator.label, self.literals)
         groups = KeyGroupPlanner(operator, shape, headers, self.literals, self.inline)
         if by_record:
-            keyed = self._plan_records(operator, shape, headers, groups, key_hash)
+            keyed_plan = self._plan_records(operator, shape, headers, groups, key_hash)
         elif becomes_databases(operator, result_format):
-            keyed = self._plan_directories(operator, shape, headers, groups)
+            keyed_plan = self._plan_directories(operator, shape, headers, groups)
         else:
-            keyed = _PlannedKeyed(groups.streams())
+            keyed_plan = _PlannedKeyed(groups.streams())
         elements = plan_elements(operator, shape.parallelism, self.literals, self.inline)
         return OperatorPlan(
             operator_id=operator.operator_id,
@@ -176,12 +176,12 @@ class _OperatorPlanner:
             work=work_class(operator.max_parallelism, shape.max_parallelism),
             states=_keyed_states(operator),
             id_tables=tuple(headers.id_tables),
-            streams=(*keyed.streams, *elements),
+            streams=(*keyed_plan.streams, *elements),
             old_keyed_bytes=_keyed_bytes(operator),
-            rekeying=keyed.rekeying,
-            heap_timers=keyed.heap_timers,
-            databases=keyed.databases,
-            compacted=keyed.compacted,
+            rekeying=keyed_plan.rekeying,
+            heap_timers=keyed_plan.heap_timers,
+            databases=keyed_plan.databases,
+            compacted=keyed_plan.compacted,
             cutoffs=operator.cutoffs,
         )
 
@@ -215,15 +215,15 @@ class _OperatorPlanner:
         planner = DatabasePlanner(
             operator, shape, headers, self.literals, self.inline, self.notes, referring, prepared=self.prepared
         )
-        planned = planner.plan()
-        streams = (*planned.files, *groups.raw_streams())
-        return _PlannedKeyed(streams, databases=planned.databases, compacted=planned.compacted)
+        planned_databases = planner.plan()
+        streams = (*planned_databases.files, *groups.raw_streams())
+        return _PlannedKeyed(streams, databases=planned_databases.databases, compacted=planned_databases.compacted)
 
 
 def _keyed_states(operator: Operator) -> tuple[str, ...]:
     """Return the name and type of each keyed state that is not dropped, each once."""
-    staying = [state for state in operator.keyed_states if state.name not in operator.dropped_states]
-    return tuple(dict.fromkeys(f"{state.name} ({state.state_type})" for state in staying))
+    staying_states = [state for state in operator.keyed_states if state.name not in operator.dropped_states]
+    return tuple(dict.fromkeys(f"{state.name} ({state.state_type})" for state in staying_states))
 
 
 def _keyed_bytes(operator: Operator) -> tuple[int, ...]:

@@ -78,8 +78,8 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
     kafka = kafka_offsets(snapshot)
     ahead = ahead or is_prepared(request.target)
     plan = make_plan(snapshot, request, key_hashes, kafka, surgery, prepared=ahead)
-    for operator, planned in zip(snapshot.operators, plan.operators, strict=True):
-        if levels := _levels_needed(planned):
+    for operator, planned_operator in zip(snapshot.operators, plan.operators, strict=True):
+        if levels := _levels_needed(planned_operator):
             refuse_few_levels_of(snapshot, operator, levels)
     return PreparedPlan(plan, snapshot, kafka)
 

@@ -74,5 +74,5 @@ def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
 
 def newest_options(files: Sequence[StoredFile]) -> StoredFile | None:
     """Return the file `OPTIONS-<number>` with the highest number; None if there is none."""
-    numbered = [file for file in files if file.name.startswith("OPTIONS-")]
-    return max(numbered, key=lambda file: int(file.name.partition("-")[2]), default=None)
+    options_files = [file for file in files if file.name.startswith("OPTIONS-")]
+    return max(options_files, key=lambda file: int(file.name.partition("-")[2]), default=None)

@@ -49,14 +49,14 @@ def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
 def build_candidate(source: Metadata, plan: Plan, written_handles: Sequence[WrittenHandles]) -> bytes:
     """Return the new `_metadata`. Raises `IntegrityError` unless the written streams are those of the plan."""
     handles = {(h.operator_id, h.slot, h.subtask): h.handle for step in written_handles for h in step.handles}
-    planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
-    if handles.keys() != planned:
-        differing = min(handles.keys() ^ planned)
+    planned_places = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
+    if handles.keys() != planned_places:
+        differing_place = min(handles.keys() ^ planned_places)
         raise IntegrityError(
             "the written handles do not match the planned streams",
-            operator=differing[0],
-            expected=f"{len(planned)} streams",
-            found=f"{len(handles)}, differing in the {differing[1]} stream of subtask {differing[2]}",
+            operator=differing_place[0],
+            expected=f"{len(planned_places)} streams",
+            found=f"{len(handles)}, differing in the {differing_place[1]} stream of subtask {differing_place[2]}",
         )
     by_id = {operator.operator_id: operator for operator in plan.operators}
     operators = tuple(_operator_state(entry, by_id[entry.operator_id], handles) for entry in source.operators)

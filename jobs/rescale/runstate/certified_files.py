@@ -50,7 +50,9 @@ def certified_files(target: str, versions_before: Iterable[tuple[str, Pin]]) -> 
     """
     names_and_pins = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in versions_before)
     files = tuple(
-        sorted((CertifiedFile(called, *_version(pin)) for called, pin in names_and_pins), key=lambda file: file.name)
+        sorted(
+            (CertifiedFile(file_name, *_version(pin)) for file_name, pin in names_and_pins), key=lambda file: file.name
+        )
     )
     for file, current_pin in _changed_files(target, files):
         raise StoreError(
@@ -105,11 +107,11 @@ def _changed_files(target: str, files: Sequence[CertifiedFile]) -> Iterator[tupl
     A listing may be outdated, so the store is asked again for each file that differs. Files of the source are not
     listed: the right to read them does not include the right to list, and their directories may hold many other files.
     """
-    existing = stats_of([file.name for file in files if file.is_elsewhere])
-    existing |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
+    existing_pins = stats_of([file.name for file in files if file.is_elsewhere])
+    existing_pins |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
     for file in files:
         uri = file.uri(target)
-        if not file.pin.matches(existing.get(uri)):
+        if not file.pin.matches(existing_pins.get(uri)):
             current_pin = open_store(uri).stat(uri)
             if not file.pin.matches(current_pin):
                 yield file, current_pin

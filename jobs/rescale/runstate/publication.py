@@ -172,9 +172,9 @@ def withdraw(plan: Plan) -> None:
     store, certificate = open_store(plan.target), certificate_beside(plan.target)
     files = () if certificate is None else certificate.files
     uris = [places_of(plan).metadata, *(file.uri(plan.target) for file in files if not file.is_elsewhere)]
-    existing = [uri for uri, pin in zip(uris, store.stats(uris), strict=True) if pin is not None]
-    store.delete(existing[:1])
-    store.delete(existing[1:])
+    existing_uris = [uri for uri, pin in zip(uris, store.stats(uris), strict=True) if pin is not None]
+    store.delete(existing_uris[:1])
+    store.delete(existing_uris[1:])
     discard(plan.target, keeps_follower=True)
 
 

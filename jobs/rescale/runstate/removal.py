@@ -108,15 +108,15 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
     if digest is None or not exists(uri := Places(target, digest).plan):
         return
     try:
-        planned = load_plan(uri).target
+        planned_target = load_plan(uri).target
     except SnapshotError:
         return
-    if not is_same_place(planned, target):
+    if not is_same_place(planned_target, target):
         raise RequestError(
             "the documents beside the target were copied or moved here: they belong to a run with another target",
             path=beside(target),
             expected=f"documents of a run to {target}",
-            found=planned,
+            found=planned_target,
             advice="discard the target of that run; if this copy is not needed, remove it yourself",
         )
 
@@ -153,9 +153,9 @@ class _Listing:
 
 def _list_files(target: str, *, keeps_prepared: bool) -> _Listing:
     store = open_store(target)
-    inside, everything = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
-    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(everything)
-    without_follower = tuple(uri for uri in everything if not (has_follower and is_follower_file(target, uri)))
+    inside, in_and_beside = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
+    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(in_and_beside)
+    without_follower = tuple(uri for uri in in_and_beside if not (has_follower and is_follower_file(target, uri)))
     if keeps_prepared:
         inside = tuple(uri for uri in inside if not is_prepared_file(name(uri)))
         without_follower = tuple(uri for uri in without_follower if uri != prepared_place(target))
@@ -183,8 +183,8 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     if not exists(plan_uri):
         return []
     # A damaged plan is an error: it may name other files, and then the run's own files would stay.
-    planned = planned_names(load_plan(plan_uri))
-    return [uri for uri in listing.inside if name(uri) in planned or uri in listing.prepared]
+    names_of_plan = planned_names(load_plan(plan_uri))
+    return [uri for uri in listing.inside if name(uri) in names_of_plan or uri in listing.prepared]
 
 
 def _remove_documents(listing: _Listing, plan_digest: str | None) -> None:

@@ -85,9 +85,9 @@ def begin_moving(plan: Plan, step: str, existing_sizes: Mapping[str, int]) -> Wr
 
 def _missing_files(plan: Plan, files: Mapping[str, int], existing_sizes: Mapping[str, int]) -> list[str]:
     """Return the names of files that are missing or have another size, both in `existing_sizes` and in the store."""
-    missed = [file for file, size in files.items() if existing_sizes.get(file) != size]
-    pins = open_store(plan.target).stats([places_of(plan).stream(file) for file in missed])
-    return [file for file, pin in zip(missed, pins, strict=True) if pin is None or pin.size != files[file]]
+    missing_files = [file for file, size in files.items() if existing_sizes.get(file) != size]
+    pins = open_store(plan.target).stats([places_of(plan).stream(file) for file in missing_files])
+    return [file for file, pin in zip(missing_files, pins, strict=True) if pin is None or pin.size != files[file]]
 
 
 def write_handles(plan: Plan, handles: WrittenHandles) -> None:

@@ -143,13 +143,13 @@ def _stream_without(stream: ElementStream, names: Collection[str]) -> ElementStr
     if stream.parsed is None:
         return stream
     list_states, broadcast = (
-        tuple(state for state in described if state.name not in names)
-        for described in (stream.parsed.list_states, stream.parsed.broadcast_states)
+        tuple(state for state in infos if state.name not in names)
+        for infos in (stream.parsed.list_states, stream.parsed.broadcast_states)
     )
     if not (states or list_states or broadcast):
         return None
-    parsed = replace(stream.parsed, list_states=list_states, broadcast_states=broadcast)
-    if parsed == stream.parsed:
+    new_header = replace(stream.parsed, list_states=list_states, broadcast_states=broadcast)
+    if new_header == stream.parsed:
         return stream
-    header = write_operator_state_header(parsed)
-    return replace(stream, states=states, header=header, parsed=parsed, has_own_header=False)
+    header = write_operator_state_header(new_header)
+    return replace(stream, states=states, header=header, parsed=new_header, has_own_header=False)

@@ -55,14 +55,14 @@ def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
 
 def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int, bytes]]:
     """Yield (key group, key) pairs from the beginnings of evenly spaced key groups."""
-    materialised = (part for log in operator.changelogs for part in log.base if isinstance(part, KeyedStream))
-    filled = [
+    materialised_streams = (part for log in operator.changelogs for part in log.base if isinstance(part, KeyedStream))
+    filled_groups = [
         (stream, key_group, extent)
-        for stream in (*operator.keyed, *materialised)
+        for stream in (*operator.keyed, *materialised_streams)
         for key_group, extent in stream.filled_groups
         if stream.parsed is not None
     ]
-    chosen = filled[:: -(-len(filled) // _PIECES)] if filled else []
+    chosen = filled_groups[:: -(-len(filled_groups) // _PIECES)] if filled_groups else []
     keys_per_group = _MOST_KEYS // len(chosen) + 1 if chosen else 0
     for stream, key_group, extent in chosen:
         for key in islice(keys_of_group(operator.max_parallelism, stream, files, key_group, extent), keys_per_group):

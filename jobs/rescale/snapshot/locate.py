@@ -130,11 +130,11 @@ class Locator:
 
     def _refuse_outside(self, uri: str) -> None:
         local_from_s3 = is_s3(self.directory) and not is_s3(uri)
-        if local_from_s3 or not any(contains(allowed, uri) for allowed in self._allowed):
+        if local_from_s3 or not any(contains(allowed_place, uri) for allowed_place in self._allowed):
             raise SnapshotError(
                 "a handle points outside the snapshot",
                 path=self.files[0],
-                expected=" or ".join(f"below {allowed}" for allowed in self._allowed),
+                expected=" or ".join(f"below {allowed_place}" for allowed_place in self._allowed),
                 found=uri,
                 advice="take a savepoint, whose files all lie in its own directory"
                 if local_from_s3

@@ -190,9 +190,9 @@ class Operator:
     @property
     def bytes(self) -> int:
         """Size of all state of the operator in bytes, without its coordinator."""
-        keyed = sum(holder.size for holder in (*self.managed_keyed, *self.raw_keyed))
+        keyed_bytes = sum(holder.size for holder in (*self.managed_keyed, *self.raw_keyed))
         elements = sum(stream.extent.length for stream in (*self.operator, *self.raw_operator))
-        return keyed + elements + sum(other.size for other in self.other_keyed) + self.channel_bytes
+        return keyed_bytes + elements + sum(other.size for other in self.other_keyed) + self.channel_bytes
 
 
 @dataclass(frozen=True)

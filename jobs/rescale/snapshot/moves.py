@@ -87,8 +87,8 @@ def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
 
 def moved_place(path: str, moves: Iterable[Move]) -> str | None:
     """Return the new place of a file, by the matching move with the longest old place; None if no move matches."""
-    applying = [move for move in moves if contains(move.old, path)]
-    return _place_after_move(path, max(applying, key=lambda move: len(move.old))) if applying else None
+    applying_moves = [move for move in moves if contains(move.old, path)]
+    return _place_after_move(path, max(applying_moves, key=lambda move: len(move.old))) if applying_moves else None
 
 
 def find_moves(
@@ -111,14 +111,14 @@ def find_moves(
     )
     chosen: dict[str, Move] = {}
     for path, possible_moves in candidates.items():
-        fitting = {
+        fitting_moves = {
             target: move
             for move in reversed(possible_moves)
             if (size := sizes.get(target := _place_after_move(path, move))) is not None and recorded[path].fits(size)
         }
-        if len(fitting) > 1:
-            raise _ambiguous_places_error(metadata_uri, path, fitting)
-        chosen |= dict.fromkeys((path,) if fitting else (), *fitting.values())
+        if len(fitting_moves) > 1:
+            raise _ambiguous_places_error(metadata_uri, path, fitting_moves)
+        chosen |= dict.fromkeys((path,) if fitting_moves else (), *fitting_moves.values())
     accepted_moves = tuple(
         sorted({move for move in chosen.values() if not _old_files_remain(move, recorded, directory)})
     )

@@ -186,10 +186,10 @@ class _Judge:
         }
         for state in states:
             reasons_of_others = [
-                shared
+                shared_reason
                 for name, own_reasons in by_state.items()
                 if name != state.name
-                for shared in _reasons_of_neighbour(name, own_reasons, alone=alone)
+                for shared_reason in _reasons_of_neighbour(name, own_reasons, alone=alone)
             ]
             yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *reasons_of_others)))
 

@@ -108,7 +108,7 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
         return snapshot
     snapshot = with_kafka_changes(snapshot, surgery.kafka)
     dropped_ids = {operator.operator_id for operator in surgery.dropped}
-    renamed = {operator.operator_id: operator for operator in surgery.renamed}
+    renamed_by_id = {operator.operator_id: operator for operator in surgery.renamed}
     holds_uids = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
     dropped_names: dict[str, set[str]] = defaultdict(set)
     for state in surgery.dropped_states:
@@ -116,14 +116,14 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     old: dict[str, list[OldRows]] = defaultdict(list)
     for rows in surgery.old_rows:
         old[rows.operator_id].append(rows)
-    restarted = {operator.operator_id for operator in surgery.restarted}
+    restarted_ids = {operator.operator_id for operator in surgery.restarted}
     operators = tuple(
         _renamed(
             without_old_rows(without_states(operator, dropped_names[operator.operator_id]), old[operator.operator_id]),
-            renamed,
+            renamed_by_id,
             holds_uids=holds_uids,
         )
-        for operator in (_restarted(o) if o.operator_id in restarted else o for o in snapshot.operators)
+        for operator in (_restarted(o) if o.operator_id in restarted_ids else o for o in snapshot.operators)
         if operator.operator_id not in dropped_ids
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
@@ -146,11 +146,11 @@ def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
 def as_restarted(operator: Operator) -> Restarted:
     """Return an operator as a restarted one, even if none of its subtasks has finished."""
     entry = operator.entry
-    finished = sum(subtask.finished for subtask in entry.subtasks)
+    number_finished = sum(subtask.finished for subtask in entry.subtasks)
     return Restarted(
         entry.operator_id,
         operator.label,
-        entry.parallelism if entry.fully_finished else finished,
+        entry.parallelism if entry.fully_finished else number_finished,
         entry.parallelism,
         entry.coordinator is not None,
     )

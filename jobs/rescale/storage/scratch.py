@@ -198,8 +198,8 @@ def _is_abandoned(data: bytes, path: Path, inode: int) -> bool:
 
 
 def _marker_of(path: Path) -> _Marker:
-    started = _text_of(_STATUS).rpartition(")")[2].split()
-    start_time = started[_STARTED] if started else ""
+    status_fields = _text_of(_STATUS).rpartition(")")[2].split()
+    start_time = status_fields[_STARTED] if status_fields else ""
     return _Marker(path.name, path.stat().st_ino, socket.gethostname(), _text_of(_BOOT), os.getpid(), start_time)
 
 

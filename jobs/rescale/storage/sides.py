@@ -72,8 +72,10 @@ _PREFIXES = tuple(side.prefix + _AWS for side in StoreSide)
 
 def side_of(uri: str) -> StoreSide:
     """Return TARGET for a normalised location in or beside a declared target, or if none is declared; else SOURCE."""
-    declared = os.environ.get(TARGETS)
-    if declared is None or any(contains(root, uri) or contains(root + BESIDE, uri) for root in _roots(declared)):
+    declared_targets = os.environ.get(TARGETS)
+    if declared_targets is None or any(
+        contains(root, uri) or contains(root + BESIDE, uri) for root in _roots(declared_targets)
+    ):
         return StoreSide.TARGET
     return StoreSide.SOURCE
 
@@ -112,10 +114,10 @@ def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str
         else _ACCESS
     )
     kept_names = (*_SHARED_VARIABLES, *access)
-    merged = {
+    merged_variables = {
         name: value for name, value in without_prefix.items() if not name.startswith(_AWS) or name in kept_names
     } | own_variables
-    return {name: value for name, value in merged.items() if value or name not in own_variables}
+    return {name: value for name, value in merged_variables.items() if value or name not in own_variables}
 
 
 def environment() -> dict[str, str]:

@@ -161,8 +161,8 @@ class RescaleError(Exception):
         """
         what, *lines = text.splitlines()
         names = {_LABELS.get(name, name): name for name in RescaleError.DETAILS if name != "traceback"}
-        labelled = [line.removeprefix("  ").partition(": ") for line in lines]
-        details: dict[str, Any] = {names[label]: value for label, _, value in labelled if label in names}
+        labelled_lines = [line.removeprefix("  ").partition(": ") for line in lines]
+        details: dict[str, Any] = {names[label]: value for label, _, value in labelled_lines if label in names}
         if "advice" in details:
             details["advice"] = advice_of_text(details["advice"])
         error_class = _BY_NAME.get(kind)

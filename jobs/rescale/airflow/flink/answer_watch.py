@@ -81,19 +81,19 @@ class CachedAnswer:
     def forget(self) -> None:
         self.after = self.before = None
 
-    def first_fresh_request(self, ended: float) -> float:
-        """Return the time from which Flink answers every request with an answer that it made after the time `ended`.
+    def first_fresh_request(self, end_time: float) -> float:
+        """Return the time from which Flink answers every request with an answer that it made after `end_time`.
 
-        `ended` must not be earlier than the arrival of the last answer.
+        `end_time` must not be earlier than the arrival of the last answer.
         """
-        if self.after is not None and self.before is not None and ended <= self.after + self.lifetime:
+        if self.after is not None and self.before is not None and end_time <= self.after + self.lifetime:
             return self.before + self.lifetime + _MARGIN_SECONDS
-        return ended + self.lifetime + _MARGIN_SECONDS
+        return end_time + self.lifetime + _MARGIN_SECONDS
 
 
-def first_fresh_request(flink: Flink, ended: float) -> float:
-    """Return the time from which Flink's answers are newer than `ended`, if no `AnswerWatch` has watched them."""
-    return CachedAnswer(flink.answer_cache_seconds()).first_fresh_request(ended)
+def first_fresh_request(flink: Flink, end_time: float) -> float:
+    """Return the time from which Flink's answers are newer than `end_time`, if no `AnswerWatch` has watched them."""
+    return CachedAnswer(flink.answer_cache_seconds()).first_fresh_request(end_time)
 
 
 class AnswerWatch:
@@ -142,9 +142,9 @@ class AnswerWatch:
             time.sleep(_POLL_SECONDS)
             now = time.monotonic()
 
-    def first_fresh_request(self, ended: float) -> float:
-        """Return the time from which Flink's answers are newer than `ended`; call it after `end`."""
-        return self._cached.first_fresh_request(ended)
+    def first_fresh_request(self, end_time: float) -> float:
+        """Return the time from which Flink's answers are newer than `end_time`; call it after `end`."""
+        return self._cached.first_fresh_request(end_time)
 
     def _cancel_seconds(self) -> float:
         """Return the seconds that a cancel of the job may take; fewer than the lifetime of an answer."""
@@ -159,7 +159,9 @@ class AnswerWatch:
             except RescaleError:
                 self._cached.forget()
                 return
-            completed = CompletedCheckpoint() if latest is None or latest.completed is None else latest.completed
-            number, self._state_bytes = completed.id, completed.state_size
+            completed_checkpoint = (
+                CompletedCheckpoint() if latest is None or latest.completed is None else latest.completed
+            )
+            number, self._state_bytes = completed_checkpoint.id, completed_checkpoint.state_size
             if not self._cached.note(request, time.monotonic(), number) or self._ended.wait(_POLL_SECONDS):
                 return

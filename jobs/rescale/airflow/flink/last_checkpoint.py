@@ -52,15 +52,15 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
     directory has newer checkpoints from an earlier start of the job.
     """
     config = flink.checkpoint_config(job_id)
-    retained = config is not None and config.externalization.enabled
-    if config is None or not retained or config.externalization.delete_on_cancellation:
+    is_retained = config is not None and config.externalization.enabled
+    if config is None or not is_retained or config.externalization.delete_on_cancellation:
         raise RequestError(
             "Flink would delete the job's checkpoints when the job is cancelled"
             if config is not None
             else "the job makes no checkpoints",
             path=flink.address,
             expected=_RETENTION,
-            found="checkpoints that are kept only if the job fails" if retained else "no retained checkpoints",
+            found="checkpoints that are kept only if the job fails" if is_retained else "no retained checkpoints",
             advice=f"start the job with this option from a savepoint; or {_TAKE_A_SAVEPOINT}",
         )
     latest = flink.latest_checkpoint(job_id)
@@ -108,8 +108,8 @@ def cancel_after_checkpoint(
         answers.wait_until_answer_expires_soon()
         before_cancel(number)
         cancel(flink, job_id)
-        ended = time.monotonic()
-    return answers.first_fresh_request(ended)
+        end_time = time.monotonic()
+    return answers.first_fresh_request(end_time)
 
 
 def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:

@@ -174,19 +174,19 @@ def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
     """Raise `RequestError` if the old job still runs, or if this run or somebody else has started it again."""
     if isinstance(old_job.hand_over, PatchDeployment) and old_job.is_replaced:
         snapshot = read_deployment(old_job.hand_over).fields.snapshot
-        running = None if snapshot == start.snapshot else f"{old_job.name}, from {snapshot}"
+        running_text = None if snapshot == start.snapshot else f"{old_job.name}, from {snapshot}"
     else:
         with open_flink(old_job.flink) as flink:
             job = flink.job_overview(old_job.job_id)
             refuse_other_start(flink, old_job, run)
         alive = old_job.job_id if job is not None and not job.ended else None
         alive = alive or running_job(old_job.hand_over, *_restart_seed(run, old_job))
-        running = alive and f"{old_job.name} ({alive})"
-    if running is not None:
+        running_text = alive and f"{old_job.name} ({alive})"
+    if running_text is not None:
         raise RequestError(
             "the job still runs, so a second one would do the same work twice",
             path=old_job.flink,
-            found=running,
+            found=running_text,
             advice="let the run stop the job, or choose to print the command",
         )
 
@@ -326,10 +326,10 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
         return RedeploymentQuestion(old_job.hand_over, redeploy(old_job.hand_over, old_fields))
     start = Start(savepoint, old_job.parallelism, None)
     log.info("command that starts the job: %s", start.command)
-    started = start_job(old_job.hand_over, start, *_restart_seed(run, old_job))
-    if isinstance(started, JobStartQuestion):
-        return msgspec.structs.replace(started, instead_of=_seed(run, old_job))
-    return started
+    question_or_answer = start_job(old_job.hand_over, start, *_restart_seed(run, old_job))
+    if isinstance(question_or_answer, JobStartQuestion):
+        return msgspec.structs.replace(question_or_answer, instead_of=_seed(run, old_job))
+    return question_or_answer
 
 
 def _refuse_other_redeployment(old_job: JobToRestart, hand_over: PatchDeployment, savepoint: str) -> None:

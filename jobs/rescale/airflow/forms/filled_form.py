@@ -45,8 +45,8 @@ def trimmed_values(params: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises `RequestError` for two names that differ only in spaces: one of their values would be lost.
     """
-    trimmed = {name: _trimmed_value(name, value) for name, value in params.items()}
-    return {name: None if value == "" else value for name, value in trimmed.items()}
+    trimmed_params = {name: _trimmed_value(name, value) for name, value in params.items()}
+    return {name: None if value == "" else value for name, value in trimmed_params.items()}
 
 
 def _trimmed_value(field: str, value: Any) -> Any:
@@ -120,12 +120,15 @@ def refuse_unapproved_drops(params: Mapping[str, Any]) -> None:
         "drop old rows": lines_of(params, "old_rows"),
         "restart operators": lines_of(params, "restarts"),
     }
-    unapproved, required = {what: names for what, names in changes.items() if names}, settings().approval.required
-    if unapproved and not (required.always or required.drops or params.get("require_approval", True)):
+    unapproved_changes, required = (
+        {what: names for what, names in changes.items() if names},
+        settings().approval.required,
+    )
+    if unapproved_changes and not (required.always or required.drops or params.get("require_approval", True)):
         raise RequestError(
-            f"the run would {' and '.join(unapproved)} without an approval",
+            f"the run would {' and '.join(unapproved_changes)} without an approval",
             expected=f'"{title("require_approval")}"',
-            found=", ".join(name for names in unapproved.values() for name in names),
+            found=", ".join(name for names in unapproved_changes.values() for name in names),
             advice=f'switch "{title("require_approval")}" on',
         )
 

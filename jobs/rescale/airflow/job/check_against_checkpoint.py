@@ -135,11 +135,11 @@ def _refuse_mixed_maxima(resolved: ResolvedRequest) -> None:
         (operator.max_parallelism, resolved.shapes[operator.operator_id].max_parallelism)
         for operator in resolved.snapshot.operators
     )
-    if mixed := mixed_maxima(changes):
+    if new_maxima := mixed_maxima(changes):
         raise RequestError(
             "the run would give operators different max parallelisms without an approval",
             expected=f'"{title("require_approval")}"',
-            found=mixed_maxima_sentence(mixed),
+            found=mixed_maxima_sentence(new_maxima),
             advice=f'give all operators the same one, or switch "{title("require_approval")}" on',
         )
 
@@ -221,11 +221,11 @@ def _is_settled(operator: Operator) -> bool:
 
     An operator without keyed state may not have registered its keyed state yet: Flink writes no handle then.
     """
-    keyed = [stream.parsed for stream in operator.managed_keyed]
+    keyed_headers = [stream.parsed for stream in operator.managed_keyed]
     elements = [stream.parsed for stream in operator.operator]
-    if operator.raw_keyed or operator.other_keyed or operator.is_logged or None in keyed or None in elements:
+    if operator.raw_keyed or operator.other_keyed or operator.is_logged or None in keyed_headers or None in elements:
         return False
-    keyed_names = [frozenset(header.names) for header in keyed if header is not None]
+    keyed_names = [frozenset(header.names) for header in keyed_headers if header is not None]
     element_names = [frozenset(state.name for state in stream.states) for stream in operator.operator]
     subtasks = operator.entry.parallelism
     return bool(keyed_names) and all(

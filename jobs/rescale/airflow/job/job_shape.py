@@ -49,12 +49,12 @@ def check_shape(job: Job, request: Request) -> None:
     Raises `RequestError` for a parallelism above the max parallelism, and `UnsupportedError` for another parallelism if
     some subtasks have finished and are not restarted.
     """
-    restarted = {_operator_id(selector, request) for selector in request.surgery.restarts}
+    restarted_ids = {_operator_id(selector, request) for selector in request.surgery.restarts}
     for vertex in job.vertices:
         wanted_shape = _requested_shape(vertex, request)
         chain = (wanted_shape.parallelism, *_chained_parallelism(vertex, job, request))
         other_parallelism = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
-        if vertex.partially_finished and vertex.operator_id not in restarted and other_parallelism is not None:
+        if vertex.partially_finished and vertex.operator_id not in restarted_ids and other_parallelism is not None:
             raise UnsupportedError(
                 "some subtasks of this operator have finished: it is undefined which new subtasks would count as "
                 "finished",
@@ -82,10 +82,10 @@ def check_proof(job: Job, request: Request, proof: Proof, *, of_files: bool) -> 
     if proof is Proof.RECORDS:
         return
     if of_files:
-        copied = request.format is not Format.CANONICAL
+        may_be_copied = request.format is not Format.CANONICAL
     else:
-        copied = request.format is not Format.ROCKSDB and is_s3(request.source) and is_s3(request.target)
-    refuse_impossible_proof(possible=copied and _keeps_a_max_parallelism(job, request))
+        may_be_copied = request.format is not Format.ROCKSDB and is_s3(request.source) and is_s3(request.target)
+    refuse_impossible_proof(possible=may_be_copied and _keeps_a_max_parallelism(job, request))
 
 
 def changes_max_parallelism(job: Job, request: Request) -> bool:

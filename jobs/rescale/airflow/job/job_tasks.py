@@ -68,9 +68,10 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
 
     refuse_unknown_fields(params, dag.params)
     check_changes(params)
-    if (stopped := stopped_job(run_name(ti))) is not None:
+    if (stopped_job_of_run := stopped_job(run_name(ti))) is not None:
         return _output_of_look(
-            stopped, request_of(params, {"source": stopped.directory, **pulled_places(known_places, ti)})
+            stopped_job_of_run,
+            request_of(params, {"source": stopped_job_of_run.directory, **pulled_places(known_places, ti)}),
         )
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
@@ -192,19 +193,19 @@ def _check_places(request: Request, followed: str | None = None) -> None:
     open_store(request.source).list(request.source)
     refuse_misplaced(request.target)
     # Every claim is refused: a new savepoint gives a new plan, which cannot resume an earlier one.
-    claimed = claim_on(request.target)
-    if claimed is None and holds_only_prepared_files(request.target):
+    claim = claim_on(request.target)
+    if claim is None and holds_only_prepared_files(request.target):
         if followed is None:
             refuse_followed_target(request.target)
         return
     if followed is not None and holds_last_round(request.target, followed):
         return
-    may_be_discarded = claimed is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claimed.plan)]
+    may_be_discarded = claim is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claim.plan)]
     raise RequestError(
         "the target is occupied",
         path=request.target,
         expected="an empty or absent directory; otherwise the run does not stop the job",
-        found=claimed,
+        found=claim,
         advice=Advice(
             "name another target, or remove what an unpublished run left: ",
             command("discard", quoted(request.target)),
@@ -246,10 +247,9 @@ def _job_clause(ti: Any) -> str:
         return f"{name} was handed over, and is left alone"
     if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
         return f"{name} still runs"
-    if (started := _job_of_result(old_job, run)) is not None:
-        return (
-            f"{name} was started from the result ({started}); clear the task {GO_BACK!r} to start it with its old shape"
-        )
+    if (job_of_result := _job_of_result(old_job, run)) is not None:
+        result_clause = f"was started from the result ({job_of_result})"
+        return f"{name} {result_clause}; clear the task {GO_BACK!r} to start it with its old shape"
     return f"{name} may not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
 
 

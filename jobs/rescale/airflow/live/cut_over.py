@@ -141,9 +141,9 @@ class CutOver:
         stopwatch = Stopwatch()
         with open_flink(self.old_job.flink) as flink, stopwatch.part("cancel"):
             cancel(flink, self.old_job.job_id)
-        ended = time.monotonic()
+        end_time = time.monotonic()
         answers.end()
-        self._fresh_from = answers.first_fresh_request(ended)
+        self._fresh_from = answers.first_fresh_request(end_time)
         return stopwatch
 
     def complete(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
@@ -184,8 +184,8 @@ class CutOver:
         with stopwatch.part("start"):
             start, run = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism), self.record.run
             log.info("command that starts the job: %s", start.command)
-            started = hand_job_over(self.old_job.hand_over, start, run, self.old_job)
-            answer = _wait_for_answer(started, self.limit - stopwatch.elapsed)
+            question_or_answer = hand_job_over(self.old_job.hand_over, start, run, self.old_job)
+            answer = _wait_for_answer(question_or_answer, self.limit - stopwatch.elapsed)
             # The task that goes back may have started the old job while the new job was starting.
             refuse_running_job(self.old_job, start, run)
         self.record.note_start()
@@ -276,8 +276,8 @@ class CutOver:
 
     def _end_pending_work(self) -> None:
         """End the new job, which must not run beside the old one, and wait for its end."""
-        while (pending := end_pending_work(self.old_job, self.record.run)) is not None:
-            _wait_for_answer(pending, _GO_BACK_SECONDS)
+        while (pending_question := end_pending_work(self.old_job, self.record.run)) is not None:
+            _wait_for_answer(pending_question, _GO_BACK_SECONDS)
 
     def _leave_rounds(self) -> str:
         """Leave the rounds to another run, and return the advice to trigger it."""

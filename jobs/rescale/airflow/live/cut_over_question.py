@@ -90,8 +90,8 @@ class AskToCutOver(HITLOperator):
             self._look_again(_ASK_AGAIN)
         if _has_ended(context["ti"]):
             skip_task(f"the answer came too late: the task {FOLLOW!r} has ended")
-        approved = chosen == [CUT_OVER]
-        if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
+        is_approved = chosen == [CUT_OVER]
+        if is_approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve the cut-over: asking again")
             return self.execute(context)
         from rescale.airflow.claims import this_run
@@ -103,8 +103,8 @@ class AskToCutOver(HITLOperator):
             decision = decide_cut_over(
                 rounds["target"],
                 this_run(context["dag_run"]),
-                f"{'approved' if approved else 'given up'} by {user['name']}",
-                approved=approved,
+                f"{'approved' if is_approved else 'given up'} by {user['name']}",
+                approved=is_approved,
                 accept_unconditional=params["accept_unconditional_publish"],
             )
         log.info("%s", decision)

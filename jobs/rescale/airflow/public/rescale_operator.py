@@ -166,7 +166,9 @@ class RescaleOperator(BaseOperator):
 
         If that operator defers itself, defer this task until the same event.
         """
-        executing = ExecutorSafeguard.tracker.set(pod)  # otherwise Airflow warns that an operator calls an operator
+        executing_token = ExecutorSafeguard.tracker.set(
+            pod
+        )  # otherwise Airflow warns that an operator calls an operator
         try:
             work()
         except TaskDeferred as deferred:
@@ -177,7 +179,7 @@ class RescaleOperator(BaseOperator):
                 timeout=deferred.timeout,
             )
         finally:
-            ExecutorSafeguard.tracker.reset(executing)
+            ExecutorSafeguard.tracker.reset(executing_token)
 
     def _finish(self, planned: Summary, context: Context) -> Summary:
         form = self._form()

@@ -55,8 +55,8 @@ class RescaleTask(DecoratedOperator, PythonOperator):
     def __init__(
         self, *, python_callable: Any, op_args: Any, op_kwargs: Any, links: Sequence[BaseOperatorLink] = (), **more: Any
     ) -> None:
-        called = {"python_callable": python_callable, "op_args": op_args, "op_kwargs": op_kwargs}
-        super().__init__(kwargs_to_upstream=called, **called, **more)
+        call_arguments = {"python_callable": python_callable, "op_args": op_args, "op_kwargs": op_kwargs}
+        super().__init__(kwargs_to_upstream=call_arguments, **call_arguments, **more)
         self.operator_extra_links = tuple(links)
         self.lineage: Lineage | None = None
 

@@ -28,7 +28,7 @@ def window_dag(window: Window) -> DAG:
         doc_md=_dag_description(window),
         **dag_arguments(window.form(), ["window"], one_run=True),
     ) as dag:
-        opened, closes = open_window(window, asset), XComField(OPEN, "closes")
+        open_task, closes = open_window(window, asset), XComField(OPEN, "closes")
         if window.has_job:
             opens = XComField(OPEN, "opens", or_none=True)
             rescale = job_graph({"target": XComField(OPEN, "target")}, closes, opens)
@@ -36,10 +36,10 @@ def window_dag(window: Window) -> DAG:
         else:
             rescale = rescale_graph({place: XComField(OPEN, place) for place in ("source", "target")}, closes)
             ended = end_task([OPEN, PLAN], after_publication=[ANNOUNCE, CLOSE])
-        closed = close_window(asset)
-        chain(opened, rescale.first)
-        chain(rescale.published, closed)
-        chain([*rescale.last, closed], ended)
+        close_task = close_window(asset)
+        chain(open_task, rescale.first)
+        chain(rescale.published, close_task)
+        chain([*rescale.last, close_task], ended)
     return dag
 
 

@@ -125,9 +125,9 @@ def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]
     form = _form_of(entry)
     known_fields = (*_WINDOW_FIELDS, *form)
     savepoints = () if entry.get("taking") == StopMode.CHECKPOINT else ("savepoints",)
-    required = ("flink", "job", *savepoints) if "job" in entry else ("source",)
+    required_fields = ("flink", "job", *savepoints) if "job" in entry else ("source",)
     errors: dict[Any, RequestError] = {}
-    for field in ("schedule", "timezone", "closes", *required, "target"):
+    for field in ("schedule", "timezone", "closes", *required_fields, "target"):
         if field not in entry:
             errors[field] = _window_error(name, field, "a value", "none")
     for field, value in entry.items():
@@ -158,11 +158,11 @@ def _form_error(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, 
     return None
 
 
-def _check_hand_over(filled: Mapping[str, Any]) -> None:
+def _check_hand_over(filled_values: Mapping[str, Any]) -> None:
     """Raise `RequestError` if the run would stop a job and start none, or would let the old and the new job run."""
-    hand_over = hand_over_of(filled)
-    live_request_of(filled)
-    refuse_stop_without_restart(taking_of(filled, hand_over), hand_over)
+    hand_over = hand_over_of(filled_values)
+    live_request_of(filled_values)
+    refuse_stop_without_restart(taking_of(filled_values, hand_over), hand_over)
 
 
 def _form_of(entry: Mapping[str, Any]) -> Form:
@@ -197,8 +197,8 @@ def _time_fault(value: Any) -> Fault:
 
 def _lead_time_of(value: Any) -> timedelta | None:
     """Parse a duration such as `3h` or `90m`; return None for any other value."""
-    matched = _LEAD_TIME.fullmatch(value) if isinstance(value, str) else None
-    return None if matched is None else timedelta(**{_UNITS[matched[2]]: int(matched[1])})
+    match = _LEAD_TIME.fullmatch(value) if isinstance(value, str) else None
+    return None if match is None else timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def _lead_time_fault(value: Any) -> Fault:

@@ -62,8 +62,8 @@ def close_window(asset: Asset) -> Any:
         from rescale.airflow.savepoint_work import HAS_EVENT, add_event, published_plan
 
         plan = published_plan(output_of_any(ti, PLAN, FOLLOW))
-        opened: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
-        rescaled = {name: value for name, value in opened.items() if name not in ("opens", "closes")}
+        window_output: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
+        rescaled = {name: value for name, value in window_output.items() if name not in ("opens", "closes")}
         state = window_state(asset_state_store, ti.dag_id)
         # An older run may run again because somebody has cleared it.
         if "written" in rescaled and _is_newer(rescaled, state.get(_LAST_RESCALED)):

@@ -64,8 +64,10 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     limits = _round_limits(arguments)
     if not is_s3(checkpoints):
         owned.protect([checkpoints])
-    if arguments.finish and (finished := published_plan(target)) is not None:
-        _finish_published(finished, checkpoints, output, accept_unconditional=arguments.accept_unconditional_publish)
+    if arguments.finish and (finished_plan := published_plan(target)) is not None:
+        _finish_published(
+            finished_plan, checkpoints, output, accept_unconditional=arguments.accept_unconditional_publish
+        )
         return
     job = _job_of(arguments, checkpoints, target)
     with nullcontext() if arguments.finish else lasting_mover(arguments.master) as move_round:
@@ -87,8 +89,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             follower.follow(limits, partial(_print_round, output))
 
 
-def _print_round(output: Output, finished: Round, waits_for: str) -> None:
-    output.answer(round_document(finished, waits_for), lambda: round_line(finished, waits_for))
+def _print_round(output: Output, finished_round: Round, waits_for: str) -> None:
+    output.answer(round_document(finished_round, waits_for), lambda: round_line(finished_round, waits_for))
 
 
 def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> None:
@@ -119,9 +121,11 @@ def _refuse_outdated(plan: Plan, checkpoints: str, *, is_published: bool) -> Non
     newest = complete_checkpoints(checkpoints)[-1:]
     if newest <= [plan.checkpoint_id]:
         return
-    outdated = "there is a checkpoint after that of the result, so a start from it would repeat the work in between"
+    outdated_clause = (
+        "there is a checkpoint after that of the result, so a start from it would repeat the work in between"
+    )
     raise RequestError(
-        f"the result is published, but {outdated}" if is_published else outdated,
+        f"the result is published, but {outdated_clause}" if is_published else outdated_clause,
         path=plan.target,
         expected=f"checkpoint {plan.checkpoint_id} as the newest one in {checkpoints}",
         found=f"checkpoint {newest[0]}",

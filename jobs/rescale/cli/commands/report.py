@@ -73,9 +73,13 @@ def _refuse_inside(subject: str, place: str) -> None:
 
 def _refuse_other_file(place: str, page: bytes) -> None:
     """Raise `RequestError` if the report would overwrite a file that is not a report."""
-    store, beginning = open_store(place), page.partition(_REPORT_MARK)[0]
-    existing = store.stat(place)
-    if existing is not None and existing.size and store.read(place, 0, min(existing.size, len(beginning))) != beginning:
+    store, page_beginning = open_store(place), page.partition(_REPORT_MARK)[0]
+    existing_pin = store.stat(place)
+    if (
+        existing_pin is not None
+        and existing_pin.size
+        and store.read(place, 0, min(existing_pin.size, len(page_beginning))) != page_beginning
+    ):
         raise RequestError(
             "the report would overwrite another file",
             path=place,

@@ -95,10 +95,10 @@ def carry_out(
     proof, published_before = requested_proof or Proof.RECORDS, is_published(plan)
     if not published_before:
         refuse_unavailable_target(plan)
-    with ExitStack() as ending:
+    with ExitStack() as exit_stack:
         # The process and its workers start while the plan is printed.
         record_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
-        carry_out_plan = None if published_before else ending.enter_context(lasting_mover(master, record_bytes))
+        carry_out_plan = None if published_before else exit_stack.enter_context(lasting_mover(master, record_bytes))
         planned = plan_document(plan, prepared.snapshot, prepared.kafka, cluster_of_environment(os.environ), rounds)
         output.say(plan_text(planned))
         if carry_out_plan is not None:

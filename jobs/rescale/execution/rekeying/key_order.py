@@ -53,10 +53,10 @@ def _sort_run(blocks: SortedBlocks) -> SortedBlocks:
 
 
 def _merge_runs(cell: SortedBlocks) -> SortedBlocks:
-    merged = [(len(data), last, cell.buffer.append(data.data)) for data, last in _merged_windows(cell)]
-    sizes, last_offsets, positions = (np.array(column, np.int64) for column in zip(*merged, strict=True))
+    merged_windows = [(len(data), last, cell.buffer.append(data.data)) for data, last in _merged_windows(cell)]
+    sizes, last_offsets, positions = (np.array(column, np.int64) for column in zip(*merged_windows, strict=True))
     return SortedBlocks(
-        cell.number_of_states, np.full(len(merged), cell.cells[0]), sizes, last_offsets, positions, cell.buffer
+        cell.number_of_states, np.full(len(merged_windows), cell.cells[0]), sizes, last_offsets, positions, cell.buffer
     )
 
 

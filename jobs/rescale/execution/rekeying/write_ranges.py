@@ -35,7 +35,7 @@ def plan_write_ranges(
     cut = min(RANGE_SIZE, max(plan.part_size, total // _RANGES))
     size = max(min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE))), total // MOST_PARTITIONS)
     ranges: list[WriteRange] = []
-    partition, filled = 0, 0
+    partition, filled_bytes = 0, 0
     for number, rekeying in rekeyings.items():
         operator = plan.operators[number]
         limit = range_size(rekeying, cut)
@@ -46,8 +46,8 @@ def plan_write_ranges(
             for run, expected_size in key_group_runs(
                 key_groups.first, own_sizes, sum(own_sizes) if limit is None else limit
             ):
-                if filled and filled + expected_size > size:
-                    partition, filled = partition + 1, 0
+                if filled_bytes and filled_bytes + expected_size > size:
+                    partition, filled_bytes = partition + 1, 0
                 ranges.append(WriteRange(number, subtask, run.first, run.last, partition))
-                filled += expected_size
+                filled_bytes += expected_size
     return ranges

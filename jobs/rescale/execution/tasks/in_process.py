@@ -38,8 +38,8 @@ class InProcessTasks:
     def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress, **_: bool) -> list[R]:
         counter = _ProgressCounter(progress)
 
-        def counted_work(weighed: tuple[int, U]) -> R:
-            weight, unit = weighed
+        def counted_work(weighed_unit: tuple[int, U]) -> R:
+            weight, unit = weighed_unit
             with counting(weight, counter.add):
                 return work(unit)
 
@@ -71,10 +71,10 @@ class InProcessTasks:
         return InProcessShuffle(self, send)
 
     def shuffled(self, items: Iterable[T]) -> Sequence[T]:
-        ordered = list(items)
+        shuffled_items = list(items)
         if self.order is not None:
-            self.order.shuffle(ordered)
-        return ordered
+            self.order.shuffle(shuffled_items)
+        return shuffled_items
 
     @contextmanager
     def _results_in_order(self, work: Callable[[U], R], units: Sequence[U]) -> Iterator[Iterator[R]]:

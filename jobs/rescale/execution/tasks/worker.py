@@ -89,7 +89,7 @@ class _Reports:
 
 def _end_with_the_driver(descriptor: int) -> None:
     """End this process when the driver closes its side of the connection, even in the middle of a task."""
-    waiting = select.poll()
-    waiting.register(descriptor, 0)  # registered for no event, because poll(2) reports a hang-up anyway
-    waiting.poll()
+    poll = select.poll()
+    poll.register(descriptor, 0)  # registered for no event, because poll(2) reports a hang-up anyway
+    poll.poll()
     os._exit(1)

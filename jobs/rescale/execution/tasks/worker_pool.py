@@ -186,10 +186,10 @@ class _Stage:
         self.done = 0
         self._is_last = is_last
 
-    def succeeded(self, number: int, ended: EndedTask, done: int) -> None:
-        self.results[number] = pickle.loads(ended.packed)
+    def succeeded(self, number: int, ended_task: EndedTask, done: int) -> None:
+        self.results[number] = pickle.loads(ended_task.packed)
         self.done += done
-        METER.add(ended.counted.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
+        METER.add(ended_task.counted.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
         if self._is_last(self.results[number]):
             self.due.clear()
 

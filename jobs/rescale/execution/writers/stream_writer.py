@@ -82,8 +82,8 @@ class TranslatingWriter:
         (_, header), *groups = zip(split(stream.pieces, sizes), runs(read, sizes), strict=True)
         for chunk in header:
             sink.write(chunk)
-        planned = enumerate(stream.key_groups, stream.first_key_group)
-        for (key_group, length), (pieces, chunks) in zip(planned, groups, strict=True):
+        numbered_groups = enumerate(stream.key_groups, stream.first_key_group)
+        for (key_group, length), (pieces, chunks) in zip(numbered_groups, groups, strict=True):
             before = sink.size
             try:
                 for part in self._with_ids(pieces, chunks):

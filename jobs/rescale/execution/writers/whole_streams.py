@@ -90,7 +90,7 @@ class WholeStreamWriter(ABC):
         stream = operator.rekeyed[work.stream]
         writer = self.group_writer(operator, stream)
         by_cell = _blocks_by_cell(blocks)
-        filled = {cell // blocks.number_of_states for cell in by_cell}
+        filled_groups = {cell // blocks.number_of_states for cell in by_cell}
         uri = stream_uri(self.plan, operator, stream)
         sink = StreamSink(uri, places_of(self.plan).staging, part_size(self.plan, work.size), inline=False)
         for chunk in piece_chunks(self.plan, self.header_pieces(stream)):
@@ -98,7 +98,7 @@ class WholeStreamWriter(ABC):
         lengths = []
         for key_group in range(work.range.first, work.range.last + 1):
             before = sink.size
-            if key_group in filled:
+            if key_group in filled_groups:
                 for piece in writer.write(
                     key_group, partial(_record_blocks, by_cell, key_group * blocks.number_of_states)
                 ):

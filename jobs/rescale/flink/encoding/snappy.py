@@ -108,8 +108,8 @@ class FramedCompressor:
 
     def finish(self) -> bytes:
         """Return the rest of the stream; nothing may be fed afterwards."""
-        begun = self.feed(b"")
-        return begun + (_chunk(bytes(self._buffer)) if self._buffer else b"")
+        identifier = self.feed(b"")
+        return identifier + (_chunk(bytes(self._buffer)) if self._buffer else b"")
 
 
 def plain_stream(content: bytes) -> bytes:
@@ -123,10 +123,10 @@ def plain_chunk(content: bytes) -> bytes:
 
 
 def _chunk(content: bytes) -> bytes:
-    packed = bytes(cramjam.snappy.compress_raw(content))
-    if len(packed) > _LARGEST_PACKED_SHARE * len(content):
+    compressed_content = bytes(cramjam.snappy.compress_raw(content))
+    if len(compressed_content) > _LARGEST_PACKED_SHARE * len(content):
         return _frame(_PLAIN, content, content)
-    return _frame(_COMPRESSED, packed, content)
+    return _frame(_COMPRESSED, compressed_content, content)
 
 
 def _frame(kind: int, body: bytes, content: bytes) -> bytes:

@@ -60,8 +60,10 @@ def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
     read_enumerator(coordinator)  # raises an error for damaged bytes that the functions below do not check
     state = read_coordinator(coordinator)
     reader = ByteReader(state.data)
-    edited = (_edited_version_0, _edited_version_1, _edited_version_2, _edited_version_3)[state.version](reader, edit)
-    return write_coordinator(Versioned(state.version, edited + reader.raw(reader.remaining)))
+    edited_state = (_edited_version_0, _edited_version_1, _edited_version_2, _edited_version_3)[state.version](
+        reader, edit
+    )
+    return write_coordinator(Versioned(state.version, edited_state + reader.raw(reader.remaining)))
 
 
 def write_coordinator(state: Versioned) -> bytes:

@@ -67,13 +67,13 @@ class CompositeKeys:
         if self._program is None:
             ends, codes = self._ends_before_namespace(records, starts), None
         else:
-            walked = walk_keys(self._program, records.data, starts, records.key_ends)
-            first = walked.first_wrong()
+            walked_keys = walk_keys(self._program, records.data, starts, records.key_ends)
+            first = walked_keys.first_wrong()
             if first is not None:
                 raise self.key_group_error(
                     records, first[0], f"a key cannot be read as a {self._program.name}", first[1]
                 )
-            ends, codes = walked.ends, walked.codes
+            ends, codes = walked_keys.ends, walked_keys.codes
             self._check_tails(records, starts, ends, self._program)
         if self._function is not None:
             return self._function.codes(records.data, starts, ends)
@@ -140,9 +140,9 @@ class CompositeKeys:
         fits = np.ones(len(chosen), np.bool_)
         if has_lengths:
             begins, fits = _ends_of_lengths(records.data, begins, limits, begins - starts[chosen])
-        walked = walk_keys(namespace, records.data, np.minimum(begins, limits), limits)
-        fits &= walked.error_codes == 0
-        namespace_ends = walked.ends
+        walked_namespaces = walk_keys(namespace, records.data, np.minimum(begins, limits), limits)
+        fits &= walked_namespaces.error_codes == 0
+        namespace_ends = walked_namespaces.ends
         if has_lengths:
             namespace_ends, has_length = _ends_of_lengths(records.data, namespace_ends, limits, namespace_ends - begins)
             fits &= has_length
@@ -173,13 +173,13 @@ def _ends_of_lengths(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> t
     """Return where each of `lengths` ends if it is encoded at `at`, and whether the bytes there are this length."""
     at, remaining = at.copy(), lengths.copy()
     fits = np.ones(len(at), np.bool_)
-    unfinished = fits.copy()
-    while unfinished.any():
+    is_unfinished = fits.copy()
+    while is_unfinished.any():
         is_within = at < limits
-        fits &= ~unfinished | is_within & (data[np.where(is_within, at, 0)] == remaining & 0xFF)
-        at[unfinished] += 1
-        remaining[unfinished] >>= 8
-        unfinished &= remaining > 0
+        fits &= ~is_unfinished | is_within & (data[np.where(is_within, at, 0)] == remaining & 0xFF)
+        at[is_unfinished] += 1
+        remaining[is_unfinished] >>= 8
+        is_unfinished &= remaining > 0
     return at, fits
 
 

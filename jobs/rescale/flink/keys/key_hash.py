@@ -117,20 +117,20 @@ def choose_hash(
     defined_hash = known_hash(snapshot)
     if defined_hash is not None:
         return defined_hash
-    name, formula_count, key_count, fitting = _test_formulas(
+    name, formula_count, key_count, fitting_hashes = _test_formulas(
         snapshot, _Keys(data, starts, limits, groups), max_parallelism
     )
     needed_keys = math.ceil(math.log(formula_count / HIGHEST_CHANCE, max_parallelism))
-    if (different := min(len(np.unique(codes)) for codes in fitting.values())) < needed_keys:
+    if (different := min(len(np.unique(codes)) for codes in fitting_hashes.values())) < needed_keys:
         _refuse(
             f"too few keys to find the hash of keys of the type {name}",
             max_parallelism,
             expected=f"{needed_keys} keys with different hashes, to test {formula_count} formulas",
             found=f"{different} in {key_count} distinct keys",
         )
-    first, *other_candidates = fitting
+    first, *other_candidates = fitting_hashes
     for other in other_candidates:
-        if not np.array_equal(fitting[other], fitting[first]):
+        if not np.array_equal(fitting_hashes[other], fitting_hashes[first]):
             _refuse(
                 f"two formulas fit the keys of the type {name}, but give different hashes",
                 max_parallelism,
@@ -189,14 +189,14 @@ def _test_formulas(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism:
             found=max_parallelism,
         )
     keys = _distinct_keys(program, sample)
-    fitting = _fitting_candidates(candidates, keys, max_parallelism)
-    if not fitting:
+    fitting_hashes = _fitting_candidates(candidates, keys, max_parallelism)
+    if not fitting_hashes:
         _refuse(
             f"the hash of keys of the type {program.name} is unknown, and no formula fits",
             max_parallelism,
             expected=f"one of {len(candidates)} formulas that gives all {len(keys)} keys the key groups they lie in",
         )
-    return _FormulaTest(program.name, len(candidates), len(keys), fitting)
+    return _FormulaTest(program.name, len(candidates), len(keys), fitting_hashes)
 
 
 @dataclass(frozen=True)
@@ -223,22 +223,22 @@ class _Keys:
 def _distinct_keys(program: Program, sample: _Keys) -> _Keys:
     """Return the distinct pairs of key and key group; the `limits` in the result are the ends of the keys."""
     data, starts, limits, groups = sample.data, sample.starts, sample.limits, sample.groups
-    walked = walk_keys(program, data, starts, limits)
-    first_fault = walked.first_wrong()
+    walked_keys = walk_keys(program, data, starts, limits)
+    first_fault = walked_keys.first_wrong()
     if first_fault is not None:
         index, why = first_fault
         kind = UnsupportedError if why == ERROR_TEXTS[SUBCLASS] else SnapshotError
         raise kind(
             f"a key cannot be read as a {program.name}",
-            found=f"{why}, at byte {walked.ends[index] - starts[index]} of the key",
+            found=f"{why}, at byte {walked_keys.ends[index] - starts[index]} of the key",
         )
     first_indices: dict[tuple[bytes, int], int] = {}
     content = data.tobytes()
-    places = zip(starts.tolist(), walked.ends.tolist(), groups.tolist(), strict=True)
+    places = zip(starts.tolist(), walked_keys.ends.tolist(), groups.tolist(), strict=True)
     for index, (start, end, group) in enumerate(places):
         first_indices.setdefault((content[start:end], group), index)
     chosen = np.fromiter(first_indices.values(), np.int64, len(first_indices))
-    return _Keys(data, starts[chosen], walked.ends[chosen], groups[chosen])
+    return _Keys(data, starts[chosen], walked_keys.ends[chosen], groups[chosen])
 
 
 def _fitting_candidates(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, Codes]:

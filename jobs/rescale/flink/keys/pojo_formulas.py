@@ -123,11 +123,11 @@ def parse_formula(text: str) -> Formula | None:
 
 def classes_with_hash_code(tree: TypeTree) -> tuple[ClassWithHashCode, ...]:
     """Return the POJOs in a key, outer POJOs first."""
-    hashed = map_tree(
+    hashable_tree = map_tree(
         tree, _hash_changer(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0)))
     )
     classes = {}
-    for part in nodes(hashed):
+    for part in nodes(hashable_tree):
         if isinstance(part, Flagged):
             fields = [(name, field) for name, field in zip(part.names, part.fields, strict=True) if field.hashable]
             booleans = frozenset(name for name, field in fields if field == Fixed(1, FixedHash.BOOLEAN))

@@ -31,7 +31,7 @@ def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> t
 
 def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version: int, types: tuple[int, int]) -> None:
     """Write the handles of one direction. Raises `UnsupportedError` for a merged handle in a version below 6."""
-    single, merged = types
+    single_type, merged_type = types
     has_type_bytes = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     out.i32(len(channels))
     for handle in channels:
@@ -42,24 +42,24 @@ def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version
                     expected=f"version {FIRST_VERSION_WITH_MERGED_CHANNELS} or later",
                     advice="take a savepoint: it holds no channel state",
                 )
-            out.u8(merged)
+            out.u8(merged_type)
             _write_merged(out, handle)
         else:
             if has_type_bytes:
-                out.u8(single)
+                out.u8(single_type)
             _write_single(out, handle)
 
 
 def _read_typed(reader: ByteReader, types: tuple[int, int]) -> ChannelHandle:
-    single, merged = types
+    single_type, merged_type = types
     at = reader.position
     kind = reader.u8()
-    if kind == single:
+    if kind == single_type:
         return _read_single(reader)
-    if kind == merged:
+    if kind == merged_type:
         return _read_merged(reader)
     raise reader.error(
-        "not a channel state handle of this direction", at=at, expected=f"{single} or {merged}", found=kind
+        "not a channel state handle of this direction", at=at, expected=f"{single_type} or {merged_type}", found=kind
     )
 
 

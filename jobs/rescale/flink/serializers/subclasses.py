@@ -97,8 +97,8 @@ def _maps(pojo: SerializerSnapshot) -> list[dict[str, _Entry]]:
     """Return three maps by name: the fields, the registered subclasses, and the subclasses that were met."""
     reader = ByteReader(pojo.body)
     reader.utf()
-    met = (snapshot for _, snapshot in pojo.subclasses if snapshot is not None)
-    values = chain(pojo.nested, met)
+    met_subclasses = (snapshot for _, snapshot in pojo.subclasses if snapshot is not None)
+    values = chain(pojo.nested, met_subclasses)
     return [dict(_entries(reader, values)) for _ in range(3)]
 
 
@@ -121,8 +121,12 @@ def _merged_composite(first: SerializerSnapshot, other: SerializerSnapshot) -> b
     if head is None or head != _bytes_before_nested(other) or len(first.nested) != len(other.nested):
         return None
     merged_nested = [merge_snapshots(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
-    merged = [snapshot for snapshot in merged_nested if snapshot is not None]
-    return head + b"".join(map(written_snapshot, merged)) if len(merged) == len(merged_nested) else None
+    merged_snapshots = [snapshot for snapshot in merged_nested if snapshot is not None]
+    return (
+        head + b"".join(map(written_snapshot, merged_snapshots))
+        if len(merged_snapshots) == len(merged_nested)
+        else None
+    )
 
 
 def _bytes_before_nested(snapshot: SerializerSnapshot) -> bytes | None:

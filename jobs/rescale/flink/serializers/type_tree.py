@@ -261,8 +261,8 @@ class Flagged(_Variable):
     def hashable(self) -> bool:
         if self.formula is None:
             return False
-        weighed = zip(self.fields, self.formula.weights, strict=True)
-        return all(field.hashable for field, weight in weighed if weight)
+        fields_and_weights = zip(self.fields, self.formula.weights, strict=True)
+        return all(field.hashable for field, weight in fields_and_weights if weight)
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,9 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
     if not request:
         return surgery
     dropped_ids = {operator.operator_id for operator in surgery.dropped}
-    staying = [source for source in kafka_offsets(snapshot) if source.operator.operator_id not in dropped_ids]
-    sources = [source for source in staying if source.kind not in UNREAD_KINDS]
-    advice = _inspect_advice([source for source in staying if source.kind in UNREAD_KINDS])
+    staying_sources = [source for source in kafka_offsets(snapshot) if source.operator.operator_id not in dropped_ids]
+    sources = [source for source in staying_sources if source.kind not in UNREAD_KINDS]
+    advice = _inspect_advice([source for source in staying_sources if source.kind in UNREAD_KINDS])
     if not sources:
         raise RequestError(
             "the request changes Kafka sources, but the snapshot holds no Kafka offsets",
@@ -51,8 +51,8 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
     rows = _rows_by_source(request.offsets, snapshot, sources, advice)
     _refuse_unknown_topics(request.topics, sources, advice)
     changes = [_source_change(source, rows[source.operator.operator_id], request.topics) for source in sources]
-    migrated = becoming_sources(request.sources, snapshot, sources, changes)
-    kafka = (replace(change, becomes_source=change.operator_id in migrated) for change in changes)
+    migrated_ids = becoming_sources(request.sources, snapshot, sources, changes)
+    kafka = (replace(change, becomes_source=change.operator_id in migrated_ids) for change in changes)
     return replace(surgery, kafka=tuple(change for change in kafka if change.partitions or change.becomes_source))
 
 
@@ -123,19 +123,20 @@ def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOff
 
 def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str, str]) -> KafkaChange:
     stored_offsets = _stored_offsets(source)
-    requested: dict[TopicPartition, OffsetRow] = {}
+    row_by_partition: dict[TopicPartition, OffsetRow] = {}
     for row in rows:
         for partition in _partitions_of(row, stored_offsets):
-            if partition in requested:
+            if partition in row_by_partition:
                 raise RequestError(
                     "a partition is given two offsets",
                     operator=source.label,
-                    found=f"{partition}: {_offset_text(requested[partition])} and {_offset_text(row)}",
+                    found=f"{partition}: {_offset_text(row_by_partition[partition])} and {_offset_text(row)}",
                     advice="leave one of the rows out",
                 )
-            requested[partition] = row
+            row_by_partition[partition] = row
     partitions = [
-        _partition_change(source, partition, requested.get(partition), topics) for partition in sorted(stored_offsets)
+        _partition_change(source, partition, row_by_partition.get(partition), topics)
+        for partition in sorted(stored_offsets)
     ]
     dropped_partitions = {TopicPartition(part.topic, part.partition) for part in partitions if part.dropped}
     _refuse_common_topics(source, topics, {partition.topic for partition in stored_offsets.keys() - dropped_partitions})
@@ -181,9 +182,9 @@ def _partition_change(
 
 
 def _stored_offsets(source: KafkaOffsets) -> _OffsetByPartition:
-    assigned = source.enumerator.known if source.enumerator is not None else set()
+    assigned_partitions = source.enumerator.known if source.enumerator is not None else set()
     offsets = {position.partition: position.next for position in (*source.waiting, *source.held)}
-    return {**dict.fromkeys(sorted(assigned)), **offsets}
+    return {**dict.fromkeys(sorted(assigned_partitions)), **offsets}
 
 
 def _partitions_of(row: OffsetRow, stored_offsets: _OffsetByPartition) -> list[TopicPartition]:
@@ -199,7 +200,14 @@ def _partitions_of(row: OffsetRow, stored_offsets: _OffsetByPartition) -> list[T
 
 def _list_names(sources: Iterable[_OffsetByPartition]) -> str:
     """Return the names of all partitions with an offset as text, shortened if there are many."""
-    names = sorted({str(partition) for stored in sources for partition, offset in stored.items() if offset is not None})
+    names = sorted(
+        {
+            str(partition)
+            for offsets_of_source in sources
+            for partition, offset in offsets_of_source.items()
+            if offset is not None
+        }
+    )
     return first_of(names, _MOST_SHOWN) or "none: it holds no offsets"
 
 

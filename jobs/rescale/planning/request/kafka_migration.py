@@ -32,8 +32,8 @@ def becoming_sources(
         for source, change in zip(sources, changes, strict=True)
         if source.kind is KafkaKind.CONSUMER
     }
-    requested = by_operator(snapshot.operators, {consumer_name: consumer_name for consumer_name in new_names})
-    for operator_id, consumer_name in requested.items():
+    requested_names = by_operator(snapshot.operators, {consumer_name: consumer_name for consumer_name in new_names})
+    for operator_id, consumer_name in requested_names.items():
         if operator_id not in consumers:
             labels = [source.label for source, _ in consumers.values()]
             raise RequestError(
@@ -45,7 +45,7 @@ def becoming_sources(
         source, change = consumers[operator_id]
         _refuse_other_state(source.operator, snapshot.metadata.version)
         _refuse_no_splits(source, change)
-    return set(requested)
+    return set(requested_names)
 
 
 def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:

@@ -90,9 +90,9 @@ def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
     if not text.strip():
         return ()
     rows = list(_json_rows(text) if text.lstrip()[0] in "[{" else _csv_rows(text))
-    parsed = tuple(_parse_row(place, row) for place, row in rows)
+    parsed_rows = tuple(_parse_row(place, row) for place, row in rows)
     seen_rows: set[OffsetRow] = set()
-    for (place, _), row in zip(rows, parsed, strict=True):
+    for (place, _), row in zip(rows, parsed_rows, strict=True):
         partition = row._replace(offset=None)
         if partition in seen_rows:
             raise RequestError(
@@ -101,7 +101,7 @@ def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
                 advice="give each partition one row",
             )
         seen_rows.add(partition)
-    return parsed
+    return parsed_rows
 
 
 def parse_topics(values: Iterable[str]) -> dict[str, str]:
@@ -161,8 +161,8 @@ def _rows_of(offsets: KafkaOffsets) -> list[PrintedOffset]:
             advice=Advice(command("inspect"), " lists the offsets of the other sources"),
         )
     positions = dict.fromkeys([*offsets.held, *offsets.waiting])
-    ordered = sorted(positions, key=lambda position: position.partition)
-    return [PrintedOffset(offsets.label, *position.partition, position.next) for position in ordered]
+    sorted_positions = sorted(positions, key=lambda position: position.partition)
+    return [PrintedOffset(offsets.label, *position.partition, position.next) for position in sorted_positions]
 
 
 def _json_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:

@@ -85,17 +85,17 @@ def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[
     Raises `RequestError` for a selector that names no operator, and for two selectors of the same operator.
     """
     by_id = {operator.operator_id: operator for operator in operators}
-    selected: dict[str, str] = {}
+    selectors_by_id: dict[str, str] = {}
     for selector in filter(None, values):
         operator_id = _require_operator_id(by_id, selector)
-        if operator_id in selected:
+        if operator_id in selectors_by_id:
             raise RequestError(
                 "the same operator is named twice",
                 operator=by_id[operator_id].label,
-                found=f"{selected[operator_id]!r} and {selector!r}",
+                found=f"{selectors_by_id[operator_id]!r} and {selector!r}",
             )
-        selected[operator_id] = selector
-    return {operator_id: values[selector] for operator_id, selector in selected.items()}
+        selectors_by_id[operator_id] = selector
+    return {operator_id: values[selector] for operator_id, selector in selectors_by_id.items()}
 
 
 def _above_maximum_error(
@@ -186,14 +186,14 @@ def find_state(
     candidates = matching_states({operator.operator_id: operator for operator in operators}, value)
     if not candidates:
         by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
-    holding = [(operator, name) for operator, name in candidates if has(operator, name)]
-    if len(holding) > 1:
+    with_state = [(operator, name) for operator, name in candidates if has(operator, name)]
+    if len(with_state) > 1:
         raise RequestError(
-            f"{value!r} may name states of {len(holding)} operators",
-            found=", ".join(operator.label for operator, _ in holding),
+            f"{value!r} may name states of {len(with_state)} operators",
+            found=", ".join(operator.label for operator, _ in with_state),
             advice="name the operator by its id",
         )
-    return (holding or candidates)[0]
+    return (with_state or candidates)[0]
 
 
 def good_max_parallelism(parallelism: int, present_maximum: int) -> int:

@@ -60,11 +60,11 @@ def resolve_operator_surgery(
     new_names, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True)).keys()
     _refuse_drops(operators, left_out, new_names.keys())
     dropped_operators = tuple(as_dropped(op) for op in operators if op.operator_id in left_out)
-    renamed = tuple(_rename(op, new_names[op.operator_id]) for op in operators if op.operator_id in new_names)
-    staying = [op for op in operators if op.operator_id not in new_names.keys() | left_out]
-    _refuse_common_ids(staying, renamed)
+    renamed_operators = tuple(_rename(op, new_names[op.operator_id]) for op in operators if op.operator_id in new_names)
+    staying_operators = [op for op in operators if op.operator_id not in new_names.keys() | left_out]
+    _refuse_common_ids(staying_operators, renamed_operators)
     return Surgery(
-        renamed,
+        renamed_operators,
         dropped_operators,
         dropped_states=tuple(_dropped_states(operators, state_drops, left_out)),
         restarted=restarted_operators(operators, restarts, left_out),
@@ -103,9 +103,9 @@ def _refuse_drops(operators: Sequence[Operator], dropped_ids: Collection[str], r
         )
 
 
-def _refuse_common_ids(staying: Iterable[Operator], renamed: Iterable[Renamed]) -> None:
-    """Raise `RequestError` for a new id that another operator has; `staying` are the operators that keep their ids."""
-    holders = {operator.operator_id: operator.label for operator in staying}
+def _refuse_common_ids(staying_operators: Iterable[Operator], renamed: Iterable[Renamed]) -> None:
+    """Raise `RequestError` for a new id that another operator has; `staying_operators` keep their ids."""
+    holders = {operator.operator_id: operator.label for operator in staying_operators}
     for operator in renamed:
         if operator.new_operator_id in holders:
             raise RequestError(

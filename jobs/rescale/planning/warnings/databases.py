@@ -39,9 +39,11 @@ def reference_warnings(source: str, operators: Sequence[OperatorPlan]) -> Iterat
     """Yield warnings about a result that is to refer to files of the source."""
     files = {piece.file for operator in operators for db in operator.databases for _, piece in db.referred}
     if files:
-        keyed = [operator for operator in operators if any(operator.new_keyed_bytes)]
+        keyed_operators = [operator for operator in operators if any(operator.new_keyed_bytes)]
         written_directories = [
-            operator.label for operator in keyed if not any(database.referred for database in operator.databases)
+            operator.label
+            for operator in keyed_operators
+            if not any(database.referred for database in operator.databases)
         ]
         if written_directories:
             yield f"{', '.join(written_directories)}: no file can be referred to, and all keyed state is written"

@@ -71,8 +71,8 @@ def request_warnings(
     if maxima:
         yield from _max_parallelism_warnings(maxima, shapes)
         changes = ((o.max_parallelism, shapes[o.operator_id].max_parallelism) for o in snapshot.operators)
-        if mixed := mixed_maxima(changes):
-            yield mixed_maxima_sentence(mixed)
+        if new_maxima := mixed_maxima(changes):
+            yield mixed_maxima_sentence(new_maxima)
     elif changed_operators and not request.surgery and all(map(_is_aligned, changed_operators)):
         copy = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
@@ -123,8 +123,8 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
             "operator that is chained to it, or comes after it, still counts as finished: restart that one, too"
         )
     for state in surgery.dropped_states:
-        keyed = "; for this, all records are read and rewritten one by one" if state.elements is None else ""
-        yield f"{state.label}: the state {state.name} is dropped, as requested, and is not in the result{keyed}"
+        keyed_clause = "; for this, all records are read and rewritten one by one" if state.elements is None else ""
+        yield f"{state.label}: the state {state.name} is dropped, as requested, and is not in the result{keyed_clause}"
     for rows in surgery.old_rows:
         yield (
             f"{rows.label}: rows of the state {rows.name} last accessed at or before {instant_of(rows.until)} are left "

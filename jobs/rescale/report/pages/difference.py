@@ -23,11 +23,11 @@ def difference_page(document: DiffDocument) -> Page:
     """Return the page of a comparison: the verdict, a table of states, and a list of differences."""
     states = [(operator, state) for operator in document.operators for state in operator.states]
     verdict = f"{document.verdict}: {_counts_text(document, states)}"
-    declared = [f"{DECLARED}: {line}" for line in declared_lines(document.surgery)]
-    blocks: list[Block] = [paragraph(f"A: {document.a}", f"B: {document.b}", *declared, verdict)]
+    declared_texts = [f"{DECLARED}: {line}" for line in declared_lines(document.surgery)]
+    blocks: list[Block] = [paragraph(f"A: {document.a}", f"B: {document.b}", *declared_texts, verdict)]
     headers = ("operator", "state", "type", "counted", "A", "B", "digest of A", "digest of B", "")
-    shown = lowest(states, MOST_ROWS, lambda row: row[1].equal)  # differing states come first
-    rows = [_row(operator, state) for operator, state in shown]
+    shown_states = lowest(states, MOST_ROWS, lambda row: row[1].equal)  # differing states come first
+    rows = [_row(operator, state) for operator, state in shown_states]
     blocks += [table(headers, rows)] if rows else []
     blocks += note_on_rest(len(states) - len(rows), "more state", "more states", reported=False)
     return Page((*blocks, *_differing_blocks(document)))
@@ -49,10 +49,10 @@ def _differing_blocks(document: DiffDocument) -> list[Block]:
 def _counts_text(document: DiffDocument, states: list[tuple[DiffedOperator, DiffedState]]) -> str:
     if document.equal:
         return f"{counted(len(states), 'state')} compared"
-    differing = sum(not state.equal for _, state in states)
+    number_differing = sum(not state.equal for _, state in states)
     unlike_operators = sum(bool(operator.differences) for operator in document.operators)
     others_text = f", and {counted(unlike_operators, 'operator')}" if unlike_operators else ""
-    return f"{differing} of {counted(len(states), 'state')}{others_text}"
+    return f"{number_differing} of {counted(len(states), 'state')}{others_text}"
 
 
 def _row(operator: DiffedOperator, state: DiffedState) -> tuple[str, ...]:
@@ -65,10 +65,12 @@ def _row(operator: DiffedOperator, state: DiffedState) -> tuple[str, ...]:
 
 def _state(state: DiffedState) -> tuple[str, ...]:
     lines = [*_differences(state.differences)]
-    unlisted = state.differing_at_least - len(state.differences)
-    if unlisted > 0:
+    number_unlisted = state.differing_at_least - len(state.differences)
+    if number_unlisted > 0:
         lines.append(
-            f"and at least {counted(unlisted, 'other')}" if lines else "the differing entries were not searched for"
+            f"and at least {counted(number_unlisted, 'other')}"
+            if lines
+            else "the differing entries were not searched for"
         )
     if state.remark:
         lines.append(state.remark)

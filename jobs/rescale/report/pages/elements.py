@@ -41,8 +41,8 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> t
 
 def _planned_elements(planned: OperatorPlan) -> dict[_StateKey, list[int]]:
     elements: dict[_StateKey, list[int]] = {}
-    dealt = [stream for stream in planned.streams if isinstance(stream, CopiedElements | CheckedElements)]
-    for stream in dealt:
+    element_streams = [stream for stream in planned.streams if isinstance(stream, CopiedElements | CheckedElements)]
+    for stream in element_streams:
         for state in stream.states:
             key = (stream.slot, state.name, state.mode)
             elements.setdefault(key, [0] * planned.new_parallelism)[stream.subtask] += len(state.lengths)

@@ -18,11 +18,11 @@ def file_changes_text(changes: FileChanges) -> str:
 def file_changes_page(changes: FileChanges) -> Page:
     """Return the page: the operators, what a round would read, and whether a live rescale pays off."""
     with_state = [operator for operator in changes.operators if operator.bytes or operator.whole]
-    shown = lowest(with_state, MOST_ROWS, lambda operator: -operator.read)
+    shown_operators = lowest(with_state, MOST_ROWS, lambda operator: -operator.read)
     blocks: list[Block] = [
         paragraph(f"A: {changes.a}", f"B: {changes.b}", *_interval_sentence(changes)),
-        table(_HEADERS, [_row(operator) for operator in shown]),
-        *note_on_rest(len(with_state) - len(shown), "more operator", "more operators", reported=False),
+        table(_HEADERS, [_row(operator) for operator in shown_operators]),
+        *note_on_rest(len(with_state) - len(shown_operators), "more operator", "more operators", reported=False),
     ]
     reasons = [f"{operator.label}: {operator.reason}" for operator in changes.operators if operator.reason]
     blocks += [Bullets("Keyed state that each round moves whole:", tuple(reasons[:MOST_ROWS]))] if reasons else []

@@ -70,17 +70,17 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
         if restore.refused:
             yield restore.refused
     scaled_out = [restore for restore in insight.restores if _scales_out(restore)]
-    merging = next((restore for restore in scaled_out if _merging_subtasks(restore)), None)
-    splitting = next(
+    merging_restore = next((restore for restore in scaled_out if _merging_subtasks(restore)), None)
+    splitting_restore = next(
         (restore for restore in scaled_out if not _merging_subtasks(restore) and _has_databases(restore)),
         None,
     )
-    if merging and splitting:
+    if merging_restore and splitting_restore:
         yield (
-            f"{restore_shape(merging)} costs Flink more than {restore_shape(splitting)}: "
-            f"{counted(_merging_subtasks(merging), 'subtask')} would need several databases: each downloads them "
-            f"all, opens one and copies the rows of the others; at {restore_shape(splitting)} each subtask needs one "
-            "database, and copies no rows"
+            f"{restore_shape(merging_restore)} costs Flink more than {restore_shape(splitting_restore)}: "
+            f"{counted(_merging_subtasks(merging_restore), 'subtask')} would need several databases: each downloads "
+            "them all, opens one and copies the rows of the others; at "
+            f"{restore_shape(splitting_restore)} each subtask needs one database, and copies no rows"
         )
     if any(map(_merging_subtasks, insight.restores)):
         foreign = {
@@ -138,8 +138,8 @@ def shapes_table(insight: Insight) -> Table:
 
 
 def _without_empty_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    filled = [i for i in range(len(headers)) if any(row[i] for row in rows)]
-    return table([headers[i] for i in filled], [[row[i] for i in filled] for row in rows])
+    filled_columns = [i for i in range(len(headers)) if any(row[i] for row in rows)]
+    return table([headers[i] for i in filled_columns], [[row[i] for i in filled_columns] for row in rows])
 
 
 def _shapes_with_enough_keys(insight: Insight) -> list[ShapeAdvice]:

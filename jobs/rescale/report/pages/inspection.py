@@ -73,7 +73,7 @@ def inspection_text(document: Inspection) -> str:
 
 def inspection_page(document: Inspection) -> Page:
     operators = document.operators
-    shown = lowest(operators, MOST_OPERATORS, lambda operator: -state_bytes(operator))
+    shown_operators = lowest(operators, MOST_OPERATORS, lambda operator: -state_bytes(operator))
     blocks: list[Block] = [
         Bullets(
             document.snapshot,
@@ -84,11 +84,13 @@ def inspection_page(document: Inspection) -> Page:
                 f"{human_bytes(document.bytes)} of state",
             ),
         ),
-        _operators_table(shown),
-        *left_operators(operators, shown),
+        _operators_table(shown_operators),
+        *left_operators(operators, shown_operators),
     ]
     states = [
-        (operator.label, state.name, state.type, state.content) for operator in shown for state in operator.states
+        (operator.label, state.name, state.type, state.content)
+        for operator in shown_operators
+        for state in operator.states
     ]
     if states and all(operator.label == operator.operator_id for operator in operators):
         blocks.append(paragraph(_NOTE_WITHOUT_NAMES))
@@ -130,10 +132,10 @@ def _kind(snapshot: Snapshot) -> str:
     framings = {stream.framing for o in snapshot.operators for stream in o.keyed}
     databases = {"ForSt" if _is_forst(snapshot) else "RocksDB" for o in snapshot.operators if o.databases}
     changelogs = {_kind_of_changelog(changelog) for o in snapshot.operators for changelog in o.changelogs}
-    keyed = sorted([*(framing.value for framing in framings), *databases, *changelogs, *other_kinds])
+    kinds_of_keyed = sorted([*(framing.value for framing in framings), *databases, *changelogs, *other_kinds])
     if any(operator.unread is not None for operator in snapshot.operators):
-        keyed.append("unread")
-    content = f"{', '.join(keyed)} keyed state" if keyed else "no keyed state"
+        kinds_of_keyed.append("unread")
+    content = f"{', '.join(kinds_of_keyed)} keyed state" if kinds_of_keyed else "no keyed state"
     if snapshot.type is not SnapshotType.UNKNOWN:
         return f"{_KINDS[snapshot.type]} ({content})"
     # Metadata before version 4, and metadata of the State Processor API, does not say what the snapshot is. Directories
@@ -179,7 +181,7 @@ def _writing_releases(snapshot: Snapshot) -> str:
 def _operator(operator: Operator) -> InspectedOperator:
     entry = operator.entry
     headers = operator.parsed_headers
-    keyed = [*operator.managed_keyed, *operator.raw_keyed]
+    keyed_holders = [*operator.managed_keyed, *operator.raw_keyed]
     return InspectedOperator(
         operator_id=entry.operator_id,
         label=operator.label,
@@ -188,7 +190,7 @@ def _operator(operator: Operator) -> InspectedOperator:
         parallelism=entry.parallelism,
         max_parallelism=entry.max_parallelism,
         key=type_name(headers[0].key_serializer) if headers else None,
-        keyed_bytes=sum(holder.size for holder in keyed) + sum(other.size for other in operator.other_keyed),
+        keyed_bytes=sum(holder.size for holder in keyed_holders) + sum(other.size for other in operator.other_keyed),
         operator_bytes=sum(stream.extent.length for stream in (*operator.operator, *operator.raw_operator)),
         states=tuple(_states(operator)),
         elements=dealt_elements(operator),

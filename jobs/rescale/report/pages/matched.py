@@ -37,8 +37,8 @@ def _verdict(document: MatchDocument) -> str:
     uncertain = len(document.chained) + len(document.unsure) + len(document.only_in_snapshot)
     if uncertain:
         return f"{counted(uncertain, 'operator')} with state without a certain counterpart"
-    renamed = f", after {counted(len(document.proposed), 'rename')}" if document.proposed else ""
-    return f"every operator with state has its counterpart{renamed}"
+    renames_clause = f", after {counted(len(document.proposed), 'rename')}" if document.proposed else ""
+    return f"every operator with state has its counterpart{renames_clause}"
 
 
 def _states_text(operator: ListedOperator) -> str:

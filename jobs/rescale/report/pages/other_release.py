@@ -24,9 +24,9 @@ def prospects_section(prospects: ReleaseProspects, snapshot: str) -> Section:
     title = f"What Flink {release} would restore"
     if prospects.reason is not None:
         return Section(title, (paragraph(f"nothing: {prospects.reason.why}"), paragraph(prospects.reason.way)))
-    restored = [operator for operator in operators if operator.restores == Restores.YES]
+    restored_operators = [operator for operator in operators if operator.restores == Restores.YES]
     other_operators = [operator for operator in operators if operator.restores != Restores.YES]
-    blocks: list[Block] = [paragraph(f"{counted(len(restored), 'operator')} of {len(operators)} as they are")]
+    blocks: list[Block] = [paragraph(f"{counted(len(restored_operators), 'operator')} of {len(operators)} as they are")]
     levels = [
         restores for restores in Restores if any(_state_names(operator, restores) for operator in other_operators)
     ]

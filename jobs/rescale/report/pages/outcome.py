@@ -80,18 +80,24 @@ def certificate_page(certificate: Certificate) -> Page:
     """Return the page of a certificate, with its largest operators."""
     operators = certificate.operators
     largest = lowest(operators, MOST_OPERATORS, lambda proof: -proof.bytes)
-    shortened = replace(certificate, operators=tuple(largest))
-    number, omitted = counted(len(operators), "operator"), len(operators) - len(shortened.operators)
+    short_certificate = replace(certificate, operators=tuple(largest))
+    number, number_omitted = counted(len(operators), "operator"), len(operators) - len(short_certificate.operators)
     blocks: list[Block] = [
         paragraph(f"{certificate.verdict}: {number}, {human_bytes(certificate.bytes)} compared"),
         *map(paragraph, _proof_note(certificate)),
-        *([Bullets(f"{DECLARED}:", declared)] if (declared := tuple(certified_lines(certificate))) else []),
-        proofs_table(shortened),
-        *note_on_rest(omitted, "more operator with less state", "more operators with less state", reported=False),
+        *([Bullets(f"{DECLARED}:", declared_texts)] if (declared_texts := tuple(certified_lines(certificate))) else []),
+        proofs_table(short_certificate),
+        *note_on_rest(
+            number_omitted, "more operator with less state", "more operators with less state", reported=False
+        ),
     ]
     blocks += [
         part
-        for part in (records_table(shortened), directories_table(shortened), checksums_table(shortened))
+        for part in (
+            records_table(short_certificate),
+            directories_table(short_certificate),
+            checksums_table(short_certificate),
+        )
         if part.rows
     ]
     return Page(tuple(blocks))

@@ -74,7 +74,9 @@ def plan_text(document: PlanDocument) -> str:
 
 def plan_page(document: PlanDocument) -> Page:
     operators = document.operators
-    shown = lowest(operators, MOST_OPERATORS, lambda operator: (not operator.is_changed, -state_bytes(operator)))
+    shown_operators = lowest(
+        operators, MOST_OPERATORS, lambda operator: (not operator.is_changed, -state_bytes(operator))
+    )
     moves_text = f"{counted(len(operators), 'operator')}, {human_bytes(document.bytes_moved)} to write"
     blocks: list[Block] = [
         Bullets(
@@ -85,9 +87,9 @@ def plan_page(document: PlanDocument) -> Page:
                 *declared_lines(document.surgery),
             ),
         ),
-        table(OPERATOR_HEADERS, map(operator_row, shown)),
-        *left_operators(operators, shown),
-        *_shares(operators, shown),
+        table(OPERATOR_HEADERS, map(operator_row, shown_operators)),
+        *left_operators(operators, shown_operators),
+        *_shares(operators, shown_operators),
     ]
     blocks += paragraphs(work_lines(document))
     blocks += kafka_tables(document.kafka)
@@ -101,22 +103,22 @@ def plan_page(document: PlanDocument) -> Page:
     return Page(tuple(blocks))
 
 
-def _shares(operators: Sequence[PlannedOperator], shown: Sequence[PlannedOperator]) -> list[Block]:
+def _shares(operators: Sequence[PlannedOperator], shown_operators: Sequence[PlannedOperator]) -> list[Block]:
     """Return the table of the keyed state of new subtasks; if there are many, only the fullest are shown."""
     rows = [
         (operator.label, share.subtask, share.key_groups, human_bytes(share.bytes))
-        for operator in shown
+        for operator in shown_operators
         if operator.is_changed
         for share in lowest(operator.subtasks, _MOST_SUBTASKS, lambda share: -share.bytes)
     ][:MOST_ROWS]
     if not rows:
         return []
-    omitted = sum(len(operator.subtasks) for operator in operators if operator.is_changed) - len(rows)
+    number_omitted = sum(len(operator.subtasks) for operator in operators if operator.is_changed) - len(rows)
     shares = table(("operator", "new subtask", "key groups", "state"), rows)
     return [
         shares,
         *note_on_rest(
-            omitted,
+            number_omitted,
             "more new subtask",
             "more new subtasks, none of which holds more than those of its operator that are shown",
         ),
@@ -128,14 +130,14 @@ OPERATOR_HEADERS = ("operator", "parallelism", "max parallelism", "work", "keyed
 
 def operator_row(operator: PlannedOperator) -> tuple[str, ...]:
     """Return the row of an operator of a plan, for `OPERATOR_HEADERS`."""
-    keyed = operator.keyed_bytes
+    keyed_bytes = operator.keyed_bytes
     return (
         operator.label,
         arrow(operator.parallelism, operator.new_parallelism),
         arrow(operator.max_parallelism, operator.new_max_parallelism),
-        _work_text(operator) if keyed else "",
-        human_bytes(keyed) if keyed else "",
-        f"{operator.evenness:.2f} → {operator.new_evenness:.2f}" if keyed else "",
+        _work_text(operator) if keyed_bytes else "",
+        human_bytes(keyed_bytes) if keyed_bytes else "",
+        f"{operator.evenness:.2f} → {operator.new_evenness:.2f}" if keyed_bytes else "",
         human_bytes(operator.operator_bytes) if operator.operator_bytes else "",
     )
 

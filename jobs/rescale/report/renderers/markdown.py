@@ -34,8 +34,8 @@ def render_markdown(page: Page) -> str:
 
 def escaped(text: str) -> str:
     """Return the text escaped for any place in a line but its start (see `_at_line_start`)."""
-    marked = _MARKUP.sub(lambda sign: "&amp;" if sign[0] == "&" else f"\\{sign[0]}", printable(text))
-    return marked.replace("<", "&lt;")
+    escaped_text = _MARKUP.sub(lambda sign: "&amp;" if sign[0] == "&" else f"\\{sign[0]}", printable(text))
+    return escaped_text.replace("<", "&lt;")
 
 
 def _render_blocks(blocks: Sequence[Block]) -> str:

@@ -36,16 +36,16 @@ _BarRow = tuple[str, tuple[int, int, int], str]
 
 
 def _restore_row(restore: JobRestore) -> _BarRow:
-    bytes_read = replayed = copied = 0
+    bytes_read = replayed_bytes = copied_bytes = 0
     for operator in restore.operators:
         for subtask in operator.subtasks:
             bytes_read += subtask.read
             if subtask.base is None:
-                replayed += subtask.by_record
+                replayed_bytes += subtask.by_record
             else:
-                copied += subtask.by_record
+                copied_bytes += subtask.by_record
     label = f"{restore.shape}: {restore_shape(restore)}"
-    return label, (bytes_read, replayed, copied), f"about {duration(restore.seconds)}"
+    return label, (bytes_read, replayed_bytes, copied_bytes), f"about {duration(restore.seconds)}"
 
 
 def _formats(insight: Insight) -> list[Block]:

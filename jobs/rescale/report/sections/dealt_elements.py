@@ -32,10 +32,10 @@ def operator_state(
     )
     if not states:
         return []
-    shown = states[: detail.rows]
-    sparks = Sparks(tuple(spark(*_row(label, state)) for label, state in shown))
-    planned = states[0][1].new_per_subtask is not UNSET
-    headers = ("operator", "state", "mode", "elements", "bytes", "a subtask holds", *(["then"] if planned else []))
+    shown_states = states[: detail.rows]
+    sparks = Sparks(tuple(spark(*_row(label, state)) for label, state in shown_states))
+    is_planned = states[0][1].new_per_subtask is not UNSET
+    headers = ("operator", "state", "mode", "elements", "bytes", "a subtask holds", *(["then"] if is_planned else []))
     rows = [
         (
             label,
@@ -44,12 +44,14 @@ def operator_state(
             f"{state.elements:,}",
             human_bytes(state.bytes),
             range_text(state.per_subtask),
-            *([range_text(state.new_per_subtask or ())] if planned else []),
+            *([range_text(state.new_per_subtask or ())] if is_planned else []),
         )
-        for label, state in shown
+        for label, state in shown_states
     ]
-    cut_sentence = f" The {len(shown)} largest of {len(states)} states." if len(states) > len(shown) else ""
-    what = "before → after" if planned else "now"
+    cut_sentence = (
+        f" The {len(shown_states)} largest of {len(states)} states." if len(states) > len(shown_states) else ""
+    )
+    what = "before → after" if is_planned else "now"
     figure = Figure(
         "Elements by subtask",
         f"How many elements each subtask holds, {what}.{cut_sentence}",

@@ -162,8 +162,8 @@ def _moved_bytes_sentence(old: KeyedSide, new: KeyedSide) -> str:
     if not stays_together(old.shape, new.shape):
         return "Every key is hashed again, so nearly every old subtask has records for every new one"
     ends = list(accumulate(old.sizes, initial=0))
-    moving = [flow for flow in flows(old.shape, new.shape) if flow.subtask != flow.new_subtask]
-    size = sum(ends[flow.last + 1] - ends[flow.first] for flow in moving)
+    moving_flows = [flow for flow in flows(old.shape, new.shape) if flow.subtask != flow.new_subtask]
+    size = sum(ends[flow.last + 1] - ends[flow.first] for flow in moving_flows)
     return f"{human_bytes(size)} of {human_bytes(old.total)} go to another subtask"
 
 

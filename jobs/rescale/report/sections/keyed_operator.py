@@ -46,11 +46,11 @@ def keyed_operators(operators: Sequence[InspectedOperator | PlannedOperator], in
     """Return the operators with keyed state of a plan or an inspection, the largest first."""
     by_id = {operator.operator_id: operator for operator in operators}
     hot_groups = {shape.operator_id: shape.hot for shape in insight.shapes}
-    keyed = [
+    result = [
         _keyed(by_id[groups.operator_id], groups, hot_groups.get(groups.operator_id, ()))
         for groups in insight.key_groups
     ]
-    return sorted(keyed, key=lambda operator: -operator.old.total)
+    return sorted(result, key=lambda operator: -operator.old.total)
 
 
 def _keyed(

@@ -35,27 +35,29 @@ def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
         if (mean := sum(sizes) / len(sizes))
         for subtask, size in fullest(sizes, detail.rows)
     ]
-    cut = max(len(sizes) for _, sizes in sides) > detail.rows
+    is_cut = max(len(sizes) for _, sizes in sides) > detail.rows
     return Figure(
         "Load by subtask",
         "Keyed state of every subtask, the fullest first. The line is the mean.",
         BarCharts(charts),
         table(("", "subtask", "keyed state", "÷ mean"), rows),
-        f"the {detail.rows} fullest subtasks" if cut else "subtasks",
+        f"the {detail.rows} fullest subtasks" if is_cut else "subtasks",
     )
 
 
 def _bars(label: str, sizes: Sequence[int], largest: int) -> Bars:
-    ranked = fullest(sizes, len(sizes))
+    ranked_sizes = fullest(sizes, len(sizes))
     mean = sum(sizes) / len(sizes)
-    worst_text = f"{ranked[0][1] / mean:.2f}" if mean else "1.00"
+    worst_text = f"{ranked_sizes[0][1] / mean:.2f}" if mean else "1.00"
     caption = (
-        f"{counted(len(sizes), 'subtask')}, worst ÷ mean {worst_text}; most {human_bytes(ranked[0][1])} (subtask "
-        f"{ranked[0][0]}), mean {human_bytes(mean)}, least {human_bytes(ranked[-1][1])}"
+        f"{counted(len(sizes), 'subtask')}, worst ÷ mean {worst_text}; most {human_bytes(ranked_sizes[0][1])} (subtask "
+        f"{ranked_sizes[0][0]}), mean {human_bytes(mean)}, least {human_bytes(ranked_sizes[-1][1])}"
     )
     has_few_subtasks = len(sizes) <= MOST_DRAWN_SUBTASKS
-    tooltips = tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked) if has_few_subtasks else ()
-    return Bars(label, tuple(size / largest for _, size in ranked), mean / largest, tooltips, caption)
+    tooltips = (
+        tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked_sizes) if has_few_subtasks else ()
+    )
+    return Bars(label, tuple(size / largest for _, size in ranked_sizes), mean / largest, tooltips, caption)
 
 
 def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:

@@ -49,11 +49,13 @@ def verdict(document: ReportDocument) -> list[Block]:
     if certificate is None:
         size_text = human_bytes(plan.bytes_moved if plan is not None else 0)
         return [Verdict(RunProgress.PLANNED, f"{size_text} to write; nothing is written yet")]
-    published = "and the result is published" if document.published else "and nothing is published yet"
+    published_clause = "and the result is published" if document.published else "and nothing is published yet"
     size_text = human_bytes(certificate.bytes)
     by_files = "by files or checksums of the store where possible, " if certificate.proof == Proof.FILES else ""
     exceptions = exceptions_clause(certificate.surgery)
-    sentence = f"{size_text} compared, {by_files}every part of the source is in the result{exceptions}, {published}"
+    sentence = (
+        f"{size_text} compared, {by_files}every part of the source is in the result{exceptions}, {published_clause}"
+    )
     return [Verdict(RunProgress.PROVEN, sentence)]
 
 
@@ -120,9 +122,9 @@ def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:
 def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
     """Return the section with the table of a plan's operators, the largest first."""
     operators = sorted(plan.operators, key=state_bytes, reverse=True)
-    shown, blocks = operators[: 2 * detail.rows], list[Block]()
-    blocks.append(table(OPERATOR_HEADERS, map(operator_row, shown)))
-    blocks += _remaining_line(operators[len(shown) :], len(shown))
+    shown_operators, blocks = operators[: 2 * detail.rows], list[Block]()
+    blocks.append(table(OPERATOR_HEADERS, map(operator_row, shown_operators)))
+    blocks += _remaining_line(operators[len(shown_operators) :], len(shown_operators))
     blocks.append(Bullets("", tuple(work_lines(plan))))
     return [Section("Operators", tuple(block for block in blocks if block != Bullets("", ())))]
 
@@ -130,10 +132,10 @@ def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
 def inspected_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block]:
     """Return the section with the table of a snapshot's operators, the largest first."""
     operators = sorted(snapshot.operators, key=state_bytes, reverse=True)
-    shown = operators[: 2 * detail.rows]
+    shown_operators = operators[: 2 * detail.rows]
     headers = ("operator", "parallelism", "max parallelism", "key", "keyed", "operator state", "")
-    listing = table(headers, map(inspected_row, shown))
-    return [Section("Operators", (listing, *_remaining_line(operators[len(shown) :], len(shown))))]
+    listing = table(headers, map(inspected_row, shown_operators))
+    return [Section("Operators", (listing, *_remaining_line(operators[len(shown_operators) :], len(shown_operators))))]
 
 
 def _remaining_line(
@@ -156,7 +158,7 @@ def further_notes(sentences: Sequence[str], warnings: Sequence[str], detail: Det
     blocks: list[Block] = [*map(WarningBlock, warnings[:limit])]
     if sentences:
         blocks.append(Bullets("", tuple(sentences[:limit])))
-    omitted = max(len(warnings) - limit, 0) + max(len(sentences) - limit, 0)
-    if omitted:
-        blocks.append(paragraph(f"The commands print {counted(omitted, 'other sentence')} of this kind."))
+    number_omitted = max(len(warnings) - limit, 0) + max(len(sentences) - limit, 0)
+    if number_omitted:
+        blocks.append(paragraph(f"The commands print {counted(number_omitted, 'other sentence')} of this kind."))
     return [Section("Good to know", tuple(blocks))] if blocks else []

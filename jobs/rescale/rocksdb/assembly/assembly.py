@@ -76,12 +76,14 @@ def refuse_ingested(source: SourceDatabase) -> None:
 
     An ingested file stores its own sequence number, and the MANIFEST must have the same number.
     """
-    ingested = [file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested]
-    if ingested:
+    ingested_names = [
+        file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested
+    ]
+    if ingested_names:
         raise UnsupportedError(
             "a database with ingested SST files cannot be joined with others",
             path=source.uri,
-            found=", ".join(sorted(ingested)),
+            found=", ".join(sorted(ingested_names)),
             advice=ASK_FOR_CANONICAL_RESULT,
         )
 
@@ -133,8 +135,8 @@ class _Assembly:
         column_families = []
         for number, (name, reused_files) in enumerate(families.items()):
             files = self._with_epochs(reused_files)
-            deleted = list(self._deleted_ranges(files, created))
-            for file in deleted:
+            files_of_deletions = list(self._deleted_ranges(files, created))
+            for file in files_of_deletions:
                 data = write_tombstone(
                     file.smallest,
                     file.largest,
@@ -251,8 +253,8 @@ class _Assembly:
 
     def _check_levels(self, files: Sequence[LiveFile], state: str) -> None:
         """Check that no two files of a level below level 0 overlap, as they would if two sources shared a key group."""
-        ordered = sorted(files, key=lambda file: (file.level, file.smallest_key.order))
-        for before, after in pairwise(ordered):
+        sorted_files = sorted(files, key=lambda file: (file.level, file.smallest_key.order))
+        for before, after in pairwise(sorted_files):
             if before.level == after.level > 0 and before.largest_key.order >= after.smallest_key.order:
                 raise SnapshotError(
                     "two files of one level of a database have keys in common",
@@ -274,8 +276,10 @@ class _Assembly:
             NewFile(MANIFEST_NAME, write_manifest(manifest, MANIFEST_NAME)),
             NewFile(CURRENT, write_current(MANIFEST_NAME)),
         ]
-        straddling = [file.file.name for file in reused if self._new_range.overlap(file.file) == Overlap.STRADDLING]
-        return AssembledDatabase(manifest, tuple(files), (*small, *new_files), tuple(straddling))
+        straddling_names = [
+            file.file.name for file in reused if self._new_range.overlap(file.file) == Overlap.STRADDLING
+        ]
+        return AssembledDatabase(manifest, tuple(files), (*small, *new_files), tuple(straddling_names))
 
 
 def _without_epoch(file: LiveFile) -> tuple[tuple[int, bytes], ...]:

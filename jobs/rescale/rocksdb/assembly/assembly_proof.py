@@ -74,8 +74,8 @@ class _Proof:
 
     def _check_family(self, family: ColumnFamily) -> None:
         reused = {self._result.origins[file.name]: file for file in family.files if file.name in self._result.origins}
-        deleted = [file for file in family.files if file.name in self._result.deleted]
-        if len(reused) + len(deleted) != len(family.files):
+        files_of_deletions = [file for file in family.files if file.name in self._result.deleted]
+        if len(reused) + len(files_of_deletions) != len(family.files):
             raise self._error("an SST file of a source is in the database twice", state=family.name)
         of_level_0 = [
             [file for origin, file in reused.items() if origin.source == number and not file.level]
@@ -88,7 +88,7 @@ class _Proof:
                 "an SST file belongs to another state in its source", state=family.name, found=min(reused).name
             )
         self._check_apart(filter(None, of_level_0), family.name)
-        self._check_deleted(family, deleted)
+        self._check_deleted(family, files_of_deletions)
         self._check_levels(family)
 
     def _check_source(self, number: int, source: SourceDatabase, state: str, reused: dict[Origin, LiveFile]) -> None:
@@ -137,12 +137,12 @@ class _Proof:
             if first < last or 0 < epochs[1] <= epochs[0]:
                 raise self._error("the files of two sources are interleaved in age", state=state)
 
-    def _check_deleted(self, family: ColumnFamily, deleted: Sequence[LiveFile]) -> None:
-        reused = [file for file in family.files if file not in deleted]
-        ranges = [self._deleted_range(file, family.name) for file in deleted]
-        self._check_newest(deleted, reused, family.name)
+    def _check_deleted(self, family: ColumnFamily, files_of_deletions: Sequence[LiveFile]) -> None:
+        reused_files = [file for file in family.files if file not in files_of_deletions]
+        ranges = [self._deleted_range(file, family.name) for file in files_of_deletions]
+        self._check_newest(files_of_deletions, reused_files, family.name)
         self._check_own_not_hidden(ranges, family.name)
-        self._check_foreign_hidden(reused, ranges, family.name)
+        self._check_foreign_hidden(reused_files, ranges, family.name)
 
     def _deleted_range(self, file: LiveFile, state: str) -> KeyRange:
         """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
@@ -153,17 +153,17 @@ class _Proof:
             raise self._error("a range tombstone differs from its entry in the MANIFEST", state=state, found=file.name)
         return KeyRange(file.smallest, file.largest)
 
-    def _check_newest(self, deleted: Sequence[LiveFile], reused: Sequence[LiveFile], state: str) -> None:
+    def _check_newest(self, files_of_deletions: Sequence[LiveFile], reused: Sequence[LiveFile], state: str) -> None:
         """Check that range tombstones are newer than all rows, by sequence and epoch number, and differ in age."""
         newest = max((file.largest_sequence for file in reused), default=0)
         newest_epoch = max((file.epoch or 0 for file in reused), default=0)
-        sequences = [file.largest_sequence for file in deleted]
+        sequences = [file.largest_sequence for file in files_of_deletions]
         older = any(sequence <= newest for sequence in sequences) or any(
-            file.epoch is not None and file.epoch <= newest_epoch for file in deleted
+            file.epoch is not None and file.epoch <= newest_epoch for file in files_of_deletions
         )
         if older or len(set(sequences)) < len(sequences):
             raise self._error("a range tombstone is not newer than the rows that it must hide", state=state)
-        if len({file.epoch is None for file in (*reused, *deleted)}) > 1:
+        if len({file.epoch is None for file in (*reused, *files_of_deletions)}) > 1:
             raise self._error("only some files have an epoch number", state=state)
 
     def _check_own_not_hidden(self, ranges: Sequence[KeyRange], state: str) -> None:
@@ -193,8 +193,8 @@ class _Proof:
 
     def _check_levels(self, family: ColumnFamily) -> None:
         """Check that no two files of a level below level 0 overlap."""
-        ordered = sorted(family.files, key=lambda file: (file.level, file.smallest_key.order))
-        for first, second in pairwise(ordered):
+        sorted_files = sorted(family.files, key=lambda file: (file.level, file.smallest_key.order))
+        for first, second in pairwise(sorted_files):
             if first.level == second.level > 0 and first.largest_key.order >= second.smallest_key.order:
                 file_names = f"{first.name}, {second.name}"
                 raise self._error("two files of one level have keys in common", state=family.name, found=file_names)

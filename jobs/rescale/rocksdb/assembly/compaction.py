@@ -94,9 +94,9 @@ def compacted_database(
             ]
         else:
             key_groups = key_groups.intersection(sources[0].database.key_groups)
-        assembled = assemble([source.database for source in sources], key_groups, max_parallelism)
-        stored_database = _stored_database(assembled, sources, key_groups, name)
-        if assembled.straddling:
+        assembled_database = assemble([source.database for source in sources], key_groups, max_parallelism)
+        stored_database = _stored_database(assembled_database, sources, key_groups, name)
+        if assembled_database.straddling:
             identity = str(uuid.uuid5(uuid.NAMESPACE_URL, name)).encode()
             files_without_options = [
                 file for file in stored_database.files.values() if not file.name.startswith("OPTIONS-")
@@ -104,7 +104,7 @@ def compacted_database(
             files_without_options.append(StoredFile(_IDENTITY, name, len(identity), data=identity))
             directory = stack.enter_context(fetched_database(files_without_options, scratch))
             new_range = key_range(key_groups, max_parallelism)
-            _compact_in_child(directory, assembled.manifest, new_range)
+            _compact_in_child(directory, assembled_database.manifest, new_range)
             stored_database = _compacted(directory, stored_database, new_range, name)
         yield stored_database
 

@@ -37,8 +37,8 @@ def check_bounds(directory: DatabaseDirectory, manifest: Manifest) -> None:
 
 def _first_and_last_row(directory: DatabaseDirectory, file: StoredFile) -> tuple[TableRow, TableRow] | None:
     try:
-        with (directory.path / file.name).open("rb") as opened:
-            return SstTable(partial(read_at, opened.fileno()), file.length, file.uri).ends()
+        with (directory.path / file.name).open("rb") as open_file:
+            return SstTable(partial(read_at, open_file.fileno()), file.length, file.uri).ends()
     except (FileNotFoundError, SnapshotError, UnsupportedError):
         return None
 

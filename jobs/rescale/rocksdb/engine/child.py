@@ -92,15 +92,15 @@ def conversation(start: Callable[..., ChildTask], *arguments: Any, size: int) ->
     """
     child = _idle_or_new_child()
     try:
-        opened = Conversation(child, size)
-        opened.ask((start, arguments))
+        new_conversation = Conversation(child, size)
+        new_conversation.ask((start, arguments))
         try:
-            yield opened
+            yield new_conversation
         except BaseException:
             with suppress(ChildEnded, RescaleError):  # the block's own error is the one to report
-                opened.end()
+                new_conversation.end()
             raise
-        opened.end()
+        new_conversation.end()
     finally:
         child.release()
 
@@ -164,8 +164,8 @@ class Child:
         _, status = os.waitpid(self.pid, 0)
         self._has_ended = True
         code = os.waitstatus_to_exitcode(status)
-        ending = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return ChildEnded(ending, killed=-code in _EXTERNAL_SIGNALS)
+        exit_text = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return ChildEnded(exit_text, killed=-code in _EXTERNAL_SIGNALS)
 
 
 def _compiler_lock() -> AbstractContextManager[Any]:
@@ -238,7 +238,7 @@ def _limit_memory() -> None:
 
 def _exit_with_parent(descriptor: int) -> None:
     """End this process when the parent closes its side of the connection, even while RocksDB reads."""
-    waiting = select.poll()
-    waiting.register(descriptor, 0)  # registered for no event, because poll(2) reports a hang-up anyway
-    waiting.poll()
+    poll = select.poll()
+    poll.register(descriptor, 0)  # registered for no event, because poll(2) reports a hang-up anyway
+    poll.poll()
     os._exit(0)

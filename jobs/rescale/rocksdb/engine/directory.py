@@ -65,20 +65,23 @@ def partly_fetched_database(
     whole.
     """
     files_to_provide = needed_files(files)
-    linked = {file.name for file in files_to_provide if _is_whole_local_file(file)}
+    linked_names = {file.name for file in files_to_provide if _is_whole_local_file(file)}
     fetched_in_parts = {
         file.name
         for file in files_to_provide
-        if file.name in in_parts and file.name not in linked and file.data is None and file.length >= SMALLEST_IN_PARTS
+        if file.name in in_parts
+        and file.name not in linked_names
+        and file.data is None
+        and file.length >= SMALLEST_IN_PARTS
     }
     fetched_whole = [file for file in files_to_provide if file.name not in fetched_in_parts]
     with ExitStack() as stack:
         with disk_errors(scratch):
             path = stack.enter_context(scratch_folder(scratch, ScratchKind.DATABASE))
-            _check_space(scratch, sum(file.length for file in fetched_whole if file.name not in linked))
+            _check_space(scratch, sum(file.length for file in fetched_whole if file.name not in linked_names))
             with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
                 places = [
-                    pool.submit(_link if file.name in linked else _fetch, file, path / file.name)
+                    pool.submit(_link if file.name in linked_names else _fetch, file, path / file.name)
                     for file in fetched_whole
                 ]
                 try:
@@ -90,7 +93,7 @@ def partly_fetched_database(
         parts.begin()
         yield DatabaseDirectory(path, tuple(files_to_provide)), parts
         for file in files_to_provide:
-            if file.name in linked:
+            if file.name in linked_names:
                 _check_version(file)
 
 

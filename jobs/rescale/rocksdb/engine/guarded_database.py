@@ -78,8 +78,8 @@ def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> I
     states = tuple(states)
     size = sum(file.length for file in directory.files)
     try:
-        with conversation(_reader, directory, states, size=size) as opened:
-            yield GuardedDatabase(opened, directory, states)
+        with conversation(_reader, directory, states, size=size) as reader_conversation:
+            yield GuardedDatabase(reader_conversation, directory, states)
     except ChildEnded as error:
         raise ended_child_error(error, directory, states) from None
 

@@ -121,8 +121,8 @@ class OpenDatabase:
         """Return Rescale's error for a message of RocksDB about reading a state."""
         (family,) = (family for family in self.manifest.column_families if family.name == state)
         file_names = [file.name for file in family.files]
-        damaged = [name for name in _damaged_tables(self._directory) if name in file_names]
-        return rocksdb_message_error(message, self._directory, damaged or file_names).located(state=state)
+        damaged_names = [name for name in _damaged_tables(self._directory) if name in file_names]
+        return rocksdb_message_error(message, self._directory, damaged_names or file_names).located(state=state)
 
 
 @contextmanager
@@ -152,17 +152,17 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
 
 def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
     """Return the SST files with a damaged end or index: the parts that RocksDB reads when it opens a database."""
-    damaged = []
+    damaged_names = []
     for file in directory.files:
         if not file.name.endswith(".sst"):
             continue
         try:
-            with (directory.path / file.name).open("rb") as opened:
-                for _ in SstTable(partial(read_at, opened.fileno()), file.length, file.uri).index():
+            with (directory.path / file.name).open("rb") as open_file:
+                for _ in SstTable(partial(read_at, open_file.fileno()), file.length, file.uri).index():
                     pass
         except (RescaleError, OSError):
-            damaged.append(file.name)
-    return damaged
+            damaged_names.append(file.name)
+    return damaged_names
 
 
 def rocksdb_message_error(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:

@@ -185,8 +185,8 @@ def frame_rows(
     base, slot = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0
     key, key_length, group = _key_of_row(iterator, prefix, scratch)
-    upcoming = group
-    while upcoming == group and group >= 0:
+    next_key_group = group
+    while next_key_group == group and group >= 0:
         value = _rocksdb_iter_value(iterator, slot)
         value_length = scratch[0]
         needs = 2 * ID_SIZE + 2 * LENGTH_SIZE + key_length + value_length
@@ -207,12 +207,12 @@ def frame_rows(
         ends[count] = origin + at
         count += 1
         _rocksdb_iter_next(iterator)
-        key, key_length, upcoming = _key_of_row(iterator, prefix, scratch)
-        if upcoming != group:
+        key, key_length, next_key_group = _key_of_row(iterator, prefix, scratch)
+        if next_key_group != group:
             data[key_at] |= FLAG
             data[at], data[at + 1] = mark >> 8 & 0xFF, mark & 0xFF
             at += ID_SIZE
-    return count, at, np.int64(0), upcoming
+    return count, at, np.int64(0), next_key_group
 
 
 def load() -> None:

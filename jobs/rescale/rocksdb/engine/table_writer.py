@@ -177,11 +177,11 @@ class TableWriter(Generic[File]):
         """Pass the finished blocks on to the file."""
         table_loop, numbers = self._table_loop, self._numbers
         assert self._file is not None
-        finished_size, filled = int(numbers[table_loop.BLOCK]), int(numbers[table_loop.AT])
+        finished_size, filled_size = int(numbers[table_loop.BLOCK]), int(numbers[table_loop.AT])
         self._file.write(self._out[:finished_size].data)
-        self._out[: filled - finished_size] = self._out[finished_size:filled].copy()
+        self._out[: filled_size - finished_size] = self._out[finished_size:filled_size].copy()
         numbers[table_loop.OFFSET] += finished_size
-        numbers[table_loop.BLOCK], numbers[table_loop.AT] = 0, filled - finished_size
+        numbers[table_loop.BLOCK], numbers[table_loop.AT] = 0, filled_size - finished_size
 
     def _finish_table(self) -> WrittenTable[File]:
         table_loop, numbers = self._table_loop, self._numbers

@@ -82,13 +82,13 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
                 raise _torn_record_error(path, at)
             raise SnapshotError("a record extends beyond its block", path=path, offset=at, found=f"{length} bytes")
         payload = data[at + _HEADER.size : at + _HEADER.size + length]
-        if (computed := masked_crc32c(data[at + 6 : at + _HEADER.size + length])) != crc:
+        if (computed_crc := masked_crc32c(data[at + 6 : at + _HEADER.size + length])) != crc:
             raise SnapshotError(
                 "the checksum of a record is wrong",
                 path=path,
                 offset=at,
                 expected=f"{crc:08x}",
-                found=f"{computed:08x}",
+                found=f"{computed_crc:08x}",
             )
         if kind not in _Type._value2member_map_ or kind == _Type.PADDING:
             raise UnsupportedError("a record has a type that no MANIFEST has", path=path, offset=at, found=kind)

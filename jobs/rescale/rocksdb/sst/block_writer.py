@@ -24,10 +24,10 @@ def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = 
         if whole_keys or not restarts:
             restarts.append(writer.size)
             before = b""
-        shared = _common_prefix_size(before, key)
-        for number in (shared, len(key) - shared, len(value)):
+        shared_size = _common_prefix_size(before, key)
+        for number in (shared_size, len(key) - shared_size, len(value)):
             writer.varint(number)
-        writer.raw(key[shared:]).raw(value)
+        writer.raw(key[shared_size:]).raw(value)
         before = key
     for number in (*(restarts or [0]), max(len(restarts), 1)):
         writer.raw(number.to_bytes(4, "little"))

@@ -69,7 +69,10 @@ class SstTable:
     def parts(self) -> dict[bytes, BlockHandle]:
         """Handles of the blocks that the metaindex names, by name: properties, filters, range tombstones."""
         offset = self._file_offset(self._footer.metaindex)
-        return {name: read_handle(EditReader(stored, self.path, offset)) for name, stored in self._stored.items()}
+        return {
+            name: read_handle(EditReader(stored_handle, self.path, offset))
+            for name, stored_handle in self._stored.items()
+        }
 
     @property
     def index_size(self) -> int:

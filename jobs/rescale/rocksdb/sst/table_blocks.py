@@ -96,7 +96,7 @@ def _decompressed(content: bytes, compression: int, path: str, offset: int) -> b
     reader = EditReader(content, path, offset)
     try:
         size = cramjam.snappy.decompress_raw_len(content) if compression == _SNAPPY else reader.varint32()
-        packed = content[reader.position :]
+        compressed_content = content[reader.position :]
         if size > LARGEST_BLOCK:
             raise UnsupportedError(
                 "a block of an SST file is too large",
@@ -108,12 +108,12 @@ def _decompressed(content: bytes, compression: int, path: str, offset: int) -> b
             )
         decompressed: Any
         if compression == _SNAPPY:
-            decompressed = cramjam.snappy.decompress_raw(packed)
+            decompressed = cramjam.snappy.decompress_raw(compressed_content)
         elif compression in _LZ4:
-            decompressed = cramjam.lz4.decompress_block(packed, output_len=size)
+            decompressed = cramjam.lz4.decompress_block(compressed_content, output_len=size)
         elif compression == _ZSTD:
             decompressed = bytearray(size)
-            decompressed = decompressed[: cramjam.zstd.decompress_into(packed, decompressed)]
+            decompressed = decompressed[: cramjam.zstd.decompress_into(compressed_content, decompressed)]
         else:
             raise reader.refusal("blocks with an unsupported compression", found=f"compression type {compression}")
     except (cramjam.DecompressionError, ValueError) as error:

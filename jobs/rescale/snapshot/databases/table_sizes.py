@@ -98,10 +98,10 @@ def _block_runs(operator: Operator, table: LiveTable, files: SnapshotFiles) -> R
     """Return the runs of a file's blocks; None if the index is too large, or only RocksDB's library can read it."""
     prefix = prefix_size(operator.max_parallelism)
     try:
-        opened = open_table(table, files)
-        if opened.index_size > LARGEST_INDEX:
+        table_reader = open_table(table, files)
+        if table_reader.index_size > LARGEST_INDEX:
             return None
-        separators, sizes = opened.key_groups_of_blocks(prefix)
+        separators, sizes = table_reader.key_groups_of_blocks(prefix)
     except UnsupportedError:
         return None
     except RescaleError as error:

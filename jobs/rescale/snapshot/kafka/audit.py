@@ -94,10 +94,10 @@ def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
 
 def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
     """Yield a finding about how the job handles partitions that the snapshot lacks, if that may surprise the user."""
-    placed = tuple(owner(*position.partition, parallelism) for position in kafka.held)
+    owners = tuple(owner(*position.partition, parallelism) for position in kafka.held)
     if kafka.kind is KafkaKind.CONSUMER:
         sentence = "partitions without a stored offset are read from the earliest record (FlinkKafkaConsumerBase)"
-    elif kafka.holders(parallelism) != placed:
+    elif kafka.holders(parallelism) != owners:
         sentence = (
             "its partitions are dealt to subtasks in turn; later partitions go to subtasks by topic and number "
             "(KafkaSourceEnumerator.getSplitOwner), even to subtasks with many, and are read from the earliest record"
@@ -136,15 +136,19 @@ def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     for position in offsets.held:
         if position.partition in positions_by_partition:
             positions_by_partition[position.partition].add(position)
-    contradicting = [partition for partition, positions in positions_by_partition.items() if len(positions) > 1]
+    contradicting_partitions = [
+        partition for partition, positions in positions_by_partition.items() if len(positions) > 1
+    ]
     if offsets.kind is KafkaKind.SOURCE and twice:
         yield PARTITION_TWICE, f"readers hold {_names(twice)} more than once: records will be read twice"
-    if contradicting:
-        offsets_text = " and ".join(sorted(str(position.next) for position in positions_by_partition[contradicting[0]]))
+    if contradicting_partitions:
+        offsets_text = " and ".join(
+            sorted(str(position.next) for position in positions_by_partition[contradicting_partitions[0]])
+        )
         yield (
             OFFSETS_CONTRADICT,
-            f"there are several offsets for {_names(contradicting)}: the next record of {contradicting[0]} would be "
-            f"{offsets_text}",
+            f"there are several offsets for {_names(contradicting_partitions)}: the next record of "
+            f"{contradicting_partitions[0]} would be {offsets_text}",
         )
 
 
@@ -167,15 +171,15 @@ def _partitions_without_offset(offsets: KafkaOffsets) -> Iterator[tuple[str, str
 def _enumerator_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     assert offsets.enumerator is not None
     held_partitions = {position.partition for position in offsets.held}
-    assigned = set(offsets.enumerator.assigned)
-    unread = sorted(assigned - held_partitions)
+    assigned_partitions = set(offsets.enumerator.assigned)
+    unread = sorted(assigned_partitions - held_partitions)
     if unread:
         yield (
             PARTITION_UNREAD,
             f"no reader holds {_names(unread)}, which the enumerator has assigned and will not assign again: nobody "
             "reads them, which is right only if the source had read them up to their stopping offsets",
         )
-    unknown = sorted(held_partitions - assigned)
+    unknown = sorted(held_partitions - assigned_partitions)
     if unknown:
         yield (
             PARTITION_UNKNOWN,

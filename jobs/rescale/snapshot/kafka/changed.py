@@ -71,12 +71,14 @@ class _Writer:
         """Return the operator after the change."""
         if change.becomes_source:
             return self._operator_with_source(operator, change)
-        name, edited = (
+        name, edit_element = (
             (OFFSETS_STATE, edited_consumer_element)
             if has_consumer(operator)
             else (READER_STATE, edited_reader_element)
         )
-        streams = tuple(self._changed_stream(stream, name, edited, change.applied) for stream in operator.operator)
+        streams = tuple(
+            self._changed_stream(stream, name, edit_element, change.applied) for stream in operator.operator
+        )
         entry = operator.entry
         if entry.coordinator is not None:
             data = edited_coordinator(entry.coordinator.data, change.applied)
@@ -94,8 +96,8 @@ class _Writer:
         )
         splits = splits_of(stored_positions)
         streams = tuple(self._reader_stream(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
-        assigned = sorted(position.partition for positions in splits.values() for position in positions)
-        coordinator = InlineStream(operator.operator_id, write_coordinator(write_assigned(assigned)))
+        assigned_partitions = sorted(position.partition for positions in splits.values() for position in positions)
+        coordinator = InlineStream(operator.operator_id, write_coordinator(write_assigned(assigned_partitions)))
         return replace(operator, entry=replace(operator.entry, coordinator=coordinator), operator=streams)
 
     def _reader_stream(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:
@@ -107,19 +109,22 @@ class _Writer:
         state = ElementState(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE, extents)
         return ElementStream(stream.subtask, extent, (state,), header, read_operator_state_header(header, ""))
 
-    def _changed_stream(self, stream: ElementStream, name: str, edited: _EditElement, edit: Edit) -> ElementStream:
+    def _changed_stream(
+        self, stream: ElementStream, name: str, edit_element: _EditElement, edit: Edit
+    ) -> ElementStream:
         states = (
-            self._changed_state(stream, state, edited, edit) if state.name == name else state for state in stream.states
+            self._changed_state(stream, state, edit_element, edit) if state.name == name else state
+            for state in stream.states
         )
         return replace(stream, states=tuple(states))
 
     def _changed_state(
-        self, stream: ElementStream, state: ElementState, edited: _EditElement, edit: Edit
+        self, stream: ElementStream, state: ElementState, edit_element: _EditElement, edit: Edit
     ) -> ElementState:
         extents: list[Extent] = []
         contents = contents_of(self._snapshot, stream, state.elements) if state.elements else []
         for extent, old in zip(state.elements, contents, strict=True):
-            new = edited(old, edit)
+            new = edit_element(old, edit)
             if new is not None:
                 extents.append(extent if new == old else self._write(stream, new))
         return replace(state, elements=tuple(extents))

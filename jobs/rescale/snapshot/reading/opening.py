@@ -102,7 +102,7 @@ def open_candidate(
         streams = [stream for entry in metadata.operators for stream in streams_of(entry)]
         moves = (*moves, *find_moves(streams, metadata_uri, directory, moves))
     locator = Locator(metadata_uri, directory, allow_prefixes, moves)
-    pinned = _locate(metadata.operators, locator, given_up_ids)
+    number_pinned = _locate(metadata.operators, locator, given_up_ids)
     versions = stats_of(locator.files[1:])
     pins: list[Pin | None] = [pin, *(versions[uri] for uri in locator.files[1:])]
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
@@ -114,7 +114,7 @@ def open_candidate(
         except KeyboardInterrupt:  # do not start the queued reads
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    files = files[:pinned]
+    files = files[:number_pinned]
     missing = tuple(uri for uri, _ in files if uri in missing_uris)
     metadata_time = open_store(metadata_uri).modified(metadata_uri)
     kind = snapshot_type(metadata.properties)
@@ -216,15 +216,15 @@ class _Pending:
         is_logged = any(_is_logged(subtask.state.managed_keyed) for subtask in entry.subtasks if subtask.state)
         for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
             i, state = subtask.index, subtask.state or SubtaskState()
-            keyed = _materialised(state.managed_keyed)
+            keyed_handle = _materialised(state.managed_keyed)
             if is_logged and isinstance(state.managed_keyed, ChangelogHandle):
                 self.changelogs.append(pool.submit(reader.changelog, label, i, state.managed_keyed))
-            elif isinstance(keyed, KeyGroupsHandle):
-                self.keyed.append(pool.submit(reader.keyed, label, i, keyed))
-            elif isinstance(keyed, IncrementalHandle):
-                self.databases.append(pool.submit(reader.database, label, i, keyed))
-            elif keyed is not None:
-                self.other.append(pool.submit(reader.other, keyed, i))
+            elif isinstance(keyed_handle, KeyGroupsHandle):
+                self.keyed.append(pool.submit(reader.keyed, label, i, keyed_handle))
+            elif isinstance(keyed_handle, IncrementalHandle):
+                self.databases.append(pool.submit(reader.database, label, i, keyed_handle))
+            elif keyed_handle is not None:
+                self.other.append(pool.submit(reader.other, keyed_handle, i))
             if state.raw_keyed is not None:
                 self.raw_keyed.append(pool.submit(reader.raw_keyed, label, i, state.raw_keyed))
             if state.managed_operator is not None:

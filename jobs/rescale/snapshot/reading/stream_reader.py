@@ -133,8 +133,8 @@ class StreamReader:
         )
         begin = min((e.start for state in states for e in state.elements), default=extent.start + extent.length)
         header = b"" if raw else self._header(extent.part(0, begin - extent.start))
-        parsed = self._parsed(read_operator_state_header, self._operator_headers, label, extent, header)
-        return ElementStream(subtask, extent, states, header, parsed)
+        parsed_header = self._parsed(read_operator_state_header, self._operator_headers, label, extent, header)
+        return ElementStream(subtask, extent, states, header, parsed_header)
 
     def database(self, label: str, subtask: int, handle: IncrementalHandle) -> Database:
         """Return the RocksDB directory of a subtask, before its MANIFEST is read.
@@ -258,8 +258,8 @@ class StreamReader:
         The services come from the smallest key group, because all key groups list the same services.
         """
         present_groups = [group for group in groups if group is not None]
-        telling = [group for group in present_groups if group.length > EMPTY_BLOCK_SIZE] or present_groups
-        smallest = min(telling, key=lambda group: group.length, default=None)
+        telling_groups = [group for group in present_groups if group.length > EMPTY_BLOCK_SIZE] or present_groups
+        smallest = min(telling_groups, key=lambda group: group.length, default=None)
         if smallest is None or not len(BLOCK_HEAD) <= smallest.length <= HEADER_LIMIT:
             return None
         is_of_timers = self._read(smallest.part(0, len(BLOCK_HEAD))) == BLOCK_HEAD
@@ -316,8 +316,8 @@ def _begins_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[int
     """
     offsets: defaultdict[Stream, set[int]] = defaultdict(set)
     for subtask in (subtask for entry in entries for subtask in entry.subtasks):
-        keyed = subtask.state and subtask.state.managed_keyed
-        for part in keyed.base if isinstance(keyed, ChangelogHandle) else ():
+        keyed_handle = subtask.state and subtask.state.managed_keyed
+        for part in keyed_handle.base if isinstance(keyed_handle, ChangelogHandle) else ():
             if isinstance(part, KeyGroupsHandle):
                 offsets[part.stream].update(offset for offset in part.offsets if offset > 0)
     return {stream: tuple(sorted(begins)) for stream, begins in offsets.items()}

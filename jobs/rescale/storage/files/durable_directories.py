@@ -32,8 +32,8 @@ def make_directory(folder: Path) -> None:
 
 def is_in_one_mount(*folders: Path) -> bool:
     """Tell whether a rename can move files between two directories, once both exist."""
-    existing = [next(path for path in (folder, *folder.parents) if path.is_dir()) for folder in folders]
-    return owned.is_in_one_mount(*existing)
+    existing_folders = [next(path for path in (folder, *folder.parents) if path.is_dir()) for folder in folders]
+    return owned.is_in_one_mount(*existing_folders)
 
 
 def force_to_disk(path: Path) -> None:

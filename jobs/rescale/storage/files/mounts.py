@@ -44,9 +44,9 @@ def closed_after(descriptor: int) -> Iterator[int]:
 def location_of(path: Path) -> Location:
     """Return the location that a path leads to, whether or not anything exists there yet."""
     real = Path(os.path.realpath(path))
-    existing = next(folder for folder in (real, *real.parents) if folder.is_dir())
+    existing_folder = next(folder for folder in (real, *real.parents) if folder.is_dir())
     try:
-        with closed_after(os.open(existing, FOLDER)) as descriptor:
+        with closed_after(os.open(existing_folder, FOLDER)) as descriptor:
             mount = mount_of(descriptor)
         table = _MOUNTS.read_text().splitlines() if mount is not None else []
     except OSError:  # nothing at this path is accessible, or the system has no mount table

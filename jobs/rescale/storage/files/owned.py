@@ -197,8 +197,8 @@ def remove_folder(folder: Path) -> None:
         with opened_folder(folder) as descriptor:
             identity_here = identity_from(os.fstat(descriptor))
             is_in_marked = is_inside_marked(folder)
-            marked = is_in_marked or folder.name.endswith(BESIDE)
-            if not marked and identity_here not in _made and not is_recorded(folder):
+            may_be_removed = is_in_marked or folder.name.endswith(BESIDE)
+            if not may_be_removed and identity_here not in _made and not is_recorded(folder):
                 return
             if folder.name.endswith(BESIDE) and _names_in(descriptor) <= HIDDEN:
                 for name in sorted(HIDDEN):
@@ -287,8 +287,8 @@ def is_in_one_mount(*folders: Path) -> bool:
 def opened_folder(folder: Path) -> Iterator[int]:
     """Open a directory for the block, to change it. Raises `RequestError` if it must not be changed."""
     with naming(folder):
-        opened = os.open(folder, FOLDER)
-    with closed_after(opened) as descriptor:
+        folder_descriptor = os.open(folder, FOLDER)
+    with closed_after(folder_descriptor) as descriptor:
         identity = identity_from(os.fstat(descriptor))
         if _checked.get(folder) != identity:
             _check(folder, descriptor, identity)
@@ -325,8 +325,8 @@ def _refuse_protected(folder: Path, leads_to: str) -> None:
     if not _protected:
         return
     location = location_of(folder)
-    for source, protected in _protected.items():
-        if protected.contains(location):
+    for source, protected_identity in _protected.items():
+        if protected_identity.contains(location):
             raise RequestError(
                 "this directory is the source or lies in it, and Rescale never writes to a source",
                 path=str(folder),
@@ -355,8 +355,8 @@ def _check_marked(folder: Path, descriptor: int) -> None:
 
 
 def _names_in(descriptor: int) -> set[str]:
-    with closed_after(os.open(".", _DIRECTORY_FLAGS, dir_fd=descriptor)) as opened:
-        return set(os.listdir(opened))  # noqa: PTH208
+    with closed_after(os.open(".", _DIRECTORY_FLAGS, dir_fd=descriptor)) as folder_descriptor:
+        return set(os.listdir(folder_descriptor))  # noqa: PTH208
 
 
 def _mark(descriptor: int) -> None:

@@ -54,9 +54,9 @@ def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
 def copy_span(source: Span, target: int, offset: int) -> None:
     """Copy a span to `offset` of the file descriptor `target`. Raises the same errors as a read."""
     with opened(source.uri, source.pin) as descriptor:
-        copied = copy_range(descriptor, source.start, source.length, target, offset)
-        if copied < source.length:
-            raise _short_file_error(source.uri, source.start, source.length, copied)
+        number_copied = copy_range(descriptor, source.start, source.length, target, offset)
+        if number_copied < source.length:
+            raise _short_file_error(source.uri, source.start, source.length, number_copied)
 
 
 def has_same_bytes(path: Path, other: Path, size: int) -> bool:
@@ -99,7 +99,7 @@ def copy_range(source: int, start: int, length: int, target: int, offset: int) -
     while copied_bytes < length:
         offsets = start + copied_bytes, offset + copied_bytes
         try:
-            copied = (_copy_in_kernel if in_the_kernel else _copy_through_memory)(
+            number_copied = (_copy_in_kernel if in_the_kernel else _copy_through_memory)(
                 source, target, length - copied_bytes, *offsets
             )
         except OSError as error:
@@ -107,8 +107,8 @@ def copy_range(source: int, start: int, length: int, target: int, offset: int) -
                 raise
             in_the_kernel = False
             continue
-        if copied:
-            copied_bytes += copied
+        if number_copied:
+            copied_bytes += number_copied
         elif in_the_kernel:
             in_the_kernel = False  # some file systems return 0 in the middle of a file
         else:

@@ -115,10 +115,10 @@ class S3Store:
         return list_objects(self._client, directory, prefix)
 
     def delete(self, uris: Iterable[str]) -> None:
-        locked = [error for error in side_by_side(self._delete, uris) if error is not None]
-        for first in locked[:1]:
+        errors_of_locked = [error for error in side_by_side(self._delete, uris) if error is not None]
+        for first in errors_of_locked[:1]:
             with self._with_lock_details(first.path or ""):
-                first.found = f"{first.found} ({len(locked)} such objects)"
+                first.found = f"{first.found} ({len(errors_of_locked)} such objects)"
                 raise first
 
     def begin_parts(self, uri: str, staging: str) -> str:  # noqa: ARG002

@@ -84,16 +84,18 @@ def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describ
     """Compare elements of SPLIT_DISTRIBUTE and UNION states as bags, wherever they are stored."""
     a, b = (Counter(item.digest for item in side) for side in items)
     places = {item.digest: (side, item) for side, item in items.by_side}
-    differing = sorted((digest for digest in places if a[digest] != b[digest]), key=lambda d: _sort_key(places[d]))
+    differing_digests = sorted(
+        (digest for digest in places if a[digest] != b[digest]), key=lambda d: _sort_key(places[d])
+    )
     differences = []
-    for digest in differing[:MOST_SHOWN]:
+    for digest in differing_digests[:MOST_SHOWN]:
         side, item = places[digest]
         kind = OTHER_NUMBER if a[digest] and b[digest] else ONLY_IN[not a[digest]]
         name = {"element": describe(side, item), "subtask": str(item.subtask)}
         differences.append(ListedDifference(kind, name, _times_text(a[digest]), _times_text(b[digest])))
-    multiplied = bool(differing) and a.keys() == b.keys() and (a <= b or b <= a)
-    remark = REPEATED_ELEMENTS if multiplied and mode is DistributionMode.UNION else None
-    return ItemComparison(_amount(items.a), _amount(items.b), tuple(differences), len(differing), remark)
+    is_multiplied = bool(differing_digests) and a.keys() == b.keys() and (a <= b or b <= a)
+    remark = REPEATED_ELEMENTS if is_multiplied and mode is DistributionMode.UNION else None
+    return ItemComparison(_amount(items.a), _amount(items.b), tuple(differences), len(differing_digests), remark)
 
 
 def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe: DescribeItem) -> ItemComparison:
@@ -126,11 +128,14 @@ def _missing_copies(items: DigestedItems, parallelism: tuple[int, int]) -> Liste
 
     There is none if both snapshots lack copies but have different parallelisms.
     """
-    lacking = [set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)]
-    if lacking[0] == lacking[1] or (all(lacking) and parallelism[0] != parallelism[1]):
+    lacking_subtasks = [
+        set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)
+    ]
+    if lacking_subtasks[0] == lacking_subtasks[1] or (all(lacking_subtasks) and parallelism[0] != parallelism[1]):
         return None
     a, b = (
-        f"missing in {_subtasks_text(sorted(subtasks))}" if subtasks else "in every subtask" for subtasks in lacking
+        f"missing in {_subtasks_text(sorted(subtasks))}" if subtasks else "in every subtask"
+        for subtasks in lacking_subtasks
     )
     return ListedDifference(OTHER_NUMBER, {"copies": "by subtask"}, a, b)
 

@@ -31,10 +31,10 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
                 ONLY_IN[a is None], {"operator": pair.label}, *((size_text, None) if a else (None, size_text))
             )
         return
-    finished = _finish_text(a), _finish_text(b)
+    finish_texts = _finish_text(a), _finish_text(b)
     any_partly_finished = a.partially_finished or b.partially_finished
-    if finished[0] != finished[1] and (any_partly_finished or a.entry.fully_finished != b.entry.fully_finished):
-        yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finished)
+    if finish_texts[0] != finish_texts[1] and (any_partly_finished or a.entry.fully_finished != b.entry.fully_finished):
+        yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finish_texts)
     keys = [{type_name(header.key_serializer) for header in side.parsed_headers} for side in (a, b)]
     if all(keys) and keys[0] != keys[1]:
         yield ListedDifference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in keys))
@@ -64,18 +64,18 @@ def _unknown_headers(a: Operator, b: Operator) -> Iterator[ListedDifference]:
 
 
 def _finish_text(operator: Operator) -> str:
-    finished = sorted(subtask.index for subtask in operator.entry.subtasks if subtask.finished)
+    finished_subtasks = sorted(subtask.index for subtask in operator.entry.subtasks if subtask.finished)
     if operator.entry.fully_finished:
         return "finished"
-    return f"finished in subtasks {', '.join(map(str, finished))}" if finished else "running"
+    return f"finished in subtasks {', '.join(map(str, finished_subtasks))}" if finished_subtasks else "running"
 
 
 def state_types(operator: Operator | None) -> dict[str, str]:
     """Return the types of an operator's keyed states by name, from headers without unknown serializers."""
     if operator is None:
         return {}
-    staying = (state for state in operator.keyed_states if state.name not in operator.dropped_states)
-    return {state.name: _type_text(state) for state in staying}
+    staying_states = (state for state in operator.keyed_states if state.name not in operator.dropped_states)
+    return {state.name: _type_text(state) for state in staying_states}
 
 
 def element_types(operator: Operator | None) -> dict[str, str]:

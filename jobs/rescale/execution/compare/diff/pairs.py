@@ -140,11 +140,13 @@ def _check_keyed(pair: OperatorPair) -> None:
 
 def _check_same_places(pair: OperatorPair, headers: Sequence[KeyedHeader]) -> None:
     try:
-        merged = merge_keyed_headers(headers) if headers else None
+        merged_headers = merge_keyed_headers(headers) if headers else None
     except SnapshotError as error:
         disagreement = error.what
     else:
-        if merged is None or all(ids == tuple(range(len(merged.header.states))) for ids in merged.id_maps):
+        if merged_headers is None or all(
+            ids == tuple(range(len(merged_headers.header.states))) for ids in merged_headers.id_maps
+        ):
             return
         disagreement = "different states, or another order of states"
     raise UnsupportedError(

@@ -217,8 +217,8 @@ def _differing_buckets(results: Sequence[SearchResult]) -> tuple[dict[str, Count
             for ending, bucket in buckets.items():
                 counts[state][ending] += bucket.records
                 side[ending] = _joined_bucket(side.get(ending, Bucket(0, 0)), bucket)
-    differing = {state: [e for e in counts[state] if a.get(e) != b.get(e)] for state, (a, b) in sides.items()}
-    return counts, differing
+    differing_endings = {state: [e for e in counts[state] if a.get(e) != b.get(e)] for state, (a, b) in sides.items()}
+    return counts, differing_endings
 
 
 def _key_differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, str | None, str | None]]:

@@ -80,7 +80,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
 
 def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContext:
     scratch: list[str] = []
-    with as_file(files("rescale.execution.tasks.spark") / "log4j2.properties") as logging:
+    with as_file(files("rescale.execution.tasks.spark") / "log4j2.properties") as log4j_file:
         if master is not None:
             conf.setMaster(_with_attempts(master))
             if is_on_this_machine(master):
@@ -91,13 +91,13 @@ def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContex
                 scratch = _own_scratch()
                 conf.set(
                     "spark.driver.extraJavaOptions",
-                    f"-Dlog4j2.configurationFile={logging.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+                    f"-Dlog4j2.configurationFile={log4j_file.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
                     f'"-Djava.io.tmpdir={scratch[0]}"',
                 )
                 conf.set("spark.python.unix.domain.socket.dir", _socket_directory(scratch[0]))
         try:
             if not is_on_this_machine(master):
-                conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
+                conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={log4j_file.as_uri()}")
                 conf = _with_executors(conf, work)
             with _local_directories(scratch[1:]), _temporary_files_in(scratch[:1]):
                 context = SparkContext(conf=conf)
@@ -215,8 +215,10 @@ def _with_executors(base_conf: SparkConf, work: int | None) -> SparkConf:
     conf = SparkConf().setAll(base_conf.getAll())
     if is_on_this_machine(conf.get("spark.master")):
         return conf
-    configured = Executors(int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1")))
-    executors = configured if work is None else executors_for(work, configured)
+    configured_executors = Executors(
+        int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1"))
+    )
+    executors = configured_executors if work is None else executors_for(work, configured_executors)
     return (
         conf.set("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
         .set("spark.executor.instances", str(executors.instances))

@@ -20,21 +20,25 @@ _POLL_SECONDS = 2.0
 @contextmanager
 def executors_awaited(context: SparkContext) -> Iterator[None]:
     """Print on standard error, inside the block, what Spark waits for while there is no executor."""
-    ended = threading.Event()
-    arguments = (lambda: _count_executors(context), missing_resources(context.getConf(), context.applicationId), ended)
+    end_event = threading.Event()
+    arguments = (
+        lambda: _count_executors(context),
+        missing_resources(context.getConf(), context.applicationId),
+        end_event,
+    )
     watcher = threading.Thread(target=watch, args=arguments, daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        ended.set()
+        end_event.set()
         watcher.join()
 
 
 def watch(
     executors: Callable[[], int],
     resources: str,
-    ended: threading.Event,
+    end_event: threading.Event,
     first: float = FIRST_SECONDS,
     interval: float = AGAIN_SECONDS,
     poll: float = _POLL_SECONDS,
@@ -43,15 +47,15 @@ def watch(
 
     Ends silently if Spark has stopped: the code that uses Spark reports that.
     """
-    waited, next_report = 0.0, first
+    waited_seconds, next_report = 0.0, first
     with suppress(Py4JError, ConnectionError):
         while not executors():
-            if ended.wait(poll):
+            if end_event.wait(poll):
                 return
-            waited += poll
-            if waited >= next_report:
+            waited_seconds += poll
+            if waited_seconds >= next_report:
                 next_report += interval
-                print(f"no executor has started for {waited:.0f} s: {resources}", file=sys.stderr, flush=True)
+                print(f"no executor has started for {waited_seconds:.0f} s: {resources}", file=sys.stderr, flush=True)
 
 
 def missing_resources(conf: SparkConf, application: str) -> str:

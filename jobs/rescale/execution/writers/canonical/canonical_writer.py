@@ -82,8 +82,10 @@ class CanonicalWriter:
         )
         limits = part_limits(self.plan)
         for (stream, sizes), token in zip(in_parts, tokens_of_streams, strict=True):
-            filled = list(zip(stream.ranges, sizes, strict=True))
-            work_items += stream_parts(self.plan, stream.number, name(self._uri(stream)), token, filled, limits)
+            ranges_and_sizes = list(zip(stream.ranges, sizes, strict=True))
+            work_items += stream_parts(
+                self.plan, stream.number, name(self._uri(stream)), token, ranges_and_sizes, limits
+            )
         return work_items
 
     def write(self, work: PartsWork, blocks: Blocks) -> WrittenParts:
@@ -133,15 +135,15 @@ class CanonicalWriter:
         for result in results:
             written_parts[result.operator, result.stream].append(result)
         merges = [(work.merge.size, work.merge) for work in work_items if work.merge is not None]
-        joining = Progress("join small parts", sum(size for size, _ in merges), ByteAction.COPIED)
-        joined: dict[_StreamPlace, dict[int, str]] = defaultdict(dict)
-        for merge, receipt in tasks.run(partial(merge_staged_parts, self.plan), merges, joining):
-            joined[merge.operator, merge.stream][merge.part] = receipt
+        progress = Progress("join small parts", sum(size for size, _ in merges), ByteAction.COPIED)
+        joined_receipts: dict[_StreamPlace, dict[int, str]] = defaultdict(dict)
+        for merge, receipt in tasks.run(partial(merge_staged_parts, self.plan), merges, progress):
+            joined_receipts[merge.operator, merge.stream][merge.part] = receipt
         tokens = {(work.range.operator, work.stream): work.token for work in work_items if work.token}
 
         def complete(stream: StreamToWrite) -> None:
             place = stream.operator, stream.number
-            receipts = joined.get(place, {}) | dict(
+            receipts = joined_receipts.get(place, {}) | dict(
                 pair for result_parts in written_parts[place] for pair in result_parts.numbered
             )
             ordered_receipts = [receipt for _, receipt in sorted(receipts.items())]
@@ -156,9 +158,9 @@ class CanonicalWriter:
         """Delete staged parts, also those of an earlier attempt."""
         store = open_store(self.plan.target)
         names = tuple(name(self._uri(stream)) for stream in streams)
-        staged = [entry.uri for entry in store.list(places_of(self.plan).staging)]
+        staged_uris = [entry.uri for entry in store.list(places_of(self.plan).staging)]
         with suppress(LockedError):  # S3 Object Lock may keep staged parts, which do no harm
-            store.delete([uri for uri in staged if name(uri).startswith(names)])
+            store.delete([uri for uri in staged_uris if name(uri).startswith(names)])
 
     def _handle(self, stream: StreamToWrite, written_parts: Sequence[WrittenParts]) -> WrittenHandle:
         """Return the handle of a stream; `written_parts` is empty if an earlier attempt has written it."""

@@ -46,8 +46,8 @@ def take_directory_file(plan: Plan, stored_name: str, file: StoredFile, *, inlin
             return DirectoryFile(file.name, stored_name, file.length, None)
         except CopyRefused as refusal:
             refused = str(refusal)
-    put = put_directory_file(plan, stored_name, file.name, file.length, _chunks(plan, file), inline=inline)
-    return put._replace(refused=refused)
+    written_file = put_directory_file(plan, stored_name, file.name, file.length, _chunks(plan, file), inline=inline)
+    return written_file._replace(refused=refused)
 
 
 def _whole_file(plan: Plan, file: StoredFile) -> Span | None:

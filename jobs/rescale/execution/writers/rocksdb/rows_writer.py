@@ -177,8 +177,8 @@ class RowsWriter:
             MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME),
         }
         prefix = self.plan.file_name(operator, stream)
-        copied = {file.local_name for file in base_files}
-        names = [local_name for local_name in manifest.files if local_name not in copied]
+        copied_names = {file.local_name for file in base_files}
+        names = [local_name for local_name in manifest.files if local_name not in copied_names]
         files = [
             DirectoryFile(local_name, state_table.stored, state_table.table.size, state_table.data)
             for local_name, state_table in zip(names, tables, strict=True)

@@ -76,8 +76,8 @@ def walk_records(
         if value > 0x7FFFFFFF:
             error_code = BAD_LENGTH
             break
-        flagged = data[begin + LENGTH_SIZE] & FLAG
-        needs += value + (2 if flagged else 0)
+        has_flag = data[begin + LENGTH_SIZE] & FLAG
+        needs += value + (2 if has_flag else 0)
         if end - at < needs:
             break
         group = np.int64(data[begin + LENGTH_SIZE] & 0x7F)
@@ -94,7 +94,7 @@ def walk_records(
         count += 1
         at, needs = at + needs, 0
         place[STATE_ID], place[GROUP] = state, i
-        if flagged:
+        if has_flag:
             state = np.int64(data[at - 2]) << 8 | np.int64(data[at - 1])
             if state == END_OF_GROUP:
                 state = NO_STATE

@@ -88,8 +88,8 @@ class Overlay:
         return used_old_values == 1 and self._references[state_id][key] == 1 and OldValue(key) in new_value.parts
 
     def _is_cleared(self, state_id: int, key: bytes) -> bool:
-        cleared = self._states[state_id].cleared
-        return any(key[:size] in cleared for size in self._cleared_sizes[state_id])
+        cleared_keys = self._states[state_id].cleared
+        return any(key[:size] in cleared_keys for size in self._cleared_sizes[state_id])
 
 
 def _count_references(state: ReplayedState) -> Counter[bytes]:

@@ -102,9 +102,9 @@ class ReplayedState:
             case Operation.ADD_ELEMENT:
                 self._parts(change, scope).append(change.payload)
             case _:
-                merged = list(self._merged(change))
-                parts = [part for key in merged for part in self._parts(change, key)]
-                for key in merged:
+                merged_values = list(self._merged(change))
+                parts = [part for key in merged_values for part in self._parts(change, key)]
+                for key in merged_values:
                     self._put(change, key)
                 self._put(change, scope, *parts)
 

@@ -115,7 +115,7 @@ class HeapReader:
         while progress[heap_loop.ENTRIES] or progress[heap_loop.ITEMS]:
             room = slice(self._count, self._at_once)
             with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
-                converted, block.at, self._filled, error_code = heap_loop.copy_entries(
+                number_of_records, block.at, self._filled, error_code = heap_loop.copy_entries(
                     block.bytes,
                     block.at,
                     loop.kind,
@@ -131,9 +131,9 @@ class HeapReader:
                     key_ends[room],
                     ends[room],
                 )
-            room = slice(self._count, self._count + converted)
+            room = slice(self._count, self._count + number_of_records)
             states[room], groups[room] = state_id, block.key_group
-            self._count += converted
+            self._count += number_of_records
             if error_code == heap_loop.NO_ROOM_TO_HOLD:
                 self._held = np.empty(2 * len(self._held), np.uint8)
             elif self._count and (error_code == heap_loop.NO_ROOM or self._count == self._at_once):
@@ -187,12 +187,12 @@ class _LoopArguments(NamedTuple):
 def _loop_arguments(layout: EntryLayout) -> _LoopArguments:
     from rescale.flink.keys.lowering import lower
 
-    counted = layout.kind in (EntryKind.LIST, EntryKind.MAP)
+    has_count = layout.kind in (EntryKind.LIST, EntryKind.MAP)
     namespace, key, first, second = map(lower, (layout.namespace, layout.key, layout.first, layout.second))
     return _LoopArguments(
         int(layout.kind),
         (namespace[0], key[0], first[0], second[0]),
         max(depth for _, depth in (namespace, key, first, second)),
         int(layout.has_lengths),
-        counted or any(map(takes_bytes, (layout.namespace, layout.key, layout.first))),
+        has_count or any(map(takes_bytes, (layout.namespace, layout.key, layout.first))),
     )

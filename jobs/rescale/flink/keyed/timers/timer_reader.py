@@ -87,18 +87,18 @@ class TimerReader:
                     raise block.error(f"has a timer that cannot be read: {fault}")
                 continue
             room = slice(self._count, self._count + len(places))
-            copied, filled = copy_timers(
+            number_of_timers, filled = copy_timers(
                 block.bytes, block.at, places, self._prefix, self._out, self._filled, starts[room], key_ends[room]
             )
-            if not copied:
+            if not number_of_timers:
                 yield from self._batch()
                 self._make_room(int(places[0]) - block.at)
                 continue
-            room = slice(self._count, self._count + copied)
+            room = slice(self._count, self._count + number_of_timers)
             ends[room], states[room], groups[room] = key_ends[room] + LENGTH_SIZE, state_id, block.key_group
-            self._count, self._filled = self._count + copied, filled
-            block.at = int(places[copied - 1])
-            remaining -= copied
+            self._count, self._filled = self._count + number_of_timers, filled
+            block.at = int(places[number_of_timers - 1])
+            remaining -= number_of_timers
 
     def _batch(self) -> Iterator[Records]:
         if self._count:

@@ -72,13 +72,13 @@ class OldRecords:
         owners, begins, element_ends = _elements(records, rule, chosen)
         young = _times(records.data, begins) > rule.until
         old = len(young) - int(np.count_nonzero(young))
-        losing, staying = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
-        losing[owners[~young]], staying[owners[young]] = True, True
-        keep[losing & ~staying] = False
-        changed_lists = np.flatnonzero(losing & staying)
+        loses_elements, keeps_elements = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
+        loses_elements[owners[~young]], keeps_elements[owners[young]] = True, True
+        keep[loses_elements & ~keeps_elements] = False
+        changed_lists = np.flatnonzero(loses_elements & keeps_elements)
         if not len(changed_lists):
             return records, old
-        runs = _runs(owners, begins, element_ends, young & losing[owners])
+        runs = _runs(owners, begins, element_ends, young & loses_elements[owners])
         return self._with_lists(records, changed_lists, *self._joined(records, changed_lists, *runs)), old
 
     def _joined(
@@ -117,11 +117,11 @@ class OldRecords:
         return replace(records, data=data, **columns)
 
 
-def _runs(owners: Longs, begins: Longs, element_ends: Longs, staying: Flags) -> tuple[Longs, Longs, Longs]:
+def _runs(owners: Longs, begins: Longs, element_ends: Longs, is_staying: Flags) -> tuple[Longs, Longs, Longs]:
     """Return (list, begin, end) of each run of adjacent elements that stay, as three arrays."""
-    follows = np.append(False, staying[:-1] & (owners[1:] == owners[:-1]))
-    goes_on = np.append(staying[1:] & (owners[1:] == owners[:-1]), False)
-    first, last = staying & ~follows, staying & ~goes_on
+    follows = np.append(False, is_staying[:-1] & (owners[1:] == owners[:-1]))
+    goes_on = np.append(is_staying[1:] & (owners[1:] == owners[:-1]), False)
+    first, last = is_staying & ~follows, is_staying & ~goes_on
     return owners[first], begins[first], element_ends[last]
 
 
@@ -129,15 +129,15 @@ def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
     """Return whether each value with an index in `chosen` is young or has no time."""
     places, ends = records.key_ends[chosen] + LENGTH_SIZE, records.ends[chosen]
     young = np.ones(len(chosen), np.bool_)
-    timed = np.arange(len(chosen))
+    timed_indices = np.arange(len(chosen))
     if rule.kind is EntryKind.MAP:
         if (places >= ends).any():
             raise unreadable_time(rule.name)
-        timed = np.flatnonzero(records.data[places] != 1)  # a null has no time
+        timed_indices = np.flatnonzero(records.data[places] != 1)  # a null has no time
         places = places + 1
-    if (places[timed] + TIME_SIZE > ends[timed]).any():
+    if (places[timed_indices] + TIME_SIZE > ends[timed_indices]).any():
         raise unreadable_time(rule.name)
-    young[timed] = _times(records.data, places[timed]) > rule.until
+    young[timed_indices] = _times(records.data, places[timed_indices]) > rule.until
     return young
 
 
