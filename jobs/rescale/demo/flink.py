@@ -50,14 +50,16 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
     classes = folder / "classes"
     with as_file(files("rescale.demo") / "Restored.java") as program:
         _run(["javac", "-nowarn", "-d", str(classes), "-cp", _class_path(jars), str(program)], "the compiler")
-    before = _restored_state(_downloaded(source, folder / "before"), 4, [classes, *jars], folder)
-    after = _restored_state(_downloaded(target, folder / "after"), parallelism, [classes, *jars], folder)
-    if _content(before) != _content(after):
-        raise IntegrityError("Flink restores other state from the result", path=target, expected=before, found=after)
-    users = Counter(state.subtask for state in after)
+    state_before = _restored_state(_downloaded(source, folder / "before"), 4, [classes, *jars], folder)
+    state_after = _restored_state(_downloaded(target, folder / "after"), parallelism, [classes, *jars], folder)
+    if _content(state_before) != _content(state_after):
+        raise IntegrityError(
+            "Flink restores other state from the result", path=target, expected=state_before, found=state_after
+        )
+    users = Counter(state.subtask for state in state_after)
     shares_text = ", ".join(f"{subtask}: {users[subtask]}" for subtask in range(parallelism))
-    clicks = sum(state.clicks for state in after)
-    say(f"  both hold the same state: {counted(len(after), 'user')}, {counted(clicks, 'click')}, page by page")
+    clicks = sum(state.clicks for state in state_after)
+    say(f"  both hold the same state: {counted(len(state_after), 'user')}, {counted(clicks, 'click')}, page by page")
     say(f"  users of each new subtask: {shares_text}\n")
 
 

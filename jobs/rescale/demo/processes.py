@@ -47,7 +47,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
     The block gets a function to call before a normal end: from then on, the demo ignores all interruptions.
     """
     signals = (signal.SIGINT, signal.SIGTERM)
-    before = {int(number): signal.getsignal(number) for number in signals}
+    handlers_before = {int(number): signal.getsignal(number) for number in signals}
 
     def ignore() -> None:
         for number in signals:
@@ -55,7 +55,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         ignore()
-        if callable(answer := before[number]):  # the command line's own handler
+        if callable(answer := handlers_before[number]):  # the command line's own handler
             answer(number, frame)
         raise KeyboardInterrupt
 
@@ -63,7 +63,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
         signal.signal(number, interrupt)
     yield ignore
     # This is not reached after an interruption: the process then only has to end, and keeps ignoring signals.
-    for signal_number, handler in before.items():
+    for signal_number, handler in handlers_before.items():
         signal.signal(signal_number, handler)
 
 

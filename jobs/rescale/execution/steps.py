@@ -170,12 +170,12 @@ def validate_published(
             check_files(target, [file for file in certificate.files if file.is_elsewhere], published=True)
         check_declared(original, result, surgery)
         check_offsets(original, result, surgery)
-        after = apply_surgery(original, surgery)
+        snapshot_after = apply_surgery(original, surgery)
         hashes = values_after(surgery, original.operators, parse_key_hashes(key_hash))
         if certificate is not None:
-            hashes = _certified_hashes(certificate, after, hashes) | hashes
+            hashes = _certified_hashes(certificate, snapshot_after, hashes) | hashes
         try:
-            pair_of_snapshots = _compare_without_plan(after, result, hashes, proof)
+            pair_of_snapshots = _compare_without_plan(snapshot_after, result, hashes, proof)
         except UnsupportedError as error:
             if certificate is not None and (name := _certified_function(certificate, error.operator)) is not None:
                 trust_clause = f"the run hashed these keys with {name}: if you trust this function, "

@@ -51,8 +51,10 @@ def common_parallelism(shapes: Shapes) -> int:
     Operators with one subtask count only if all operators have one subtask. Otherwise the job's code usually fixes
     their parallelism, as for the committer of a sink.
     """
-    number = Counter(parallelism for parallelism, _ in shapes if parallelism != 1)
-    return max(number, key=lambda parallelism: (number[parallelism], parallelism), default=1)
+    count_by_parallelism = Counter(parallelism for parallelism, _ in shapes if parallelism != 1)
+    return max(
+        count_by_parallelism, key=lambda parallelism: (count_by_parallelism[parallelism], parallelism), default=1
+    )
 
 
 def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:

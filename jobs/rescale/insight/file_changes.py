@@ -131,9 +131,9 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     or starts; and `SnapshotError` or `UnsupportedError` if a MANIFEST cannot be read (`with_tables`).
     """
     _refuse_other_operators(a, b)
-    before = {operator.operator_id: operator for operator in a.operators}
+    operators_before = {operator.operator_id: operator for operator in a.operators}
     for operator in b.operators:
-        _refuse_restored(a, before[operator.operator_id], b, operator)
+        _refuse_restored(a, operators_before[operator.operator_id], b, operator)
     if a.metadata.checkpoint_id >= b.metadata.checkpoint_id:
         raise RequestError(
             "B is not later than A",
@@ -148,7 +148,7 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
         tuple(changes for changes, _ in changes_of_operators),
         sum(number for _, number in changes_of_operators),
     )
-    new = sum(
+    new_directories = sum(
         min(len(operator.databases), changes.entries) for operator, changes in zip(b.operators, operators, strict=True)
     )
     seconds = (
@@ -163,7 +163,7 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
         seconds,
         operators,
         directories=directories,
-        new_directories=new,
+        new_directories=new_directories,
         places_in_s3=places,
     )
 
@@ -197,16 +197,16 @@ def _refuse_restored(a: Snapshot, before: Operator, b: Snapshot, after: Operator
             found=_shape(after),
             advice=_TWO_OF_ONE_START,
         )
-    old, new = backends_of(before), backends_of(after)
-    for subtask in sorted(old.keys() & new.keys()):
-        if old[subtask] != new[subtask]:
+    old_backends, new_backends = backends_of(before), backends_of(after)
+    for subtask in sorted(old_backends.keys() & new_backends.keys()):
+        if old_backends[subtask] != new_backends[subtask]:
             raise RequestError(
                 "the operator has other state backends in B: the job was started again in between, or A and B belong "
                 "to different jobs",
                 path=b.directory,
                 operator=after.label,
-                expected=f"backend {old[subtask]} in subtask {subtask}, as in {a.directory}",
-                found=f"backend {new[subtask]}",
+                expected=f"backend {old_backends[subtask]} in subtask {subtask}, as in {a.directory}",
+                found=f"backend {new_backends[subtask]}",
                 advice=_TWO_OF_ONE_START,
             )
 

@@ -198,6 +198,6 @@ def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
 
 
 def _ranges_outside(handle: KeyGroupRange, own_groups: KeyGroupRange) -> list[tuple[int, int]]:
-    before = (handle.first, own_groups.first - 1)
-    after = (own_groups.last + 1, handle.last)
-    return [key_groups for key_groups in (before, after) if key_groups[0] <= key_groups[1]]
+    range_before = (handle.first, own_groups.first - 1)
+    range_after = (own_groups.last + 1, handle.last)
+    return [key_groups for key_groups in (range_before, range_after) if key_groups[0] <= key_groups[1]]

@@ -87,7 +87,9 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     if chance > _LARGEST_CHANCE and not smallest:
         return None
     new_groups = _new_key_groups(header, picked_keys, max_parallelism, shape)
-    new = [None if g is None else subtask_of_key_group(shape.max_parallelism, shape.parallelism, g) for g in new_groups]
+    new_subtasks = [
+        None if g is None else subtask_of_key_group(shape.max_parallelism, shape.parallelism, g) for g in new_groups
+    ]
     return HandPickedKeys(
         operator_id=operator.operator_id,
         label=operator.label,
@@ -96,12 +98,12 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
         new_max_parallelism=shape.max_parallelism,
         keys=tuple(
             PickedKey(text, single.key_group, single.subtask, new_subtask)
-            for text, single, new_subtask in zip(texts, picked_keys, new, strict=True)
+            for text, single, new_subtask in zip(texts, picked_keys, new_subtasks, strict=True)
         ),
         chance=chance,
         smallest=smallest,
-        idle=() if None in new else tuple(i for i in range(shape.parallelism) if i not in new),
-        crowded=tuple(i for i in range(shape.parallelism) if new.count(i) > 1),
+        idle=() if None in new_subtasks else tuple(i for i in range(shape.parallelism) if i not in new_subtasks),
+        crowded=tuple(i for i in range(shape.parallelism) if new_subtasks.count(i) > 1),
         key_type=key_type,
         table=virtual_keys(key_type, shape.max_parallelism, shape.parallelism) if key_type else (),
         dealt=_dealt(operator),

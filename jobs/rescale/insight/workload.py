@@ -64,13 +64,15 @@ def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
         for rekeying in operator.rekeyings:
             expected_sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
             sizes = _readable(rekeying)
-            new = [size for size in expected_sizes if size]
+            new_sizes = [size for size in expected_sizes if size]
             if not _is_cut(rekeying):
-                new = [
+                new_sizes = [
                     sum(expected_sizes[s.first_key_group : s.first_key_group + s.key_groups]) for s in rekeying.streams
                 ]
-            if sizes and new:
-                yield RekeyedWork(rekeying.bytes, rates_of(operator), len(sizes), max(sizes), len(new), max(new))
+            if sizes and new_sizes:
+                yield RekeyedWork(
+                    rekeying.bytes, rates_of(operator), len(sizes), max(sizes), len(new_sizes), max(new_sizes)
+                )
 
 
 def _readable(rekeying: Rekeying) -> list[int]:

@@ -139,9 +139,9 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
             + ("" if differing_id in base_labels else ", this one not among them"),
             advice=FULL_RUN,
         )
-    before = {operator.operator_id: operator for operator in base.plan.operators}
+    operators_of_base = {operator.operator_id: operator for operator in base.plan.operators}
     for operator in plan.operators:
-        operator_before = before[operator.operator_id]
+        operator_before = operators_of_base[operator.operator_id]
         requested_shape, actual_shape = (
             (plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, operator_before)
         )
@@ -247,16 +247,16 @@ class _OperatorContinuation:
                 found=f"parallelism {shapes[1][0]}, max parallelism {shapes[1][1]}",
                 advice=FULL_RUN,
             )
-        before, after = backends_of(self.earlier), backends_of(self.later)
-        for subtask in sorted(before.keys() & after.keys()):
-            if before[subtask] != after[subtask]:
+        backends_before, backends_after = backends_of(self.earlier), backends_of(self.later)
+        for subtask in sorted(backends_before.keys() & backends_after.keys()):
+            if backends_before[subtask] != backends_after[subtask]:
                 raise RequestError(
                     "the job has other state backends than when the base was made: it was restored since, or this is "
                     "another job",
                     path=self.base.result.target,
                     operator=self.planned.label,
-                    expected=f"backend {before[subtask]} in subtask {subtask}",
-                    found=f"backend {after[subtask]}",
+                    expected=f"backend {backends_before[subtask]} in subtask {subtask}",
+                    found=f"backend {backends_after[subtask]}",
                     advice=FULL_RUN,
                 )
 
@@ -265,17 +265,17 @@ class _OperatorContinuation:
         rekeying = self.planned.rekeying
         assert rekeying is not None
         base_plan = next(plan for plan in self.base.plan.operators if plan.operator_id == self.planned.operator_id)
-        before = base_plan.rekeying
+        rekeying_before = base_plan.rekeying
         for operator, which_checkpoint in ((self.later, "the later"), (self.earlier, "the earlier")):
             if operator.keyed or operator.changelogs or operator.other_keyed or not operator.databases:
                 return f"{which_checkpoint} checkpoint does not keep all of its keyed state in RocksDB directories"
         only_databases = len(rekeying.databases) == len(rekeying.sources)
         if not only_databases or any(LEFT_OUT in table for table in self.planned.id_tables):
             return "its timers are raw keyed state in the source, and rows in the result"
-        if before is None or not _is_written_by_row(before):
+        if rekeying_before is None or not _is_written_by_row(rekeying_before):
             return "the base has no RocksDB directories that were written for it row by row"
-        if before.key_hash != rekeying.key_hash:
-            return f"its keys are hashed by {rekeying.key_hash}, but in the base by {before.key_hash}"
+        if rekeying_before.key_hash != rekeying.key_hash:
+            return f"its keys are hashed by {rekeying.key_hash}, but in the base by {rekeying_before.key_hash}"
         keys = [
             require_header(database.parsed).key_serializer
             for database in (*self.earlier.databases, *self.later.databases)
@@ -298,9 +298,12 @@ class _OperatorContinuation:
         """Return a rekeying of only the changes; it has the base's directories in the order of the new streams."""
         rekeying = self.planned.rekeying
         assert rekeying is not None
-        before = {database.key_groups: database for database in self.earlier.databases}
-        after = {database.key_groups: database for database in self.later.databases}
-        pairs = [(before.get(key_groups), after.get(key_groups)) for key_groups in sorted(before.keys() | after.keys())]
+        databases_before = {database.key_groups: database for database in self.earlier.databases}
+        databases_after = {database.key_groups: database for database in self.later.databases}
+        pairs = [
+            (databases_before.get(key_groups), databases_after.get(key_groups))
+            for key_groups in sorted(databases_before.keys() | databases_after.keys())
+        ]
         tables = side_by_side(lambda pair: self._own_tables(*pair), pairs)
         changes = [
             self._changes(rekeying.header, *pair, *key_groups) for pair, key_groups in zip(pairs, tables, strict=True)

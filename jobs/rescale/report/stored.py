@@ -196,8 +196,8 @@ def _document_from_source(plan: Plan) -> PlanDocument:
             found=snapshot.metadata_sha256,
             advice="plan again",
         )
-    after = apply_surgery(snapshot, plan.surgery)
-    return plan_document(plan, after, kafka_offsets(after))
+    snapshot_after = apply_surgery(snapshot, plan.surgery)
+    return plan_document(plan, snapshot_after, kafka_offsets(snapshot_after))
 
 
 def _read(uri: str, kind: type[T]) -> T | None:

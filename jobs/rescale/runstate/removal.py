@@ -279,11 +279,11 @@ def _remove_new_files(target: str, digest: str) -> list[str]:
     store = open_store(target)
     removed_uris: list[str] = []
     for _ in range(_MAX_LISTINGS):
-        new = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
-        if not new:
+        new_uris = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
+        if not new_uris:
             return removed_uris
-        _remove_files(target, new, digest)
-        removed_uris += new
+        _remove_files(target, new_uris, digest)
+        removed_uris += new_uris
     raise RequestError(
         "the run that is being discarded is still active: it writes new files",
         path=target,

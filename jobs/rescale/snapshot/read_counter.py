@@ -24,12 +24,12 @@ def counting(weight: int, report_bytes: Callable[[int], None]) -> Iterator[None]
         unreported -= size
         report_bytes(size)
 
-    before = getattr(_thread, "add", None)
+    counter_before = getattr(_thread, "add", None)
     _thread.add = add
     try:
         yield
     finally:
-        _thread.add = before
+        _thread.add = counter_before
     report_bytes(unreported)
 
 

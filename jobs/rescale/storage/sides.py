@@ -131,12 +131,12 @@ def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
     """Replace the AWS variables of this process for the block, because botocore reads only the environment."""
     aws_only = {name: value for name, value in variables.items() if name.startswith(_AWS)}
     with _ENVIRONMENT_LOCK:
-        before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
+        variables_before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
         try:
-            _replace_environment(before, aws_only)
+            _replace_environment(variables_before, aws_only)
             yield
         finally:
-            _replace_environment(aws_only, before)
+            _replace_environment(aws_only, variables_before)
 
 
 def has_own_variables(side: StoreSide, environment: Mapping[str, str]) -> bool:

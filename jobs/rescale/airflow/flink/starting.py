@@ -49,8 +49,8 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
     if isinstance(hand_over, Print):
         return {"start": start.command}
     if isinstance(hand_over, PatchDeployment):
-        before = read_deployment(hand_over).fields.max_parallelism
-        maximum = before if start.max_parallelism is None else str(start.max_parallelism)
+        maximum_before = read_deployment(hand_over).fields.max_parallelism
+        maximum = maximum_before if start.max_parallelism is None else str(start.max_parallelism)
         new_fields = DeploymentSpec(start.snapshot, start.parallelism, maximum, no_claim=start.refers)
         return RedeploymentQuestion(hand_over, redeploy(hand_over, new_fields))
     with open_flink(hand_over.flink) as flink:

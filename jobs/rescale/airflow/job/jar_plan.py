@@ -39,13 +39,15 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest)
     """
     operators = resolved.snapshot.operators
     shapes = [resolved.shapes[operator.operator_id] for operator in operators]
-    before = common_parallelism([(operator.parallelism, operator.max_parallelism) for operator in operators])
-    after = common_parallelism([(shape.parallelism, shape.max_parallelism) for shape in shapes])
-    if before == after:
+    parallelism_before = common_parallelism(
+        [(operator.parallelism, operator.max_parallelism) for operator in operators]
+    )
+    parallelism_after = common_parallelism([(shape.parallelism, shape.max_parallelism) for shape in shapes])
+    if parallelism_before == parallelism_after:
         return
     checkpoint_ids = {operator.operator_id for operator in operators}
     try:
-        new, old = (jar_plan(flink, hand_over, parallelism) for parallelism in (after, before))
+        new, old = (jar_plan(flink, hand_over, parallelism) for parallelism in (parallelism_after, parallelism_before))
     except RescaleError as error:
         log_text(f"warning: Flink does not plan the jar, so the ids of its operators are not checked: {error.what}")
         return
@@ -61,14 +63,15 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest)
     ]
     if unknown and at_risk:
         raise RequestError(
-            f"at parallelism {after} the job has operators that are not in its state: generated ids change with the "
-            "chaining of operators (the job was not stopped)",
+            f"at parallelism {parallelism_after} the job has operators that are not in its state: generated ids change "
+            "with the chaining of operators (the job was not stopped)",
             path=flink.address,
-            expected=f"at parallelism {after} the operators that the job has at parallelism {before}",
+            expected=f"at parallelism {parallelism_after} the operators that the job has at parallelism "
+            f"{parallelism_before}",
             found=f"{first_of(unknown, _MOST_SHOWN)}; state that may have no operator then: "
             f"{first_of(at_risk, _MOST_SHOWN)}",
             advice="match the snapshot with the job's graph at the new parallelism to see the new ids: enter them "
             f'under "{title("renames")}". If these operators with state have uids, enter them under '
             f'"{title("operator_names")}"',
         )
-    log.info("the jar keeps the ids of operators with state at parallelism %d", after)
+    log.info("the jar keeps the ids of operators with state at parallelism %d", parallelism_after)

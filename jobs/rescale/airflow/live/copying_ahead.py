@@ -51,8 +51,12 @@ def copy_ahead(old_job: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -
         with open_flink(old_job.flink) as flink:
             take_checkpoint(flink, old_job.job_id)
         result = with_newest(old_job.directory, copy_from)
-        files, new = counted(result.files, "file"), human_bytes(result.new_bytes)
-        log.info("the target has %s of the job's newest checkpoint, %s of which were copied just now", files, new)
+        files_text, new_bytes_text = counted(result.files, "file"), human_bytes(result.new_bytes)
+        log.info(
+            "the target has %s of the job's newest checkpoint, %s of which were copied just now",
+            files_text,
+            new_bytes_text,
+        )
         if result.new_bytes <= _FEW_NEW_BYTES:
             break
     return result

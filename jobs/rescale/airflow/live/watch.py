@@ -163,12 +163,12 @@ class Watch:
         longer than the last round would. A round of an earlier try does not show it either: the duration of the round
         before that one is not known.
         """
-        last, before, limit = newest.last_round_seconds, self._seconds_before, self.live.most_downtime
-        if newest.kind is RoundKind.BASE or last is None or before is None:
+        last, seconds_before, limit = newest.last_round_seconds, self._seconds_before, self.live.most_downtime
+        if newest.kind is RoundKind.BASE or last is None or seconds_before is None:
             return False
         if limit is not None:
             return last <= limit
-        return last <= _SHORT_SECONDS or last > _CONVERGENCE_RATIO * before
+        return last <= _SHORT_SECONDS or last > _CONVERGENCE_RATIO * seconds_before
 
     def waits_for(self, newest: Round | None) -> str | None:
         """Return what the cut-over waits for, or None if it may begin; `newest` is None if no rounds are made.

@@ -116,8 +116,8 @@ def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]
     if errors := list(_entry_errors(name, entry)):
         return None, errors
     values = {field: value for field, value in entry.items() if field not in _WINDOW_FIELDS}
-    closes, before = time.fromisoformat(entry["closes"]), _lead_time_of(entry.get("begins_before")) or timedelta()
-    return Window(name, entry["schedule"], entry["timezone"], closes, values, before), []
+    closes, lead_time = time.fromisoformat(entry["closes"]), _lead_time_of(entry.get("begins_before")) or timedelta()
+    return Window(name, entry["schedule"], entry["timezone"], closes, values, lead_time), []
 
 
 def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:

@@ -55,14 +55,14 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         is_graph = name(job) != METADATA and exists(job)
         if not is_graph:
             _refuse_missing_job(job)
-        new = (
+        new_counterparts = (
             _read_graph(job, dict(uids))
             if is_graph
             else counterparts_of_snapshot(open_snapshot(job, prefixes, uids, moves=moves).operators)
         )
     in_snapshot = counterparts_of_snapshot(old.operators)
-    unused_uids = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new)})
-    document = match(old.directory, job, in_snapshot, new, of_plan=is_graph, unused_names=unused_uids)
+    unused_uids = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new_counterparts)})
+    document = match(old.directory, job, in_snapshot, new_counterparts, of_plan=is_graph, unused_names=unused_uids)
     output.answer(document, lambda: matched_text(document))
     return 0 if document.certain else IntegrityError.exit_code
 

@@ -2,9 +2,10 @@
 
     File:   rows end to end  { offset:i64 size:i64 }*  { first:i64 }*
 
-After the rows come two indexes. The first has offset and size of each row, ordered by partition. The second has, for
-each partition, the number of its first entry in the first index, and at the end the number of rows. So a reader of a
-partition reads only its own rows and entries, and the size of a task's result does not depend on the number of rows.
+After the rows come two indexes. The first index has offset and size of each row, ordered by partition. The second index
+has an entry for each partition: the number of its first entry in the first index. A last entry has the number of rows.
+So a reader of a partition reads only its own rows and entries, and the size of a task's result does not depend on the
+number of rows.
 
 A file belongs to one attempt of a task, and is read only if the attempt succeeds: Spark drops the result of an attempt
 that it considers lost.

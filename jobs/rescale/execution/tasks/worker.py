@@ -63,12 +63,12 @@ def serve(connection: Connection) -> None:
 
 
 def _run_task(work: SharedFunction[StageWork], packed: bytes, connection: Connection) -> EndedTask:
-    before, reports = METER.read(), _Reports(connection)
+    counters_before, reports = METER.read(), _Reports(connection)
     try:
         result = pickle.dumps(work.unpacked()(pickle.loads(packed), reports.add))
     except Exception as error:
-        return EndedTask(0, b"", as_rescale_error(error), METER.own_since(before))
-    return EndedTask(reports.due, result, None, METER.own_since(before))
+        return EndedTask(0, b"", as_rescale_error(error), METER.own_since(counters_before))
+    return EndedTask(reports.due, result, None, METER.own_since(counters_before))
 
 
 class _Reports:

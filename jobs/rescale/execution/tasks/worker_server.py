@@ -66,7 +66,7 @@ class WorkerServer:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._control, server_end = socket.socketpair()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C must not end the server
+        mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C must not end the server
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(server_end.fileno())],
@@ -82,7 +82,7 @@ class WorkerServer:
                 },
             )
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask_before)
             server_end.close()
 
     def fork(self, number: int) -> tuple[int, Connection]:

@@ -84,13 +84,13 @@ class TranslatingWriter:
             sink.write(chunk)
         numbered_groups = enumerate(stream.key_groups, stream.first_key_group)
         for (key_group, length), (pieces, chunks) in zip(numbered_groups, groups, strict=True):
-            before = sink.size
+            size_before = sink.size
             try:
                 for part in self._with_ids(pieces, chunks):
                     sink.write(part)
             except SnapshotError as error:
                 raise error.located(operator=self.operator.label, state=f"in key group {key_group}") from None
-            lengths.append(sink.size - before if pieces else length)
+            lengths.append(sink.size - size_before if pieces else length)
         return tuple(lengths)
 
     def _with_ids(self, pieces: tuple[Piece, ...], chunks: Iterator[Chunk]) -> Iterator[Chunk]:

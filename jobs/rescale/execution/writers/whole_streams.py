@@ -97,7 +97,7 @@ class WholeStreamWriter(ABC):
             sink.write(chunk)
         lengths = []
         for key_group in range(work.range.first, work.range.last + 1):
-            before = sink.size
+            size_before = sink.size
             if key_group in filled_groups:
                 for piece in writer.write(
                     key_group, partial(_record_blocks, by_cell, key_group * blocks.number_of_states)
@@ -105,7 +105,7 @@ class WholeStreamWriter(ABC):
                     sink.write(piece)
             else:
                 sink.write(writer.empty(key_group))
-            lengths.append(sink.size - before)
+            lengths.append(sink.size - size_before)
         sink.close()
         return WrittenWholeStream(work.range.operator, work.stream, sink.size, tuple(lengths))
 

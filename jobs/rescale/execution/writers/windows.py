@@ -44,7 +44,7 @@ def _bounded_runs(sizes: Longs, limit: int) -> Iterator[tuple[int, int]]:
     ends = np.cumsum(sizes)
     first = 0
     while first < len(sizes):
-        before = int(ends[first]) - int(sizes[first])
-        last = max(first + 1, int(np.searchsorted(ends, before + limit, side="right")))
+        run_begin = int(ends[first]) - int(sizes[first])
+        last = max(first + 1, int(np.searchsorted(ends, run_begin + limit, side="right")))
         yield first, last
         first = last

@@ -43,8 +43,8 @@ def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
     Raises the errors of `read_reader_element` and `read_split`.
     """
     old = read_split(read_reader_element(element))
-    new = edit(old)
-    return element if new == old else None if new is None else write_reader_element(new)
+    new_position = edit(old)
+    return element if new_position == old else None if new_position is None else write_reader_element(new_position)
 
 
 def write_reader_element(position: Position) -> bytes:
@@ -114,13 +114,13 @@ def _with_count(entries: list[bytes]) -> bytes:
 
 def _edited_name(reader: ByteReader, edit: Edit) -> bytes | None:
     """Edit a partition that is stored without an offset. Return None if the edit drops it."""
-    new = edit(Position(TopicPartition(reader.utf(), reader.i32()), StartAt.UNSET))
-    return None if new is None else _partition_bytes(new.partition)
+    new_position = edit(Position(TopicPartition(reader.utf(), reader.i32()), StartAt.UNSET))
+    return None if new_position is None else _partition_bytes(new_position.partition)
 
 
 def _edited_split(split: bytes, edit: Edit) -> bytes | None:
-    new = edit(read_split(Versioned(SPLIT_VERSION, split)))
-    return None if new is None else _split_bytes(new)
+    new_position = edit(read_split(Versioned(SPLIT_VERSION, split)))
+    return None if new_position is None else _split_bytes(new_position)
 
 
 def _split_bytes(position: Position) -> bytes:

@@ -30,16 +30,16 @@ def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], 
     ]
     if not refused_operators:
         return
-    first, new = refused_operators[0], shapes[refused_operators[0].operator_id]
+    first, new_shape = refused_operators[0], shapes[refused_operators[0].operator_id]
     kept_shape, no_format = (
-        _kept_shape(first, new),
+        _kept_shape(first, new_shape),
         "" if request.format is Format.KEEP else ", the format of the source",
     )
     raise UnsupportedError(
         "some subtasks of this operator have finished: it is undefined which new subtasks would count as finished",
         operator=first_of([operator.label for operator in refused_operators], 1),
         expected=f"parallelism {kept_shape.parallelism}, max parallelism {kept_shape.max_parallelism}{no_format}",
-        found=f"parallelism {new.parallelism} and max parallelism {new.max_parallelism}",
+        found=f"parallelism {new_shape.parallelism} and max parallelism {new_shape.max_parallelism}",
         advice=_advice(operators, shapes, request, refused_operators),
     )
 

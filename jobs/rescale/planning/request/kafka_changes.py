@@ -148,16 +148,16 @@ def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept_
     """Raise `RequestError` if two topics of a source would get the same name; `kept_topics` are those not dropped."""
     names: dict[str, str] = {}
     for topic in sorted(kept_topics):
-        new = topics.get(topic, topic)
-        if new in names:
+        new_topic = topics.get(topic, topic)
+        if new_topic in names:
             raise RequestError(
                 "two topics would get the same name",
                 operator=source.label,
                 expected="a name that no other topic of the source has",
-                found=f"{new} for {names[new]} and {topic}",
+                found=f"{new_topic} for {names[new_topic]} and {topic}",
                 advice="give another name, or drop the offsets of one of the two",
             )
-        names[new] = topic
+        names[new_topic] = topic
 
 
 def _partition_change(

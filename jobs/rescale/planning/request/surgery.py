@@ -170,7 +170,7 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mappin
     """
     dropped_ids = {operator.operator_id for operator in surgery.dropped}
     by_id = {operator.operator_id: operator for operator in operators}
-    after: dict[str, T] = {}
+    new_values: dict[str, T] = {}
     for selector, value in values.items():
         operator_id = (find_operator(by_id, selector) if selector else None) or ""
         if operator_id in dropped_ids:
@@ -180,8 +180,8 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mappin
                 found=f"{selector}={value}",
                 advice="ask for one of the two",
             )
-        after[surgery.new_ids.get(operator_id, selector)] = value
-    return after
+        new_values[surgery.new_ids.get(operator_id, selector)] = value
+    return new_values
 
 
 def _rename(operator: Operator, new: str) -> Renamed:

@@ -105,10 +105,10 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
                 "stopped. Its offsets are from the previous checkpoint, so later records are read twice"
             )
         topics = {part.topic: part.new_topic for part in change.partitions if part.new_topic is not None}
-        for topic, new in topics.items():
+        for topic, new_topic in topics.items():
             yield (
-                f"{change.label}: its offsets in {topic} become offsets in {new}, as requested. This is only right if "
-                "both topics have the same records at the same offsets"
+                f"{change.label}: its offsets in {topic} become offsets in {new_topic}, as requested. This is only "
+                "right if both topics have the same records at the same offsets"
             )
         partitions = [f"{part.topic}-{part.partition}" for part in change.partitions if part.dropped]
         if partitions:
@@ -186,18 +186,18 @@ def _parallelism_warnings(
 
 
 def _max_parallelism_warnings(changed_operators: list[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
-    old = sorted({operator.max_parallelism for operator in changed_operators})
-    new = sorted({shapes[operator.operator_id].max_parallelism for operator in changed_operators})
+    old_maxima = sorted({operator.max_parallelism for operator in changed_operators})
+    new_maxima = sorted({shapes[operator.operator_id].max_parallelism for operator in changed_operators})
     all_new = {shape.max_parallelism for shape in shapes.values()} - {1}
     start_advice = (
-        f"start it with pipeline.max-parallelism {_joined_by_or(new)}"
+        f"start it with pipeline.max-parallelism {_joined_by_or(new_maxima)}"
         if len(all_new) == 1
         else f"do not set pipeline.max-parallelism: operators have different ones "
         f"({_joined_by_or(sorted(all_new))}), which Flink reads from the result"
     )
     yield (
-        f"a job that sets its max parallelism ({_joined_by_or(old)}) in its code or configuration refuses the result: "
-        f"remove setMaxParallelism, and {start_advice}"
+        f"a job that sets its max parallelism ({_joined_by_or(old_maxima)}) in its code or configuration refuses the "
+        f"result: remove setMaxParallelism, and {start_advice}"
     )
 
 

@@ -134,14 +134,14 @@ def _stack(bar: StackedBar) -> Node:
 
 def sparks(figure: Sparks) -> Element:
     """Return a table whose cells hold small bars."""
-    after = any(row.after for row in figure.rows)
+    has_after = any(row.after for row in figure.rows)
     return div(class_="scroll", tabindex="0", role="region", aria_label="Small bars")[
         table(class_="sparks")[
             thead[
                 tr[
                     th(scope="col")[""],
-                    th(scope="col")["before" if after else "by subtask"],
-                    th(scope="col")["after"] if after else None,
+                    th(scope="col")["before" if has_after else "by subtask"],
+                    th(scope="col")["after"] if has_after else None,
                     th(scope="col")[""],
                 ]
             ],
@@ -150,7 +150,7 @@ def sparks(figure: Sparks) -> Element:
                     tr[
                         th(scope="row")[row.label],
                         td[_spark(row.before)],
-                        td[_spark(row.after)] if after else None,
+                        td[_spark(row.after)] if has_after else None,
                         td[row.caption],
                     ]
                     for row in figure.rows

@@ -21,8 +21,8 @@ _COLOUR = (0x2B, 0x7B, 0xBA)
 def shades_uri(rows: Sequence[Sequence[int]]) -> str:
     """Return a `data:` URI of a picture with rows of shades from 0 (clear) to 255 (opaque)."""
     used_shades = sorted({shade for row in rows for shade in row})
-    number = {shade: i for i, shade in enumerate(used_shades)}
-    pixels = b"".join(b"\0" + bytes(number[shade] for shade in row) for row in rows)
+    index_of_shade = {shade: i for i, shade in enumerate(used_shades)}
+    pixels = b"".join(b"\0" + bytes(index_of_shade[shade] for shade in row) for row in rows)
     data = _SIGNATURE + b"".join(
         (
             _chunk(b"IHDR", struct.pack(">2I5B", len(rows[0]), len(rows), *_PALETTE_OF_BYTES)),

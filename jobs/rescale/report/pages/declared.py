@@ -112,8 +112,8 @@ def _offset_lines(change: KafkaChange) -> Iterator[str]:
     if change.becomes_source:
         yield f"{source_text} becomes a KafkaSource: its offsets become splits, all of them in the enumerator's state"
     topics = {p.topic: p.new_topic for p in change.partitions if p.new_topic is not None}
-    for topic, new in topics.items():
-        yield f"{source_text}: the topic {topic} is renamed to {new}"
+    for topic, new_topic in topics.items():
+        yield f"{source_text}: the topic {topic} is renamed to {new_topic}"
     if moved_texts:
         moved_text = counted(len(moved_texts), "partition")
         yield f"{source_text} reads {moved_text} from another offset: {first_of(moved_texts, _MOST_SHOWN)}"
@@ -124,11 +124,13 @@ def _offset_lines(change: KafkaChange) -> Iterator[str]:
 
 def _moved_offset_text(partition: ChangedPartition) -> str:
     """Return the old and the new offset of a partition and the distance between them, an upper bound of the records."""
-    before, after = partition.next, partition.new_next
-    what = f"{_partition_text(partition)} from {after} instead of {before}"
-    if not isinstance(before, int) or not isinstance(after, int):
+    offset_before, offset_after = partition.next, partition.new_next
+    what = f"{_partition_text(partition)} from {offset_after} instead of {offset_before}"
+    if not isinstance(offset_before, int) or not isinstance(offset_after, int):
         return what
-    return f"{what} ({abs(after - before):,} {'skipped' if after > before else 'read again'})"
+    return (
+        f"{what} ({abs(offset_after - offset_before):,} {'skipped' if offset_after > offset_before else 'read again'})"
+    )
 
 
 def _partition_text(partition: ChangedPartition) -> str:

@@ -24,7 +24,7 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> t
                 key = (slot, state.name, state.mode)
                 old.setdefault(key, [0] * operator.parallelism)[stream.subtask] += len(state.elements)
                 sizes[key] = sizes.get(key, 0) + sum(extent.length for extent in state.elements)
-    new = _planned_elements(planned) if planned is not None else {}
+    new_elements = _planned_elements(planned) if planned is not None else {}
     return tuple(
         DealtState(
             state=name,
@@ -33,7 +33,7 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> t
             elements=sum(numbers),
             bytes=sizes[slot, name, mode],
             per_subtask=tuple(numbers),
-            new_per_subtask=UNSET if planned is None else tuple(new.get((slot, name, mode), ())),
+            new_per_subtask=UNSET if planned is None else tuple(new_elements.get((slot, name, mode), ())),
         )
         for (slot, name, mode), numbers in old.items()
     )

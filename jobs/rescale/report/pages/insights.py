@@ -182,7 +182,7 @@ def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     shape = same_shape[0]
     parallelism, maximum, recommended = shape.parallelism, shape.max_parallelism, shape.recommended
     candidate = _candidate(shape, parallelism)
-    larger_subtasks = maximum - parallelism * candidate.least_key_groups
+    number_of_larger = maximum - parallelism * candidate.least_key_groups
     better_maximum = shape.recommended_max_parallelism
     alternative_clause = (
         f"; or take max parallelism {better_maximum}, a multiple of {parallelism} with many divisors"
@@ -192,7 +192,7 @@ def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     worst_evenness = max(_evenness_at(shape, recommended) for shape in same_shape)
     return (
         f"{_labels(same_shape)}: {parallelism} does not divide {maximum}; "
-        f"{counted(larger_subtasks, 'subtask')} would own {counted(candidate.most_key_groups, 'key group')} and the "
+        f"{counted(number_of_larger, 'subtask')} would own {counted(candidate.most_key_groups, 'key group')} and the "
         f"others {candidate.least_key_groups}, so {shape.idle:.0%} of the capacity would be idle even if all key "
         f"groups were equally large. All subtasks own equally many key groups at {shape.lower} and {shape.upper} "
         f"(recommended: {recommended}, with worst ÷ mean {worst_evenness:.2f} of bytes)"

@@ -94,9 +94,9 @@ def _topics(source: KafkaSource) -> list[tuple[str, list[int | str]]]:
 
 def _old_and_new_shares_text(source: KafkaSource) -> str:
     """Return the number of partitions by subtask now and, if it changes, afterwards."""
-    before = _shares_text(source.per_subtask)
-    after = _shares_text(source.new_per_subtask or source.per_subtask)
-    return before if after == before else f"{before} → {after}"
+    shares_before = _shares_text(source.per_subtask)
+    shares_after = _shares_text(source.new_per_subtask or source.per_subtask)
+    return shares_before if shares_after == shares_before else f"{shares_before} → {shares_after}"
 
 
 def _offset_range_text(nexts: list[int | str]) -> str:

@@ -63,10 +63,10 @@ def operator_state(
 
 
 def _row(label: str, state: DealtState) -> tuple[str, Sequence[int], Sequence[int] | None, str]:
-    after = state.new_per_subtask or None
-    counts_text = " → ".join(range_text(numbers) for numbers in (state.per_subtask, after) if numbers)
+    new_per_subtask = state.new_per_subtask or None
+    counts_text = " → ".join(range_text(numbers) for numbers in (state.per_subtask, new_per_subtask) if numbers)
     caption = f"{counted(state.elements, 'element')}, {human_bytes(state.bytes)}; {counts_text} a subtask"
-    return f"{label}: {state.state} ({_mode(state)})", state.per_subtask, after, caption
+    return f"{label}: {state.state} ({_mode(state)})", state.per_subtask, new_per_subtask, caption
 
 
 def _mode(state: DealtState) -> str:

@@ -56,9 +56,9 @@ def keyed_operators(operators: Sequence[InspectedOperator | PlannedOperator], in
 def _keyed(
     operator: InspectedOperator | PlannedOperator, groups: KeyGroupBytes, hot: Sequence[HotKeyGroup]
 ) -> KeyedOperator:
-    shape, after = KeyedShape(operator.parallelism, operator.max_parallelism), None
+    shape, side_after = KeyedShape(operator.parallelism, operator.max_parallelism), None
     if isinstance(operator, PlannedOperator) and groups.after is not None:
         new_shape = KeyedShape(operator.new_parallelism, operator.new_max_parallelism)
-        after = KeyedSide("after", new_shape, groups.after, bool(groups.after_exact))
-    before = KeyedSide("now" if after is None else "before", shape, groups.before, groups.exact)
-    return KeyedOperator(operator.label, before, after, hot)
+        side_after = KeyedSide("after", new_shape, groups.after, bool(groups.after_exact))
+    side_before = KeyedSide("now" if side_after is None else "before", shape, groups.before, groups.exact)
+    return KeyedOperator(operator.label, side_before, side_after, hot)

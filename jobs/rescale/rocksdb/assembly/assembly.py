@@ -211,9 +211,9 @@ class _Assembly:
         newest: Counter[int] = Counter()
         for reused, epoch in zip(files, epochs, strict=True):
             newest[reused.source] = max(newest[reused.source], epoch or 0)
-        before = dict(zip(newest, [0, *accumulate(newest.values())], strict=False))
+        epochs_before = dict(zip(newest, [0, *accumulate(newest.values())], strict=False))
         return [
-            replace(reused.file, fields=_with_epoch(reused.file, (epoch or 0) + before[reused.source]))
+            replace(reused.file, fields=_with_epoch(reused.file, (epoch or 0) + epochs_before[reused.source]))
             if reused.file.level == 0
             else reused.file
             for reused, epoch in zip(files, epochs, strict=True)

@@ -185,8 +185,8 @@ def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:
     code = 1
     try:
         gc.disable()  # a garbage collection could close the parent's connections
-        for number in (signal.SIGTERM, signal.SIGHUP, *_CRASH_SIGNALS):
-            signal.signal(number, signal.SIG_DFL)
+        for signal_number in (signal.SIGTERM, signal.SIGHUP, *_CRASH_SIGNALS):
+            signal.signal(signal_number, signal.SIG_DFL)
         # A terminal sends Ctrl-C to parent and child; the parent handles it.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _close_all_but({0, 1, 2, connection.fileno(), arrays.descriptor})

@@ -226,9 +226,9 @@ def put_rows(
         is_restart = numbers[ENTRIES] % _RESTART_INTERVAL == 0
         if numbers[ENTRIES]:
             size = numbers[AT] - numbers[BLOCK] + 4 * numbers[RESTARTS] + 4
-            after = size + key_size + KEY_TRAILER_SIZE + value_size + 4 + (4 if is_restart else 0)
-            after += _varint_size(key_size + KEY_TRAILER_SIZE) + _varint_size(value_size)
-            if size >= BLOCK_SIZE or (after > BLOCK_SIZE and size > _NEARLY_FULL):
+            size_after = size + key_size + KEY_TRAILER_SIZE + value_size + 4 + (4 if is_restart else 0)
+            size_after += _varint_size(key_size + KEY_TRAILER_SIZE) + _varint_size(value_size)
+            if size >= BLOCK_SIZE or (size_after > BLOCK_SIZE and size > _NEARLY_FULL):
                 separator, increment = _shortest_separator(last, last_size, data, key, key_size, shared_size)
                 finish_block(numbers, last, separator, increment, out, scratch, lz4, restarts, index, index_restarts)
                 is_restart = True

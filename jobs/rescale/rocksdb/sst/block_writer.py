@@ -18,17 +18,17 @@ def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = 
 
     Each key is stored without the prefix that it shares with the previous key, unless `whole_keys` is set.
     """
-    writer, before = EditWriter(), b""
+    writer, previous_key = EditWriter(), b""
     restarts: list[int] = []
     for key, value in entries:
         if whole_keys or not restarts:
             restarts.append(writer.size)
-            before = b""
-        shared_size = _common_prefix_size(before, key)
+            previous_key = b""
+        shared_size = _common_prefix_size(previous_key, key)
         for number in (shared_size, len(key) - shared_size, len(value)):
             writer.varint(number)
         writer.raw(key[shared_size:]).raw(value)
-        before = key
+        previous_key = key
     for number in (*(restarts or [0]), max(len(restarts), 1)):
         writer.raw(number.to_bytes(4, "little"))
     return writer.bytes()

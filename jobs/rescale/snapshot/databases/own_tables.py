@@ -165,8 +165,8 @@ def _rewritten(
         return Rewritten()
     path, settings = options
     _, old = _manifest(earlier, before)
-    manifest, new = _manifest(later, after)
-    return rewritten_files(old, new, unfiltered_families(settings, path), readable, manifest)
+    manifest, later_manifest = _manifest(later, after)
+    return rewritten_files(old, later_manifest, unfiltered_families(settings, path), readable, manifest)
 
 
 def _manifest(snapshot: Snapshot, database: Database) -> tuple[str, bytes]:

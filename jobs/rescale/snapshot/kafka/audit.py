@@ -130,8 +130,8 @@ def _offset_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 
 
 def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
-    number = Counter(position.partition for position in offsets.held)
-    twice = [partition for partition, count in number.items() if count > 1]
+    count_by_partition = Counter(position.partition for position in offsets.held)
+    twice = [partition for partition, count in count_by_partition.items() if count > 1]
     positions_by_partition: dict[TopicPartition, set[Position]] = {partition: set() for partition in twice}
     for position in offsets.held:
         if position.partition in positions_by_partition:

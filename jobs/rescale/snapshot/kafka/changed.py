@@ -124,9 +124,9 @@ class _Writer:
         extents: list[Extent] = []
         contents = contents_of(self._snapshot, stream, state.elements) if state.elements else []
         for extent, old in zip(state.elements, contents, strict=True):
-            new = edit_element(old, edit)
-            if new is not None:
-                extents.append(extent if new == old else self._write(stream, new))
+            new_element = edit_element(old, edit)
+            if new_element is not None:
+                extents.append(extent if new_element == old else self._write(stream, new_element))
         return replace(state, elements=tuple(extents))
 
     def _write(self, stream: ElementStream, element: bytes) -> Extent:

@@ -163,14 +163,14 @@ def _short_scratch() -> str:
 @contextmanager
 def _local_directories(places: list[str]) -> Iterator[None]:
     """Let a JVM that starts in the block have `places`, if there are any, as SPARK_LOCAL_DIRS."""
-    before = os.environ.get("SPARK_LOCAL_DIRS")
+    directories_before = os.environ.get("SPARK_LOCAL_DIRS")
     if places:
         os.environ["SPARK_LOCAL_DIRS"] = ",".join(places)
     try:
         yield
     finally:
-        if before is not None:
-            os.environ["SPARK_LOCAL_DIRS"] = before
+        if directories_before is not None:
+            os.environ["SPARK_LOCAL_DIRS"] = directories_before
         else:
             os.environ.pop("SPARK_LOCAL_DIRS", None)
 
@@ -183,11 +183,11 @@ def _temporary_files_in(places: list[str]) -> Iterator[None]:
     temporary files. Without `places`, a scratch directory is made for it.
     """
     with nullcontext(places[0]) if places else scratch_folder(Path(temporary_directory()), ScratchKind.SPARK) as place:
-        before, tempfile.tempdir = tempfile.tempdir, str(place)
+        folder_before, tempfile.tempdir = tempfile.tempdir, str(place)
         try:
             yield
         finally:
-            tempfile.tempdir = before
+            tempfile.tempdir = folder_before
 
 
 def _root_cause(text: str) -> str:

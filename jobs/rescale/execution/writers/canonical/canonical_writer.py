@@ -103,10 +103,10 @@ class CanonicalWriter:
         lengths = [0] * stream.key_groups
         if operator.is_compressed:
             for key_group, part in blocks_by_key_group(blocks):
-                before = sink.size
+                size_before = sink.size
                 for chunk in compressed(bytes(window) for window in framed(part)):
                     sink.write(chunk)
-                lengths[key_group - stream.first_key_group] = sink.size - before
+                lengths[key_group - stream.first_key_group] = sink.size - size_before
         else:
             for window in framed(blocks):
                 sink.write(window)

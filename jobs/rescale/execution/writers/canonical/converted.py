@@ -105,14 +105,14 @@ class _Conversion:
         lengths = [-1] * self.stream.key_groups
         with closing(self._bytes_by_key_group()) as all_pieces:  # so that no database stays open if the sink fails
             for key_group, pieces in groupby(all_pieces, key=itemgetter(0)):
-                before = sink.size
+                size_before = sink.size
                 framed_pieces = (piece for _, piece in pieces)
                 chunks: Iterator[Chunk] = (
                     compressed(map(bytes, framed_pieces)) if self.operator.is_compressed else framed_pieces
                 )
                 for part in chunks:
                     sink.write(part)
-                lengths[key_group - self.stream.first_key_group] = sink.size - before
+                lengths[key_group - self.stream.first_key_group] = sink.size - size_before
         return tuple(lengths)
 
     def _bytes_by_key_group(self) -> Generator[tuple[int, memoryview], None, None]:

@@ -164,12 +164,14 @@ class RowsWriter:
             state: [state_table for state_table in tables_of_states if state_table.state == i]
             for i, state in enumerate(states)
         }
-        new = {state: [state_table.table for state_table in state_tables] for state, state_tables in by_state.items()}
+        new_tables = {
+            state: [state_table.table for state_table in state_tables] for state, state_tables in by_state.items()
+        }
         base = base_of(operator, stream_index)
         if base is None:
-            manifest = new_manifest(new, stream.created)
+            manifest = new_manifest(new_tables, stream.created)
         else:
-            manifest = continued_manifest(base_manifest(self.plan, base), new, base.changes, stream.created)
+            manifest = continued_manifest(base_manifest(self.plan, base), new_tables, base.changes, stream.created)
         tables = [state_table for state_tables in by_state.values() for state_table in state_tables]
         other_files = {
             META_STREAM: read_piece(self.plan, stream.header)[1],

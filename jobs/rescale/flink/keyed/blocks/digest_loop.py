@@ -54,9 +54,9 @@ def _murmur(message: Words, size: int) -> tuple[Long, Long]:
 @compiled
 def _add(sums: Words, at: int, low: Long, high: Long) -> None:
     """Add a number of 128 bits to the sum whose low half is `sums[at]`."""
-    before = sums[at]
+    low_before = sums[at]
     sums[at] += low
-    sums[at + 1] += high + (np.uint64(1) if sums[at] < before else np.uint64(0))
+    sums[at + 1] += high + (np.uint64(1) if sums[at] < low_before else np.uint64(0))
 
 
 @compiled
