@@ -49,8 +49,8 @@ def check_driver_rights(checks: CheckList) -> None:
     _check(checks, AIRFLOW, "tasks in this pod can start drivers and follow them", None)
 
 
-def _check(checks: CheckList, rights: Rights, meaning: str, otherwise: str | None) -> None:
-    """Check all `rights`; missing ones are a warning with the meaning `otherwise`, or an error without it."""
+def _check(checks: CheckList, rights: Rights, meaning: str, meaning_if_missing: str | None) -> None:
+    """Check all `rights`; missing ones are a warning, or an error if `meaning_if_missing` is None."""
     if not (ACCOUNT / "token").is_file() or "KUBERNETES_SERVICE_HOST" not in os.environ:
         return
     tried = f"ask {_address()} for rights"
@@ -59,8 +59,8 @@ def _check(checks: CheckList, rights: Rights, meaning: str, otherwise: str | Non
         trial = Trial(checks, _SUBJECT, f"{tried} in the namespace {namespace}")
         if not (missing_rights := _missing_rights(rights, namespace)):
             trial.ok("all granted", meaning)
-        elif otherwise is not None:
-            trial.warn(f"missing: {', '.join(missing_rights)}", otherwise, _ADVICE)
+        elif meaning_if_missing is not None:
+            trial.warn(f"missing: {', '.join(missing_rights)}", meaning_if_missing, _ADVICE)
         else:
             trial.fail(f"missing: {', '.join(missing_rights)}", f"needed so that {meaning}", _ADVICE)
 
