@@ -30,10 +30,10 @@ def main() -> int:
     def body() -> DiffDocument:
         prefixes = [*map(normalise, arguments.allow_prefix)]
         moves = parse_moves(arguments.moved)
-        declared = surgery_from_options(values_of(arguments, "diff"))
-        a = _opened(arguments.a, prefixes, given_up=declared.drops, moves=moves)
+        declared_surgery = surgery_from_options(values_of(arguments, "diff"))
+        a = _opened(arguments.a, prefixes, given_up=declared_surgery.drops, moves=moves)
         b = _opened(arguments.b, prefixes, moves=moves)
-        surgery = resolve_surgery(a, declared)
+        surgery = resolve_surgery(a, declared_surgery)
         work = sum(operator.bytes for snapshot in (a, b) for operator in snapshot.operators)
         with step_tasks("rescale: diff snapshots", arguments.master, work) as tasks:
             return diff_snapshots(a, b, tasks, surgery)

@@ -38,8 +38,9 @@ def main() -> int:
 
     def body() -> None:
         plan = plan_of(arguments)
-        permit(plan, Transition.MOVE)  # before the first result document: another plan may have claimed the target
-        work = 2 * plan.bytes_moved  # validation reads source and result
+        # This comes before the first result document is written, because another plan may have claimed the target.
+        permit(plan, Transition.MOVE)
+        work = 2 * plan.bytes_moved  # counted twice, because validation reads source and result
         with step_tasks("rescale", arguments.master, work) as tasks:
             for step, execute in steps_of_a_run(proof_of(arguments)).items():
                 run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))

@@ -36,9 +36,9 @@ class _Rounds:
     run needs.
     """
 
-    def __init__(self, master: str | None, ending: ExitStack) -> None:
+    def __init__(self, master: str | None, exit_stack: ExitStack) -> None:
         self._master = master
-        self._ending = ending
+        self._ending = exit_stack
         self._tasks: TasksOnDemand | None = None
 
     def begin(self, record_bytes: int | None) -> None:
@@ -60,7 +60,8 @@ class _Rounds:
         from move_and_validate import steps_of_a_run  # imported late, so that `begin` can start workers first
 
         plan = load_plan_of_sides(order.plan, order.result)
-        permit(plan, Transition.MOVE)  # before the first result document: another plan may have claimed the target
+        # This comes before the first result document is written, because another plan may have claimed the target.
+        permit(plan, Transition.MOVE)
         tasks = self._tasks_for(plan.bytes_moved)
         for step, execute in steps_of_a_run(order.proof).items():
             run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))
@@ -95,16 +96,16 @@ def main() -> int:
     arguments = parser.parse_args()
     use_profiles(arguments)
     Progress.drawn = arguments.drawn
-    with ExitStack() as ending:
-        rounds = _Rounds(arguments.master, ending)
+    with ExitStack() as exit_stack:
+        rounds = _Rounds(arguments.master, exit_stack)
         rounds.begin(arguments.records)
         if arguments.orders_at is not None:
             for order in orders_at(normalise(arguments.orders_at)):
                 rounds.answer(order)
             return 0
         end_with_standard_input()
-        connection = ending.enter_context(socket.socket(fileno=arguments.orders))
-        for line in ending.enter_context(connection.makefile("rb")):
+        connection = exit_stack.enter_context(socket.socket(fileno=arguments.orders))
+        for line in exit_stack.enter_context(connection.makefile("rb")):
             rounds.answer(msgspec.json.decode(line, type=Order))
             print(line_of(END_OF_RUN), file=sys.stderr, flush=True)
             connection.sendall(b"\n")

@@ -30,13 +30,13 @@ def main() -> int:
         name, proof = "rescale: validate coverage", proof_of(arguments)
         if arguments.plan:
             plan = plan_of(arguments)
-            work = 2 * plan.bytes_moved  # source and result are read
+            work = 2 * plan.bytes_moved  # counted twice, because source and result are read
             with step_tasks(name, arguments.master, work) as tasks:
                 return validate_coverage(plan, tasks, proof)
         source, target = normalise(arguments.source), normalise(arguments.target)
         refuse_missing_result(target)
-        find_metadata(source)  # `RequestError` if there is none
-        prefixes, declared = (
+        find_metadata(source)  # raises `RequestError` if there is no snapshot
+        prefixes, declared_surgery = (
             [*map(normalise, arguments.allow_prefix)],
             surgery_from_options(values_of(arguments, "validate")),
         )
@@ -46,7 +46,7 @@ def main() -> int:
                 target,
                 tasks,
                 proof,
-                declared_surgery=declared,
+                declared_surgery=declared_surgery,
                 key_hash=arguments.key_hash,
                 allow_prefixes=prefixes,
                 moves=parse_moves(arguments.moved),

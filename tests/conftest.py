@@ -58,7 +58,7 @@ APART = {"tests/oracle/test_cases.py"}
 
 AIRFLOW = "tests/whole_airflow"
 ENOUGH_FOR_TWO = 30
-"""Number of tests with a whole Airflow from which a second one, for those with jobs of Flink, is worth its start."""
+"""From this number of tests on, a second Airflow, for the tests with jobs of Flink, is worth the time that it takes."""
 
 
 class Folder(pytest.Package):
@@ -174,8 +174,8 @@ def touches_nothing_but_targets(s3: S3Server, sources: Untouched | None) -> Iter
     """
     yield
     refused, touched = s3.take_refused(), sources.take_touched() if sources else []
-    assert not refused, f"more is asked for than a target: {refused}"
-    assert not touched, f"a source is touched: {touched}"
+    assert not refused, f"requests to S3 outside of the declared places were refused: {refused}"
+    assert not touched, f"files of committed snapshots were changed or opened for writing: {touched}"
 
 
 @pytest.fixture(scope="session")
@@ -195,4 +195,4 @@ def uses_strict_s3(strict_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setattr(stores, "_s3", lambda: store)
     yield strict_s3
     refused = strict_s3.take_refused()
-    assert not refused, f"more is asked for than a target: {refused}"
+    assert not refused, f"requests to S3 outside of the declared places were refused: {refused}"

@@ -58,8 +58,8 @@ class LastingProcess:
         record_bytes: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        known = [] if record_bytes is None else ["--records", str(record_bytes)]
-        self._arguments = ["--master", master, *known, *(["--drawn"] if drawn else [])]
+        record_arguments = [] if record_bytes is None else ["--records", str(record_bytes)]
+        self._arguments = ["--master", master, *record_arguments, *(["--drawn"] if drawn else [])]
         self._environment = environment
         self._default_say = self._say = say
         self._draw: DrawTick | None = None
@@ -89,7 +89,7 @@ class LastingProcess:
     ) -> None:
         """Move and validate a claimed plan, as `carry_out` does."""
         with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
-            # A subdirectory, because the store puts temporary files beside the directory of a file.
+            # The result is in a subdirectory, because the store puts temporary files beside the directory of a file.
             order = Order(places_of(plan).plan, proof, str(directory / "step" / "result.json"))
             self.carry_out(order, say, draw, meanwhile)
 
@@ -117,15 +117,15 @@ class LastingProcess:
         self._say, self._draw = say or self._default_say, draw
         self._all_lines_came.clear()
         try:
-            answered = self._send_and_wait(self._socket, order, meanwhile)
-            if answered:  # the last lines may still be in the pipe
+            has_answered = self._send_and_wait(self._socket, order, meanwhile)
+            if has_answered:  # the last lines may still be in the pipe
                 self._all_lines_came.wait(LAST_LINES_SECONDS)
         except BaseException:
             end(self._process)
             raise
         finally:
             self._say, self._draw = self._default_say, None
-        if not answered:
+        if not has_answered:
             code = self._process.wait()
             raise StoreError(
                 f"the process of the step {Step.ROUNDS.value!r} ended without a result",
@@ -146,15 +146,15 @@ class LastingProcess:
 
     def _start(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         refuse_without_spark()
-        ours, theirs = socket.socketpair()
-        self._ending.enter_context(ours)
-        with theirs:
-            main = [Step.ROUNDS.value, "--orders", str(theirs.fileno()), *self._arguments]
+        own_end, process_end = socket.socketpair()
+        self._ending.enter_context(own_end)
+        with process_end:
+            main = [Step.ROUNDS.value, "--orders", str(process_end.fileno()), *self._arguments]
             environment = os.environ if self._environment is None else self._environment
-            process = start(main, environment, is_heard=True, pass_fds=[theirs.fileno()])
+            process = start(main, environment, is_heard=True, pass_fds=[process_end.fileno()])
         self._ending.enter_context(listening(process, lambda line: self._say(line), self._pass_on_tick))
-        self._ending.callback(_end_gently, process, ours)
-        return process, ours
+        self._ending.callback(_end_gently, process, own_end)
+        return process, own_end
 
     def _pass_on_tick(self, tick: Tick) -> None:
         if tick == END_OF_RUN:

@@ -62,7 +62,8 @@ class Sender:
         sign = 0
         while not self._ended.is_set():
             sign += 1
-            with suppress(StoreError):  # the next sign of life comes long before the process gives up
+            # A lost sign of life does no harm: the next one comes long before the process gives up.
+            with suppress(StoreError):
                 put_document(_sign_uri(self.place), str(sign).encode())
             self._ended.wait(_SIGN_SECONDS)
 

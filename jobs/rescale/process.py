@@ -164,9 +164,9 @@ def listening(
 
 def end(process: subprocess.Popen[bytes]) -> None:
     """End the step's process group: by SIGTERM, then by SIGKILL."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
         try:
-            os.killpg(process.pid, number)
+            os.killpg(process.pid, signal_number)
             process.wait(GRACE_SECONDS)
         except ProcessLookupError:
             return

@@ -32,7 +32,7 @@ _OTHERS = (
     ("rescale.snapshot.kafka.offsets", "stopped_the_job"),
     ("rescale.planning.planner", "stopped_the_job"),
     ("rescale.runstate.documents", "plan_from_json"),
-    ("rescale.storage.locations", "_s3"),
+    ("rescale.storage.locations", "_s3_uri"),
 )
 """Functions that are cached by all their arguments."""
 

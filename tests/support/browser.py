@@ -52,7 +52,7 @@ class Pages:
         for name, value in values.items():
             field = self._see(f"[name=element_{name}]")
             field.send_keys(Keys.CONTROL, "a")
-            # As if pasted: on a busy machine the page loses keys that are typed this fast.
+            # Pasted, not typed: on a busy machine the page loses keys that come this fast.
             self.driver.execute_cdp_cmd("Input.insertText", {"text": str(value)})
             field.send_keys(Keys.TAB)
 
@@ -118,7 +118,7 @@ class Pages:
         """Break the long lines of the log that is shown, and scroll to its end."""
         self._see("body").send_keys("w")
         scroll = "for (let e = arguments[0]; e; e = e.parentElement) e.scrollTop = e.scrollHeight"
-        for _ in range(3):  # lines get their heights when they come into sight
+        for _ in range(3):  # a line gets its height only when it is visible, and then the end moves
             self.driver.execute_script(scroll, self._see("[data-testid=virtualized-list]"))
             time.sleep(1)
 

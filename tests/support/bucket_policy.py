@@ -132,7 +132,7 @@ class PolicedApplication:
         if self.policy.allows(request):
             answer: Iterable[bytes] = self.application(environ, start_response)
             return answer
-        request.body()  # else the next request on this connection would begin with it
+        request.body()  # otherwise the next request on this connection would begin with the unread body
         start_response("403 Forbidden", [("Content-Type", "application/xml"), ("Content-Length", str(len(_DENIED)))])
         return [_DENIED]
 

@@ -16,7 +16,7 @@ from airflow.sdk import BaseOperator
 
 
 class TaskState(dict[str, Any]):
-    """State that all tries of a task share, that of its run, and its XComs. Like Airflow's store, it refuses None."""
+    """State of a task for all its tries, state of its run, and its XComs. Like Airflow's store, it refuses None."""
 
     def set(self, key: str, value: Any) -> None:
         assert value is not None
@@ -24,7 +24,7 @@ class TaskState(dict[str, Any]):
 
 
 def shared_by_the_run(state: TaskState) -> AbstractContextManager[object]:
-    """Let `state` be that of any run in the block."""
+    """Let every run use `state` as the state of the run, until the block ends."""
     return patch("rescale.airflow.flink.job_record.run_state", lambda _: state)
 
 

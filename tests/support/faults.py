@@ -172,25 +172,27 @@ class _Unconditional:
 
 @dataclass(frozen=True)
 class _Refusing:
-    """Conditional puts of a store that refuses the condition."""
+    """Method of a store that refuses the condition of a put."""
 
     store: Store
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
-        raise UnsupportedError("planted: no conditions", path=uri, advice="say --accept-unconditional-publish")
+        raise UnsupportedError(
+            "planted: the store supports no conditions", path=uri, advice="say --accept-unconditional-publish"
+        )
 
 
 @dataclass(frozen=True)
 class _Uncopying:
-    """Copies of a store that makes none."""
+    """Methods of a store that refuses every copy."""
 
     store: Store
 
     def copy(self, uri: str, source: Span) -> None:  # noqa: ARG002
-        raise CopyRefused("planted: no copies")
+        raise CopyRefused("planted: the store makes no copies")
 
     def copy_part(self, uri: str, token: str, number: int, offset: int, source: Span) -> str:  # noqa: ARG002
-        raise CopyRefused("planted: no copies")
+        raise CopyRefused("planted: the store makes no copies")
 
 
 _ALWAYS: dict[Kind, type[Any]] = {

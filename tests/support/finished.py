@@ -29,8 +29,8 @@ COMPRESSED, HEAP_COMPRESSED, LAZY_COMPRESSED = (
 SOURCE = "2-source"
 
 PARALLELISM = {LAZY: "2", LAZY_COMPRESSED: "1"}
-"""Parallelism at which streams with different headers are merged, so that state ids are translated; 4 for the
-others."""
+"""Parallelism at which streams with different headers are merged, so that state ids are translated. The
+other fixtures use parallelism 4."""
 
 KEYED = {
     CANONICAL: Slot.KEYED,

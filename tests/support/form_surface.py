@@ -24,7 +24,7 @@ _OF_OTHERS = re.compile("flink savepoint --type canonical|uv sync --all-extras")
 """Commands of other programs, which users of the form and of the command line have."""
 
 _SENTENCES = ("what", "expected", "advice")
-"""Fields that are worded where the error is raised; the others hold given or found values."""
+"""Fields of an error with a sentence that the raising code words; the other fields hold given or found values."""
 
 _PACKAGE = Path(rescale.__file__).parent
 

@@ -2,7 +2,7 @@
 
 The slow twin of the machine that walks keys. A value is an int, a float, a bool or None; a text is the tuple of its
 UTF-16 units, a big decimal (unscaled value, scale), a date or a time the tuple of its fields; a tuple, an object of its
-fields, an either (is it left, value) and a row (kind, fields) are tuples, a list is a list, an array is bytes.
+fields, an either (whether it is left, value) and a row (kind, fields) are tuples, a list is a list, an array is bytes.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def changes_between(before: Model, after: Model) -> dict[str, list[Change]]:
 
 
 def write_layers(path: Path, models: Sequence[Model]) -> Manifest:
-    """Write a database whose base holds the first model, with a layer of changes for each later one."""
+    """Write a database whose base holds the first model, with a layer of changes for each later model."""
     empty: Model = {state: {} for state in models[0]}
     manifest, files = Manifest((), 0, 0), dict[str, bytes]()
     for number, (before, after) in enumerate(zip([empty, *models], models, strict=False)):

@@ -33,7 +33,7 @@ SILENCE = Answer(-1)
 class ScriptedServer:
     """Server that gives its answers in turn, then repeats the last.
 
-    It keeps (method, If-Match, If-None-Match) of each request.
+    `requests` has the method of each request, and its headers If-Match and If-None-Match.
     """
 
     answers: list[Answer] = field(default_factory=list)

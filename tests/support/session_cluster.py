@@ -49,7 +49,7 @@ _CONFIGURATION = {
     "taskmanager.host": "127.0.0.1",
     "taskmanager.bind-host": "127.0.0.1",
     "taskmanager.numberOfTaskSlots": str(_SLOTS),
-    # What Flink's start scripts would set.
+    # Flink's start scripts would set these options.
     "taskmanager.cpu.cores": "2",
     "taskmanager.memory.task.heap.size": "256mb",
     "taskmanager.memory.task.off-heap.size": "0",

@@ -38,8 +38,9 @@ def lines_in_turn(
 ) -> list[ParameterSet]:
     """Return pairs (fixture of a release line, case) for `parametrize`.
 
-    Quick cases run on the newest line, and as slow cases of the gate also on the older line. The many other cases take
-    the lines in turn, and one line for each is enough: every value of a dimension occurs in several cases. Cases that
+    Quick cases run on the newest line, and as slow cases of the gate also on the older line. The many other cases
+    alternate between the lines. One line for each is enough, because every value of a dimension occurs in several
+    cases. Cases that
     are `in_gate` cover what no quick case covers.
     """
     pairs: list[ParameterSet] = []
@@ -53,7 +54,7 @@ def lines_in_turn(
 
 
 def pairs_in_turn(cases: Iterable[T], others: Sequence[U], quick: int = 2) -> list[ParameterSet]:
-    """Return all pairs (case, other) for `parametrize`; each case runs quickly with `quick` of the others, in turn."""
+    """Return all pairs (case, other) for `parametrize`; a quick run has `quick` of `others` for each case, in turn."""
     pairs = []
     for number, case in enumerate(cases):
         turn = {(number * quick + i) % len(others) for i in range(quick)}

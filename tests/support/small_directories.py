@@ -54,7 +54,7 @@ def deletion(number: int, first: int, end: int, age: int) -> tuple[LiveFile, byt
 def directory(
     *first: LiveFile, two: Sequence[LiveFile] = (), options: bytes | None = None, seed: int = 0, **data: bytes
 ) -> dict[str, bytes]:
-    """Return the files of a directory with two states; SST files that `data` lacks repeat their number and `seed`."""
+    """Return the files of a directory with two states. An SST file that `data` lacks repeats its number and `seed`."""
     families = (
         ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ()),
         ColumnFamily(1, "one", tuple(sorted(first, key=lambda file: (file.level, file.number)))),

@@ -40,7 +40,7 @@ def rows_of(directory: str, uid: str) -> Rows:
 
 
 def elements_of(value: bytes) -> list[bytes]:
-    """Return the elements of a list of ASCII texts with their times, separated by commas."""
+    """Split the value of a list of ASCII texts at its commas; return the elements with their times."""
     elements = []
     while value:
         size = 8 + value[8]

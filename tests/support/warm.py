@@ -46,7 +46,7 @@ def rescale(arguments: Sequence[str], faults: Faults, part_size: int = PART_SIZE
     """Run `rescale` in a separate process and session; return its exit code, which is negative for a signal."""
     waits = disk_waits.are_real()
     process = _context.Process(target=_run, args=(list(arguments), faults, part_size, waits, dict(os.environ)))
-    with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # where the fork server finds modules
+    with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # tells the fork server where modules are
         process.start()
     process.join()
     code = process.exitcode
@@ -57,7 +57,7 @@ def rescale(arguments: Sequence[str], faults: Faults, part_size: int = PART_SIZE
 
 def _run(arguments: list[str], faults: Faults, part_size: int, waits: bool, environment: dict[str, str]) -> None:
     os.setsid()
-    os.environ.clear()  # the variables of the fork server
+    os.environ.clear()  # removes the variables of the fork server
     os.environ.update(environment)
     with open(f"{faults.log}.out", "a") as out:
         os.dup2(out.fileno(), 1)

@@ -110,7 +110,7 @@ class _Handler(QuietHandler):
         if treatment.reset and not treatment.carried_out:
             self._reset()
             return
-        body()  # else the next request on this connection would begin with it
+        body()  # otherwise the next request on this connection would begin with the unread body
         if not treatment.carried_out and treatment.instead:
             self._refuse(*treatment.instead, treatment.message)
             return

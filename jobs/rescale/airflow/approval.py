@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_QUESTION = "asked"
+_QUESTION_KEY = "asked"
 """Key of the XCom that describes the question: the deadline (`until`), whether to send a reminder (`remind`), and the
 digest of the `plan`."""
 
@@ -63,7 +63,7 @@ class PlanApproval(ApprovalOperator):
         super().__init__(
             subject="May this rescale be carried out?",
             defaults=self.REJECT,
-            execution_timeout=None,  # otherwise Airflow would use it as the time limit for an answer
+            execution_timeout=None,  # Airflow would also apply a time limit of the task to the answer
             **RETRIES,
             **arguments,
         )
@@ -103,26 +103,27 @@ class PlanApproval(ApprovalOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         answer = HITLOperator.execute_complete(self, context, event)
-        question = context["ti"].xcom_pull(task_ids=self.task_id, key=_QUESTION)
-        until, user = datetime.fromisoformat(question["until"]), answer["responded_by_user"]
-        is_late = answer["responded_at"] > until  # Airflow accepts answers until it notices that the deadline is over
+        question = context["ti"].xcom_pull(task_ids=self.task_id, key=_QUESTION_KEY)
+        deadline, user = datetime.fromisoformat(question["until"]), answer["responded_by_user"]
+        # Airflow accepts answers until it notices that the deadline has passed.
+        is_late = answer["responded_at"] > deadline
         if event.get("timedout") and question["remind"] and not is_late:
-            log.warning("nobody has answered yet: the plan counts as rejected at %s", _format_utc(until))
-            self._ask(context, until, _reminder_lead(), self.expiring, remind=False)
-        approved = answer["chosen_options"] == [self.APPROVE] and not is_late
-        if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
+            log.warning("nobody has answered yet: the plan counts as rejected at %s", _format_utc(deadline))
+            self._ask(context, deadline, _reminder_lead(), self.expiring, remind=False)
+        is_approved = answer["chosen_options"] == [self.APPROVE] and not is_late
+        if is_approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve its plan: asking again")
-            self._ask(context, until, until - datetime.now(UTC), [], remind=question["remind"])
+            self._ask(context, deadline, deadline - datetime.now(UTC), [], remind=question["remind"])
         if user is None:
             answer_given = "nobody answered in time, so the plan is rejected"
         elif is_late:
-            answer_given = f"{user['name']} answered after {_format_utc(until)}, so the plan is rejected"
+            answer_given = f"{user['name']} answered after {_format_utc(deadline)}, so the plan is rejected"
         else:
-            answer_given = f"{'approved' if approved else 'rejected'} by {user['name']}"
-        decision = self._decide(context, question["plan"], answer_given, approved=approved)
+            answer_given = f"{'approved' if is_approved else 'rejected'} by {user['name']}"
+        decision = self._decide(context, question["plan"], answer_given, approved=is_approved)
         if decision.answer != answer_given:  # a user answered first, in another run
             answer_given = f"{answer_given}; already decided: {decision}"
-        self._finish(context, question["plan"], answer_given, approved=approved and decision.approved)
+        self._finish(context, question["plan"], answer_given, approved=is_approved and decision.approved)
 
     def _decide(self, context: Context, digest: str, answer_given: str, *, approved: bool) -> Decision:
         """Store the answer about the plan with this digest, and return the decision about that plan.
@@ -156,13 +157,19 @@ class PlanApproval(ApprovalOperator):
             )
 
     def _ask(
-        self, context: Context, until: datetime, timeout: timedelta, notifiers: Sequence[BaseNotifier], *, remind: bool
+        self,
+        context: Context,
+        deadline: datetime,
+        timeout: timedelta,
+        notifiers: Sequence[BaseNotifier],
+        *,
+        remind: bool,
     ) -> None:
         """Call the notifiers, and park the task by raising an exception of Airflow.
 
-        Airflow wakes the task when there is an answer, when a reminder is due, or at the deadline. `until` is the
-        deadline, and `timeout` the time that is left: where possible, the wait uses `timeout`, and does not depend on
-        this worker's clock.
+        Airflow wakes the task when there is an answer, when a reminder is due, or at the `deadline`. `timeout` is the
+        time that is left until then: where possible, the wait uses `timeout`, and does not depend on this worker's
+        clock.
         """
         from rescale.runstate.documents import load_plan
         from rescale.runstate.places import places_of
@@ -175,9 +182,12 @@ class PlanApproval(ApprovalOperator):
         with task_errors(), form_access(self._form(context)):
             self.assigned_users = allowed_users(triggered_by(context))
             report = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan)
-            self.body = _question_text(places_of(load_plan(planned["plan"])), report, until)
-        self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]  # Airflow calls these after it has asked
-        context["ti"].xcom_push(_QUESTION, {"until": until.isoformat(), "remind": remind, "plan": planned["digest"]})
+            self.body = _question_text(places_of(load_plan(planned["plan"])), report, deadline)
+        # Airflow calls these notifiers after it has shown the question.
+        self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]
+        context["ti"].xcom_push(
+            _QUESTION_KEY, {"until": deadline.isoformat(), "remind": remind, "plan": planned["digest"]}
+        )
         super().execute(context)
 
     def _form(self, context: Context) -> dict[str, Any]:
@@ -216,14 +226,14 @@ def allowed_users(triggering_user: str | None) -> list[HITLUser] | None:
     None stands for all users with permission. Raises `RequestError` if nobody may approve the plan.
     """
     rules = settings().approval
-    allowed = [name for name in rules.users if not (rules.four_eyes and name == triggering_user)]
-    if rules.users and not allowed:
+    allowed_names = [name for name in rules.users if not (rules.four_eyes and name == triggering_user)]
+    if rules.users and not allowed_names:
         raise RequestError(
             "nobody may approve the plan: the only user that may approve plans has triggered this run",
             found=triggering_user,
             advice="let another user trigger it, or name more users in the settings of the platform (approval.users)",
         )
-    return [{"id": name, "name": name} for name in allowed] or None
+    return [{"id": name, "name": name} for name in allowed_names] or None
 
 
 def triggered_by(context: Context) -> str | None:
@@ -245,7 +255,7 @@ def _format_utc(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M} UTC"
 
 
-def _question_text(places: Places, report: str, until: datetime) -> str:
+def _question_text(places: Places, report: str, deadline: datetime) -> str:
     from rescale.airflow.question import END_OF_QUESTION
     from rescale.runstate.documents import read_document
 
@@ -253,5 +263,5 @@ def _question_text(places: Places, report: str, until: datetime) -> str:
     return (
         f"{question}\n\n[The report]({report}) has charts of what moves where. "
         f"The whole plan: `{places.plan_page}`, and for programs `{places.plan}`\n\n"
-        f"Without an answer by {_format_utc(until)} the plan counts as rejected."
+        f"Without an answer by {_format_utc(deadline)} the plan counts as rejected."
     )

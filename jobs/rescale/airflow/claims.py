@@ -22,12 +22,12 @@ _LIVE_STATES = ["queued", "running"]
 
 def this_run(dag_run: Any) -> dict[str, str]:
     """Return the names of Airflow, DAG and run that claims contain, to say which run has made the claim."""
-    return {"airflow": _this_airflow(), "dag": dag_run.dag_id, "run": dag_run.run_id}
+    return {"airflow": _url_of_this_airflow(), "dag": dag_run.dag_id, "run": dag_run.run_id}
 
 
 def refuse_live_claim(target: str, ti: Any, digest: str | None = None) -> None:
     """Raise `RequestError` if a live run of this Airflow claims the target for another plan than `digest`."""
-    alive = live_run(target, ti)
+    alive = claim_of_live_run(target, ti)
     if alive is None or alive.plan == digest:
         return
     raise RequestError(
@@ -51,7 +51,7 @@ def refuse_pending_approval(plan: Plan, ti: Any) -> None:
         )
 
 
-def live_run(target: str, ti: Any) -> Claim | None:
+def claim_of_live_run(target: str, ti: Any) -> Claim | None:
     """Return the claim on the target if a live run works under it; None otherwise.
 
     The returned claim names that live run, because several runs may work under one claim. The run of `ti` itself is
@@ -65,10 +65,10 @@ def live_run(target: str, ti: Any) -> Claim | None:
 
 
 def _is_alive(by: Mapping[str, str], ti: Any) -> bool:
-    if by.get("airflow") != _this_airflow() or (by.get("dag"), by.get("run")) == (ti.dag_id, ti.run_id):
+    if by.get("airflow") != _url_of_this_airflow() or (by.get("dag"), by.get("run")) == (ti.dag_id, ti.run_id):
         return False
     return bool(ti.get_dr_count(dag_id=by["dag"], run_ids=[by["run"]], states=_LIVE_STATES))
 
 
-def _this_airflow() -> str:
+def _url_of_this_airflow() -> str:
     return str(conf.get("api", "base_url", fallback="") or "")

@@ -1,11 +1,11 @@
 """The last task of every run, which alone decides the state of the run.
 
-Airflow takes the state of a run from its last tasks, and counts skipped ones as successful. By that alone, a run that
-was cancelled, rejected, or cleared in part would be green. So the last task is a *teardown* without a setup: it runs
-after everything else, whatever failed, was skipped or was cancelled. Airflow does not skip it, and waits for it even if
-the run is marked as failed. The task looks at the target. It succeeds if the result is published, and is skipped if
-there was nothing to do. Otherwise it fails with an error that says what is missing and names the failed tasks. Before
-that, it deletes pods that tasks of the run left behind.
+Airflow takes the state of a run from its last tasks, and counts skipped ones as successful. By this rule alone, a run
+that was cancelled, rejected, or cleared in part would be green. So the last task is a *teardown* without a setup: it
+runs after everything else, whatever failed, was skipped or was cancelled. Airflow does not skip it, and waits for it
+even if the run is marked as failed. The task looks at the target. It succeeds if the result is published, and is
+skipped if there was nothing to do. Otherwise it fails with an error that says what is missing and names the failed
+tasks. Before that, it deletes pods that tasks of the run left behind.
 
 In somebody else's DAG, a rescale is a task group, and its last task decides only the state of the group.
 """
@@ -136,8 +136,8 @@ def _task_states(ti: Any) -> dict[str, str | None]:
 
 def _failed_tasks(ti: Any) -> str | None:
     """Return the failed tasks of the rescale for an error's `found`, or None if no task failed."""
-    failed = sorted(task for task, state in _task_states(ti).items() if state == "failed" and task != ti.task_id)
-    return f"failed: {', '.join(failed)}" if failed else None
+    failed_tasks = sorted(task for task, state in _task_states(ti).items() if state == "failed" and task != ti.task_id)
+    return f"failed: {', '.join(failed_tasks)}" if failed_tasks else None
 
 
 def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
@@ -188,9 +188,9 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
         what = f"the run ended before the job was cut over, and another run has claimed the target ({claim})"
         return RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)
     state = state_of(target, None if claim is None else claim.plan)
-    if (published := PUBLISHED_CLAUSES.get(state)) is not None:
+    if (published_clause := PUBLISHED_CLAUSES.get(state)) is not None:
         return RescaleError(
-            f"the task {FOLLOW!r} did not finish, but {published}",
+            f"the task {FOLLOW!r} did not finish, but {published_clause}",
             path=target,
             found=_failed_tasks(ti),
             advice="trigger another run with another target; start no second job from this result, and delete it "
@@ -203,8 +203,10 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
         job_runs = back in ("success", "skipped")
         if job_runs and (another_run := next_run(target, _directory_of_followed_job(ti))) is not None:
             advice += f"; or {another_run}, unless somebody starts the job again without its state"
-        if left := files - {follower_place(target), cut_over_place(target)}:
-            advice += f'; or remove the {counted(len(left), "file")} that the run left: run "{DISCARD}" for this target'
+        if leftovers := files - {follower_place(target), cut_over_place(target)}:
+            advice += (
+                f'; or remove the {counted(len(leftovers), "file")} that the run left: run "{DISCARD}" for this target'
+            )
     what = "nothing was published: the run ended before the job was cut over"
     return RescaleError(what, path=target, found=_failed_tasks(ti), advice=advice)
 
@@ -254,11 +256,12 @@ def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
     of them. If the job was rescaled while it ran, `follow_and_cut_over` did the work of `hand_over` and `announce`. If
     the job was stopped first, there is nothing for `compare_all_records` to do.
     """
-    if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:  # that task has started the old job
+    # The task `GO_BACK` has started the old job.
+    if ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, GO_BACK)) is not None:
         what = "the result was published, but the job was started again with its old shape"
         raise RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)
-    followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
-    done_by_one_task = {HAND_OVER, ANNOUNCE} if followed else {VERIFY}
+    was_followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
+    done_by_one_task = {HAND_OVER, ANNOUNCE} if was_followed else {VERIFY}
     for task_id in [sibling_task_id(ti.task_id, name) for name in task_ids if name not in done_by_one_task]:
         if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO) is None:
             raise RescaleError(

@@ -32,12 +32,12 @@ def check_environment(params: Mapping[str, Any]) -> Summary:
     use_targets([target])
     diagnosis = diagnose_run(source, target, machine=machine, drivers=drivers, wording=form_wording)
     log_text(diagnosis_text(diagnosis))
-    failed = [check for check in diagnosis.checks if check.outcome is CheckOutcome.ERROR]
-    if failed:
+    failed_checks = [check for check in diagnosis.checks if check.outcome is CheckOutcome.ERROR]
+    if failed_checks:
         raise RequestError(
-            f"a run would fail: {counted(len(failed), 'check')} ended with an error",
-            found=f"{failed[0].subject}: {failed[0].tried}: {failed[0].result}",
-            advice=failed[0].advice or "the log of this task has all checks",
+            f"a run would fail: {counted(len(failed_checks), 'check')} ended with an error",
+            found=f"{failed_checks[0].subject}: {failed_checks[0].tried}: {failed_checks[0].result}",
+            advice=failed_checks[0].advice or "the log of this task has all checks",
         )
     return {
         outcome.value: sum(check.outcome is outcome for check in diagnosis.checks)

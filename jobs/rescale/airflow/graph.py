@@ -49,29 +49,31 @@ def rescale_graph(
     for the approval of the plan. `values` are values of form fields, which replace those of the DAG's form; None for
     the DAG's form.
     """
-    later = None if values is None else {name: values[name] for name in _FIELDS_AFTER_PLANNING}
-    given = {} if values is None else {"params": later}
+    values_after_planning = None if values is None else {name: values[name] for name in _FIELDS_AFTER_PLANNING}
+    form_arguments = {} if values is None else {"params": values_after_planning}
     if values is None:
         inspected, planned = inspect(known_places), plan(known_places)
     else:
         inspected, planned = inspect_given(params=values), plan({}, params=values)
-    rejection = rejected(**given)
-    approved = PlanApproval(
+    rejection = rejected(**form_arguments)
+    approve_task = PlanApproval(
         task_id=ASK,
         task_display_name="Approve the plan",
         doc_md="Waits until somebody approves the plan. Skipped if no approval is needed; fails if it is rejected.",
         plan=planned.operator.task_id,
         closes=closes,
-        values=later,
+        values=values_after_planning,
     )
     with TaskGroup("move", prefix_group_id=False, group_display_name="Move and prove"):
-        moved = [step(planned, planned.operator.task_id, later) for step in (reshuffle, redistribute)]
-        proven = validate(planned, planned.operator.task_id, later)
-    published = publish_result(planned, **given)
-    announced = announce(planned, **given)
-    chain(inspected, planned, approved, moved, proven, published, announced)
-    chain(approved, rejection)
-    return RescaleTasks(inspected, published, [announced, rejection])
+        moving_tasks = [
+            step(planned, planned.operator.task_id, values_after_planning) for step in (reshuffle, redistribute)
+        ]
+        proven = validate(planned, planned.operator.task_id, values_after_planning)
+    published = publish_result(planned, **form_arguments)
+    announce_task = announce(planned, **form_arguments)
+    chain(inspected, planned, approve_task, moving_tasks, proven, published, announce_task)
+    chain(approve_task, rejection)
+    return RescaleTasks(inspected, published, [announce_task, rejection])
 
 
 def plan_only_graph() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from rescale.airflow.claims import live_run
+from rescale.airflow.claims import claim_of_live_run
 from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, PLAN, sibling_task_id
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.runstate.decisions import approval_of
@@ -44,10 +44,10 @@ def rejection_of(ti: Any) -> str | None:
 def refuse_published(target: str, digest: str, rejection: str) -> None:
     """Raise `RequestError` if the result of a rejected plan is published nevertheless."""
     state = state_of(target, digest)
-    if (published := PUBLISHED_CLAUSES.get(state)) is None:
+    if (published_clause := PUBLISHED_CLAUSES.get(state)) is None:
         return
     raise RequestError(
-        f"the plan was rejected, but {published}: another run carried the plan out before the answer",
+        f"the plan was rejected, but {published_clause}: another run carried the plan out before the answer",
         path=target,
         expected="no result of this plan",
         found=rejection,
@@ -63,22 +63,22 @@ def end_rejected(ti: Any) -> NoReturn:
     target, digest = planned["target"], planned["digest"]
     refuse_published(target, digest, rejection)
     _refuse_approved(target, digest, rejection)
-    claimed = claimed_by(target) == digest
-    other = live_run(target, ti) if claimed else None
-    if other is not None:
+    is_claimed = claimed_by(target) == digest
+    claim_of_other = claim_of_live_run(target, ti) if is_claimed else None
+    if claim_of_other is not None:
         raise RequestError(
             "the plan was rejected, and its result is not published; another run of the plan still runs, but cannot "
             "publish it either",
             path=target,
-            found=f"{rejection}; {other}",
+            found=f"{rejection}; {claim_of_other}",
             advice="wait until that run has ended, then discard the staged files",
         )
-    removed = discard(target).removed if claimed else ()
+    removed_files = discard(target).removed if is_claimed else ()
     raise RequestError(
         "the plan was rejected; nothing was published",
         path=target,
         found=rejection,
-        advice=f"the staged files are removed ({counted(len(removed), 'file')}): trigger another run",
+        advice=f"the staged files are removed ({counted(len(removed_files), 'file')}): trigger another run",
     )
 
 

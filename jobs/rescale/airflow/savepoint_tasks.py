@@ -80,10 +80,10 @@ def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     from rescale.airflow.savepoint_work import discard_unpublished
 
     refuse_unknown_fields(params, dag.params)
-    discarded = discard_unpublished(params["target"], ti)
-    if not discarded["removed"]:
-        skip_task(f"nothing to do: there are no files of an unpublished run in {discarded['target']} or beside it")
-    return discarded
+    discard_answer = discard_unpublished(params["target"], ti)
+    if not discard_answer["removed"]:
+        skip_task(f"nothing to do: there are no files of an unpublished run in {discard_answer['target']} or beside it")
+    return discard_answer
 
 
 def _plan(known_places: KnownPlaces, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:

@@ -91,19 +91,19 @@ def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: M
 def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
     """Show the plan that a run would make, even if a run would refuse it; write nothing to storage."""
     request = request_of(params)
-    plan, snapshot, kafka = prepare(request)
-    shown, refusal = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ)), None
+    plan, snapshot, kafka_sources = prepare(request)
+    document, refusal = plan_document(plan, snapshot, kafka_sources, cluster_of_environment(os.environ)), None
     try:
         _refuse_run(plan, params, ti)
     except RequestError as error:
         reword_for_form(error)
-        shown, refusal = msgspec.structs.replace(shown, start=None), error
-    log_text(f"{request_sentence(request)}\n\n{plan_text(shown)}")
+        document, refusal = msgspec.structs.replace(document, start=None), error
+    log_text(f"{request_sentence(request)}\n\n{plan_text(document)}")
     if refusal is not None:
         log.warning("a run would refuse this plan: %s", refusal)
-    page = html_report(ReportDocument(plan=shown, error=None if refusal is None else refusal.document()))
+    page = html_report(ReportDocument(plan=document, error=None if refusal is None else refusal.document()))
     ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.compress(page)))
-    planned = as_output(plan_summary(plan, shown, published=is_published(plan)))
+    planned = as_output(plan_summary(plan, document, published=is_published(plan)))
     summary = {name: value for name, value in planned.items() if name != "plan"}
     return {**summary, "refused": None if refusal is None else refusal.what}
 
@@ -111,17 +111,19 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
 def discard_unpublished(target: str, ti: Any) -> Summary:
     """Remove the files that a run left in and beside its target, unless the run is still running or has published.
 
-    The summary has the target, and the numbers of files `removed` and `left`; files of others are left.
+    The summary has the target, and the numbers of files `removed` and `left`. Files of other programs are left.
     """
     target = normalise(target)
     refuse_live_claim(target, ti)
-    discarded = discard(target)
-    log.info("removed %s", counted(len(discarded.removed), "file"))
-    if discarded.left:
+    discard_answer = discard(target)
+    log.info("removed %s", counted(len(discard_answer.removed), "file"))
+    if discard_answer.left:
         log.warning(
-            "kept %s that Rescale did not write, such as %s", counted(len(discarded.left), "file"), discarded.left[0]
+            "kept %s that Rescale did not write, such as %s",
+            counted(len(discard_answer.left), "file"),
+            discard_answer.left[0],
         )
-    return {"target": target, "removed": len(discarded.removed), "left": len(discarded.left)}
+    return {"target": target, "removed": len(discard_answer.removed), "left": len(discard_answer.left)}
 
 
 def make_plan(
@@ -132,27 +134,27 @@ def make_plan(
     A plan that changes nothing is a mistake in the form, or, with `skip_without_work`, a reason to skip the task.
     """
     request = request_of(params, places)
-    plan, snapshot, kafka = prepare(request)
-    shown = plan_document(plan, snapshot, kafka, cluster_of_environment(os.environ))
+    plan, snapshot, kafka_sources = prepare(request)
+    document = plan_document(plan, snapshot, kafka_sources, cluster_of_environment(os.environ))
     if skip_without_work and not _has_work(plan, params):
         skip_task(f"nothing to do: {_no_change_clause(plan)}")
     _refuse_run(plan, params, ti)
-    published = is_published(plan)
-    sentence = None if published else proof_sentence(plan, proof_of(params))
-    if not published:
+    is_already_published = is_published(plan)
+    sentence = None if is_already_published else proof_sentence(plan, proof_of(params))
+    if not is_already_published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
         note_run(plan, this_run(dag_run))
-    log_text(f"{request_sentence(request)}\n\n{plan_text(shown)}")
-    if not published:
+    log_text(f"{request_sentence(request)}\n\n{plan_text(document)}")
+    if not is_already_published:
         if sentence is not None:
             log_text(sentence)
-        page = f"{question_markdown(shown)}{END_OF_QUESTION}{request_sentence(request)}\n\n{plan_markdown(shown)}"
+        page = f"{question_markdown(document)}{END_OF_QUESTION}{request_sentence(request)}\n\n{plan_markdown(document)}"
         put_document(places_of(plan).plan_page, page.encode())
-        log.info("%s", put_report(plan, shown))
+        log.info("%s", put_report(plan, document))
     place = ReportPlace(plan.target, plan.digest, params["connection"])
     ti.xcom_push(REPORT, msgspec.to_builtins(place))
     ti.task.lineage = planned_lineage(plan)
-    summary = as_output(plan_summary(plan, shown, published=published))
+    summary = as_output(plan_summary(plan, document, published=is_already_published))
     return {**summary, "source": plan.source, "asked": describe_request(request)}
 
 
@@ -193,20 +195,20 @@ def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) 
     """Put the certified metadata into the target, and return the summary of the published result."""
     plan = plan_to_execute(planned, params)
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
-    done = outcome(plan, published)
+    document = outcome(plan, published)
     log.info("%s", put_report(plan))
-    digest = hashlib.sha256(read_document(done.certificate)).hexdigest()
-    certified = read_certificate(plan.target)
-    compared = f"{counted(len(certified.operators), 'operator')}, {human_bytes(certified.bytes)} compared"
-    log.info("verdict: %s (proof by %s): %s", certified.verdict, certified.proof.value, compared)
-    log.info("certificate: %s, SHA-256 %s", done.certificate, digest)
-    log.info("start the job: %s", done.start)
-    ti.task.lineage = published_lineage(plan, certified, digest)
+    digest = hashlib.sha256(read_document(document.certificate)).hexdigest()
+    certificate = read_certificate(plan.target)
+    compared_text = f"{counted(len(certificate.operators), 'operator')}, {human_bytes(certificate.bytes)} compared"
+    log.info("verdict: %s (proof by %s): %s", certificate.verdict, certificate.proof.value, compared_text)
+    log.info("certificate: %s, SHA-256 %s", document.certificate, digest)
+    log.info("start the job: %s", document.start)
+    ti.task.lineage = published_lineage(plan, certificate, digest)
     return {
-        "target": done.target,
-        "metadata_sha256": done.metadata_sha256,
-        "certificate": done.certificate,
-        "start": done.start,
+        "target": document.target,
+        "metadata_sha256": document.metadata_sha256,
+        "certificate": document.certificate,
+        "start": document.start,
         "starting": plan.start._asdict(),
         "certificate_sha256": digest,
     }
@@ -250,12 +252,12 @@ def add_event(plan: Plan, asset: Asset, inlet_events: Any, outlet_events: Any) -
     return True
 
 
-def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed: Sequence[str]) -> None:
+def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed_labels: Sequence[str]) -> None:
     """Raise `UnsupportedError` for Kafka consumers without offsets, unless they are dropped or allowed by the form."""
-    dropped = by_operator(snapshot.operators, dict.fromkeys(drops, True))
-    kept = tuple(operator for operator in snapshot.operators if operator.operator_id not in dropped)
-    for finding in stopped_consumers(replace(snapshot, operators=kept)):
-        if finding.operator not in allowed:
+    is_dropped = by_operator(snapshot.operators, dict.fromkeys(drops, True))
+    kept_operators = tuple(operator for operator in snapshot.operators if operator.operator_id not in is_dropped)
+    for finding in stopped_consumers(replace(snapshot, operators=kept_operators)):
+        if finding.operator not in allowed_labels:
             raise UnsupportedError(
                 finding.sentence,
                 path=snapshot.directory,

@@ -1,8 +1,8 @@
 """Settings of the platform for all DAGs of this package.
 
 They are in the file `rescale_settings.yaml` beside the DAGs, or in the file that the variable `RESCALE_SETTINGS` names.
-Each DAG reads them when Airflow parses it. A wrong file is an import error of every DAG, so that nobody relies on a
-setting that has no effect.
+Each DAG reads them when Airflow parses it. If the file is not valid, Airflow can import none of the DAGs, so that
+nobody relies on a setting that has no effect.
 """
 
 from __future__ import annotations
@@ -122,12 +122,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def settings_path() -> Path | None:
     """Return the path of the file, or None without a file."""
-    if named := os.environ.get(VARIABLE):
-        return Path(named)
+    if given_path := os.environ.get(VARIABLE):
+        return Path(given_path)
     from airflow.providers.common.compat.sdk import conf
 
-    beside = Path(conf.get("core", "dags_folder")) / _FILE_NAME
-    return beside if beside.exists() else None
+    beside_dags = Path(conf.get("core", "dags_folder")) / _FILE_NAME
+    return beside_dags if beside_dags.exists() else None
 
 
 @cache

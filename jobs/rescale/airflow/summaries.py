@@ -59,7 +59,7 @@ class SnapshotSummary(msgspec.Struct):
 class OperatorChange(msgspec.Struct):
     """An operator of a plan. Pairs are the values before and after the rescale.
 
-    `worst_by_mean` is the evenness: the most bytes of a subtask, divided by the mean.
+    `worst_by_mean` says how uneven the state is: the bytes of the fullest subtask, divided by the mean of all subtasks.
     """
 
     operator: str
@@ -191,8 +191,8 @@ def _json_size(part: object) -> int:
 
 
 def _shorten_list(sentences: Sequence[str]) -> list[str]:
-    more = [f"and {len(sentences) - _MAX_LINES} more"] if len(sentences) > _MAX_LINES else []
-    return [*map(_shorten, sentences[:_MAX_LINES]), *more]
+    rest_note = [f"and {len(sentences) - _MAX_LINES} more"] if len(sentences) > _MAX_LINES else []
+    return [*map(_shorten, sentences[:_MAX_LINES]), *rest_note]
 
 
 def _shorten(text: str) -> str:

@@ -61,7 +61,7 @@ def level_of(line: str) -> int:
 
 def _wrap(line: str) -> list[str]:
     """Wrap a long sentence into lines with its indentation; leave short lines and rows of tables unchanged."""
-    if len(line) <= WIDTH or "  " in line.strip():  # two spaces separate columns
+    if len(line) <= WIDTH or "  " in line.strip():  # two spaces in a row separate the columns of a table
         return [line]
     indent = line[: len(line) - len(line.lstrip())]
     return textwrap.wrap(

@@ -22,7 +22,7 @@ def read_yaml(path: Path, what: str) -> Any:
         OSError,
         ValueError,
         yaml.YAMLError,
-    ) as error:  # such as: not UTF-8, too large a file, or the date February 30
+    ) as error:  # for example, a file that is not UTF-8 or too large, or the date February 30
         raise RequestError(what, path=str(path), found=error) from None
 
 
@@ -30,10 +30,10 @@ class _Loader(yaml.SafeLoader):
     """YAML's safe loader, which raises an error for two fields of the same name instead of taking the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
+        seen_names = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
+            if key.value in seen_names:
                 raise yaml.constructor.ConstructorError(None, None, f"{key.value!r} occurs twice", key.start_mark)
-            seen.add(key.value)
+            seen_names.add(key.value)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping

@@ -22,9 +22,9 @@ def confirm_losses(surgery: Surgery, output: Output, *, yes: bool) -> None:
 
 def confirm_restarts(surgery: Surgery, output: Output, *, yes: bool) -> None:
     """Ask whether finished subtasks may run again, unless `yes`."""
-    again = declared_lines(Surgery(restarted=surgery.restarted))
+    restart_lines = declared_lines(Surgery(restarted=surgery.restarted))
     what = "the run would restart finished subtasks, and that was not confirmed; nothing was written"
-    _confirm(again, "Run these subtasks again?", what, "if they may run again, add --yes", output, yes=yes)
+    _confirm(restart_lines, "Run these subtasks again?", what, "if they may run again, add --yes", output, yes=yes)
 
 
 def confirm_mixed_maxima(maxima: tuple[int, ...], output: Output, *, yes: bool) -> None:

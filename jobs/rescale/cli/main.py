@@ -124,9 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     arguments = sys.argv[1:] if arguments is None else arguments
     if "_ARGCOMPLETE" in os.environ:
-        import argcomplete  # needed only for completions
+        import argcomplete  # only completions need it
 
-        argcomplete.autocomplete(parser())  # ends the process
+        argcomplete.autocomplete(parser())  # prints completions, and ends the process
     if not arguments:
         print(_GUIDE, end="", file=sys.stderr)
         return RequestError.exit_code
@@ -153,20 +153,21 @@ def _reopen_standard_streams() -> None:
 
 def _execute(arguments: Sequence[str]) -> int:
     output, resumes = Output("json" if _asks_for_json(arguments) else "text"), False
-    parsed = argparse.Namespace()
+    arguments_namespace = argparse.Namespace()
     try:
-        from rescale.options.profiles import use_profiles  # may fail if the clock is far off: see `as_rescale_error`
+        # The import may fail if the clock is far off (see `as_rescale_error`).
+        from rescale.options.profiles import use_profiles
 
         _refuse_non_utf8(arguments)
-        parsed = parser().parse_args(arguments)
-        resumes = parsed.resumes
-        use_profiles(parsed)
-        return int(parsed.execute(parsed, output) or 0)
+        arguments_namespace = parser().parse_args(arguments)
+        resumes = arguments_namespace.resumes
+        use_profiles(arguments_namespace)
+        return int(arguments_namespace.execute(arguments_namespace, output) or 0)
     except BrokenPipeError:
         raise
     except Exception as error:
         rescale_error = error_to_show(error)
-        _mark_options_of_others(rescale_error, parsed)
+        _mark_options_of_others(rescale_error, arguments_namespace)
         output.error(rescale_error)
         return rescale_error.exit_code
     except KeyboardInterrupt as interruption:

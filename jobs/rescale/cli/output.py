@@ -40,10 +40,12 @@ class Output:
         self._print(self._as_json(document))
 
     def _as_json(self, document: object) -> str:
-        encoded = msgspec.json.encode(document)
+        encoded_document = msgspec.json.encode(document)
         if self._indent is not None:
-            encoded = msgspec.json.format(encoded, indent=self._indent)
-        return "\n".join(line if line.isprintable() else _escaped(line) for line in encoded.decode().split("\n"))
+            encoded_document = msgspec.json.format(encoded_document, indent=self._indent)
+        return "\n".join(
+            line if line.isprintable() else _escaped(line) for line in encoded_document.decode().split("\n")
+        )
 
     def _print(self, text: str) -> None:
         try:

@@ -24,7 +24,7 @@ def run_own_step(step: Step, arguments: Sequence[str], master: str) -> ResultDoc
     """
     remove_all_abandoned()
     with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
-        # In a subdirectory: the store also writes files next to the directory of the result.
+        # The result is in a subdirectory, because the store puts temporary files beside the directory of a file.
         result, arguments = str(directory / "step" / "result.json"), [*arguments, "--master", master]
         if not can_draw():
             return run_step(step, result, arguments, _say)

@@ -51,9 +51,17 @@ def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
             output.say(f"{plan.source} is gone: {error.what}; trying the newest checkpoint")
             plan = newest
         else:
-            done = result.read(PreparedFiles)
-            left = plan.bytes_moved - done.bytes
-            return Preparation(plan.target, plan.source, done.files, done.bytes, done.new_files, done.new_bytes, left)
+            prepared_files = result.read(PreparedFiles)
+            bytes_left = plan.bytes_moved - prepared_files.bytes
+            return Preparation(
+                plan.target,
+                plan.source,
+                prepared_files.files,
+                prepared_files.bytes,
+                prepared_files.new_files,
+                prepared_files.new_bytes,
+                bytes_left,
+            )
     raise AssertionError
 
 
@@ -63,12 +71,14 @@ def _plan_ahead(request: Request) -> Plan:
 
 
 def _text(document: Preparation) -> str:
-    files = f"{counted(document.files, 'SST file')} of {document.source}, {human_bytes(document.bytes)}"
-    new = f"{counted(document.new_files, 'of them is', 'of them are')} new, {human_bytes(document.new_bytes)}"
+    files_text = f"{counted(document.files, 'SST file')} of {document.source}, {human_bytes(document.bytes)}"
+    new_files_text = (
+        f"{counted(document.new_files, 'of them is', 'of them are')} new, {human_bytes(document.new_bytes)}"
+    )
     return "\n".join(
         (
-            f"{document.target} is prepared: it has {files}",
-            f"{new}; a run from this checkpoint would still write {human_bytes(document.bytes_left)}",
+            f"{document.target} is prepared: it has {files_text}",
+            f"{new_files_text}; a run from this checkpoint would still write {human_bytes(document.bytes_left)}",
             "repeat this for newer checkpoints; then run from the last one without --prepare",
         )
     )

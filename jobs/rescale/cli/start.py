@@ -16,11 +16,11 @@ def main() -> int:
     raise_on_sigterm()
     try:
         gc.set_threshold(10_000)  # imports leave no garbage, and collecting it takes a tenth of the start-up time
-        atexit.register(gc.freeze)  # no collection at exit either
+        atexit.register(gc.freeze)  # no garbage collection at exit either
         from rescale.cli.main import main as answer
 
         return answer()
-    except KeyboardInterrupt as interruption:  # before there is an `Output`
+    except KeyboardInterrupt as interruption:  # raised before there is an `Output` that could report it
         print("interrupted", file=sys.stderr)
         return exit_code_of(interruption)
 

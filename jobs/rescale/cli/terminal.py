@@ -44,7 +44,7 @@ def waiting(what: str) -> Iterator[None]:
     if not can_draw():
         yield
         return
-    shown: list[Live] = []
+    displays: list[Live] = []
 
     def show() -> None:
         from rich.live import Live
@@ -54,7 +54,7 @@ def waiting(what: str) -> Iterator[None]:
         spinner = Spinner("dots", Text(printable(what)))
         live = Live(spinner, console=console(), transient=True, redirect_stdout=False, redirect_stderr=False)
         live.start()
-        shown.append(live)
+        displays.append(live)
 
     timer = Timer(_DELAY_SECONDS, show)
     timer.daemon = True
@@ -64,7 +64,7 @@ def waiting(what: str) -> Iterator[None]:
     finally:
         timer.cancel()
         timer.join()
-        for live in shown:
+        for live in displays:
             live.stop()
 
 

@@ -52,7 +52,7 @@ def main() -> int:
         os.dup2(output.fileno(), 2)
     try:
         from airflow.dag_processing.dagbag import DagBag
-    except ImportError:  # Airflow 3.1
+    except ImportError:  # Airflow 3.1 has the class in another module
         from airflow.models.dagbag import DagBag  # type: ignore[no-redef]
     from airflow.providers.common.compat.sdk import get_listener_manager
 

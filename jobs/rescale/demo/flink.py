@@ -50,23 +50,25 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
     classes = folder / "classes"
     with as_file(files("rescale.demo") / "Restored.java") as program:
         _run(["javac", "-nowarn", "-d", str(classes), "-cp", _class_path(jars), str(program)], "the compiler")
-    before = _restored_state(_downloaded(source, folder / "before"), 4, [classes, *jars], folder)
-    after = _restored_state(_downloaded(target, folder / "after"), parallelism, [classes, *jars], folder)
-    if _content(before) != _content(after):
-        raise IntegrityError("Flink restores other state from the result", path=target, expected=before, found=after)
-    users = Counter(state.subtask for state in after)
-    shares = ", ".join(f"{subtask}: {users[subtask]}" for subtask in range(parallelism))
-    clicks = sum(state.clicks for state in after)
-    say(f"  both hold the same state: {counted(len(after), 'user')}, {counted(clicks, 'click')}, page by page")
-    say(f"  users of each new subtask: {shares}\n")
+    state_before = _restored_state(_downloaded(source, folder / "before"), 4, [classes, *jars], folder)
+    state_after = _restored_state(_downloaded(target, folder / "after"), parallelism, [classes, *jars], folder)
+    if _content(state_before) != _content(state_after):
+        raise IntegrityError(
+            "Flink restores other state from the result", path=target, expected=state_before, found=state_after
+        )
+    users = Counter(state.subtask for state in state_after)
+    shares_text = ", ".join(f"{subtask}: {users[subtask]}" for subtask in range(parallelism))
+    clicks = sum(state.clicks for state in state_after)
+    say(f"  both hold the same state: {counted(len(state_after), 'user')}, {counted(clicks, 'click')}, page by page")
+    say(f"  users of each new subtask: {shares_text}\n")
 
 
 def _restored_state(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch: Path) -> list[UserState]:
-    with as_file(files("rescale.demo") / "log4j2.properties") as logging:
+    with as_file(files("rescale.demo") / "log4j2.properties") as log4j_file:
         output = _run(
             [
                 "java",
-                *("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configurationFile={logging}"),
+                *("-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configurationFile={log4j_file}"),
                 f"-Djava.io.tmpdir={scratch}",
                 *(f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
                 *("-cp", _class_path(class_path), "Restored", str(savepoint), str(parallelism)),
@@ -107,10 +109,10 @@ def _jars(say: Callable[[str], None]) -> list[Path]:
 
 def _unpack(archive: Path, library: Path) -> None:
     """Put the jars of a wheel or a source distribution into the folder `library`."""
-    unpacked = library.parent / "unpacked"
-    owned.unpack(archive, unpacked, "zip" if archive.suffix == ".whl" else None)
+    unpacked_folder = library.parent / "unpacked"
+    owned.unpack(archive, unpacked_folder, "zip" if archive.suffix == ".whl" else None)
     owned.make_folder(library)
-    for jar in unpacked.glob("**/lib/*.jar"):
+    for jar in unpacked_folder.glob("**/lib/*.jar"):
         owned.replace(jar, library / jar.name)
 
 
@@ -120,7 +122,7 @@ def _class_path(entries: Sequence[Path]) -> str:
 
 def _run(command: Sequence[str], what: str) -> str:
     """Return the output of a program. Raises `RescaleError`, with the end of the error output, if the program fails."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RescaleError(f"{what} failed", found="\n".join(done.stderr.splitlines()[-10:]))
-    return done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise RescaleError(f"{what} failed", found="\n".join(process.stderr.splitlines()[-10:]))
+    return process.stdout

@@ -19,7 +19,7 @@ def main() -> None:
     mark, folder = sys.argv[1:]
     os.read(0, 1)
     end_processes(DEMO_MARK, mark)
-    remove_if_abandoned(Path(folder))  # only a killed demo leaves it
+    remove_if_abandoned(Path(folder))  # only a killed demo leaves this folder
 
 
 if __name__ == "__main__":

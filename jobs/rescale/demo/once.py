@@ -61,7 +61,9 @@ def _run_dag(home: AirflowHome, target: str) -> None:
         try:
             code = process.wait()
         except BaseException:
-            process.kill()  # Airflow leaves SIGTERM to its tasks; their child processes end with this process
+            # SIGTERM would not end it: Airflow leaves that signal to its tasks. Processes that the tasks have started
+            # end with this process.
+            process.kill()
             raise
         if code:
             raise failure("the run of the DAG failed", log)
@@ -69,11 +71,11 @@ def _run_dag(home: AirflowHome, target: str) -> None:
 
 def _show_result(say: PrintLine, target: str) -> None:
     certificate = read_certificate(target)
-    operators = counted(len(certificate.operators), "operator")
+    operators_text = counted(len(certificate.operators), "operator")
     say("")
     say(_before_and_after(open_snapshot(SOURCE), open_snapshot(target)))
     say("")
-    say(f"verdict:       {certificate.verdict}: {operators}, {human_bytes(certificate.bytes)} compared")
+    say(f"verdict:       {certificate.verdict}: {operators_text}, {human_bytes(certificate.bytes)} compared")
     say(textwrap.fill(f"proves:        {certificate.proves}", _WIDTH, subsequent_indent=" " * 15))
     say(f"certificate:   {certificate_place(target)}")
     say(f"result:        {target}")
@@ -91,24 +93,24 @@ def _before_and_after(before: Snapshot, after: Snapshot) -> str:
             continue
         for subtask in range(max(old.parallelism, new.parallelism)):
             label = old.label if subtask == 0 else ""
-            rows.append((label, subtask, _share(old, subtask), _share(new, subtask)))
+            rows.append((label, subtask, _share_text(old, subtask), _share_text(new, subtask)))
     return tabulate(rows, headers=("operator", "subtask", "before", "after"), disable_numparse=True)
 
 
-def _share(operator: Operator, subtask: int) -> str:
+def _share_text(operator: Operator, subtask: int) -> str:
     if subtask >= operator.parallelism:
         return "-"
-    parts = [_keys(s) for s in (*operator.keyed, *operator.raw_keyed) if s.subtask == subtask]
-    parts += [_elements(s) for s in (*operator.operator, *operator.raw_operator) if s.subtask == subtask]
+    parts = [_keys_text(s) for s in (*operator.keyed, *operator.raw_keyed) if s.subtask == subtask]
+    parts += [_elements_text(s) for s in (*operator.operator, *operator.raw_operator) if s.subtask == subtask]
     return "; ".join(parts)
 
 
-def _keys(stream: KeyedStream) -> str:
-    own = stream.key_groups
-    return f"key groups {own.first}-{own.last}, {human_bytes(stream.extent.length)}"
+def _keys_text(stream: KeyedStream) -> str:
+    key_groups = stream.key_groups
+    return f"key groups {key_groups.first}-{key_groups.last}, {human_bytes(stream.extent.length)}"
 
 
-def _elements(stream: ElementStream) -> str:
+def _elements_text(stream: ElementStream) -> str:
     """Return the number of elements by distribution mode, such as `3 split, 4 union elements`."""
     counts = Counter(state.mode.name.partition("_")[0].lower() for state in stream.states for _ in state.elements)
     if len(counts) == 1:

@@ -47,7 +47,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
     The block gets a function to call before a normal end: from then on, the demo ignores all interruptions.
     """
     signals = (signal.SIGINT, signal.SIGTERM)
-    before = {int(number): signal.getsignal(number) for number in signals}
+    handlers_before = {int(number): signal.getsignal(number) for number in signals}
 
     def ignore() -> None:
         for number in signals:
@@ -55,7 +55,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         ignore()
-        if callable(answer := before[number]):  # the handler of the command line
+        if callable(answer := handlers_before[number]):  # the command line's own handler
             answer(number, frame)
         raise KeyboardInterrupt
 
@@ -63,8 +63,8 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
         signal.signal(number, interrupt)
     yield ignore
     # This is not reached after an interruption: the process then only has to end, and keeps ignoring signals.
-    for changed, handler in before.items():
-        signal.signal(changed, handler)
+    for signal_number, handler in handlers_before.items():
+        signal.signal(signal_number, handler)
 
 
 @contextmanager
@@ -76,8 +76,9 @@ def demo_folder() -> Iterator[Path]:
     mark = uuid.uuid4().hex
     with scratch_folder(Path(temporary_directory()), ScratchKind.DEMO) as folder:
         command = [sys.executable, "-m", "rescale.demo.guard", mark, str(folder)]
-        safely = {**os.environ, "PYTHONSAFEPATH": "1"}  # do not import a `random.py` in the working directory
-        guard = subprocess.Popen(command, stdin=subprocess.PIPE, env=safely, start_new_session=True)
+        # PYTHONSAFEPATH keeps Python from importing a `random.py` in the working directory.
+        environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+        guard = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True)
         os.environ[DEMO_MARK] = mark
         try:
             yield folder
@@ -110,21 +111,26 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
     Its output goes to `log`, or to the output of the demo if `log` is None.
     """
     mark = uuid.uuid4().hex
-    marked = {**environment, _PROCESS_MARK: mark, _KEEP_ENVIRONMENT: "1"}
+    marked_environment = {**environment, _PROCESS_MARK: mark, _KEEP_ENVIRONMENT: "1"}
     try:
         with owned.append(log) if log else nullcontext() as output:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=marked, start_new_session=True
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=marked_environment,
+                start_new_session=True,
             )
         yield process
     finally:
         end_processes(_PROCESS_MARK, mark)
 
 
-def wait_until(ready: Callable[[], bool], process: Process, log: Path, what: str, seconds: float) -> None:
-    """Wait until `ready` is true. Raises `RescaleError` if `process` ends or the seconds pass before that."""
+def wait_until(is_ready: Callable[[], bool], process: Process, log: Path, what: str, seconds: float) -> None:
+    """Wait until `is_ready` is true. Raises `RescaleError` if `process` ends or the seconds pass before that."""
     deadline = time.monotonic() + seconds
-    while not ready():
+    while not is_ready():
         if process.poll() is not None:
             raise failure(f"{what} ended", log)
         if time.monotonic() > deadline:
@@ -159,5 +165,5 @@ def _marked_processes(variable: str, mark: str) -> list[psutil.Process]:
 def _mark(process: psutil.Process, variable: str) -> str | None:
     try:
         return process.environ().get(variable)
-    except psutil.Error:  # it has ended, or belongs to another user
+    except psutil.Error:  # the process has ended, or belongs to another user
         return None

@@ -67,7 +67,7 @@ def components(home: AirflowHome) -> Iterator[dict[str, Process]]:
             for name, command in component_commands(home).items()
         }
         for process in processes.values():
-            stack.callback(process.terminate)  # all end at the same time
+            stack.callback(process.terminate)  # lets all components end at the same time
         for name, ready in (
             ("api-server", lambda: bool(_health(home))),
             ("scheduler", lambda: _is_healthy(home, "scheduler")),

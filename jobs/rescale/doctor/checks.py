@@ -75,7 +75,7 @@ class CheckList:
             if isinstance(error, InternalError):
                 raise
             self.unreachable = self.unreachable or not error.final
-            trial.fail(result_of(error), meaning, error.advice)
+            trial.fail(result_text(error), meaning, error.advice)
 
     def add(self, trial: Trial, outcome: CheckOutcome, result: str, meaning: str, advice: str | None) -> None:
         """Add a check; an `Advice` becomes text, since msgspec cannot encode it."""
@@ -102,7 +102,7 @@ class Trial:
         self.checks.add(self, CheckOutcome.ERROR, result, meaning, advice)
 
 
-def result_of(error: RescaleError) -> str:
+def result_text(error: RescaleError) -> str:
     """Return an error as the result of a check, on one line."""
     details = ((name, getattr(error, name)) for name in ("path", "expected", "found"))
     return "; ".join([error.what, *(f"{name}: {value}" for name, value in details if value is not None)])

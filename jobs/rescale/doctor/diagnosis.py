@@ -54,9 +54,12 @@ def diagnose_run(
 def diagnosis_text(diagnosis: Diagnosis) -> str:
     """Return a line for each check, followed by a line of advice if there is any, and a summary."""
     lines = [line for check in diagnosis.checks for line in _lines_of_check(check)]
-    number = {outcome: sum(check.outcome is outcome for check in diagnosis.checks) for outcome in CheckOutcome}
-    problems = f"{counted(number[CheckOutcome.ERROR], 'error')}, {counted(number[CheckOutcome.WARNING], 'warning')}"
-    return "\n".join([*lines, "", f"{counted(len(diagnosis.checks), 'check')}: {problems}"])
+    number_by_outcome = {
+        outcome: sum(check.outcome is outcome for check in diagnosis.checks) for outcome in CheckOutcome
+    }
+    errors, warnings = number_by_outcome[CheckOutcome.ERROR], number_by_outcome[CheckOutcome.WARNING]
+    problem_counts = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
+    return "\n".join([*lines, "", f"{counted(len(diagnosis.checks), 'check')}: {problem_counts}"])
 
 
 def _lines_of_check(check: Check) -> list[str]:

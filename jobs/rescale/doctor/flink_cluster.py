@@ -30,14 +30,14 @@ def check_flink(checks: CheckList, address: str) -> None:
             return
         tried = f"GET {flink.address}/jobs/overview"
         with checks.trying(_SUBJECT, tried, "a DAG finds its job by its name with this request") as trial:
-            running = [job for job in flink.jobs() if not job.ended]
-            trial.ok(counted(len(running), "running job"), "jobs can be found")
+            running_jobs = [job for job in flink.jobs() if not job.ended]
+            trial.ok(counted(len(running_jobs), "running job"), "jobs can be found")
             options = _options(flink)
-            for job in running[:MOST_JOBS]:
+            for job in running_jobs[:MOST_JOBS]:
                 _check_job(checks, flink, job, options)
-            if len(running) > MOST_JOBS:
-                left = counted(len(running) - MOST_JOBS, "job")
-                trial.warn(f"{left} not checked", f"only {MOST_JOBS} jobs are checked", None)
+            if len(running_jobs) > MOST_JOBS:
+                unchecked_text = counted(len(running_jobs) - MOST_JOBS, "job")
+                trial.warn(f"{unchecked_text} not checked", f"only {MOST_JOBS} jobs are checked", None)
 
 
 def _check_release(checks: CheckList, flink: Flink) -> None:
@@ -45,17 +45,17 @@ def _check_release(checks: CheckList, flink: Flink) -> None:
     checks.unreachable = False
     with checks.trying(_SUBJECT, tried, "DAGs, and the checks of jobs, need Flink's REST API") as trial:
         release = flink.release()
-        known = f"{RELEASE_LINES[0]} to {RELEASE_LINES[-1]}"
+        known_releases = f"{RELEASE_LINES[0]} to {RELEASE_LINES[-1]}"
         line = None
         with suppress(ValueError):
             line = ReleaseLine.parse(release)
         if line in RELEASE_LINES:
             trial.ok(f"Flink {release}", "its snapshots can be read, and it restores results")
         elif line is not None and line < RELEASE_LINES[0]:
-            meaning = f"snapshots of Flink 1.7 and later are read; restores are known for {known}"
+            meaning = f"snapshots of Flink 1.7 and later are read; restores are known for {known_releases}"
             trial.warn(f"Flink {release}", meaning, "try the restore of a result before you rely on it")
         else:
-            meaning = f"this release is unknown; known releases are {known}"
+            meaning = f"this release is unknown; known releases are {known_releases}"
             trial.warn(f"Flink {release}", meaning, "look for a newer version of Rescale")
 
 
@@ -109,13 +109,17 @@ def _check_increments(
     trial: Trial, config: CheckpointConfig, last: CompletedCheckpoint | None, options: dict[str, str]
 ) -> None:
     """Check whether checkpoints are incremental, by the last checkpoint and the configuration of the cluster."""
-    written = None if last is None else last.checkpointed_size
-    smaller = last is not None and written is not None and written < last.state_size
-    configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL)
+    written_bytes = None if last is None else last.checkpointed_size
+    smaller = last is not None and written_bytes is not None and written_bytes < last.state_size
+    is_configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL)
     backend = config.state_backend or "an unknown state backend"
-    sizes = f"the last one wrote {human_bytes(written or 0)} of {human_bytes(last.state_size)}" if last else "none yet"
-    result = f"{backend}, {'incremental' if configured or smaller else 'not known to be incremental'} ({sizes})"
-    if (configured or smaller) and "RocksDB" in backend:
+    sizes_text = (
+        f"the last one wrote {human_bytes(written_bytes or 0)} of {human_bytes(last.state_size)}"
+        if last
+        else "none yet"
+    )
+    result = f"{backend}, {'incremental' if is_configured or smaller else 'not known to be incremental'} ({sizes_text})"
+    if (is_configured or smaller) and "RocksDB" in backend:
         trial.ok(result, "rescale follow and --base can move only what changed")
         return
     trial.warn(

@@ -48,10 +48,10 @@ def check_java(checks: CheckList) -> None:
         except (OSError, subprocess.TimeoutExpired) as error:
             trial.warn(str(error), _NO_JAVA, _SET_JAVA)
             return
-        shown = f"{answer.stderr}{answer.stdout}".strip()
-        release = _RELEASE.search(shown)
+        output = f"{answer.stderr}{answer.stdout}".strip()
+        release = _RELEASE.search(output)
         if release is None:
-            trial.warn(f"exit code {answer.returncode}: {shown[:200] or 'no output'}", _NO_JAVA, _SET_JAVA)
+            trial.warn(f"exit code {answer.returncode}: {output[:200] or 'no output'}", _NO_JAVA, _SET_JAVA)
         elif int(release[1]) < OLDEST_JAVA:
             trial.warn(f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA} or newer", _SET_JAVA)
         else:
@@ -85,19 +85,19 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
             try:
                 with scratch_folder(path, ScratchKind.RESULT) as folder:
                     owned.write_new(folder / "probe", b"probe")
-                    free = shutil.disk_usage(folder).free
+                    free_bytes = shutil.disk_usage(folder).free
             except OSError as error:
                 trial.fail(f"{error.strerror}: {error.filename or place}", meaning, advice)
                 continue
             finally:
                 for folder in absent:
                     owned.remove_folder(folder)
-            enough = MIN_SCRATCH if state_bytes is None else state_bytes
-            needed = human_bytes(enough)
-            if free < enough:
-                small = f"it may be too small: a change of the max parallelism writes up to {needed} here"
+            needed_bytes = MIN_SCRATCH if state_bytes is None else state_bytes
+            needed_text = human_bytes(needed_bytes)
+            if free_bytes < needed_bytes:
+                size_warning = f"it may be too small: a change of the max parallelism writes up to {needed_text} here"
                 if state_bytes is None:
-                    small = f"less than {needed}: enough for small state only"
-                trial.warn(f"{human_bytes(free)} free", small, f"make room there, or {advice}")
+                    size_warning = f"less than {needed_text}: enough for small state only"
+                trial.warn(f"{human_bytes(free_bytes)} free", size_warning, f"make room there, or {advice}")
             else:
-                trial.ok(f"{human_bytes(free)} free", meaning)
+                trial.ok(f"{human_bytes(free_bytes)} free", meaning)

@@ -49,20 +49,20 @@ def check_driver_rights(checks: CheckList) -> None:
     _check(checks, AIRFLOW, "tasks in this pod can start drivers and follow them", None)
 
 
-def _check(checks: CheckList, rights: Rights, meaning: str, otherwise: str | None) -> None:
-    """Check all `rights`; missing ones are a warning with the meaning `otherwise`, or an error without it."""
+def _check(checks: CheckList, rights: Rights, meaning: str, meaning_if_missing: str | None) -> None:
+    """Check all `rights`; missing ones are a warning, or an error if `meaning_if_missing` is None."""
     if not (ACCOUNT / "token").is_file() or "KUBERNETES_SERVICE_HOST" not in os.environ:
         return
     tried = f"ask {_address()} for rights"
     with checks.trying(_SUBJECT, tried, f"it is unknown whether {meaning}"):
         namespace = (ACCOUNT / "namespace").read_text().strip()
         trial = Trial(checks, _SUBJECT, f"{tried} in the namespace {namespace}")
-        if not (missing := _missing_rights(rights, namespace)):
+        if not (missing_rights := _missing_rights(rights, namespace)):
             trial.ok("all granted", meaning)
-        elif otherwise is not None:
-            trial.warn(f"missing: {', '.join(missing)}", otherwise, _ADVICE)
+        elif meaning_if_missing is not None:
+            trial.warn(f"missing: {', '.join(missing_rights)}", meaning_if_missing, _ADVICE)
         else:
-            trial.fail(f"missing: {', '.join(missing)}", f"needed so that {meaning}", _ADVICE)
+            trial.fail(f"missing: {', '.join(missing_rights)}", f"needed so that {meaning}", _ADVICE)
 
 
 def _address() -> str:
@@ -72,7 +72,7 @@ def _address() -> str:
 
 def _missing_rights(rights: Rights, namespace: str) -> list[str]:
     """Return the missing rights, such as `create pods`. Raises `StoreError` if the API server does not answer."""
-    import httpx  # which is slow to import
+    import httpx  # slow to import
 
     token = (ACCOUNT / "token").read_text().strip()
     authority = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
@@ -99,5 +99,5 @@ def _is_allowed(api: httpx.Client, namespace: str, verb: str, resource: str) -> 
     attributes = {"namespace": namespace, "verb": verb, "resource": name, "subresource": subresource}
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
     answer = api.post(_REVIEWS, json={**review, "spec": {"resourceAttributes": attributes}})
-    allowed: bool = answer.raise_for_status().json()["status"]["allowed"]
-    return allowed
+    is_allowed: bool = answer.raise_for_status().json()["status"]["allowed"]
+    return is_allowed

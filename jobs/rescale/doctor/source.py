@@ -36,8 +36,8 @@ def check_source(checks: CheckList, source: str) -> int | None:
             advice = "find out who deletes files there, and name a complete snapshot"
             trial.fail(result, meaning, advice)
         elif unread_labels:
-            number = counted(len(unread_labels), "operator")
-            meaning = f"the state of {number} cannot be read, such as {unread_labels[0]}"
+            unread_operators = counted(len(unread_labels), "operator")
+            meaning = f"the state of {unread_operators} cannot be read, such as {unread_labels[0]}"
             trial.fail(result, meaning, Advice(command("inspect", quoted(source)), " says why"))
         else:
             trial.ok(result, "a run can be planned")

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from rescale.doctor.checks import CheckList, result_of
+from rescale.doctor.checks import CheckList, result_text
 from rescale.runstate.places import beside, claim_place, probe_place
 from rescale.runstate.target_safety import check_documents, refuse_misplaced, refuse_overlap
 from rescale.storage.contract import CopyRefused, Span
@@ -90,8 +90,8 @@ class _Probes:
     def _check_list(self) -> None:
         with self._trying(f"list {self._target}", "a run refuses a target that holds other files") as trial:
             files = self._store.list(self._target)
-            claimed = self._store.stat(claim_place(self._target)) is not None
-            if claimed:
+            is_claimed = self._store.stat(claim_place(self._target)) is not None
+            if is_claimed:
                 meaning = "a run has claimed the target: only the same plan can continue there"
                 advice = Advice(
                     "continue with the same plan, name another target, or ", command("discard", quoted(self._target))
@@ -140,15 +140,15 @@ class _Probes:
                 trial.fail(f"{len(data)} other bytes", meaning, "ask the store's operator")
 
     def _check_copy(self) -> None:
-        copied, tried = self._put, "copy the probe within the store"
+        uri, tried = self._put, "copy the probe within the store"
         if self._source is not None and is_s3(self._source) and is_one_store(self._source, self._target):
-            copied, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
+            uri, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
         with self._trying(tried, "state that does not change is copied by the store") as trial:
-            pin = self._store.stat(copied)
-            if pin is None:  # `check_source` or `_check_put` has reported it
+            pin = self._store.stat(uri)
+            if pin is None:  # `check_source` or `_check_put` has already reported that the file is missing
                 return
             try:
-                self._store.copy(self._copy, Span(copied, 0, pin.size, pin))
+                self._store.copy(self._copy, Span(uri, 0, pin.size, pin))
             except CopyRefused as refused:
                 meaning = "all state passes through Rescale's processes instead, which takes longer"
                 advice = "allow CopyObject and UploadPartCopy if the store has them"
@@ -191,10 +191,10 @@ class _Probes:
             "compare the clock of this machine with the time of the probe",
             "S3 refuses requests of a machine whose clock is wrong",
         ) as trial:
-            written = self._store.modified(self._put)
-            if written is None:
+            write_time = self._store.modified(self._put)
+            if write_time is None:
                 raise RequestError("the probe is gone", path=self._put, advice="find out who deletes files there")
-            skew = (datetime.now(UTC) - written).total_seconds()
+            skew = (datetime.now(UTC) - write_time).total_seconds()
             result = f"{abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}" if abs(skew) >= 1 else "less than 1 s"
             if abs(skew) > MOST_SKEW_SECONDS:
                 meaning = "S3 refuses requests when the clocks differ by 15 minutes, and times in reports are wrong"
@@ -207,15 +207,21 @@ class _Probes:
         with self._trying(
             f"delete the probes in {beside(self._target)}", "discard, and a run that resumes, delete what a run has put"
         ) as trial:
-            existing = [uri for uri, pin in zip(probes, self._store.stats(probes), strict=True) if pin is not None]
+            existing_probes = [
+                uri for uri, pin in zip(probes, self._store.stats(probes), strict=True) if pin is not None
+            ]
             try:
-                self._store.delete(existing)
+                self._store.delete(existing_probes)
             except LockedError as error:
                 meaning = "a run publishes all the same, and its leftovers stay until the lock ends"
-                trial.warn(result_of(error), meaning, None)
+                trial.warn(result_text(error), meaning, None)
                 return
-            left = [uri for uri, pin in zip(existing, self._store.stats(existing), strict=True) if pin is not None]
-            if left:
-                trial.fail(f"still there: {', '.join(left)}", "the store does not delete", "delete them yourself")
-            elif existing:
-                trial.ok(f"{counted(len(existing), 'probe')} deleted", "discard can remove what a run leaves")
+            remaining = [
+                uri
+                for uri, pin in zip(existing_probes, self._store.stats(existing_probes), strict=True)
+                if pin is not None
+            ]
+            if remaining:
+                trial.fail(f"still there: {', '.join(remaining)}", "the store does not delete", "delete them yourself")
+            elif existing_probes:
+                trial.ok(f"{counted(len(existing_probes), 'probe')} deleted", "discard can remove what a run leaves")

@@ -134,7 +134,7 @@ def run_part(step: str, result_uri: str, body: Callable[[], StepResult]) -> None
 
 def _outcome(step: str, body: Callable[[], StepResult]) -> tuple[bytes, RescaleError | None]:
     """Run `body`; return its result or error as a JSON document with seconds and metrics, and the error."""
-    start_time, before = time.monotonic(), METER.read()
+    start_time, counters_before = time.monotonic(), METER.read()
     failure: RescaleError | None = None
     document: StepResult | ErrorDocument
     try:
@@ -146,8 +146,8 @@ def _outcome(step: str, body: Callable[[], StepResult]) -> tuple[bytes, RescaleE
         document = failure.document()
     seconds = round(time.monotonic() - start_time, 3)
     fields = {} if document is None else msgspec.to_builtins(document)
-    measured = {"seconds": seconds, "metrics": METER.metrics_since(before, seconds)}
-    return msgspec.json.encode({"status": "done" if failure is None else "failed", **fields, **measured}), failure
+    measurements = {"seconds": seconds, "metrics": METER.metrics_since(counters_before, seconds)}
+    return msgspec.json.encode({"status": "done" if failure is None else "failed", **fields, **measurements}), failure
 
 
 def _print_error(failure: RescaleError | None) -> None:

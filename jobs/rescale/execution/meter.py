@@ -105,13 +105,13 @@ class Meter:
 
     def own_since(self, before: Reading) -> StepCounters:
         """Return the counts of this process since a reading."""
-        now = self.read().own
+        own_counters = self.read().own
         with self._lock:
             return StepCounters(
-                now.records - before.own.records,
-                now.requests - before.own.requests,
-                now.tried_again - before.own.tried_again,
-                now.copied_by_store - before.own.copied_by_store,
+                own_counters.records - before.own.records,
+                own_counters.requests - before.own.requests,
+                own_counters.tried_again - before.own.tried_again,
+                own_counters.copied_by_store - before.own.copied_by_store,
                 worst_memory=max(self._peaks[before.peaks :]),
             )
 
@@ -123,19 +123,19 @@ class Meter:
     def metrics_since(self, before: Reading, seconds: float) -> StepMetrics:
         """Return all counts since a reading."""
         driver, workers = self.own_since(before), self.workers_since(before)
-        both, stages = driver.plus(workers), self.stages_after(before.stages)
-        done = sum(stage.bytes for stage in stages)
+        all_counters, stages = driver.plus(workers), self.stages_after(before.stages)
+        total_bytes = sum(stage.bytes for stage in stages)
         return StepMetrics(
-            bytes=done,
-            bytes_copied_by_store=both.copied_by_store,
-            records=both.records,
-            mb_per_second=_per_second(done, seconds),
+            bytes=total_bytes,
+            bytes_copied_by_store=all_counters.copied_by_store,
+            records=all_counters.records,
+            mb_per_second=_per_second(total_bytes, seconds),
             stages=tuple(
                 StageMetrics(stage.name, stage.bytes, round(stage.seconds, 3), _per_second(stage.bytes, stage.seconds))
                 for stage in stages
             ),
-            store_requests=dict(sorted(both.requests.items())),
-            retries=Retries(both.tried_again, both.lost_tasks),
+            store_requests=dict(sorted(all_counters.requests.items())),
+            retries=Retries(all_counters.tried_again, all_counters.lost_tasks),
             worst_memory_bytes=WorstMemory(driver.worst_memory, workers.worst_memory),
         )
 

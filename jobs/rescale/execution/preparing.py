@@ -23,5 +23,5 @@ def prepare_files(plan: Plan, tasks: Tasks) -> PreparedFiles:
         end_preparing(plan)
     finally:
         give_up_preparing(plan, existing_sizes)
-    new = [size for file, size in sizes.items() if existing_sizes.get(file) != size]
-    return PreparedFiles(len(sizes), sum(sizes.values()), len(new), sum(new))
+    new_sizes = [size for file, size in sizes.items() if existing_sizes.get(file) != size]
+    return PreparedFiles(len(sizes), sum(sizes.values()), len(new_sizes), sum(new_sizes))

@@ -67,7 +67,7 @@ def _unpublished(step: Callable[Concatenate[Plan, P], T]) -> Callable[Concatenat
     """Let an `IntegrityError` of a step say that nothing was published, or that the result was published before."""
 
     @wraps(step)
-    def saying_so(plan: Plan, /, *arguments: P.args, **options: P.kwargs) -> T:
+    def with_publication_in_errors(plan: Plan, /, *arguments: P.args, **options: P.kwargs) -> T:
         try:
             return step(plan, *arguments, **options)
         except IntegrityError as error:
@@ -77,7 +77,7 @@ def _unpublished(step: Callable[Concatenate[Plan, P], T]) -> Callable[Concatenat
             error.what += "; it was published before"
             raise error.located(advice="start no job from it: rescale the source again, to another target") from None
 
-    return saying_so
+    return with_publication_in_errors
 
 
 def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> MovedStreams:
@@ -86,8 +86,8 @@ def reshuffle_keyed_state(plan: Plan, tasks: Tasks) -> MovedStreams:
         return _move_state(plan, KEYED, KEYED_SLOTS, tasks, "reshuffle keyed state")
     except (SnapshotError, IntegrityError) as error:
         if plan.serializers:
-            rows = " and ".join(f"{row.snapshot} in {row.distribution}" for row in plan.serializers)
-            error.located(advice=f"if the snapshot is not damaged, correct the row for {rows}")
+            rows_text = " and ".join(f"{row.snapshot} in {row.distribution}" for row in plan.serializers)
+            error.located(advice=f"if the snapshot is not damaged, correct the row for {rows_text}")
         raise
 
 
@@ -156,39 +156,39 @@ def validate_published(
         )
 
     def open_pair() -> tuple[SnapshotPair, Surgery, bool]:
-        certified = certificate_beside(target)
-        given_up = declared_surgery.drops or (certified.surgery.dropped_ids if certified is not None else ())
+        certificate = certificate_beside(target)
+        given_up = declared_surgery.drops or (certificate.surgery.dropped_ids if certificate is not None else ())
         original = open_snapshot(source_uri, allow_prefixes, given_up=given_up, moves=moves)
         result = open_result(join(target, "_metadata"), target, [uri for uri, _ in original.files[1:]])
         surgery = resolve_surgery(original, declared_surgery)
-        if not surgery and certified is not None:
-            surgery = certified.surgery
+        if not surgery and certificate is not None:
+            surgery = certificate.surgery
         if original.missing:
             _refuse_incomplete(apply_surgery(original, surgery))
-        if certified is not None:
-            check_certified(result, certified)
-            check_files(target, [file for file in certified.files if file.is_elsewhere], published=True)
+        if certificate is not None:
+            check_certified(result, certificate)
+            check_files(target, [file for file in certificate.files if file.is_elsewhere], published=True)
         check_declared(original, result, surgery)
         check_offsets(original, result, surgery)
-        after = apply_surgery(original, surgery)
+        snapshot_after = apply_surgery(original, surgery)
         hashes = values_after(surgery, original.operators, parse_key_hashes(key_hash))
-        if certified is not None:
-            hashes = _certified_hashes(certified, after, hashes) | hashes
+        if certificate is not None:
+            hashes = _certified_hashes(certificate, snapshot_after, hashes) | hashes
         try:
-            pair_of_snapshots = _compare_without_plan(after, result, hashes, proof)
+            pair_of_snapshots = _compare_without_plan(snapshot_after, result, hashes, proof)
         except UnsupportedError as error:
-            if certified is not None and (name := _certified_function(certified, error.operator)) is not None:
-                trusted = f"the run hashed these keys with {name}: if you trust this function, "
-                error.advice = Advice(trusted, mention("key-hash", name))
+            if certificate is not None and (name := _certified_function(certificate, error.operator)) is not None:
+                trust_clause = f"the run hashed these keys with {name}: if you trust this function, "
+                error.advice = Advice(trust_clause, mention("key-hash", name))
             raise
-        return pair_of_snapshots, surgery, certified is not None
+        return pair_of_snapshots, surgery, certificate is not None
 
     pair, surgery, metadata_checked = read_again_on_failure(open_pair, EITHER)
     proofs = validate_result(pair, tasks)
     return certificate_of(pair.source, pair.result, proofs, None, metadata_checked=metadata_checked, surgery=surgery)
 
 
-def _certified_hashes(certified: Certificate, source: Snapshot, requested: Mapping[str, str]) -> dict[str, str]:
+def _certified_hashes(certificate: Certificate, source: Snapshot, requested: Mapping[str, str]) -> dict[str, str]:
     """Return the certified hash formulas by operator id, except for operators whose hash rule is `requested`.
 
     The comparison tests a certified formula, since it hashes every key. A function is never taken from the certificate:
@@ -196,21 +196,21 @@ def _certified_hashes(certified: Certificate, source: Snapshot, requested: Mappi
     """
     if "" in requested:
         return {}
-    named = by_operator(source.operators, requested)
+    requested_by_id = by_operator(source.operators, requested)
     operator_ids = {operator.operator_id for operator in source.operators}
     return {
         operator.operator_id: operator.records.key_hash
-        for operator in certified.operators
+        for operator in certificate.operators
         if operator.records is not None
         and operator.records.key_hash not in (None, KNOWN)
         and not is_function_name(operator.records.key_hash)
-        and operator.operator_id in operator_ids - named.keys()
+        and operator.operator_id in operator_ids - requested_by_id.keys()
     }
 
 
-def _certified_function(certified: Certificate, label: str | None) -> str | None:
+def _certified_function(certificate: Certificate, label: str | None) -> str | None:
     """Return the function by which the run hashed the keys of an operator; None if it was a formula."""
-    for operator in certified.operators:
+    for operator in certificate.operators:
         name = operator.records.key_hash if operator.records is not None else None
         if operator.label == label and name is not None and is_function_name(name):
             return name
@@ -236,15 +236,15 @@ def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[st
     pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
         in_s3 = is_s3(source.directory) and is_s3(result.directory)
-        copied = in_s3 and any(old.keyed and not is_compared_by_record(old, new) for old, new in pairs)
-        refuse_impossible_proof(possible=copied or any(is_comparable_by_files(old, new) for old, new in pairs))
-    rehashed = [
+        may_be_copied = in_s3 and any(old.keyed and not is_compared_by_record(old, new) for old, new in pairs)
+        refuse_impossible_proof(possible=may_be_copied or any(is_comparable_by_files(old, new) for old, new in pairs))
+    rehashed_operators = [
         (old, new)
         for old, new in pairs
         if is_compared_by_record(old, new) and not (proof is Proof.FILES and is_comparable_by_files(old, new))
     ]
-    by_record = [new for _, new in rehashed]
-    if any(old.databases for old, _ in rehashed):
+    by_record = [new for _, new in rehashed_operators]
+    if any(old.databases for old, _ in rehashed_operators):
         source = with_tables(source)
     maxima = {operator.operator_id: operator.max_parallelism for operator in by_record}
     return compare_snapshots(source, result, choose_key_hashes(source, maxima, hashes), proof)
@@ -263,21 +263,21 @@ def open_pinned(plan: Plan) -> Snapshot:
             found=hashlib.sha256(source.data).hexdigest(),
             advice="plan again",
         )
-    planned = {file.uri: file.pin for file in plan.files}
+    planned_pins = {file.uri: file.pin for file in plan.files}
     for uri, pin in source.files:
-        if pin.matches(planned.get(uri)):
+        if pin.matches(planned_pins.get(uri)):
             continue
         if uri in source.missing:
             raise SnapshotError(
                 "a file of the source was deleted after the plan was made",
                 path=uri,
-                expected=planned.get(uri),
+                expected=planned_pins.get(uri),
                 advice="make sure that nothing deletes files of the source, and start again",
             )
         raise SnapshotError(
             "a file of the source has changed since the plan was made",
             path=uri,
-            expected=planned.get(uri),
+            expected=planned_pins.get(uri),
             found=pin,
             advice="make sure that nothing writes to the source, and plan again",
         )
@@ -291,13 +291,13 @@ def _move_state(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, pr
     `progress_name` is the name of the step in its progress lines.
     """
     existing_sizes = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
-    written = begin_moving(plan, step, existing_sizes)
-    if written is None:
+    earlier_handles = begin_moving(plan, step, existing_sizes)
+    if earlier_handles is None:
         handles = write_planned_streams(plan, slots, tasks, progress_name, existing_sizes)
         if Slot.KEYED in slots:
             handles += compact_databases(plan, tasks)
             handles += convert_databases(plan, tasks, existing_sizes)
         handles += rekey_streams(plan, slots, tasks, existing_sizes)
-        written = WrittenHandles(step, plan.digest, tuple(handles))
-        write_handles(plan, written)
-    return MovedStreams(places_of(plan).written_handles(step), len(written.handles), plan.bytes_of(*slots))
+        earlier_handles = WrittenHandles(step, plan.digest, tuple(handles))
+        write_handles(plan, earlier_handles)
+    return MovedStreams(places_of(plan).written_handles(step), len(earlier_handles.handles), plan.bytes_of(*slots))

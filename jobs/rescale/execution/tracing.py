@@ -54,7 +54,7 @@ def traced(step: str) -> Iterator[None]:
     inner = trace.get_current_span().get_span_context().is_valid
     carrier = {name: os.environ.get(name.upper(), "") for name in ("traceparent", "tracestate")}
     parent = None if inner else TraceContextTextMapPropagator().extract(carrier)
-    tracer, before = provider.get_tracer("rescale"), METER.read().stages
+    tracer, stages_before = provider.get_tracer("rescale"), METER.read().stages
     with tracer.start_as_current_span(
         step,
         parent,
@@ -69,7 +69,7 @@ def traced(step: str) -> Iterator[None]:
             span.set_status(StatusCode.ERROR, as_rescale_error(error).what)
             raise
         finally:
-            stages = METER.stages_after(max(before, _exported.stages))
+            stages = METER.stages_after(max(stages_before, _exported.stages))
             _exported.stages = METER.read().stages
             for stage in stages:
                 _export_stage(tracer, stage)
@@ -79,8 +79,10 @@ def traced(step: str) -> Iterator[None]:
 
 
 def _export_stage(tracer: Tracer, stage: Stage) -> None:
-    began, ended = _unix_nanoseconds(stage.began), _unix_nanoseconds(stage.began + stage.seconds)
-    tracer.start_span(stage.name, start_time=began, attributes={"rescale.bytes": stage.bytes}).end(ended)
+    begin_nanoseconds, end_nanoseconds = _unix_nanoseconds(stage.began), _unix_nanoseconds(stage.began + stage.seconds)
+    tracer.start_span(stage.name, start_time=begin_nanoseconds, attributes={"rescale.bytes": stage.bytes}).end(
+        end_nanoseconds
+    )
 
 
 def _unix_nanoseconds(monotonic: float) -> int:

@@ -101,7 +101,7 @@ else:
             return overload
 
         def save_overload(self, sig: Any, data: Any) -> None:
-            with suppress(OSError):  # such as a full disk
+            with suppress(OSError):  # the disk may be full
                 super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
     class _NoCache(NullCache):
@@ -130,7 +130,7 @@ else:
         """Load the machine code that earlier processes have cached for the loops of these imported modules.
 
         Without this, the first call of each loop loads it, which takes about 10 ms. A process that waits for work has
-        time for it before the work comes. A loop that calls functions of a library must not be loaded before that
+        the time to load the machine code. A loop that calls functions of a library must not be loaded before that
         library is: LLVM would abort the process.
         """
         for loop in _loops:

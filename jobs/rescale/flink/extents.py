@@ -11,5 +11,5 @@ def ends_by_offset(offsets: Iterable[int], size: int) -> dict[int, int]:
 
     The last entry ends at `size`, the size of the stream in bytes.
     """
-    ordered = sorted(set(offsets))
-    return dict(pairwise([*ordered, size]))
+    sorted_offsets = sorted(set(offsets))
+    return dict(pairwise([*sorted_offsets, size]))

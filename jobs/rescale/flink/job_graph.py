@@ -59,8 +59,8 @@ def _vertex(node: Any, names: Callable[[dict[str, Any]], list[str]], path: str) 
     operator_id = node.get("id") if isinstance(node, dict) else None
     if not isinstance(operator_id, str) or not is_operator_id(operator_id):
         raise _no_job_plan_error(path, f"a node with the id {operator_id!r}")
-    first, *chained = names(node) or [""]
-    return GraphVertex(operator_id.lower(), first, tuple(chained))
+    first, *chained_names = names(node) or [""]
+    return GraphVertex(operator_id.lower(), first, tuple(chained_names))
 
 
 def _operators_in_name(vertex: dict[str, Any]) -> list[str]:

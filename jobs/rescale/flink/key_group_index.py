@@ -30,7 +30,7 @@ class KeyGroupIndex(Generic[S]):
         self._streams = streams
         self._order = sorted(range(len(streams)), key=lambda i: streams[i].key_groups.first)
         self._firsts = [streams[i].key_groups.first for i in self._order]
-        # Largest key group of the streams up to each position. These numbers never descend, so they can be bisected.
+        # The largest key group of the streams up to each position: it never descends, so the list can be bisected.
         self._reached = list(accumulate((streams[i].key_groups.last for i in self._order), max))
 
     def overlapping(self, key_groups: KeyGroupRange) -> list[S]:

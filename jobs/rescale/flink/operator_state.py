@@ -54,14 +54,14 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
     tail = IDENTIFIER if compressed else b""
     start = reader.position
     try:
-        listed, broadcast = read_state_list(reader), read_state_list(reader)
+        list_states, broadcast = read_state_list(reader), read_state_list(reader)
     except UnknownSerializer as unknown:
-        listed, broadcast = _read_by_state_starts(ByteReader(data, path, start, len(data) - len(tail)), unknown)
+        list_states, broadcast = _read_by_state_starts(ByteReader(data, path, start, len(data) - len(tail)), unknown)
         reader.position = len(data) - len(tail)
     at = reader.position
     if reader.raw(reader.remaining) != tail:
         raise reader.error("the header does not end where the first element begins", at=at, expected=tail.hex())
-    return OperatorStateHeader(version, compressed, listed, broadcast)
+    return OperatorStateHeader(version, compressed, list_states, broadcast)
 
 
 def _read_by_state_starts(reader: ByteReader, unknown: UnknownSerializer) -> tuple[tuple[StateMetaInfo, ...], ...]:
@@ -71,10 +71,10 @@ def _read_by_state_starts(reader: ByteReader, unknown: UnknownSerializer) -> tup
     """
     starts = state_starts(reader)
     number = ByteReader(reader.data, position=reader.position).i16()
-    listed, broadcast = starts[:number], starts[number:]
+    list_states, broadcast = starts[:number], starts[number:]
     between = (*broadcast, reader.end)[0] - NUMBER_SIZE
     try:
-        return read_bounded_states(reader, listed, between), read_bounded_states(reader, broadcast, reader.end)
+        return read_bounded_states(reader, list_states, between), read_bounded_states(reader, broadcast, reader.end)
     except SnapshotError:
         raise unknown from None
 

@@ -3,9 +3,10 @@
 At the same parallelism, every element stays in its subtask. At another parallelism, the distribution mode of a state
 decides:
 
-* SPLIT_DISTRIBUTE: each new subtask gets a run of consecutive elements, in the order of the old subtasks. Some runs are
-  longer by one element, and the longer runs of the next state start where those of this state end. So the *order of the
-  states* matters: it is the iteration order of a `java.util.HashMap`.
+* SPLIT_DISTRIBUTE: each new subtask gets a run of consecutive elements, in the order of the old subtasks. If
+  the elements cannot be divided evenly, some runs are longer by one element. After the subtasks with longer runs, the
+  next subtask is the first that gets a longer run of the next state. So the *order of the states* matters: it is the
+  iteration order of a `java.util.HashMap`.
 * UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. Elements are dealt
   in consecutive runs of even size; elements with equal bytes stay separate.
 * BROADCAST: new subtask i gets copy i mod n of the n old copies, in subtask order.
@@ -71,15 +72,15 @@ def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list
         match modes[name]:
             case DistributionMode.BROADCAST:
                 copies = [(source, count) for source, count in holders[name] if count]
-                dealt = [
+                runs_of_subtasks = [
                     _Concatenation([copies[i % len(copies)]]).runs(0, 1) if copies else () for i in range(parallelism)
                 ]
             case DistributionMode.UNION:
-                dealt = list(_deal(holders[name], total, parallelism, 0))
+                runs_of_subtasks = list(_deal(holders[name], total, parallelism, 0))
             case DistributionMode.SPLIT_DISTRIBUTE:
-                dealt = list(_deal(holders[name], total, parallelism, start))
+                runs_of_subtasks = list(_deal(holders[name], total, parallelism, start))
                 start = (start + total % parallelism) % parallelism
-        for subtask, runs in enumerate(dealt):
+        for subtask, runs in enumerate(runs_of_subtasks):
             shares[subtask][name] = StateShare(name, modes[name], runs)
     return [[share[name] for name in holders] for share in shares]
 
@@ -100,13 +101,13 @@ def _deal(holders: list[tuple[int, int]], total: int, parallelism: int, start: i
     """
     base, remainder = divmod(total, parallelism)
     elements = _Concatenation(holders)
-    dealt: list[tuple[ElementRun, ...]] = [()] * parallelism
+    runs_of_subtasks: list[tuple[ElementRun, ...]] = [()] * parallelism
     position = 0
     for i in range(parallelism):
         count = base + (1 if i < remainder else 0)
-        dealt[(i + start) % parallelism] = elements.runs(position, count)
+        runs_of_subtasks[(i + start) % parallelism] = elements.runs(position, count)
         position += count
-    yield from dealt
+    yield from runs_of_subtasks
 
 
 class _Concatenation:
@@ -122,10 +123,10 @@ class _Concatenation:
         i = bisect_right(self._ends, position)
         while position < end:
             source, elements = self._holders[i]
-            taken = min(self._ends[i], end) - position
-            if taken:
-                runs.append(ElementRun(source, position - (self._ends[i] - elements), taken))
-            position += taken
+            taken_elements = min(self._ends[i], end) - position
+            if taken_elements:
+                runs.append(ElementRun(source, position - (self._ends[i] - elements), taken_elements))
+            position += taken_elements
             i += 1
         return tuple(runs)
 
@@ -137,15 +138,15 @@ def _flink_order(old: Sequence[Sequence[StateLayout]]) -> list[str]:
     fitting size; `put` appends to a bucket. The repartitioner collects the states of a mode with `computeIfAbsent`,
     which prepends to a bucket.
     """
-    collected = {mode: _JavaHashMapOrder(16) for mode in DistributionMode}
+    names_by_mode = {mode: _JavaHashMapOrder(16) for mode in DistributionMode}
     for layout in old:
         handle = _JavaHashMapOrder(_capacity_for(len(layout)))
         modes = {state.name: state.mode for state in layout}
         for name in modes:
             handle.put(name)
         for name in handle:
-            collected[modes[name]].compute_if_absent(name)
-    return [name for names in collected.values() for name in names]
+            names_by_mode[modes[name]].compute_if_absent(name)
+    return [name for names in names_by_mode.values() for name in names]
 
 
 def _capacity_for(expected: int) -> int:
@@ -182,5 +183,5 @@ class _JavaHashMapOrder:
     def _double(self) -> None:
         order = list(self)
         self._buckets = [[] for _ in range(2 * len(self._buckets))]
-        for name in order:  # resize keeps the relative order inside a bucket
+        for name in order:  # `HashMap.resize` keeps the order of the names in a bucket
             self._buckets[self._index(name)].append(name)

@@ -51,8 +51,10 @@ def common_parallelism(shapes: Shapes) -> int:
     Operators with one subtask count only if all operators have one subtask. Otherwise the job's code usually fixes
     their parallelism, as for the committer of a sink.
     """
-    number = Counter(parallelism for parallelism, _ in shapes if parallelism != 1)
-    return max(number, key=lambda parallelism: (number[parallelism], parallelism), default=1)
+    count_by_parallelism = Counter(parallelism for parallelism, _ in shapes if parallelism != 1)
+    return max(
+        count_by_parallelism, key=lambda parallelism: (count_by_parallelism[parallelism], parallelism), default=1
+    )
 
 
 def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:
@@ -65,6 +67,6 @@ def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:
     all of them (`StreamGraphGenerator`). Without the option, Flink takes each operator's max parallelism from the
     snapshot if the job configures none (`Checkpoints.loadAndValidateCheckpoint`).
     """
-    changed = any(maximum != before for (_, maximum), (_, before) in zip(new, old, strict=True))
+    maximum_changes = any(maximum != before for (_, maximum), (_, before) in zip(new, old, strict=True))
     maxima = {maximum for _, maximum in new if maximum != 1}  # a max parallelism of 1 never changes
-    return Start(snapshot, common_parallelism(new), maxima.pop() if changed and len(maxima) == 1 else None)
+    return Start(snapshot, common_parallelism(new), maxima.pop() if maximum_changes and len(maxima) == 1 else None)

@@ -81,7 +81,7 @@ def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMet
 
 
 def read_state_list(reader: ByteReader) -> tuple[StateMetaInfo, ...]:
-    """Return the states of a list: an `i16` count, then the states. Errors are those of `read_state_meta_info`."""
+    """Return the states of a list: an `i16` count, then the states. Raises the errors of `read_state_meta_info`."""
     return tuple(read_state_meta_info(reader) for _ in range(reader.non_negative(reader.i16, "number of states")))
 
 
@@ -108,14 +108,14 @@ def merge_state(infos: Sequence[StateMetaInfo]) -> StateMetaInfo:
     `PojoSerializer` registers unknown subclasses when they occur, so the subtasks of an operator may list different
     subclasses. No other difference can be merged: raises `SnapshotError` if the descriptions contradict each other.
     """
-    distinct = list(dict.fromkeys(infos))  # most of thousands of subtasks have equal descriptions
+    distinct = list(dict.fromkeys(infos))  # most subtasks have equal descriptions
     for info in distinct:
         if all(_covers_state(info, other) for other in distinct):
             return info
-    merged: StateMetaInfo | None = distinct[0]
+    merged_info: StateMetaInfo | None = distinct[0]
     for info in distinct[1:]:
-        merged = merged and _merged_info(merged, info)
-    if merged is None:
+        merged_info = merged_info and _merged_info(merged_info, info)
+    if merged_info is None:
         types = sorted({f"{info.state_type} of {type_names(info.content_serializers)}" for info in distinct})
         raise SnapshotError(
             "subtasks of the same operator registered the same state in different ways",
@@ -125,7 +125,7 @@ def merge_state(infos: Sequence[StateMetaInfo]) -> StateMetaInfo:
             advice="restore the job with the same types in all subtasks, and take another savepoint; if all have the "
             "same, a file is damaged: take another snapshot",
         )
-    return merged
+    return merged_info
 
 
 def type_names(snapshots: Iterable[SerializerSnapshot]) -> str:
@@ -136,13 +136,13 @@ def type_names(snapshots: Iterable[SerializerSnapshot]) -> str:
 def _merged_info(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | None:
     if not _is_same_kind(info, other):
         return None
-    others = dict(other.serializers)
+    other_serializers = dict(other.serializers)
     serializers: dict[str, SerializerSnapshot] = {}
     for name, snapshot in info.serializers:
-        merged = merge_snapshots(snapshot, others[name])
-        if merged is None:
+        merged_snapshot = merge_snapshots(snapshot, other_serializers[name])
+        if merged_snapshot is None:
             return None
-        serializers[name] = merged
+        serializers[name] = merged_snapshot
     out = ByteWriter().utf(info.name).i32(info.kind)
     out.i32(len(info.options))
     for key, value in info.options:
@@ -157,11 +157,13 @@ def _merged_info(info: StateMetaInfo, other: StateMetaInfo) -> StateMetaInfo | N
 def _covers_state(wide: StateMetaInfo, narrow: StateMetaInfo) -> bool:
     if wide.raw == narrow.raw:
         return True
-    others = dict(narrow.serializers)
-    return _is_same_kind(wide, narrow) and all(snapshot.covers(others[name]) for name, snapshot in wide.serializers)
+    narrow_serializers = dict(narrow.serializers)
+    return _is_same_kind(wide, narrow) and all(
+        snapshot.covers(narrow_serializers[name]) for name, snapshot in wide.serializers
+    )
 
 
 def _is_same_kind(info: StateMetaInfo, other: StateMetaInfo) -> bool:
     """Whether two descriptions agree in all but the serializers' snapshots."""
-    purposes, others = dict(info.serializers).keys(), dict(other.serializers).keys()
-    return (info.kind, dict(info.options), purposes) == (other.kind, dict(other.options), others)
+    purposes, other_serializers = dict(info.serializers).keys(), dict(other.serializers).keys()
+    return (info.kind, dict(info.options), purposes) == (other.kind, dict(other.options), other_serializers)

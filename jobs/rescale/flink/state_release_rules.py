@@ -95,7 +95,7 @@ def operator_state_reason(state: str, writer: int, line: ReleaseLine) -> Reason 
 _BUFFERED_ROWS = "inputState"
 _STATES_OF_EVERY_OVER = {"accState", _BUFFERED_ROWS}
 _STATES_OF_OTHER_OVERS = {"lastTriggeringTsState", "cleanupTsState", "smallestTSState"}
-"""Keyed states of some OVERs in SQL. A bounded OVER, and an OVER in processing time, has one of them."""
+"""Keyed states of OVER aggregates in SQL: an OVER that is bounded, or in processing time, has at least one of them."""
 
 
 def keyed_state_reason(state: str, names: Set[str], writer: int, line: ReleaseLine) -> Reason | None:

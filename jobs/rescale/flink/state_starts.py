@@ -20,7 +20,7 @@ NUMBER_SIZE = 2
 _SERIALIZER = re.compile(
     rb"\x00(?:\x0eKEY_SERIALIZER|\x14NAMESPACE_SERIALIZER|\x10VALUE_SERIALIZER)(?=\x00\x00\x00\x02)"
 )
-"""Key of a serializer (`CommonSerializerKeys`), followed by the version of the proxy that wrote it."""
+"""Bytes in front of a serializer snapshot: key of the serializer (`CommonSerializerKeys`), version of the format."""
 
 _BYTES_AFTER_NAME = re.compile(
     rb"\x00\x00\x00[\x00-\x04]\x00\x00\x00[\x00-\x02]"

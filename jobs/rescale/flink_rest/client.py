@@ -36,8 +36,8 @@ from rescale.flink_rest.responses import (
     Metric,
     Overview,
     SavepointOperation,
-    causes,
-    errors_of,
+    cause_messages,
+    error_message,
     seconds_of,
 )
 from rescale.flink_rest.running_job import Job, JobOverview
@@ -217,11 +217,11 @@ class Flink:
     def why_failed(self, job_id: str) -> str | None:
         """Return the messages of a job's root exception and its causes, or None if it has not failed."""
         exceptions = self._request("GET", f"/jobs/{job_id}/exceptions?maxExceptions=1", JobExceptions)
-        return causes(exceptions.stack_trace) if exceptions is not None and exceptions.stack_trace else None
+        return cause_messages(exceptions.stack_trace) if exceptions is not None and exceptions.stack_trace else None
 
     def cancel(self, job_id: str) -> None:
         """Cancel a job, unless it has ended or Flink does not know it."""
-        self._request("PATCH", f"/jobs/{job_id}?mode=cancel", Accepted, allowed=(404, 409))
+        self._request("PATCH", f"/jobs/{job_id}?mode=cancel", Accepted, refusal_statuses=(404, 409))
 
     def trigger_savepoint(
         self, job_id: str, trigger_id: str, directory: str, taking: StopMode, savepoint_format: SavepointFormat
@@ -245,7 +245,9 @@ class Flink:
         if status.operation is None:
             return Savepoint(None, None)
         failure = status.operation.failure
-        return Savepoint(status.operation.location, causes(failure.stack_trace) if failure is not None else None)
+        return Savepoint(
+            status.operation.location, cause_messages(failure.stack_trace) if failure is not None else None
+        )
 
     def trigger_checkpoint(self, job_id: str, trigger_id: str, *, full: bool = False) -> None:
         """Begin a checkpoint, unless a checkpoint with this trigger id has begun already.
@@ -254,7 +256,7 @@ class Flink:
         checkpoints; otherwise, the job's configuration decides.
         """
         body = {"checkpointType": "FULL" if full else "CONFIGURED", "triggerId": trigger_id}
-        if self._request("POST", f"/jobs/{job_id}/checkpoints", Accepted, body, allowed=(404, 405)) is None:
+        if self._request("POST", f"/jobs/{job_id}/checkpoints", Accepted, body, refusal_statuses=(404, 405)) is None:
             raise RequestError(
                 "Flink cannot make a checkpoint of this job on request",
                 path=self.address,
@@ -269,8 +271,8 @@ class Flink:
             return None
         if status.operation is None:
             return CheckpointProgress(False, None)
-        failed = status.operation.failure
-        failure = causes(failed.stack_trace) if failed is not None else None
+        failure_answer = status.operation.failure
+        failure = cause_messages(failure_answer.stack_trace) if failure_answer is not None else None
         return CheckpointProgress(True, failure, status.operation.number)
 
     def checkpoint_details(self, job_id: str, number: int) -> CheckpointDetails | None:
@@ -351,9 +353,9 @@ class Flink:
         path: str,
         kind: type[T],
         body: Mapping[str, object] | None = None,
-        allowed: Sequence[int] = (404,),
+        refusal_statuses: Sequence[int] = (404,),
     ) -> T | None:
-        """Send a request; return the answer as `kind`, or None if Flink refuses with a status in `allowed`."""
+        """Send a request; return the answer as `kind`, or None if Flink refuses with a status in `refusal_statuses`."""
         url = self.address + path.partition("?")[0]
         try:
             answer = self._http.request(method, path, json=body)
@@ -364,8 +366,8 @@ class Flink:
                 found=str(error) or type(error).__name__,
                 advice="check that the JobManager is running, and that this machine can reach it",
             ) from None
-        errors = None if answer.is_success else errors_of(answer.content)
-        if answer.status_code in allowed and errors is not None:
+        errors = None if answer.is_success else error_message(answer.content)
+        if answer.status_code in refusal_statuses and errors is not None:
             return None
         if answer.status_code in (401, 403):
             raise RequestError(

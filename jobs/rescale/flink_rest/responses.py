@@ -226,16 +226,16 @@ class ErrorResponse(msgspec.Struct):
     errors: list[str]
 
 
-def errors_of(body: bytes) -> str | None:
+def error_message(body: bytes) -> str | None:
     """Return Flink's message in the body of an error, or None if the error is not Flink's."""
     try:
         errors = msgspec.json.decode(body, type=ErrorResponse).errors
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
-    return "; ".join(map(causes, errors))
+    return "; ".join(map(cause_messages, errors))
 
 
-def causes(trace: str) -> str:
+def cause_messages(trace: str) -> str:
     """Return the messages of a Java stack trace: those of the exception and its causes, each once."""
     lines = [line.strip() for line in trace.splitlines()]
     messages = [line.removeprefix("Caused by: ") for i, line in enumerate(lines) if i == 0 or line.startswith("Caused")]

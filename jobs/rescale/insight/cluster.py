@@ -45,10 +45,10 @@ def cluster_of(values: Mapping[str, str | None]) -> Cluster | None:
 
     Raises `RequestError` for an unknown name or a value that cannot be read.
     """
-    given = {name: value for name, value in values.items() if value is not None}
-    if not given:
+    given_values = {name: value for name, value in values.items() if value is not None}
+    if not given_values:
         return None
-    unknown = sorted(given.keys() - _PARSERS.keys())
+    unknown = sorted(given_values.keys() - _PARSERS.keys())
     if unknown:
         raise RequestError(
             "the cluster's description has an unknown name",
@@ -56,7 +56,9 @@ def cluster_of(values: Mapping[str, str | None]) -> Cluster | None:
             found=", ".join(unknown),
             advice=_ADVICE,
         )
-    parsed: dict[str, Any] = {name.replace("-", "_"): _PARSERS[name](name, value) for name, value in given.items()}
+    parsed: dict[str, Any] = {
+        name.replace("-", "_"): _PARSERS[name](name, value) for name, value in given_values.items()
+    }
     return Cluster(**parsed)
 
 
@@ -85,8 +87,8 @@ def cluster_of_environment(
     environment: Mapping[str, str], values: Mapping[str, str | None] = MappingProxyType({})
 ) -> Cluster | None:
     """Return the cluster that the environment variable `VARIABLE` describes; `values` that are not None override it."""
-    given = {name: value for name, value in values.items() if value is not None}
-    return cluster_of({**parse_description(environment.get(VARIABLE, "")), **given})
+    given_values = {name: value for name, value in values.items() if value is not None}
+    return cluster_of({**parse_description(environment.get(VARIABLE, "")), **given_values})
 
 
 _MOST_DIGITS = 20

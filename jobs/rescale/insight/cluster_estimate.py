@@ -43,7 +43,7 @@ WRITE_DOLLARS, READ_DOLLARS = 0.005 / 1000, 0.0004 / 1000
 (https://aws.amazon.com/s3/pricing, Requests & data retrievals)."""
 
 PARTS_IN_MEMORY = 8
-"""Memory of each core while it copies, in sizes of a part: four parts, each as pieces and as joined bytes."""
+"""Number of parts in the memory of a core that copies: four as pieces, and the same four as joined bytes."""
 
 WORKER_MEMORY = 640 << 20
 """Memory of an executor for each core in addition to the heap, in bytes (`executors.memoryOverhead`)."""
@@ -103,18 +103,18 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     """Return the estimate of a run with this work; it uses no more executors than the work can keep busy."""
     cluster = used_part(cluster, work.bytes)
     run_stages = stages(work, cluster)
-    working, starting = sum(stage.seconds for stage in run_stages), STEPS * (PROCESS_SECONDS + START_SECONDS)
+    work_seconds, start_seconds = sum(stage.seconds for stage in run_stages), STEPS * (PROCESS_SECONDS + START_SECONDS)
     longest = max(run_stages, key=lambda stage: stage.seconds, default=None)
-    rekeyed = sum(records.bytes for records in work.rekeyed)
+    rekeyed_bytes = sum(records.bytes for records in work.rekeyed)
     writes = sum(stage.requests.writes for stage in run_stages) + 3 * work.new_files
     reads = sum(stage.requests.reads for stage in run_stages) + 3 * (work.source_files + work.new_files)
     largest_write = max((stage.most_bytes for stage in run_stages if stage.shuffled), default=0)
-    scratch = -(-rekeyed // cluster.executors) + cluster.cores * largest_write
+    scratch = -(-rekeyed_bytes // cluster.executors) + cluster.cores * largest_write
     driver = _driver_memory(work, run_stages)
     return ClusterEstimate(
         bytes=work.bytes,
-        seconds=working + starting,
-        limit=longest.limit if longest is not None and working > starting else STARTS_LIMIT,
+        seconds=work_seconds + start_seconds,
+        limit=longest.limit if longest is not None and work_seconds > start_seconds else STARTS_LIMIT,
         stages=run_stages,
         shuffle=sum(stage.shuffled for stage in run_stages) // cluster.executors,
         scratch=scratch,
@@ -127,20 +127,20 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
 
 def _driver_memory(work: Workload, run_stages: tuple[EstimatedStage, ...]) -> int:
     parts = work.bytes // part_size(work)
-    copied = min(work.copied // part_size(work), MOST_UNITS)
+    copied_units = min(work.copied // part_size(work), MOST_UNITS)
     ranges = sum(max(records.new_pieces, 1) for records in work.rekeyed)
     tasks = max((stage.tasks for stage in run_stages), default=0)
     files = EACH_FILE * (work.source_files + work.new_files)
-    return DRIVER_BASE + files + EACH_RANGE * ranges + EACH_UNIT * copied + EACH_PART * parts + EACH_TASK * tasks
+    return DRIVER_BASE + files + EACH_RANGE * ranges + EACH_UNIT * copied_units + EACH_PART * parts + EACH_TASK * tasks
 
 
 def _misfits(work: Workload, cluster: Cluster, scratch: int, driver: int) -> Iterator[Shortage]:
     part_memory = PARTS_IN_MEMORY * part_size(work)
-    for need, needed, has in (
+    for need, needed_amount, has in (
         (Need.SCRATCH, scratch, cluster.scratch),
         (Need.DRIVER_MEMORY, driver, cluster.driver_memory),
         (Need.OBJECT, work.largest_file, LARGEST_OBJECT),
         (Need.WORKER_MEMORY, part_memory, WORKER_MEMORY),
     ):
-        if has is not None and needed > has:
-            yield Shortage(need, needed, has)
+        if has is not None and needed_amount > has:
+            yield Shortage(need, needed_amount, has)

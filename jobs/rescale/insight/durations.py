@@ -123,17 +123,19 @@ class Durations:
     formats: tuple[FormatRestore, ...]
 
 
-def durations(plan: Plan, own: Iterable[OperatorRestore] | None, records: Mapping[str, int] | None = None) -> Durations:
+def durations(
+    plan: Plan, own_restores: Iterable[OperatorRestore] | None, records: Mapping[str, int] | None = None
+) -> Durations:
     """Return the estimates for a plan.
 
-    `own` is Flink's own restore of the source, None if Flink refuses it. `records` has the numbers of records by
-    operator id, where they are known.
+    `own_restores` is Flink's own restore of the source, None if Flink refuses it. `records` has the known numbers of
+    records by operator id.
     """
     steps = tuple(_step_seconds(plan, records or {}))
     return Durations(
         run=sum(step.seconds for step in steps),
         restore=_slowest_restore_seconds(plan, [not operator.in_rocksdb for operator in plan.operators]),
-        flink=None if own is None else restore_seconds(own, on_s3=is_s3(plan.source)),
+        flink=None if own_restores is None else restore_seconds(own_restores, on_s3=is_s3(plan.source)),
         steps=steps,
         formats=tuple(_format_restores(plan)),
     )
@@ -143,24 +145,24 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
     """Yield the estimates of moving keyed state, moving operator state, and comparing source and result."""
     keyed = elements = compared = changes = 0.0
     for operator in plan.operators:
-        rekeyed = operator.rekeyed_bytes
-        dealt = operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
-        copied = operator.bytes_of(*Slot) - rekeyed - dealt
-        rates, number = rates_of(operator), records.get(operator.operator_id, rekeyed // USUAL_RECORD)
-        keyed += copied / WHOLE_KEY_GROUPS.move + rates.seconds_to_move(rekeyed, number)
-        elements += dealt / WHOLE_KEY_GROUPS.move
+        rekeyed_bytes = operator.rekeyed_bytes
+        dealt_bytes = operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
+        copied = operator.bytes_of(*Slot) - rekeyed_bytes - dealt_bytes
+        rates, number = rates_of(operator), records.get(operator.operator_id, rekeyed_bytes // USUAL_RECORD)
+        keyed += copied / WHOLE_KEY_GROUPS.move + rates.seconds_to_move(rekeyed_bytes, number)
+        elements += dealt_bytes / WHOLE_KEY_GROUPS.move
         if operator.rekeying is not None and operator.is_continued:
             changes += change_seconds(number, len(operator.rekeying.changes), len(operator.rekeying.bases))
-        compared += (copied + dealt) / WHOLE_KEY_GROUPS.compare + rates.seconds_to_compare(rekeyed, number)
-    dealt = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
-    rekeyed = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
+        compared += (copied + dealt_bytes) / WHOLE_KEY_GROUPS.compare + rates.seconds_to_compare(rekeyed_bytes, number)
+    dealt_bytes = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
+    rekeyed_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
     places_in_s3 = sum([is_s3(plan.source), is_s3(plan.target)])
     transfer = places_in_s3 / S3_CONNECTION_RATE  # seconds for each byte that passes from or to S3
     has_workers = False
     for step, work, size, by_python in (
-        ("reshuffle", keyed + changes / 2, plan.bytes_moved - dealt, rekeyed),
-        ("redistribute", elements, dealt, 0),
-        ("validate", compared + changes / 2, plan.bytes_moved, rekeyed + dealt),
+        ("reshuffle", keyed + changes / 2, plan.bytes_moved - dealt_bytes, rekeyed_bytes),
+        ("redistribute", elements, dealt_bytes, 0),
+        ("validate", compared + changes / 2, plan.bytes_moved, rekeyed_bytes + dealt_bytes),
     ):
         starts_workers = not has_workers and (size if places_in_s3 else by_python) > LITTLE_BYTES
         has_workers = has_workers or starts_workers
@@ -192,18 +194,18 @@ def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> floa
     seconds: dict[int, float] = {}
     for restore in restores:
         for subtask in restore.subtasks:
-            needed = subtask.read / _bytes_read_per_second(on_s3) + subtask.by_record / PUT_RECORDS
-            seconds[subtask.subtask] = seconds.get(subtask.subtask, 0.0) + needed
+            seconds_needed = subtask.read / _bytes_read_per_second(on_s3) + subtask.by_record / PUT_RECORDS
+            seconds[subtask.subtask] = seconds.get(subtask.subtask, 0.0) + seconds_needed
     return max(seconds.values(), default=0.0)
 
 
 def _format_restores(plan: Plan) -> Iterator[FormatRestore]:
     """Yield the estimate for a result with records, and for a result with RocksDB files, which are opened unchanged."""
-    keyed = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
-    if not keyed:
+    keyed_operators = [operator for operator in plan.operators if any(operator.new_keyed_bytes)]
+    if not keyed_operators:
         return
-    size = sum(sum(operator.new_keyed_bytes) for operator in keyed)
-    by_record = any(not operator.in_rocksdb for operator in keyed)
+    size = sum(sum(operator.new_keyed_bytes) for operator in keyed_operators)
+    by_record = any(not operator.in_rocksdb for operator in keyed_operators)
     for name, records in (("records", True), ("RocksDB's own files", False)):
         seconds = _slowest_restore_seconds(plan, [records] * len(plan.operators))
         yield FormatRestore(name, size, size if records else 0, seconds, chosen=records is by_record)
@@ -216,9 +218,9 @@ def _slowest_restore_seconds(plan: Plan, inserts_records: Sequence[bool]) -> flo
     """
     seconds = [0.0] * max((operator.new_parallelism for operator in plan.operators), default=0)
     for operator, inserts in zip(plan.operators, inserts_records, strict=True):
-        each = 1 / _bytes_read_per_second(is_s3(plan.target)) + (1 / PUT_RECORDS if inserts else 0)
+        seconds_per_byte = 1 / _bytes_read_per_second(is_s3(plan.target)) + (1 / PUT_RECORDS if inserts else 0)
         for subtask, size in enumerate(operator.new_keyed_bytes):
-            seconds[subtask] += size * each
+            seconds[subtask] += size * seconds_per_byte
     return max(seconds, default=0.0)
 
 

@@ -97,15 +97,23 @@ class FileChanges(msgspec.Struct, frozen=True):
         directories of which a round reads files, and `new_directories` the number of the base's directories to which
         rows of these files belong. Every row counts as a changed key.
         """
-        size, read, whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
+        size, bytes_read, bytes_whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
         def estimate(rows: int, changes: float = 0) -> float:
-            work = _core_seconds(rows, ROWS, places_in_s3) + _core_seconds(whole, RECORDS, places_in_s3)
+            work = _core_seconds(rows, ROWS, places_in_s3) + _core_seconds(bytes_whole, RECORDS, places_in_s3)
             return PROCESS_SECONDS + (work + changes) / CORES
 
-        full = estimate(size) + (WORKERS_SECONDS if size + whole > LITTLE_BYTES else 0)
-        last = estimate(read, change_seconds(_total(operators, "entries"), directories, new_directories))
-        return cls(a, b, seconds, operators, last, full, pays=size > 0 and last * _LEAST_SPEEDUP <= full)
+        full_run_seconds = estimate(size) + (WORKERS_SECONDS if size + bytes_whole > LITTLE_BYTES else 0)
+        last = estimate(bytes_read, change_seconds(_total(operators, "entries"), directories, new_directories))
+        return cls(
+            a,
+            b,
+            seconds,
+            operators,
+            last,
+            full_run_seconds,
+            pays=size > 0 and last * _LEAST_SPEEDUP <= full_run_seconds,
+        )
 
     def total(self, field: SummedField) -> int:
         return _total(self.operators, field)
@@ -123,9 +131,9 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     or starts; and `SnapshotError` or `UnsupportedError` if a MANIFEST cannot be read (`with_tables`).
     """
     _refuse_other_operators(a, b)
-    before = {operator.operator_id: operator for operator in a.operators}
+    operators_before = {operator.operator_id: operator for operator in a.operators}
     for operator in b.operators:
-        _refuse_restored(a, before[operator.operator_id], b, operator)
+        _refuse_restored(a, operators_before[operator.operator_id], b, operator)
     if a.metadata.checkpoint_id >= b.metadata.checkpoint_id:
         raise RequestError(
             "B is not later than A",
@@ -135,9 +143,12 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
             advice="name the earlier checkpoint first",
         )
     a, b = with_tables(a), with_tables(b)
-    compared = [_changes(a, a.operator(operator.operator_id), b, operator) for operator in b.operators]
-    operators, directories = tuple(changes for changes, _ in compared), sum(number for _, number in compared)
-    new = sum(
+    changes_of_operators = [_changes(a, a.operator(operator.operator_id), b, operator) for operator in b.operators]
+    operators, directories = (
+        tuple(changes for changes, _ in changes_of_operators),
+        sum(number for _, number in changes_of_operators),
+    )
+    new_directories = sum(
         min(len(operator.databases), changes.entries) for operator, changes in zip(b.operators, operators, strict=True)
     )
     seconds = (
@@ -152,7 +163,7 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
         seconds,
         operators,
         directories=directories,
-        new_directories=new,
+        new_directories=new_directories,
         places_in_s3=places,
     )
 
@@ -160,14 +171,14 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
 def _refuse_other_operators(a: Snapshot, b: Snapshot) -> None:
     """Raise `RequestError` if `a` and `b` have different operators: then no result of `a` is a base for `b`."""
     labels_a, labels_b = ({operator.operator_id: operator.label for operator in side.operators} for side in (a, b))
-    differing = next(iter(labels_a.keys() ^ labels_b.keys()), None)
-    if differing is not None:
+    differing_id = next(iter(labels_a.keys() ^ labels_b.keys()), None)
+    if differing_id is not None:
         raise RequestError(
             "A and B belong to different jobs, or to different versions of the job's graph",
             path=b.directory,
-            operator=labels_a.get(differing) or labels_b[differing],
+            operator=labels_a.get(differing_id) or labels_b[differing_id],
             expected=f"the {len(labels_a)} operators of {a.directory}",
-            found=f"{len(labels_b)} operators" + (", this one not among them" if differing in labels_a else ""),
+            found=f"{len(labels_b)} operators" + (", this one not among them" if differing_id in labels_a else ""),
             advice=_TWO_OF_ONE_START,
         )
 
@@ -186,16 +197,16 @@ def _refuse_restored(a: Snapshot, before: Operator, b: Snapshot, after: Operator
             found=_shape(after),
             advice=_TWO_OF_ONE_START,
         )
-    old, new = backends_of(before), backends_of(after)
-    for subtask in sorted(old.keys() & new.keys()):
-        if old[subtask] != new[subtask]:
+    old_backends, new_backends = backends_of(before), backends_of(after)
+    for subtask in sorted(old_backends.keys() & new_backends.keys()):
+        if old_backends[subtask] != new_backends[subtask]:
             raise RequestError(
                 "the operator has other state backends in B: the job was started again in between, or A and B belong "
                 "to different jobs",
                 path=b.directory,
                 operator=after.label,
-                expected=f"backend {old[subtask]} in subtask {subtask}, as in {a.directory}",
-                found=f"backend {new[subtask]}",
+                expected=f"backend {old_backends[subtask]} in subtask {subtask}, as in {a.directory}",
+                found=f"backend {new_backends[subtask]}",
                 advice=_TWO_OF_ONE_START,
             )
 
@@ -224,20 +235,23 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
             whole=after.bytes,
             reason=reason,
         ), 0
-    earlier = {database.key_groups: database for database in before.databases}
-    later = {database.key_groups: database for database in after.databases}
-    pairs = [(earlier.get(own), later.get(own)) for own in sorted(earlier.keys() | later.keys())]
-    size = gone = added = 0
+    earlier_databases = {database.key_groups: database for database in before.databases}
+    later_databases = {database.key_groups: database for database in after.databases}
+    pairs = [
+        (earlier_databases.get(key_groups), later_databases.get(key_groups))
+        for key_groups in sorted(earlier_databases.keys() | later_databases.keys())
+    ]
+    size = gone_bytes = added_bytes = 0
     for old, new in pairs:
         only_a, only_b = differing_tables(a, old, b, new)
         size += _bytes(_tables(new))
-        gone += _bytes(table for table in _tables(old) if table.file.name in only_a)
-        added += _bytes(table for table in _tables(new) if table.file.name in only_b)
+        gone_bytes += _bytes(table for table in _tables(old) if table.file.name in only_a)
+        added_bytes += _bytes(table for table in _tables(new) if table.file.name in only_b)
     differing = side_by_side(lambda pair: own_tables(a, pair[0], b, pair[1], {}), pairs)
-    read = [
+    read_tables = [
         (snapshot, table)
-        for (old, new), own in zip(pairs, differing, strict=True)
-        for snapshot, database, names in ((a, old, own.gone), (b, new, own.added))
+        for (old, new), key_groups in zip(pairs, differing, strict=True)
+        for snapshot, database, names in ((a, old, key_groups.gone), (b, new, key_groups.added))
         for table in _tables(database)
         if table.file.name in names
     ]
@@ -245,15 +259,15 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
         operator_id=after.operator_id,
         label=after.label,
         bytes=size,
-        shared=size - added,
-        added=added,
-        gone=gone,
-        read=_bytes(table for _, table in read),
-        entries=sum(side_by_side(lambda pair: open_table(pair[1], pair[0].contents).properties.entries, read)),
+        shared=size - added_bytes,
+        added=added_bytes,
+        gone=gone_bytes,
+        read=_bytes(table for _, table in read_tables),
+        entries=sum(side_by_side(lambda pair: open_table(pair[1], pair[0].contents).properties.entries, read_tables)),
         whole=after.bytes - sum(database.size for database in after.databases),
         reason=None,
     )
-    return changes, sum(bool(own.gone or own.added) for own in differing)
+    return changes, sum(bool(key_groups.gone or key_groups.added) for key_groups in differing)
 
 
 def _obstacle(before: Operator, after: Operator) -> str | None:

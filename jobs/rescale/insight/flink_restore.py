@@ -73,20 +73,20 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     """Return how Flink restores the operator's keyed state at `parallelism`; its max parallelism stays."""
     materialised_parts = [part for changelog in operator.changelogs for part in changelog.base]
     all_databases = [*operator.databases, *(part for part in materialised_parts if isinstance(part, Database))]
-    materialised = [part for part in materialised_parts if isinstance(part, KeyedStream)]
+    materialised_streams = [part for part in materialised_parts if isinstance(part, KeyedStream)]
     databases = _handles_of_subtasks(all_databases, operator, parallelism)
-    streams = _handles_of_subtasks((*operator.keyed, *materialised, *operator.raw_keyed), operator, parallelism)
+    streams = _handles_of_subtasks((*operator.keyed, *materialised_streams, *operator.raw_keyed), operator, parallelism)
     logs = _handles_of_subtasks(operator.changelogs, operator, parallelism)
     without_logs = replace(operator, databases=tuple(all_databases), changelogs=())
     ends = list(accumulate(key_group_sizes(without_logs).sizes, initial=0)) if all_databases else []
     foreign = {d.subtask for d in all_databases if _holds_foreign_rows(d, operator.max_parallelism)}
     subtasks = []
     for subtask in range(parallelism):
-        own = key_group_range(operator.max_parallelism, parallelism, subtask)
-        files = _from_streams(subtask, own, streams[subtask])
+        own_groups = key_group_range(operator.max_parallelism, parallelism, subtask)
+        files = _from_streams(subtask, own_groups, streams[subtask])
         if databases[subtask]:
-            files = _with_databases(files, own, databases[subtask], ends, foreign)
-        subtasks.append(_with_logs(files, own, logs[subtask]))
+            files = _with_databases(files, own_groups, databases[subtask], ends, foreign)
+        subtasks.append(_with_logs(files, own_groups, logs[subtask]))
     state = sum(holder.size for holder in (*operator.managed_keyed, *operator.raw_keyed))
     return OperatorRestore(
         operator.operator_id, operator.label, operator.parallelism, parallelism, state, tuple(subtasks)
@@ -100,27 +100,27 @@ def _handles_of_subtasks(holders: Iterable[Holder], operator: Operator, parallel
         if parallelism == operator.parallelism:
             handles[holder.subtask].append(holder)
             continue
-        covered = holder.key_groups.intersection(KeyGroupRange(0, operator.max_parallelism - 1))
+        covered_groups = holder.key_groups.intersection(KeyGroupRange(0, operator.max_parallelism - 1))
         first, last = (
             subtask_of_key_group(operator.max_parallelism, parallelism, group)
-            for group in (covered.first, covered.last)
+            for group in (covered_groups.first, covered_groups.last)
         )
         for subtask in range(first, last + 1):
             handles[subtask].append(holder)
     return handles
 
 
-def _from_streams(subtask: int, own: KeyGroupRange, streams: Sequence[KeyedStream]) -> SubtaskRestore:
-    """Return the restore of a subtask from key-group streams: it reads all their headers, and its `own` key groups."""
+def _from_streams(subtask: int, own_groups: KeyGroupRange, streams: Sequence[KeyedStream]) -> SubtaskRestore:
+    """Return the restore of a subtask from key-group streams: it reads all their headers and its `own_groups`."""
     groups = 0
     for stream in streams:
-        shared, first = stream.key_groups.intersection(own), stream.first_key_group
-        if len(shared):
-            extents = stream.groups[shared.first - first : shared.last + 1 - first]
+        common_groups, first = stream.key_groups.intersection(own_groups), stream.first_key_group
+        if len(common_groups):
+            extents = stream.groups[common_groups.first - first : common_groups.last + 1 - first]
             groups += sum(extent.length for extent in extents if extent is not None)
     return SubtaskRestore(
         subtask,
-        (own.first, own.last),
+        (own_groups.first, own_groups.last),
         tuple(sorted({stream.subtask for stream in streams})),
         read=groups + sum(len(stream.header) for stream in streams),
         by_record=groups,
@@ -129,37 +129,39 @@ def _from_streams(subtask: int, own: KeyGroupRange, streams: Sequence[KeyedStrea
 
 def _with_databases(
     files: SubtaskRestore,
-    own: KeyGroupRange,
+    own_groups: KeyGroupRange,
     databases: Sequence[Database],
     ends: Sequence[int],
     foreign: Collection[int],
 ) -> SubtaskRestore:
-    """Return `files`, the restore from key-group streams such as timers, with the restore from databases added to it.
+    """Return the restore of a subtask: `files`, its restore from key-group streams, plus that from its databases.
 
-    `own` are the key groups of the subtask. `ends` are the cumulative sizes of key groups. `foreign` are the old
+    `own_groups` are the key groups of the subtask. `ends` are the cumulative sizes of key groups. `foreign` are the old
     subtasks whose databases hold rows outside their key groups.
     """
-    base = best_base([database.key_groups for database in databases], own)
-    others = [database for i, database in enumerate(databases) if i != base]
-    shared = [database.key_groups.intersection(own) for database in others]
+    base = best_base([database.key_groups for database in databases], own_groups)
+    other_databases = [database for i, database in enumerate(databases) if i != base]
+    common_groups = [database.key_groups.intersection(own_groups) for database in other_databases]
     return replace(
         files,
         handles=tuple(database.subtask for database in databases),
         read=files.read + sum(database.size for database in databases),
-        by_record=files.by_record + sum(ends[part.last + 1] - ends[part.first] for part in shared),
+        by_record=files.by_record + sum(ends[part.last + 1] - ends[part.first] for part in common_groups),
         base=databases[base].subtask,
-        hidden=tuple(_ranges_outside(databases[base].key_groups, own)),
-        copied=tuple(database.subtask for database in others),
-        foreign=tuple(database.subtask for database in databases if others and database.subtask in foreign),
+        hidden=tuple(_ranges_outside(databases[base].key_groups, own_groups)),
+        copied=tuple(database.subtask for database in other_databases),
+        foreign=tuple(database.subtask for database in databases if other_databases and database.subtask in foreign),
     )
 
 
-def _with_logs(restore: SubtaskRestore, own: KeyGroupRange, logs: Sequence[Changelog]) -> SubtaskRestore:
+def _with_logs(restore: SubtaskRestore, own_groups: KeyGroupRange, logs: Sequence[Changelog]) -> SubtaskRestore:
     """Return `restore`, the restore from materialised state, with the restore from changelogs added to it.
 
     Changes are assumed to be spread evenly over the key groups of their handle.
     """
-    shares = (log.log_size * len(log.key_groups.intersection(own)) // max(len(log.key_groups), 1) for log in logs)
+    shares = (
+        log.log_size * len(log.key_groups.intersection(own_groups)) // max(len(log.key_groups), 1) for log in logs
+    )
     return replace(
         restore,
         handles=tuple(sorted({*restore.handles, *(log.subtask for log in logs)})),
@@ -168,15 +170,15 @@ def _with_logs(restore: SubtaskRestore, own: KeyGroupRange, logs: Sequence[Chang
     )
 
 
-def best_base(handles: Sequence[KeyGroupRange], own: KeyGroupRange) -> int:
-    """Return which database a subtask with the key groups `own` opens, as an index into `handles`.
+def best_base(handles: Sequence[KeyGroupRange], own_groups: KeyGroupRange) -> int:
+    """Return which database a subtask with the key groups `own_groups` opens, as an index into `handles`.
 
     `handles` are the key groups of the databases.
     """
 
     def score(index: int) -> tuple[int, float, int]:
-        shared = len(handles[index].intersection(own))
-        return shared, shared / max(len(handles[index]), 1), -index
+        number_common = len(handles[index].intersection(own_groups))
+        return number_common, number_common / max(len(handles[index]), 1), -index
 
     return max(range(len(handles)), key=score)
 
@@ -186,16 +188,16 @@ def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
 
     Range tombstones count as rows. An earlier rescale by Flink leaves such rows, hidden, until a compaction drops them.
     """
-    prefix, own = prefix_size(max_parallelism), database.key_groups
+    prefix, own_groups = prefix_size(max_parallelism), database.key_groups
     ends = (
         int.from_bytes(key[:prefix], "big")
         for table in database.tables
         for key in (table.file.smallest, table.file.largest)
     )
-    return not all(key_group in own for key_group in ends)
+    return not all(key_group in own_groups for key_group in ends)
 
 
-def _ranges_outside(handle: KeyGroupRange, own: KeyGroupRange) -> list[tuple[int, int]]:
-    before = (handle.first, own.first - 1)
-    after = (own.last + 1, handle.last)
-    return [cut for cut in (before, after) if cut[0] <= cut[1]]
+def _ranges_outside(handle: KeyGroupRange, own_groups: KeyGroupRange) -> list[tuple[int, int]]:
+    range_before = (handle.first, own_groups.first - 1)
+    range_after = (own_groups.last + 1, handle.last)
+    return [key_groups for key_groups in (range_before, range_after) if key_groups[0] <= key_groups[1]]

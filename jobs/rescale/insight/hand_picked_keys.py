@@ -34,7 +34,7 @@ _LARGEST_CHANCE = 0.1
 
 @dataclass(frozen=True)
 class PickedKey:
-    """A key as text, with the subtask of its key group. `new_subtask` is the one in the new shape; None if unknown."""
+    """A key as text, with the subtask of its key group. `new_subtask` is its subtask in the new shape, if known."""
 
     key: str
     key_group: int
@@ -73,19 +73,23 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     Return None if its keys are not hand-picked, or cannot be read.
     """
     parallelism, max_parallelism = operator.parallelism, operator.max_parallelism
-    picked = single_keys(snapshot, operator)
-    header = operator.keyed_headers[0] if picked else None
-    enough = parallelism > 1 and len(picked) >= _LEAST_SUBTASKS * parallelism
-    if header is None or not enough or len({single.key for single in picked}) < len(picked):
+    picked_keys = single_keys(snapshot, operator)
+    header = operator.keyed_headers[0] if picked_keys else None
+    has_enough_keys = parallelism > 1 and len(picked_keys) >= _LEAST_SUBTASKS * parallelism
+    if header is None or not has_enough_keys or len({single.key for single in picked_keys}) < len(picked_keys):
         return None
     key_type = _KEY_TYPES.get(type_name(header.key_serializer))
-    texts = [format_value(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked]
-    smallest = len(picked) == parallelism and texts == _table(key_type, max_parallelism, parallelism)
-    chance = math.perm(parallelism, len(picked)) / parallelism ** len(picked)
+    texts = [
+        format_value(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked_keys
+    ]
+    smallest = len(picked_keys) == parallelism and texts == _table(key_type, max_parallelism, parallelism)
+    chance = math.perm(parallelism, len(picked_keys)) / parallelism ** len(picked_keys)
     if chance > _LARGEST_CHANCE and not smallest:
         return None
-    new_groups = _new_key_groups(header, picked, max_parallelism, shape)
-    new = [None if g is None else subtask_of_key_group(shape.max_parallelism, shape.parallelism, g) for g in new_groups]
+    new_groups = _new_key_groups(header, picked_keys, max_parallelism, shape)
+    new_subtasks = [
+        None if g is None else subtask_of_key_group(shape.max_parallelism, shape.parallelism, g) for g in new_groups
+    ]
     return HandPickedKeys(
         operator_id=operator.operator_id,
         label=operator.label,
@@ -94,12 +98,12 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
         new_max_parallelism=shape.max_parallelism,
         keys=tuple(
             PickedKey(text, single.key_group, single.subtask, new_subtask)
-            for text, single, new_subtask in zip(texts, picked, new, strict=True)
+            for text, single, new_subtask in zip(texts, picked_keys, new_subtasks, strict=True)
         ),
         chance=chance,
         smallest=smallest,
-        idle=() if None in new else tuple(i for i in range(shape.parallelism) if i not in new),
-        crowded=tuple(i for i in range(shape.parallelism) if new.count(i) > 1),
+        idle=() if None in new_subtasks else tuple(i for i in range(shape.parallelism) if i not in new_subtasks),
+        crowded=tuple(i for i in range(shape.parallelism) if new_subtasks.count(i) > 1),
         key_type=key_type,
         table=virtual_keys(key_type, shape.max_parallelism, shape.parallelism) if key_type else (),
         dealt=_dealt(operator),
@@ -121,12 +125,12 @@ def _new_key_groups(
     from rescale.flink.keys.java_hash import walk_keys
     from rescale.flink.keys.key_hash import known_hash
 
-    if (known := known_hash(header.key_serializer)) is None:
+    if (key_hash := known_hash(header.key_serializer)) is None:
         return [None] * len(keys)
     limits = np.cumsum([len(single.key) for single in keys], dtype=np.int64)
     starts = np.concatenate([np.zeros(1, np.int64), limits[:-1]])
     codes = walk_keys(
-        known.program, np.frombuffer(b"".join(single.key for single in keys), np.uint8), starts, limits
+        key_hash.program, np.frombuffer(b"".join(single.key for single in keys), np.uint8), starts, limits
     ).codes
     assert codes is not None  # a known hash has a program that computes the codes
     return [key_group_of_hash(int(code), shape.max_parallelism) for code in codes]

@@ -97,32 +97,37 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
 def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     """Return the insight into a plan that was made from `snapshot`."""
     snapshot = with_measured_databases(snapshot)
-    planned = {operator.operator_id: operator for operator in plan.operators}
+    planned_operators = {operator.operator_id: operator for operator in plan.operators}
     shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
     parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}
-    requested = _requested_restore(plan, snapshot, parallelisms)
+    requested_restore = _requested_restore(plan, snapshot, parallelisms)
     records = {
-        operator.operator_id: _records(operator, planned[operator.operator_id], snapshot)
+        operator.operator_id: _records(operator, planned_operators[operator.operator_id], snapshot)
         for operator in snapshot.operators
-        if planned[operator.operator_id].rekeyed_bytes
+        if planned_operators[operator.operator_id].rekeyed_bytes
     }
     return Insight(
-        (requested, *(() if requested.refused else _scaled_restores(snapshot, parallelisms))),
-        tuple(_planned_advice(operator, planned[operator.operator_id]) for operator in _keyed_operators(snapshot)),
+        (requested_restore, *(() if requested_restore.refused else _scaled_restores(snapshot, parallelisms))),
+        tuple(
+            _planned_advice(operator, planned_operators[operator.operator_id])
+            for operator in _keyed_operators(snapshot)
+        ),
         tuple(_unions(snapshot, shapes)),
         tuple(_all_hand_picked_keys(snapshot, shapes)),
-        tuple(_key_groups(operator, planned[operator.operator_id]) for operator in _keyed_operators(snapshot)),
-        durations(plan, None if requested.refused else requested.operators, records),
+        tuple(
+            _key_groups(operator, planned_operators[operator.operator_id]) for operator in _keyed_operators(snapshot)
+        ),
+        durations(plan, None if requested_restore.refused else requested_restore.operators, records),
     )
 
 
 def _records(operator: Operator, planned: OperatorPlan, snapshot: Snapshot) -> int:
-    """Return an estimate of the number of records that a run moves: of a continued operator, those in changed files."""
+    """Return an estimate of the number of records to move; for a continued operator, only changed files count."""
     records = estimated_number_of_records(operator, snapshot.contents)
     if planned.rekeying is None or not planned.is_continued:
         return records
-    changed = sum(change.size for change in planned.rekeying.changes)
-    return records * changed // max(1, sum(database.size for database in operator.databases))
+    changed_bytes = sum(change.size for change in planned.rekeying.changes)
+    return records * changed_bytes // max(1, sum(database.size for database in operator.databases))
 
 
 def with_measured_databases(snapshot: Snapshot) -> Snapshot:
@@ -138,7 +143,7 @@ def with_measured_databases(snapshot: Snapshot) -> Snapshot:
     try:
         return with_key_group_sizes(with_tables(snapshot))
     except (SnapshotError, UnsupportedError):
-        return snapshot  # a run that needs the rows raises the error
+        return snapshot  # if a run needs the rows, it raises this error
 
 
 def _keyed_operators(snapshot: Snapshot) -> list[Operator]:
@@ -193,25 +198,27 @@ def _all_hand_picked_keys(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
 
 def _scaled_restores(snapshot: Snapshot, requested: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
     """Yield the restores at each parallelism in `SCALES`, except the old and the `requested` one, each once."""
-    keyed = list(_keyed_operators(snapshot))
-    shown = [[o.parallelism for o in keyed]]
+    keyed_operators = list(_keyed_operators(snapshot))
+    covered_parallelisms = [[o.parallelism for o in keyed_operators]]
     if requested:
-        shown.append([requested[o.operator_id] for o in keyed])
+        covered_parallelisms.append([requested[o.operator_id] for o in keyed_operators])
     for scale in SCALES:
-        if (shape := [scale.of(o) for o in keyed]) not in shown:
-            shown.append(shape)
+        if (shape := [scale.of(o) for o in keyed_operators]) not in covered_parallelisms:
+            covered_parallelisms.append(shape)
             yield _job_restore(scale.name, snapshot, {o.operator_id: scale.of(o) for o in snapshot.operators})
 
 
 def _requested_restore(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
-    changed = [operator for operator in plan.operators if operator.new_max_parallelism != operator.max_parallelism]
-    if changed:
-        old = " or ".join(map(str, sorted({operator.max_parallelism for operator in changed})))
-        refused = (
-            f"Flink itself cannot do this: it refuses a job whose max parallelism differs from the snapshot's, {old}, "
-            "and a job that sets none keeps the snapshot's"
+    changed_operators = [
+        operator for operator in plan.operators if operator.new_max_parallelism != operator.max_parallelism
+    ]
+    if changed_operators:
+        old_maxima_text = " or ".join(map(str, sorted({operator.max_parallelism for operator in changed_operators})))
+        refusal = (
+            f"Flink itself cannot do this: it refuses a job whose max parallelism differs from the snapshot's, "
+            f"{old_maxima_text}, and a job that sets none keeps the snapshot's"
         )
-        return JobRestore("as asked", (), 0.0, refused)
+        return JobRestore("as asked", (), 0.0, refusal)
     return _job_restore("as asked", snapshot, parallelisms)
 
 

@@ -33,16 +33,16 @@ def key_group_sizes(operator: Operator) -> KeyGroupSizes:
         for key_group, extent in enumerate(stream.groups, stream.first_key_group):
             if extent is not None and 0 <= key_group < len(sizes):
                 sizes[key_group] += extent.length
-    estimated: tuple[Database | Changelog, ...] = (*operator.databases, *operator.changelogs)
-    for holder in estimated:
+    estimated_holders: tuple[Database | Changelog, ...] = (*operator.databases, *operator.changelogs)
+    for holder in estimated_holders:
         for key_group, size in enumerate(holder.key_group_sizes, holder.key_groups.first):
             if key_group < len(sizes):
                 sizes[key_group] += size
-    return KeyGroupSizes(tuple(sizes), exact=not estimated)
+    return KeyGroupSizes(tuple(sizes), exact=not estimated_holders)
 
 
 _MOST_FILLED = 0.98
-"""Largest share of key groups with state from which the number of keys can be estimated."""
+"""Largest share of key groups that may have state if the number of keys is to be estimated."""
 
 
 def estimated_number_of_keys(operator: Operator) -> int | None:
@@ -53,10 +53,10 @@ def estimated_number_of_keys(operator: Operator) -> int | None:
     maximum = operator.max_parallelism
     if operator.databases or operator.changelogs or operator.raw_keyed or not operator.keyed:
         return None
-    filled = {key_group for stream in operator.keyed for key_group, _ in stream.filled_groups}
-    if len(filled) > _MOST_FILLED * maximum:
+    filled_groups = {key_group for stream in operator.keyed for key_group, _ in stream.filled_groups}
+    if len(filled_groups) > _MOST_FILLED * maximum:
         return None
-    return round(-maximum * log(1 - len(filled) / maximum))
+    return round(-maximum * log(1 - len(filled_groups) / maximum))
 
 
 def evenness(sizes: Sequence[int]) -> float:

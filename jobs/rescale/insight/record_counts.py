@@ -36,15 +36,15 @@ _MOST_RECORDS = 50_000
 def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int:
     """Return an estimate of an operator's records of keyed state; overwritten and deleted rows count, too."""
     canonical = [stream for stream in operator.keyed if stream.framing is Framing.CANONICAL]
-    others = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
-    unknown: list[KeyedStateHolder] = [*others, *operator.raw_keyed, *operator.changelogs]
-    known: list[KeyedStateHolder] = [*canonical, *operator.databases]
+    other_streams = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
+    unknown: list[KeyedStateHolder] = [*other_streams, *operator.raw_keyed, *operator.changelogs]
+    measurable: list[KeyedStateHolder] = [*canonical, *operator.databases]
     tables = [table for database in operator.databases for table in database.tables]
     try:
-        counted = _rows(tables, files) + _records(canonical, files)
-    except RescaleError:  # a run that needs the records raises the error
-        counted = _assumed_records(known)
-    return counted + _assumed_records(unknown)
+        counted_records = _rows(tables, files) + _records(canonical, files)
+    except RescaleError:  # if a run needs the records, it raises this error
+        counted_records = _assumed_records(measurable)
+    return counted_records + _assumed_records(unknown)
 
 
 def _assumed_records(holders: Iterable[KeyedStateHolder]) -> int:
@@ -65,8 +65,8 @@ def _rows(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
     for tables_of_state in by_state.values():
         largest = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[:tables_per_state]
         entries = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest))
-        read = sum(table.extent.length for table in largest)
-        rows += entries * sum(table.extent.length for table in tables_of_state) // read
+        sampled_bytes = sum(table.extent.length for table in largest)
+        rows += entries * sum(table.extent.length for table in tables_of_state) // sampled_bytes
     return rows
 
 
@@ -77,9 +77,11 @@ def _records(streams: Iterable[KeyedStream], files: SnapshotFiles) -> int:
         return 0
     groups.sort(key=lambda group: group[0].length)
     extent, stream = groups[len(groups) // 2]
-    stored = files.beginning(extent, _MOST_BYTES)
-    records, share = _count_records(FramedDecompressor().feed(stored) if is_compressed(stream.header) else stored)
-    return round(records / max(share * len(stored), 1) * sum(extent.length for extent, _ in groups))
+    stored_bytes = files.beginning(extent, _MOST_BYTES)
+    records, share = _count_records(
+        FramedDecompressor().feed(stored_bytes) if is_compressed(stream.header) else stored_bytes
+    )
+    return round(records / max(share * len(stored_bytes), 1) * sum(extent.length for extent, _ in groups))
 
 
 def _count_records(group: bytes | memoryview) -> tuple[int, float]:

@@ -1,8 +1,8 @@
 """Finds parallelisms that suit an operator's key groups, and a max parallelism that suits its parallelism.
 
-Subtasks own consecutive key groups, nearly equally many. If the parallelism does not divide the max parallelism, some
-subtasks own one key group more than others, and the job is as slow as they are. Bytes may still be uneven: a *hot* key
-group holds so many bytes that no parallelism can spread them.
+Each subtask owns consecutive key groups, and all own about the same number. If the parallelism does not divide the max
+parallelism, some subtasks own one key group more than others, and the job is as slow as they are. Bytes may still be
+uneven: a *hot* key group holds so many bytes that no parallelism can spread them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HOT_FACTOR = 4
 _MOST_HOT = 10
 
 _FEW_KEYS = 100
-"""Smallest number of keys of a subtask for which chance makes its load differ from others by less than a tenth."""
+"""Number of keys of a subtask from which on chance alone changes its load by less than a tenth."""
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ def shape_advice(
     operator_id: str,
     label: str,
     parallelism: int,
-    others: Iterable[int],
+    other_parallelisms: Iterable[int],
     key_groups: KeyGroupSizes,
     now: float,
     hot: Iterable[HotKeyGroup],
     keys: int | None = None,
 ) -> ShapeAdvice:
-    """Return the advice for `parallelism` over these key groups, compared with the parallelisms `others`.
+    """Return the advice for `parallelism` over these key groups, compared with the parallelisms `other_parallelisms`.
 
     `keys` is the estimated number of keys, None if unknown.
     """
@@ -98,8 +98,13 @@ def shape_advice(
     divisors = [number for number in range(1, maximum + 1) if maximum % number == 0]
     lower = max(number for number in divisors if number <= parallelism)
     upper = min(number for number in divisors if number >= parallelism)
-    good = good_max_parallelism(parallelism, maximum)
-    compared = {parallelism, lower, upper, *(other for other in others if 1 <= other <= maximum)}
+    good_maximum = good_max_parallelism(parallelism, maximum)
+    compared_parallelisms = {
+        parallelism,
+        lower,
+        upper,
+        *(other for other in other_parallelisms if 1 <= other <= maximum),
+    }
     return ShapeAdvice(
         operator_id,
         label,
@@ -110,8 +115,8 @@ def shape_advice(
         lower=lower,
         upper=upper,
         recommended=upper if upper - parallelism <= parallelism - lower else lower,
-        recommended_max_parallelism=good if good != maximum else None,
-        candidates=tuple(_candidate(ends, number) for number in sorted(compared)),
+        recommended_max_parallelism=good_maximum if good_maximum != maximum else None,
+        candidates=tuple(_candidate(ends, number) for number in sorted(compared_parallelisms)),
         hot=tuple(hot),
         exact=key_groups.exact,
         few_keys=keys if keys is not None and keys < _FEW_KEYS * parallelism else None,
@@ -139,6 +144,6 @@ def evenness_at(sizes: Sequence[int], parallelism: int) -> float:
 def hot_key_groups(sizes: Sequence[int], parallelism: int) -> list[HotKeyGroup]:
     """Return at most `_MOST_HOT` hot key groups, the largest first."""
     total = sum(sizes)
-    least = max(_HOT_SHARE * total / parallelism, _HOT_FACTOR * total / len(sizes), 1)
-    hot = [HotKeyGroup(group, size, size / total) for group, size in enumerate(sizes) if size >= least]
+    least_hot_bytes = max(_HOT_SHARE * total / parallelism, _HOT_FACTOR * total / len(sizes), 1)
+    hot = [HotKeyGroup(group, size, size / total) for group, size in enumerate(sizes) if size >= least_hot_bytes]
     return sorted(hot, key=lambda group: (-group.bytes, group.key_group))[:_MOST_HOT]

@@ -43,32 +43,34 @@ def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
     It is also empty if there is state that cannot be read. Databases must be measured (`with_measured_databases`).
     """
     headers = operator.keyed_headers
-    known = all(database.measured for database in operator.databases) and not operator.changelogs
-    if snapshot.missing or not known or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
+    is_measured = all(database.measured for database in operator.databases) and not operator.changelogs
+    if snapshot.missing or not is_measured or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
         return []
-    filled = [(stream, list(stream.filled_groups)) for stream in operator.keyed]
-    if any(len(groups) > 1 for _, groups in filled):
+    filled_streams = [(stream, list(stream.filled_groups)) for stream in operator.keyed]
+    if any(len(groups) > 1 for _, groups in filled_streams):
         return []
     single = []
     try:
-        for subtask, keys in _keys(snapshot, operator, filled):
+        for subtask, keys in _keys(snapshot, operator, filled_streams):
             if len(keys) > 1:
                 return []
             single += [SingleKey(subtask, *key) for key in keys]
     except (SnapshotError, UnsupportedError):
-        return []  # a run that needs the state raises the error
+        return []  # if a run needs the state, it raises this error
     return sorted(single)
 
 
-_Key = tuple[int, bytes]
+_KeyInGroup = tuple[int, bytes]
 """A key group, and a key in it."""
 
-_Filled = tuple[KeyedStream, list[tuple[int, Extent]]]
+_FilledStream = tuple[KeyedStream, list[tuple[int, Extent]]]
 
 
-def _keys(snapshot: Snapshot, operator: Operator, filled: list[_Filled]) -> Iterator[tuple[int, set[_Key]]]:
+def _keys(
+    snapshot: Snapshot, operator: Operator, filled_streams: list[_FilledStream]
+) -> Iterator[tuple[int, set[_KeyInGroup]]]:
     """Yield (subtask, keys) for each key group or database of a subtask, with at most two keys."""
-    for stream, groups in filled:
+    for stream, groups in filled_streams:
         for key_group, extent in groups:
             yield stream.subtask, _keys_of_group(snapshot, operator, stream, key_group, extent)
     for database in operator.databases:
@@ -77,7 +79,7 @@ def _keys(snapshot: Snapshot, operator: Operator, filled: list[_Filled]) -> Iter
 
 def _keys_of_group(
     snapshot: Snapshot, operator: Operator, stream: KeyedStream, key_group: int, extent: Extent
-) -> set[_Key]:
+) -> set[_KeyInGroup]:
     """Return the keys at the beginning of a key group, at most two."""
     from rescale.snapshot.key_sample import keys_of_group  # imports numpy, which few snapshots need
 
@@ -85,7 +87,7 @@ def _keys_of_group(
     assert header is not None  # `single_keys` reads only streams with a header
     if stream.framing is Framing.HEAP:
         return {(key_group, only_key(snapshot.contents.beginning(extent, _BYTES_OF_GROUP), header))}
-    keys: set[_Key] = set()
+    keys: set[_KeyInGroup] = set()
     for composite in keys_of_group(operator.max_parallelism, stream, snapshot.contents, key_group, extent):
         keys.add((key_group, _leading_key(header, composite)))
         if len(keys) > 1:
@@ -93,7 +95,7 @@ def _keys_of_group(
     return keys
 
 
-def _keys_of_database(operator: Operator, database: Database) -> set[_Key]:
+def _keys_of_database(operator: Operator, database: Database) -> set[_KeyInGroup]:
     """Return the keys of the smallest and the largest row of the SST files; after two different keys, stop.
 
     Rows of timers are left out, because they begin with a timestamp.
@@ -101,7 +103,7 @@ def _keys_of_database(operator: Operator, database: Database) -> set[_Key]:
     header = database.parsed
     assert header is not None
     prefix = prefix_size(operator.max_parallelism)
-    keys: set[_Key] = set()
+    keys: set[_KeyInGroup] = set()
     for table in database.tables:
         if header.states[table.state].kind is not StateKind.PRIORITY_QUEUE:
             for row in (table.file.smallest, table.file.largest):

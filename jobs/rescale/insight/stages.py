@@ -82,8 +82,8 @@ class _UntimedStage:
 
 def stages(work: Workload, cluster: Cluster) -> tuple[EstimatedStage, ...]:
     """Return the estimated stages of a run, in order; stages without bytes are left out."""
-    used = used_part(cluster, work.bytes)
-    return tuple(_time_stage(stage, used) for stage in _untimed_stages(work, used) if stage.bytes)
+    used_cluster = used_part(cluster, work.bytes)
+    return tuple(_time_stage(stage, used_cluster) for stage in _untimed_stages(work, used_cluster) if stage.bytes)
 
 
 def used_part(cluster: Cluster, size: int) -> Cluster:
@@ -128,23 +128,36 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
     remote_share = 1 - 1 / cluster.executors
     total = sum(records.bytes for records in work.rekeyed)
     if total:
-        read = sum(read_tasks(records, cluster) for records in work.rekeyed)
+        reading_tasks = sum(read_tasks(records, cluster) for records in work.rekeyed)
         cpu = sum(records.bytes / records.rates.move for records in work.rekeyed) / total
         largest = max(max(records.largest, records.bytes // read_tasks(records, cluster)) for records in work.rekeyed)
-        reading = EstimatedRequests(
+        reading_requests = EstimatedRequests(
             0, sum(_number_of_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
         )
-        yield _UntimedStage("read and sort records", read, total, largest, cpu * _SORTING, 1, 1, 1, reading)
-        written = sum(write_tasks(records, cluster) for records in work.rekeyed)
+        yield _UntimedStage(
+            "read and sort records", reading_tasks, total, largest, cpu * _SORTING, 1, 1, 1, reading_requests
+        )
+        number_of_write_tasks = sum(write_tasks(records, cluster) for records in work.rekeyed)
         largest = max(
             max(records.new_largest, records.bytes // write_tasks(records, cluster)) for records in work.rekeyed
         )
-        writing = EstimatedRequests(_number_of_parts(total, part), 0)
-        shuffled = int(total * remote_share)
+        writing_requests = EstimatedRequests(_number_of_parts(total, part), 0)
+        shuffled_bytes = int(total * remote_share)
         cpu *= 1 - _SORTING
-        yield _UntimedStage("write records", written, total, largest, cpu, 1, 1 + remote_share, 1, writing, shuffled)
+        yield _UntimedStage(
+            "write records",
+            number_of_write_tasks,
+            total,
+            largest,
+            cpu,
+            1,
+            1 + remote_share,
+            1,
+            writing_requests,
+            shuffled_bytes,
+        )
     copied = work.bytes - total
-    compared = [
+    comparing_stages = [
         (copied, WHOLE_KEY_GROUPS.compare),
         *((records.bytes, records.rates.compare) for records in work.rekeyed),
     ]
@@ -152,7 +165,7 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
     if size:
         tasks = max(1, -(-2 * size // max(_slice(2 * size, cluster), 1)))
         largest = max([size // tasks, *(max(records.largest, records.new_largest) for records in work.rekeyed)])
-        cpu = sum(part / rate for part, rate in compared) / size
+        cpu = sum(part / rate for part, rate in comparing_stages) / size
         reads = _number_of_reads(copied, min(UNIT_SIZE, copied)) * 2
         reads += sum(
             _number_of_reads(n.bytes, n.bytes // n.pieces) + _number_of_reads(n.bytes, n.bytes // n.new_pieces)
@@ -164,14 +177,14 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
 
 
 def _time_stage(work: _UntimedStage, cluster: Cluster) -> EstimatedStage:
-    each = work.cpu + work.passes / S3_CONNECTION_RATE
-    last = LAST_TASKS * work.bytes / work.tasks * each
-    used = min(cluster.executors, work.tasks)
+    seconds_per_byte = work.cpu + work.passes / S3_CONNECTION_RATE
+    last = LAST_TASKS * work.bytes / work.tasks * seconds_per_byte
+    used_executors = min(cluster.executors, work.tasks)
     limits: Mapping[str, float] = {
-        "cores": work.bytes / cluster.slots * each + last,
-        "the executors' network": work.bytes * work.network / (used * cluster.bandwidth),
-        "the executors' disks": work.bytes * work.disk / (used * LOCAL_DISK_RATE),
-        "the largest key group, which one core works through": work.most_bytes * each + last,
+        "cores": work.bytes / cluster.slots * seconds_per_byte + last,
+        "the executors' network": work.bytes * work.network / (used_executors * cluster.bandwidth),
+        "the executors' disks": work.bytes * work.disk / (used_executors * LOCAL_DISK_RATE),
+        "the largest key group, which one core works through": work.most_bytes * seconds_per_byte + last,
         "the driver, which starts task after task": work.tasks / TASKS_A_SECOND,
         "S3's rate of requests per prefix": max(
             work.requests.writes / WRITES_A_SECOND, work.requests.reads / READS_A_SECOND / work.prefixes

@@ -51,24 +51,28 @@ class Workload:
 
 
 def workload_of(plan: Plan) -> Workload:
-    rekeyed = tuple(_rekeyed_work(plan))
+    rekeyed_work = tuple(_rekeyed_work(plan))
     elements = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     copied = plan.bytes_moved - elements - sum(operator.rekeyed_bytes for operator in plan.operators)
     files = sum(len(operator.streams) + len(operator.rekeyed) + len(operator.compacted) for operator in plan.operators)
     largest = max((max(operator.new_keyed_bytes, default=0) for operator in plan.operators), default=0)
-    return Workload(max(0, copied), elements, rekeyed, len(plan.files), files, largest, plan.part_size)
+    return Workload(max(0, copied), elements, rekeyed_work, len(plan.files), files, largest, plan.part_size)
 
 
 def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
     for operator in plan.operators:
         for rekeying in operator.rekeyings:
-            expected = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
+            expected_sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
             sizes = _readable(rekeying)
-            new = [size for size in expected if size]
+            new_sizes = [size for size in expected_sizes if size]
             if not _is_cut(rekeying):
-                new = [sum(expected[s.first_key_group : s.first_key_group + s.key_groups]) for s in rekeying.streams]
-            if sizes and new:
-                yield RekeyedWork(rekeying.bytes, rates_of(operator), len(sizes), max(sizes), len(new), max(new))
+                new_sizes = [
+                    sum(expected_sizes[s.first_key_group : s.first_key_group + s.key_groups]) for s in rekeying.streams
+                ]
+            if sizes and new_sizes:
+                yield RekeyedWork(
+                    rekeying.bytes, rates_of(operator), len(sizes), max(sizes), len(new_sizes), max(new_sizes)
+                )
 
 
 def _readable(rekeying: Rekeying) -> list[int]:

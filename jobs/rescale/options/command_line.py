@@ -19,7 +19,7 @@ from rescale.planning.request.surgery_request import Values, surgery_from_option
 from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import RequestError, located
 
-OnAdded = Callable[[Option, argparse.Action], None]
+OnOptionAdded = Callable[[Option, argparse.Action], None]
 
 
 def options_of(command: str) -> tuple[Option, ...]:
@@ -30,7 +30,7 @@ def add_options(
     parser: argparse.ArgumentParser,
     command: str,
     groups: Mapping[Group, str] | None = None,
-    on_added: OnAdded = lambda *_: None,
+    on_added: OnOptionAdded = lambda *_: None,
 ) -> None:
     """Add all options of a command to `parser`.
 

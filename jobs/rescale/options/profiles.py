@@ -37,15 +37,15 @@ def use_profiles(arguments: argparse.Namespace) -> None:
     Raises `RequestError` for a profile that does not exist, and for a profile of a side (source or target) without a
     URI in S3.
     """
-    given = {side: name for side in StoreSide if (name := vars(arguments).get(f"{side.value.lower()}_profile"))}
-    for side, profile in given.items():
+    profiles = {side: name for side in StoreSide if (name := vars(arguments).get(f"{side.value.lower()}_profile"))}
+    for side, profile in profiles.items():
         configure_side(side, {"AWS_PROFILE": profile})
     if "places_of_target" not in arguments or not has_side_variables():
         return
     forget_stores()
     source_attribute = arguments.place_of_source
     targets = [
-        place for place in arguments.places_of_target if place != source_attribute or StoreSide.SOURCE not in given
+        place for place in arguments.places_of_target if place != source_attribute or StoreSide.SOURCE not in profiles
     ]
     places = {
         StoreSide.SOURCE: _normalised_places(arguments, [] if source_attribute in targets else [source_attribute]),
@@ -55,7 +55,7 @@ def use_profiles(arguments: argparse.Namespace) -> None:
         use_targets(places[StoreSide.TARGET])
         for snapshot, target in product(places[StoreSide.SOURCE], places[StoreSide.TARGET]):
             refuse_same_place(snapshot.removesuffix("/_metadata"), target)
-    for side, profile in given.items():
+    for side, profile in profiles.items():
         from rescale.storage.s3.s3_client import refuse_unknown_profile  # imports boto3, which is slow
 
         if places[side] and not any(map(is_s3, places[side])):

@@ -20,7 +20,7 @@ class StrictArgumentParser(argparse.ArgumentParser):
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         if action.option_strings and isinstance(
             action, argparse._StoreAction
-        ):  # an option of another action keeps all its values, or is a flag
+        ):  # options with other actions keep all their values, or are flags
             if action in self._given:
                 raise argparse.ArgumentError(action, "given more than once, and only one value is taken")
             self._given.add(action)

@@ -112,10 +112,10 @@ class OperatorPlan:
     @cached_property
     def expected_key_groups(self) -> tuple[int, ...]:
         """Estimated bytes of rekeyed state by new key group; empty without rekeyed state."""
-        of_each = [
+        per_rekeying = [
             rekeying.expected_key_groups(self.max_parallelism, self.new_max_parallelism) for rekeying in self.rekeyings
         ]
-        return tuple(map(sum, zip(*of_each, strict=True)))
+        return tuple(map(sum, zip(*per_rekeying, strict=True)))
 
     @cached_property
     def new_key_group_bytes(self) -> tuple[int, ...]:
@@ -132,5 +132,5 @@ class OperatorPlan:
 
     def bytes_of(self, *slots: Slot) -> int:
         """Return the bytes of new streams in `slots`; files of the source to which the result refers do not count."""
-        rekeyed = sum(rekeying.bytes for rekeying in self.rekeyings if rekeying.slot in slots)
-        return rekeyed + sum(stream.size for stream in self.new_streams if stream.slot in slots)
+        rekeyed_bytes_of_slots = sum(rekeying.bytes for rekeying in self.rekeyings if rekeying.slot in slots)
+        return rekeyed_bytes_of_slots + sum(stream.size for stream in self.new_streams if stream.slot in slots)

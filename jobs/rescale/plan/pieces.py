@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from rescale.snapshot.locate import WRITTEN, Extent
+from rescale.snapshot.locate import WRITTEN_FILE_NUMBER, Extent
 
 
 class Piece(NamedTuple):
@@ -42,7 +42,7 @@ class Literals:
 
 
 def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
-    """Merge adjacent pieces, leave out empty ones, and return the others: together they have the same bytes."""
+    """Merge adjacent pieces and leave out empty ones; the result has the same bytes in the same order."""
     result: list[Piece] = []
     for piece in pieces:
         last = result[-1] if result else None
@@ -61,7 +61,7 @@ def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
 
 def piece_of(extent: Extent, ids: int | None = None) -> Piece:
     """Return the piece for an extent of the snapshot; `ids` as in `Piece`."""
-    return Piece(None if extent.file == WRITTEN else extent.file, extent.start, extent.length, ids)
+    return Piece(None if extent.file == WRITTEN_FILE_NUMBER else extent.file, extent.start, extent.length, ids)
 
 
 def extent_of(piece: Piece) -> Extent:
@@ -74,14 +74,16 @@ def extent_of(piece: Piece) -> Extent:
 def split(pieces: Iterable[Piece], lengths: Iterable[int]) -> Iterator[tuple[Piece, ...]]:
     """Cut the bytes of pieces into consecutive ranges of `lengths` bytes, and yield the pieces of each range."""
     queue = iter(pieces)
-    rest: Piece | None = None
+    remaining_piece: Piece | None = None
     for length in lengths:
         run = []
         while length > 0:
-            piece = rest or next(queue)
-            taken = min(length, piece.length)
-            run.append(piece._replace(length=taken))
-            left = piece.length - taken
-            rest = piece._replace(start=piece.start + taken, length=left) if left else None
-            length -= taken
+            piece = remaining_piece or next(queue)
+            taken_bytes = min(length, piece.length)
+            run.append(piece._replace(length=taken_bytes))
+            rest_length = piece.length - taken_bytes
+            remaining_piece = (
+                piece._replace(start=piece.start + taken_bytes, length=rest_length) if rest_length else None
+            )
+            length -= taken_bytes
         yield tuple(run)

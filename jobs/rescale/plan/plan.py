@@ -74,10 +74,10 @@ class Plan:
     @property
     def key_hashes(self) -> dict[str, str]:
         """Name of the key hash by operator id, for operators whose records are hashed for new key groups."""
-        rekeyed = [
+        rekeyings = [
             (operator.operator_id, rekeying.key_hash) for operator in self.operators for rekeying in operator.rekeyings
         ]
-        return {operator_id: name for operator_id, name in rekeyed if name is not None}
+        return {operator_id: name for operator_id, name in rekeyings if name is not None}
 
     @property
     def start(self) -> Start:

@@ -31,22 +31,24 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
             "proof: changed rows are compared; unchanged rows rely on the certificate of the earlier result "
             f"{plan.continued.target}"
         )
-    whole = sum(len(operator.databases) for operator in plan.operators)
+    directory_count = sum(len(operator.databases) for operator in plan.operators)
     rewritten = sum(len(operator.compacted) for operator in plan.operators)
     in_s3 = is_s3(plan.target) and is_s3(plan.source)
-    copied = [stream for operator in plan.operators for stream in _copied_streams(operator)] if in_s3 else []
-    refuse_impossible_proof(possible=whole + rewritten > 0 or bool(copied))
-    if not whole + rewritten:
-        if all(stream.inline for stream in copied):
+    copied_streams = [stream for operator in plan.operators for stream in _copied_streams(operator)] if in_s3 else []
+    refuse_impossible_proof(possible=directory_count + rewritten > 0 or bool(copied_streams))
+    if not directory_count + rewritten:
+        if all(stream.inline for stream in copied_streams):
             return "proof: all copied state is small enough for `_metadata`, so every record is compared"
         return "proof: copied state is compared by the store's checksums, and read where there are none"
-    if not whole:
+    if not directory_count:
         return "proof: RocksDB rewrites some files of every directory, so every record is compared, not only files"
     directories, their = (
-        (f"{whole} RocksDB directories are", "their") if whole > 1 else ("1 RocksDB directory is", "its")
+        (f"{directory_count} RocksDB directories are", "their")
+        if directory_count > 1
+        else ("1 RocksDB directory is", "its")
     )
-    more = f"; {rewritten} with files that RocksDB rewrites, by all records" if rewritten else ""
-    return f"proof: {directories} compared by {their} files, without reading {their} rows{more}"
+    rewritten_clause = f"; {rewritten} with files that RocksDB rewrites, by all records" if rewritten else ""
+    return f"proof: {directories} compared by {their} files, without reading {their} rows{rewritten_clause}"
 
 
 def _copied_streams(operator: OperatorPlan) -> list[CopiedKeyGroups]:

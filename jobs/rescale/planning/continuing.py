@@ -88,9 +88,9 @@ def continued_plan(
             reasons.append((operator.label, reason))
             operators.append(operator)
             continue
-        continued = continuation.rekeying_of_changes()
-        operators.append(replace(operator, rekeying=continued))
-        notes.append(continuation.note(continued, plan))
+        new_rekeying = continuation.rekeying_of_changes()
+        operators.append(replace(operator, rekeying=new_rekeying))
+        notes.append(continuation.note(new_rekeying, plan))
     if not any(operator.is_continued for operator in operators):
         label, reason = reasons[0] if reasons else (None, "it has no keyed state in RocksDB directories")
         raise UnsupportedError(
@@ -134,32 +134,35 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
     plan_labels = {operator.operator_id: operator.label for operator in plan.operators}
     base_labels = {operator.operator_id: operator.label for operator in base.plan.operators}
     if plan_labels.keys() != base_labels.keys():
-        differing = next(iter(plan_labels.keys() ^ base_labels.keys()))
+        differing_id = next(iter(plan_labels.keys() ^ base_labels.keys()))
         raise RequestError(
             "the base is the result of another job, or of another version of the job's graph",
             path=base.result.target,
-            operator=plan_labels.get(differing) or base_labels[differing],
+            operator=plan_labels.get(differing_id) or base_labels[differing_id],
             expected=f"the {len(plan_labels)} operators of {plan.source}",
-            found=f"{len(base_labels)} operators" + ("" if differing in base_labels else ", this one not among them"),
+            found=f"{len(base_labels)} operators"
+            + ("" if differing_id in base_labels else ", this one not among them"),
             advice=FULL_RUN,
         )
-    before = {operator.operator_id: operator for operator in base.plan.operators}
+    operators_of_base = {operator.operator_id: operator for operator in base.plan.operators}
     for operator in plan.operators:
-        other = before[operator.operator_id]
-        requested, present = ((plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, other))
-        if requested != present:
+        operator_before = operators_of_base[operator.operator_id]
+        requested_shape, actual_shape = (
+            (plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, operator_before)
+        )
+        if requested_shape != actual_shape:
             raise RequestError(
                 "the base has another shape",
                 path=base.result.target,
                 operator=operator.label,
-                expected=f"parallelism {requested[0]}, max parallelism {requested[1]}, as requested",
-                found=f"parallelism {present[0]}, max parallelism {present[1]}",
+                expected=f"parallelism {requested_shape[0]}, max parallelism {requested_shape[1]}, as requested",
+                found=f"parallelism {actual_shape[0]}, max parallelism {actual_shape[1]}",
                 advice=f"request the base's shape, or {FULL_RUN}",
             )
 
 
 class _PlanFiles:
-    """Numbers the files of a plan and of the other snapshots that it reads: their indexes in the new plan's `files`."""
+    """Gives each file of a plan, and of the other snapshots that it reads, an index in the new plan's `files`."""
 
     def __init__(self, plan: Plan) -> None:
         self._files = list(plan.files)
@@ -249,16 +252,16 @@ class _OperatorContinuation:
                 found=f"parallelism {shapes[1][0]}, max parallelism {shapes[1][1]}",
                 advice=FULL_RUN,
             )
-        before, after = backends_of(self.earlier), backends_of(self.later)
-        for subtask in sorted(before.keys() & after.keys()):
-            if before[subtask] != after[subtask]:
+        backends_before, backends_after = backends_of(self.earlier), backends_of(self.later)
+        for subtask in sorted(backends_before.keys() & backends_after.keys()):
+            if backends_before[subtask] != backends_after[subtask]:
                 raise RequestError(
                     "the job has other state backends than when the base was made: it was restored since, or this is "
                     "another job",
                     path=self.base.result.target,
                     operator=self.planned.label,
-                    expected=f"backend {before[subtask]} in subtask {subtask}",
-                    found=f"backend {after[subtask]}",
+                    expected=f"backend {backends_before[subtask]} in subtask {subtask}",
+                    found=f"backend {backends_after[subtask]}",
                     advice=FULL_RUN,
                 )
 
@@ -267,17 +270,17 @@ class _OperatorContinuation:
         rekeying = self.planned.rekeying
         assert rekeying is not None
         base_plan = next(plan for plan in self.base.plan.operators if plan.operator_id == self.planned.operator_id)
-        before = base_plan.rekeying
-        for operator, which in ((self.later, "the later"), (self.earlier, "the earlier")):
+        rekeying_before = base_plan.rekeying
+        for operator, which_checkpoint in ((self.later, "the later"), (self.earlier, "the earlier")):
             if operator.keyed or operator.changelogs or operator.other_keyed or not operator.databases:
-                return f"{which} checkpoint does not keep all of its keyed state in RocksDB directories"
+                return f"{which_checkpoint} checkpoint does not keep all of its keyed state in RocksDB directories"
         only_databases = len(rekeying.databases) == len(rekeying.sources)
         if not only_databases or any(LEFT_OUT in table for table in self.planned.id_tables):
             return "its timers are raw keyed state in the source, and rows in the result"
-        if before is None or not _is_written_by_row(before):
+        if rekeying_before is None or not _is_written_by_row(rekeying_before):
             return "the base has no RocksDB directories that were written for it row by row"
-        if before.key_hash != rekeying.key_hash:
-            return f"its keys are hashed by {rekeying.key_hash}, but in the base by {before.key_hash}"
+        if rekeying_before.key_hash != rekeying.key_hash:
+            return f"its keys are hashed by {rekeying.key_hash}, but in the base by {rekeying_before.key_hash}"
         keys = [
             require_header(database.parsed).key_serializer
             for database in (*self.earlier.databases, *self.later.databases)
@@ -290,8 +293,8 @@ class _OperatorContinuation:
             database = bases.get(stream.covers)
             if database is None or database.source is None:
                 return f"the base has no directory for the key groups {stream.covers}"
-            if gone := sorted(database.states - states):
-                return f"the base has a state that is not in the later checkpoint: {gone[0]}"
+            if missing_states := sorted(database.states - states):
+                return f"the base has a state that is not in the later checkpoint: {missing_states[0]}"
             if place_of_changes(database.source.manifest) is None:
                 return "no level of RocksDB is free for more changes above the base"
         return None
@@ -300,11 +303,16 @@ class _OperatorContinuation:
         """Return a rekeying of only the changes; it has the base's directories in the order of the new streams."""
         rekeying = self.planned.rekeying
         assert rekeying is not None
-        before = {database.key_groups: database for database in self.earlier.databases}
-        after = {database.key_groups: database for database in self.later.databases}
-        pairs = [(before.get(own), after.get(own)) for own in sorted(before.keys() | after.keys())]
+        databases_before = {database.key_groups: database for database in self.earlier.databases}
+        databases_after = {database.key_groups: database for database in self.later.databases}
+        pairs = [
+            (databases_before.get(key_groups), databases_after.get(key_groups))
+            for key_groups in sorted(databases_before.keys() | databases_after.keys())
+        ]
         tables = side_by_side(lambda pair: self._own_tables(*pair), pairs)
-        changes = [self._changes(rekeying.header, *pair, *own) for pair, own in zip(pairs, tables, strict=True)]
+        changes = [
+            self._changes(rekeying.header, *pair, *key_groups) for pair, key_groups in zip(pairs, tables, strict=True)
+        ]
         bases = {database.key_groups: database for database in self.result.databases}
         return replace(
             rekeying,
@@ -361,16 +369,16 @@ class _OperatorContinuation:
             PassedFile(state, name, self._extent(between[name])) for state, name in sorted(tables.transient)
         )
         old, new = (
-            ChangeSide(_place_of(database, numbers), tuple(sorted(own))) if database is not None else None
-            for database, numbers, own in (
+            ChangeSide(_place_of(database, numbers), tuple(sorted(own_names))) if database is not None else None
+            for database, numbers, own_names in (
                 (before, self.source_numbers, tables.gone),
                 (after, self.later_numbers, tables.added),
             )
         )
         either = after or before
         assert either is not None
-        own = either.key_groups
-        place = ChangePlace[Piece](header, (own.first, own.last), old, new, transient)
+        own_names = either.key_groups
+        place = ChangePlace[Piece](header, (own_names.first, own_names.last), old, new, transient)
         return PlannedSource(place, None, _scaled_sizes(either.key_group_sizes, place.size))
 
     def _extent(self, file: _FileBetween) -> Extent:

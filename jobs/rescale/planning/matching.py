@@ -112,9 +112,11 @@ def counterparts_of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, s
     """Return all operators of a job's plan as counterparts; `names` maps operator ids to the user's names."""
     counterparts = []
     for vertex in vertices:
-        known = names.get(vertex.operator_id, "")
-        label = known or (f"{vertex.name} ({vertex.operator_id})" if vertex.name else vertex.operator_id)
-        counterparts.append(Counterpart(vertex.operator_id, _uid(known, vertex.operator_id), label, vertex.name, None))
+        given_name = names.get(vertex.operator_id, "")
+        label = given_name or (f"{vertex.name} ({vertex.operator_id})" if vertex.name else vertex.operator_id)
+        counterparts.append(
+            Counterpart(vertex.operator_id, _uid(given_name, vertex.operator_id), label, vertex.name, None)
+        )
         counterparts += [Counterpart("", "", name, name, None, chain=vertex.name) for name in vertex.chained]
     return counterparts
 
@@ -133,26 +135,28 @@ def match(
     `of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot. `unused_names`
     were given for operators that neither side has.
     """
-    left, free = list(old), list(new)
+    unmatched_counterparts, free_counterparts = list(old), list(new)
     matches: list[_Match] = []
 
-    def take(pairs: Iterable[_Pair], because: str) -> None:
+    def add_matches(pairs: Iterable[_Pair], because: str) -> None:
         for before, after in pairs:
             matches.append(_Match(before, after, "" if before.operator_id == after.operator_id else because))
-            left.remove(before)
-            free.remove(after)
+            unmatched_counterparts.remove(before)
+            free_counterparts.remove(after)
 
-    take(_pairs_with_equal_ids(left, free, sure=True), "")
+    add_matches(_pairs_with_equal_ids(unmatched_counterparts, free_counterparts, is_sure=True), "")
     for because, key in _EVIDENCE:
-        take(_unique_pairs(left, free, key), because)
-    take(_pairs_with_equal_ids(left, free, sure=False), "")
-    renamed = [match for match in matches if match.because and match.old.stateful]
-    proposed = [match for match in renamed if match.new.operator_id]
-    chained = [match for match in renamed if not match.new.operator_id]
-    in_the_way = _operators_in_the_way(old, matches, proposed)
-    stateful = [(operator, _candidates(operator, free)) for operator in left if operator.stateful]
-    possible = [candidate for _, candidates in stateful for candidate in candidates]
-    alone = [operator for operator, candidates in stateful if not candidates]
+        add_matches(_unique_pairs(unmatched_counterparts, free_counterparts, key), because)
+    add_matches(_pairs_with_equal_ids(unmatched_counterparts, free_counterparts, is_sure=False), "")
+    renamed_matches = [match for match in matches if match.because and match.old.stateful]
+    proposed_matches = [match for match in renamed_matches if match.new.operator_id]
+    chained = [match for match in renamed_matches if not match.new.operator_id]
+    in_the_way = _operators_in_the_way(old, matches, proposed_matches)
+    stateful = [
+        (operator, _candidates(operator, free_counterparts)) for operator in unmatched_counterparts if operator.stateful
+    ]
+    possible_counterparts = [candidate for _, candidates in stateful for candidate in candidates]
+    without_candidates = [operator for operator, candidates in stateful if not candidates]
     nameless = of_plan and not any(operator.name for operator in old)
     return MatchDocument(
         snapshot,
@@ -160,11 +164,11 @@ def match(
         "plan" if of_plan else "snapshot",
         certain=not (chained or stateful),
         options=(
-            *(f"--rename {quoted(f'{match.old.option_name}={match.new.option_name}')}" for match in proposed),
+            *(f"--rename {quoted(f'{match.old.option_name}={match.new.option_name}')}" for match in proposed_matches),
             *(f"--drop {quoted(operator.option_name)}" for operator in in_the_way),
         ),
         same=tuple(_matched(match) for match in matches if not match.because),
-        proposed=tuple(map(_matched, proposed)),
+        proposed=tuple(map(_matched, proposed_matches)),
         in_the_way=tuple(map(_listed, in_the_way)),
         chained=tuple(ChainedOperator(**asdict(_matched(match)), chain=match.new.chain) for match in chained),
         unsure=tuple(
@@ -172,8 +176,12 @@ def match(
             for operator, candidates in stateful
             if candidates
         ),
-        only_in_snapshot=tuple(map(_listed, alone)),
-        only_in_job=tuple(_listed(operator) for operator in free if operator.stateful and operator not in possible),
+        only_in_snapshot=tuple(map(_listed, without_candidates)),
+        only_in_job=tuple(
+            _listed(operator)
+            for operator in free_counterparts
+            if operator.stateful and operator not in possible_counterparts
+        ),
         remarks=(
             *([_NAMELESS] if nameless else []),
             *([_CHAINED] if chained else []),
@@ -202,46 +210,49 @@ def _uid(name: str, operator_id: str) -> str:
 
 
 def _operators_in_the_way(
-    old: Sequence[Counterpart], matches: Sequence[_Match], proposed: list[_Match]
+    old: Sequence[Counterpart], matches: Sequence[_Match], proposed_matches: list[_Match]
 ) -> list[Counterpart]:
     """Return the operators without state and without a counterpart whose ids renamed operators would get.
 
-    Operators without state that have a counterpart are added to `proposed`, because they must be renamed, too.
+    Operators without state that have a counterpart are added to `proposed_matches`, because they must be renamed, too.
     """
-    matched = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
+    match_by_old_id = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
     stateless = {operator.operator_id: operator for operator in old if not operator.stateful}
-    dropped = []
-    ids = [match.new.operator_id for match in proposed]
+    dropped_labels = []
+    ids = [match.new.operator_id for match in proposed_matches]
     for operator_id in ids:
-        if operator_id in stateless and operator_id in matched:
-            proposed.append(matched[operator_id])
-            ids.append(matched[operator_id].new.operator_id)
+        if operator_id in stateless and operator_id in match_by_old_id:
+            proposed_matches.append(match_by_old_id[operator_id])
+            ids.append(match_by_old_id[operator_id].new.operator_id)
         elif operator_id in stateless:
-            dropped.append(stateless[operator_id])
-    return dropped
+            dropped_labels.append(stateless[operator_id])
+    return dropped_labels
 
 
 def _states(operator: Operator) -> frozenset[StateSignature]:
-    keyed = {StateSignature(state.name, state.state_type, state.raw) for state in operator.keyed_states}
+    keyed_signatures = {StateSignature(state.name, state.state_type, state.raw) for state in operator.keyed_states}
     elements = set()
     for stream in (*operator.operator, *operator.raw_operator):
         header = stream.parsed
-        described = {s.name: s.raw for s in (*header.list_states, *header.broadcast_states)} if header else {}
+        description_by_name = {s.name: s.raw for s in (*header.list_states, *header.broadcast_states)} if header else {}
         elements |= {
-            StateSignature(state.name, state.mode.name, described.get(state.name, b"")) for state in stream.states
+            StateSignature(state.name, state.mode.name, description_by_name.get(state.name, b""))
+            for state in stream.states
         }
-    others = {StateSignature(state.name, state.type, b"") for state in as_dropped(operator).states}
-    known = {(state.name, state.type) for state in keyed | elements}
+    other_signatures = {StateSignature(state.name, state.type, b"") for state in as_dropped(operator).states}
+    known_states = {(state.name, state.type) for state in keyed_signatures | elements}
     return frozenset(
-        keyed | elements | {state for state in others if (state.name, state.type.removeprefix("raw ")) not in known}
+        keyed_signatures
+        | elements
+        | {state for state in other_signatures if (state.name, state.type.removeprefix("raw ")) not in known_states}
     )
 
 
 _Pair = tuple[Counterpart, Counterpart]
-_Key = Callable[[Counterpart], Hashable]
+_MatchKey = Callable[[Counterpart], Hashable]
 """Function that returns a property of an operator, which its counterpart must share; None if it lacks the property."""
 
-_EVIDENCE: tuple[tuple[str, _Key], ...] = (
+_EVIDENCE: tuple[tuple[str, _MatchKey], ...] = (
     ("name, and states with their serializers", lambda op: (op.name, op.states) if op.name and op.states else None),
     ("states with their serializers", lambda op: op.states or None),
     ("name, and names and types of states", lambda op: (op.name, op.types) if op.name and op.types else None),
@@ -252,11 +263,11 @@ _EVIDENCE: tuple[tuple[str, _Key], ...] = (
 """Properties that are evidence for a match, the strongest first."""
 
 
-def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart], *, sure: bool) -> list[_Pair]:
+def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart], *, is_sure: bool) -> list[_Pair]:
     """Return the pairs with equal ids, if the id comes from a uid or the states do not contradict each other.
 
-    With `sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job may
-    have the old operator's name.
+    With `is_sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job
+    may have the old operator's name.
     """
     by_id = {operator.operator_id: operator for operator in new if operator.operator_id}
     names = {operator.name for operator in new}
@@ -264,8 +275,8 @@ def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart]
     def may_match(before: Counterpart, after: Counterpart) -> bool:
         if _states_contradict(before, after):
             return False
-        alike = after.states is None or bool(after.states) == bool(before.states)
-        return not sure or (alike and (after.name in ("", before.name) or before.name not in names))
+        agree_on_having_states = after.states is None or bool(after.states) == bool(before.states)
+        return not is_sure or (agree_on_having_states and (after.name in ("", before.name) or before.name not in names))
 
     pairs = [(before, by_id[before.operator_id]) for before in old if before.operator_id in by_id]
     return [(before, after) for before, after in pairs if before.uid or may_match(before, after)]
@@ -279,7 +290,7 @@ def _states_contradict(before: Counterpart, after: Counterpart) -> bool:
     return not before.types & after.types or any(types.get(name, kind) != kind for name, kind in after.types)
 
 
-def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _Key) -> list[_Pair]:
+def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _MatchKey) -> list[_Pair]:
     """Return the pairs of an old and a new operator that share a value of `key` which no third operator has."""
     by_key: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
     for side, operators in enumerate((old, new)):
@@ -293,11 +304,11 @@ def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _
     ]
 
 
-def _candidates(operator: Counterpart, free: Sequence[Counterpart]) -> list[Counterpart]:
-    """Return the operators of the job without a counterpart (`free`) that share some evidence with `operator`."""
+def _candidates(operator: Counterpart, free_counterparts: Sequence[Counterpart]) -> list[Counterpart]:
+    """Return the operators of the job that have no counterpart yet and share some evidence with `operator`."""
     return [
         other
-        for other in free
+        for other in free_counterparts
         if not _states_contradict(operator, other)
         and any(key(operator) == key(other) is not None for _, key in _EVIDENCE)
     ]

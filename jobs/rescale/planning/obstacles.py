@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.plan.pieces import Literals
-from rescale.planning.refusals import refuse_changelog, refuse_names, refuse_unread
+from rescale.planning.refusals import refuse_changelog, refuse_names, refuse_unreadable_state
 from rescale.planning.request.result_files import Format
 from rescale.planning.streams.element_streams import common_header
 from rescale.planning.streams.keyed_headers import HeaderPlanner
@@ -25,11 +25,11 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
 
     Reads nothing. Yields nothing if files are missing, because headers then lack what these files describe.
     """
-    refused = defaultdict[tuple[str, str], list[tuple[str, str | None]]](list)
+    operators_by_reason = defaultdict[tuple[str, str], list[tuple[str, str | None]]](list)
     for operator in () if snapshot.missing else snapshot.operators:
         consequence = _ALWAYS
         try:
-            refuse_unread(operator)
+            refuse_unreadable_state(operator)
             refuse_changelog(operator, Format.CANONICAL)
             refuse_names(operator, Format.KEEP)
             consequence = _IF_JOINED
@@ -37,8 +37,8 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
         except (SnapshotError, UnsupportedError) as error:
             state = f", state {error.state}" if error.state else ""
             reason = (f"{error.what}{state}", f"{consequence}: {error_to_show(error).advice}")
-            refused[reason].append((operator.label, error.found))
-    for (what, remedy), operators in refused.items():
+            operators_by_reason[reason].append((operator.label, error.found))
+    for (what, remedy), operators in operators_by_reason.items():
         (_, example), labels = operators[0], first_of([label for label, _ in operators], _MOST_NAMED)
         such_as = "such as " if len(operators) > 1 else ""
         yield f"{labels}: {what}" + (f" ({such_as}{example})" if example else "") + f"; {remedy}"

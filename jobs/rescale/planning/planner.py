@@ -20,7 +20,13 @@ from rescale.plan.plan import FORMAT, Plan
 from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import Rekeying
 from rescale.plan.work_class import work_class
-from rescale.planning.refusals import refuse_changelog, refuse_heap, refuse_names, refuse_old_rows, refuse_unread
+from rescale.planning.refusals import (
+    refuse_changelog,
+    refuse_heap,
+    refuse_names,
+    refuse_old_rows,
+    refuse_unreadable_state,
+)
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.operator_shapes import Shape, new_shapes
 from rescale.planning.request.request import Request
@@ -72,7 +78,7 @@ def make_plan(
     refuse_finished(snapshot.operators, shapes, request)
     snapshot.check_complete()
     literals = Literals(snapshot.written)
-    registered = user_serializers(_readable_serializers(snapshot))
+    registered_serializers = user_serializers(_readable_serializers(snapshot))
     notes: list[str] = []
     planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes, prepared)
     operators = tuple(
@@ -98,11 +104,11 @@ def make_plan(
             *findings(snapshot, kafka),
             *request_warnings(snapshot, shapes, request, kafka),
             *key_hash_warnings(snapshot.operators, request.key_hash, key_hashes),
-            *(f"values of {row.snapshot} are read as {row.distribution} defines" for row in registered),
+            *(f"values of {row.snapshot} are read as {row.distribution} defines" for row in registered_serializers),
             *notes,
             *(reference_warnings(snapshot.directory, operators) if request.files is Files.REFER else ()),
         ),
-        serializers=registered or UNSET,
+        serializers=registered_serializers or UNSET,
         surgery=surgery,
         moves=snapshot.moves,
         prepared=prepared,
@@ -112,10 +118,10 @@ def make_plan(
 def _readable_serializers(snapshot: Snapshot) -> Iterator[SerializerSnapshot]:
     """Yield the serializers of all keyed and operator state whose headers can be read."""
     for operator in snapshot.operators:
-        keyed = {id(header): header for header in operator.parsed_headers}
+        header_by_identity = {id(header): header for header in operator.parsed_headers}
         elements = {id(stream.parsed): stream.parsed for stream in operator.operator if stream.parsed is not None}
-        yield from (header.key_serializer for header in keyed.values())
-        states = [state for header in keyed.values() for state in header.states]
+        yield from (header.key_serializer for header in header_by_identity.values())
+        states = [state for header in header_by_identity.values() for state in header.states]
         for header in elements.values():
             states += (*header.list_states, *header.broadcast_states)
         yield from (serializer for state in states for _, serializer in state.serializers)
@@ -143,22 +149,22 @@ class _OperatorPlanner:
     prepared: bool
 
     def plan(self, operator: Operator, shape: Shape, key_hash: str | None) -> OperatorPlan:
-        wanted = self.request.format
-        by_record = is_rewritten_by_record(operator, shape, wanted)
-        refuse_unread(operator)
-        refuse_changelog(operator, wanted)
-        refuse_names(operator, wanted)
-        refuse_old_rows(operator, wanted)
+        result_format = self.request.format
+        by_record = is_rewritten_by_record(operator, shape, result_format)
+        refuse_unreadable_state(operator)
+        refuse_changelog(operator, result_format)
+        refuse_names(operator, result_format)
+        refuse_old_rows(operator, result_format)
         if by_record:
             refuse_heap(operator)
         headers = HeaderPlanner(operator.label, self.literals)
         groups = KeyGroupPlanner(operator, shape, headers, self.literals, self.inline)
         if by_record:
-            keyed = self._plan_records(operator, shape, headers, groups, key_hash)
-        elif becomes_databases(operator, wanted):
-            keyed = self._plan_directories(operator, shape, headers, groups)
+            keyed_plan = self._plan_records(operator, shape, headers, groups, key_hash)
+        elif becomes_databases(operator, result_format):
+            keyed_plan = self._plan_directories(operator, shape, headers, groups)
         else:
-            keyed = _PlannedKeyed(groups.streams())
+            keyed_plan = _PlannedKeyed(groups.streams())
         elements = plan_elements(operator, shape.parallelism, self.literals, self.inline)
         return OperatorPlan(
             operator_id=operator.operator_id,
@@ -170,12 +176,12 @@ class _OperatorPlanner:
             work=work_class(operator.max_parallelism, shape.max_parallelism),
             states=_keyed_states(operator),
             id_tables=tuple(headers.id_tables),
-            streams=(*keyed.streams, *elements),
+            streams=(*keyed_plan.streams, *elements),
             old_keyed_bytes=_keyed_bytes(operator),
-            rekeying=keyed.rekeying,
-            heap_timers=keyed.heap_timers,
-            databases=keyed.databases,
-            compacted=keyed.compacted,
+            rekeying=keyed_plan.rekeying,
+            heap_timers=keyed_plan.heap_timers,
+            databases=keyed_plan.databases,
+            compacted=keyed_plan.compacted,
             cutoffs=operator.cutoffs,
         )
 
@@ -183,8 +189,8 @@ class _OperatorPlanner:
         self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner, key_hash: str | None
     ) -> _PlannedKeyed:
         """Plan keyed state whose records are read; raw keyed state moves by key group if the max parallelism stays."""
-        wanted = self.request.format
-        timers_stay = keeps_heap_timers(operator, wanted)
+        result_format = self.request.format
+        timers_stay = keeps_heap_timers(operator, result_format)
         rekeying = plan_rekeyed(
             operator,
             shape,
@@ -192,8 +198,8 @@ class _OperatorPlanner:
             self.literals,
             key_hash,
             timers=() if timers_stay else operator.heap_timers,
-            created=_creation_time(self.snapshot) if becomes_databases(operator, wanted) else None,
-            stays_on_heap=stays_on_heap(operator, wanted),
+            created=_creation_time(self.snapshot) if becomes_databases(operator, result_format) else None,
+            stays_on_heap=stays_on_heap(operator, result_format),
         )
         if shape.max_parallelism == operator.max_parallelism:
             return _PlannedKeyed(groups.raw_streams() if timers_stay else groups.own_raw_streams(), rekeying)
@@ -209,15 +215,15 @@ class _OperatorPlanner:
         planner = DatabasePlanner(
             operator, shape, headers, self.literals, self.inline, self.notes, referring, prepared=self.prepared
         )
-        planned = planner.plan()
-        streams = (*planned.files, *groups.raw_streams())
-        return _PlannedKeyed(streams, databases=planned.databases, compacted=planned.compacted)
+        planned_databases = planner.plan()
+        streams = (*planned_databases.files, *groups.raw_streams())
+        return _PlannedKeyed(streams, databases=planned_databases.databases, compacted=planned_databases.compacted)
 
 
 def _keyed_states(operator: Operator) -> tuple[str, ...]:
     """Return the name and type of each keyed state that is not dropped, each once."""
-    staying = [state for state in operator.keyed_states if state.name not in operator.dropped_states]
-    return tuple(dict.fromkeys(f"{state.name} ({state.state_type})" for state in staying))
+    staying_states = [state for state in operator.keyed_states if state.name not in operator.dropped_states]
+    return tuple(dict.fromkeys(f"{state.name} ({state.state_type})" for state in staying_states))
 
 
 def _keyed_bytes(operator: Operator) -> tuple[int, ...]:

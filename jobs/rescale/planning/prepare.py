@@ -43,37 +43,43 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
     snapshot, request, surgery, shapes = resolve_request(snapshot, request)
     refuse_finished(snapshot.operators, shapes, request)
-    snapshot.check_complete()  # without its files, a changelog does not describe its states
+    snapshot.check_complete()  # a changelog describes its states only if all its files exist
     for operator in snapshot.operators:
         refuse_changelog(operator, request.format)
     key_hashes: dict[str, str] = {}
 
-    def by_record(operator: Operator) -> bool:
+    def rewrites_records(operator: Operator) -> bool:
         return is_rewritten_by_record(operator, shapes[operator.entry.operator_id], request.format)
 
     def is_joined(operator: Operator) -> bool:
         return joins_databases(operator, shapes[operator.entry.operator_id], request.format)
 
-    if any(operator.databases and (by_record(operator) or is_joined(operator)) for operator in snapshot.operators):
+    if any(
+        operator.databases and (rewrites_records(operator) or is_joined(operator)) for operator in snapshot.operators
+    ):
         from rescale.snapshot.databases.ingested import with_ingested
-        from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # imports numpy: few requests need it
+
+        # Imports numpy, which few requests need.
+        from rescale.snapshot.databases.table_sizes import with_key_group_sizes
 
         snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), is_joined)
         surgery = with_stored_sizes(surgery, snapshot)
-    rekeyed = {o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if by_record(o)}
+    rekeyed_shapes = {
+        o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if rewrites_records(o)
+    }
     for operator in snapshot.operators:
-        if operator.entry.operator_id in rekeyed:
-            refuse_heap(operator)  # no hash of keys helps where entries cannot be read
-    if rekeyed:
-        from rescale.planning.request.key_hashes import choose_key_hashes  # imports numpy, too
+        if operator.entry.operator_id in rekeyed_shapes:
+            refuse_heap(operator)  # checked first: if entries cannot be read, a hash of keys does not help
+    if rekeyed_shapes:
+        from rescale.planning.request.key_hashes import choose_key_hashes  # also imports numpy
 
-        maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed.items()}
+        maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed_shapes.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
     kafka = kafka_offsets(snapshot)
     ahead = ahead or is_prepared(request.target)
     plan = make_plan(snapshot, request, key_hashes, kafka, surgery, prepared=ahead)
-    for operator, planned in zip(snapshot.operators, plan.operators, strict=True):
-        if levels := _levels_needed(planned):
+    for operator, planned_operator in zip(snapshot.operators, plan.operators, strict=True):
+        if levels := _levels_needed(planned_operator):
             refuse_few_levels_of(snapshot, operator, levels)
     return PreparedPlan(plan, snapshot, kafka)
 

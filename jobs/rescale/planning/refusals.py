@@ -29,7 +29,7 @@ Only `ForStKeyedStateBackend` writes them.
 """
 
 
-def refuse_unread(operator: Operator) -> None:
+def refuse_unreadable_state(operator: Operator) -> None:
     """Raise `UnsupportedError` for state that Rescale cannot read, `SnapshotError` for damaged raw keyed state."""
     if operator.other_keyed:
         raise UnsupportedError(
@@ -129,10 +129,10 @@ def refuse_names(operator: Operator, result_format: Format) -> None:
     are_databases = becomes_databases(operator, Format.KEEP)
     if not (are_databases or becomes_databases(operator, result_format)):
         return
-    omitted = frozenset[str]() if are_databases else operator.dropped_states  # RocksDB opens dropped states, too
+    omitted_states = frozenset[str]() if are_databases else operator.dropped_states  # RocksDB opens dropped states, too
     advice = RESCALE_CANONICAL_SAVEPOINT if are_databases else ASK_FOR_CANONICAL_RESULT
     for name in dict.fromkeys(state.name for state in operator.keyed_states):
-        if name in omitted:
+        if name in omitted_states:
             continue
         if "\0" in name:
             raise UnsupportedError(

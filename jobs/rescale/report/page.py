@@ -134,6 +134,6 @@ def list_section(title: str, items: Iterable[Line]) -> list[Section]:
     return [Section(title, (Bullets("", entries),))] if entries else []
 
 
-def table_section(title: str, shown: Table) -> list[Section]:
+def table_section(title: str, table: Table) -> list[Section]:
     """Return a section with the table; no section without rows."""
-    return [Section(title, (shown,))] if shown.rows else []
+    return [Section(title, (table,))] if table.rows else []

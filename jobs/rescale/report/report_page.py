@@ -51,12 +51,14 @@ def html_report(document: ReportDocument) -> bytes:
 def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
     """Return the page of a report, with as much detail as `detail` allows."""
     plan, snapshot = document.plan, document.snapshot
-    shown = plan or snapshot
-    if shown is None:
+    subject = plan or snapshot
+    if subject is None:
         raise ValueError("a report is about a snapshot or a plan")
-    insight, warnings, operators = shown.insight, shown.warnings, shown.operators
+    insight, warnings, operators = subject.insight, subject.warnings, subject.operators
     listing = (
-        planned_operators(shown, detail) if isinstance(shown, PlanDocument) else inspected_operators(shown, detail)
+        planned_operators(subject, detail)
+        if isinstance(subject, PlanDocument)
+        else inspected_operators(subject, detail)
     )
     return Page(
         (
@@ -67,7 +69,7 @@ def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
             *_other_release_section(snapshot),
             *_keyed_state(keyed_operators(operators, insight), detail),
             *operator_state(operators, detail),
-            *kafka_sources(shown.kafka, detail),
+            *kafka_sources(subject.kafka, detail),
             *(rounds_section(plan.rounds) if plan is not None else []),
             *costs(insight, document.took),
             *(cluster_blocks(plan.cluster) if plan is not None else []),
@@ -95,13 +97,15 @@ def _keyed_state(operators: Sequence[KeyedOperator], detail: DetailLevel) -> lis
     """Return all figures of the largest operators, the key groups of the next ones, and a note about the rest."""
     drawn = operators[: detail.drawn]
     strips = operators[detail.drawn : detail.drawn + detail.strips]
-    left = operators[len(drawn) + len(strips) :]
+    not_drawn = operators[len(drawn) + len(strips) :]
     blocks: list[Block] = [Section(operator.label, tuple(_figures(operator, detail))) for operator in drawn]
-    few = detail._replace(parts=0, ribbons=0, rows=0)
-    blocks += [Section(operator.label, (key_group_map(operator, few),)) for operator in strips]
-    if left:
-        size = human_bytes(sum(operator.old.total for operator in left))
-        blocks.append(paragraph(f"{counted(len(left), 'smaller operator')} with {size} of keyed state are not drawn."))
+    strips_only = detail._replace(parts=0, ribbons=0, rows=0)
+    blocks += [Section(operator.label, (key_group_map(operator, strips_only),)) for operator in strips]
+    if not_drawn:
+        size_text = human_bytes(sum(operator.old.total for operator in not_drawn))
+        blocks.append(
+            paragraph(f"{counted(len(not_drawn), 'smaller operator')} with {size_text} of keyed state are not drawn.")
+        )
     return [Section("Keyed state", tuple(blocks))] if blocks else []
 
 

@@ -35,24 +35,26 @@ def state_bytes(operator: _Operator) -> int:
     return operator.keyed_bytes + operator.operator_bytes
 
 
-def left_operators(operators: Sequence[_Operator], shown: Sequence[_Operator]) -> list[Block]:
+def left_operators(operators: Sequence[_Operator], shown_operators: Sequence[_Operator]) -> list[Block]:
     """Return a note about the operators that are not shown; nothing if all are."""
-    size = human_bytes(sum(map(state_bytes, operators)) - sum(map(state_bytes, shown)))
-    rest = f"with {size} of state"
-    return note_on_rest(len(operators) - len(shown), f"more operator {rest}", f"more operators {rest}")
+    size_text = human_bytes(sum(map(state_bytes, operators)) - sum(map(state_bytes, shown_operators)))
+    rest_text = f"with {size_text} of state"
+    return note_on_rest(
+        len(operators) - len(shown_operators), f"more operator {rest_text}", f"more operators {rest_text}"
+    )
 
 
 def cut_table(headers: Sequence[str], rows: Iterable[Sequence[object]], noun: str, plural: str) -> list[Block]:
     """Return a table of the first rows and a note about the rest; no table without rows."""
-    whole = table(headers, rows)
-    shown = Table(whole.headers, whole.rows[:MOST_ROWS])
-    return [*([shown] if shown.rows else []), *note_on_rest(len(whole.rows) - MOST_ROWS, noun, plural)]
+    full_table = table(headers, rows)
+    short_table = Table(full_table.headers, full_table.rows[:MOST_ROWS])
+    return [*([short_table] if short_table.rows else []), *note_on_rest(len(full_table.rows) - MOST_ROWS, noun, plural)]
 
 
 def cut_lines(lines: Sequence[str]) -> list[str]:
     """Return the first lines, then a note about the rest."""
-    left = len(lines) - _MOST_LINES
-    note = [_rest_text(counted(left, "more of these", "more of these"))] if left > 0 else []
+    number_omitted = len(lines) - _MOST_LINES
+    note = [_rest_text(counted(number_omitted, "more of these", "more of these"))] if number_omitted > 0 else []
     return [*lines[:_MOST_LINES], *note]
 
 
@@ -71,6 +73,6 @@ def shortened(value: Any, longest: int) -> Any:
         return value
     if len(value) <= longest:
         return [shortened(inner, longest) for inner in value]
-    whole = isinstance(value[0], dict) and "subtask" not in value[0]
-    kept = value[:longest] if whole else []
-    return [*(shortened(inner, longest) for inner in kept), {"left_out": len(value) - len(kept)}]
+    leaves_out_all = isinstance(value[0], dict) and "subtask" not in value[0]
+    kept_items = value[:longest] if leaves_out_all else []
+    return [*(shortened(inner, longest) for inner in kept_items), {"left_out": len(value) - len(kept_items)}]

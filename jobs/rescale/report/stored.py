@@ -49,7 +49,7 @@ def put_report(plan: Plan, planned: PlanDocument | None = None, rounds: Sequence
     made before the plan. A run never fails because of its report, so this function raises nothing.
     """
     try:
-        if claimed_by(plan.target) != plan.digest:  # after a discard, no file may be left
+        if claimed_by(plan.target) != plan.digest:  # after a discard, this run must not leave a file
             return f"no report was written: {plan.target} no longer belongs to this run"
         if rounds:
             planned = msgspec.structs.replace(planned or _document_from_source(plan), rounds=tuple(rounds))
@@ -151,7 +151,7 @@ def run_document(plan: Plan) -> ReportDocument:
     """Return the document of a report on a plan and on its run, as far as the run has come."""
     state = state_of(plan.target, plan.digest)
     results = dict(_results(plan)) if state in _OWN_STATES else {}
-    failed = [result for result in results.values() if isinstance(result, FailedResult)]
+    failed_results = [result for result in results.values() if isinstance(result, FailedResult)]
     certificate = read_certificate(plan.target) if state in _CERTIFIED else None
     if certificate is not None and state is State.PUBLISHED:
         metadata = places_of(plan).metadata
@@ -160,7 +160,7 @@ def run_document(plan: Plan) -> ReportDocument:
         plan=_stored_document(plan) or _document_from_source(plan),
         certificate=None if certificate is None else certificate.document(),
         published=state in _PUBLISHED,
-        error=failed[0] if failed else None,
+        error=failed_results[0] if failed_results else None,
         took={name: result.seconds for name, result in results.items() if result.seconds is not UNSET},
     )
 
@@ -196,8 +196,8 @@ def _document_from_source(plan: Plan) -> PlanDocument:
             found=snapshot.metadata_sha256,
             advice="plan again",
         )
-    after = apply_surgery(snapshot, plan.surgery)
-    return plan_document(plan, after, kafka_offsets(after))
+    snapshot_after = apply_surgery(snapshot, plan.surgery)
+    return plan_document(plan, snapshot_after, kafka_offsets(snapshot_after))
 
 
 def _read(uri: str, kind: type[T]) -> T | None:

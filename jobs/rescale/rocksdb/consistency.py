@@ -48,10 +48,10 @@ def _inventory(
             found=", ".join(sorted(by_name)),
         )
     current, manifest_file = by_name[CURRENT], by_name[manifests[0]]
-    named = read_current(content(current), current.uri)
-    if named != manifest_file.name:
+    manifest_name = read_current(content(current), current.uri)
+    if manifest_name != manifest_file.name:
         raise SnapshotError(
-            "CURRENT names another MANIFEST", path=current.uri, expected=manifest_file.name, found=named
+            "CURRENT names another MANIFEST", path=current.uri, expected=manifest_file.name, found=manifest_name
         )
     check_manifest_size(manifest_file.length, manifest_file.uri)
     manifest = read_manifest(content(manifest_file), manifest_file.uri)
@@ -62,23 +62,23 @@ def _inventory(
     return manifest
 
 
-def _check_files(listed: dict[str, StoredFile], live: dict[str, LiveFile], manifest: StoredFile) -> None:
-    tables = {name for name in listed if name.endswith(".sst")}
-    if tables != live.keys():
-        missing, surplus = sorted(live.keys() - tables), sorted(tables - live.keys())
+def _check_files(listed_files: dict[str, StoredFile], live_files: dict[str, LiveFile], manifest: StoredFile) -> None:
+    tables = {name for name in listed_files if name.endswith(".sst")}
+    if tables != live_files.keys():
+        missing_names, surplus_names = sorted(live_files.keys() - tables), sorted(tables - live_files.keys())
         raise SnapshotError(
             "the state handle and the MANIFEST list different SST files",
             path=manifest.uri,
-            expected=f"{len(live)} files" + (f", {missing[0]} among them" if missing else ""),
-            found=f"{len(tables)} files" + (f", {surplus[0]} among them" if surplus else ""),
+            expected=f"{len(live_files)} files" + (f", {missing_names[0]} among them" if missing_names else ""),
+            found=f"{len(tables)} files" + (f", {surplus_names[0]} among them" if surplus_names else ""),
         )
-    for name, file in live.items():
-        if listed[name].length != file.size:
+    for name, file in live_files.items():
+        if listed_files[name].length != file.size:
             raise SnapshotError(
                 f"the size of the SST file {name} differs from the MANIFEST",
-                path=listed[name].uri,
+                path=listed_files[name].uri,
                 expected=f"{file.size} bytes",
-                found=f"{listed[name].length} bytes",
+                found=f"{listed_files[name].length} bytes",
             )
 
 

@@ -43,8 +43,8 @@ def check_options(data: bytes, path: str) -> None:
     """
     for family, option, value in _column_family_settings(data, path):
         if option in _REQUIRED:
-            required, otherwise = _REQUIRED[option]
-            if not required.fullmatch(value):
+            required_value, otherwise = _REQUIRED[option]
+            if not required_value.fullmatch(value):
                 raise UnsupportedError(
                     f"the database has {otherwise}",
                     path=path,

@@ -63,14 +63,16 @@ def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
                 found=file.name,
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
-    needed = [file for file in files if not _WRITE_AHEAD_LOG.fullmatch(file.name)]
-    for name, count in Counter(file.name for file in needed).items():
+    files_to_open = [file for file in files if not _WRITE_AHEAD_LOG.fullmatch(file.name)]
+    for name, count in Counter(file.name for file in files_to_open).items():
         if count > 1:
-            raise SnapshotError("the state handle lists a file of the database twice", path=needed[0].uri, found=name)
-    return needed
+            raise SnapshotError(
+                "the state handle lists a file of the database twice", path=files_to_open[0].uri, found=name
+            )
+    return files_to_open
 
 
 def newest_options(files: Sequence[StoredFile]) -> StoredFile | None:
     """Return the file `OPTIONS-<number>` with the highest number; None if there is none."""
-    numbered = [file for file in files if file.name.startswith("OPTIONS-")]
-    return max(numbered, key=lambda file: int(file.name.partition("-")[2]), default=None)
+    options_files = [file for file in files if file.name.startswith("OPTIONS-")]
+    return max(options_files, key=lambda file: int(file.name.partition("-")[2]), default=None)

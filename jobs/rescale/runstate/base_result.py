@@ -58,8 +58,8 @@ def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
         )
     check_files(target, certificate.files, published=True)
     source = _open_source(plan, target, allow_prefixes)
-    continued = ContinuedResult(target, plan.digest, result.metadata_sha256, plan.source)
-    return Base(continued, plan, with_tables(result), with_tables(source))
+    continued_result = ContinuedResult(target, plan.digest, result.metadata_sha256, plan.source)
+    return Base(continued_result, plan, with_tables(result), with_tables(source))
 
 
 def refuse_surgery(plan: Plan, base: str) -> None:
@@ -85,9 +85,9 @@ def _open_source(plan: Plan, target: str, allow_prefixes: Sequence[str]) -> Snap
         raise _changed_error(target, error.path or plan.source, error.what) from None
     if source.metadata_sha256 != plan.metadata_sha256:
         raise _changed_error(target, source.metadata_uri, "another checkpoint")
-    planned = {file.uri: file.pin for file in plan.files}
+    planned_pins = {file.uri: file.pin for file in plan.files}
     for uri, pin in source.files:
-        if not pin.matches(planned.get(uri)):
+        if not pin.matches(planned_pins.get(uri)):
             raise _changed_error(target, uri, "no file" if uri in source.missing else "another version of the file")
     return source
 

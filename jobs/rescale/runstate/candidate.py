@@ -40,23 +40,23 @@ def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
     places = places_of(plan)
     if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
         return PutCandidate(places.metadata, hashlib.sha256(read_document(places.metadata)).hexdigest())
-    written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
-    data = build_candidate(source, plan, written)
+    written_handles = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+    data = build_candidate(source, plan, written_handles)
     put_document(places.candidate, data)
     return PutCandidate(places.candidate, hashlib.sha256(data).hexdigest())
 
 
-def build_candidate(source: Metadata, plan: Plan, written: Sequence[WrittenHandles]) -> bytes:
+def build_candidate(source: Metadata, plan: Plan, written_handles: Sequence[WrittenHandles]) -> bytes:
     """Return the new `_metadata`. Raises `IntegrityError` unless the written streams are those of the plan."""
-    handles = {(h.operator_id, h.slot, h.subtask): h.handle for step in written for h in step.handles}
-    planned = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
-    if handles.keys() != planned:
-        differing = min(handles.keys() ^ planned)
+    handles = {(h.operator_id, h.slot, h.subtask): h.handle for step in written_handles for h in step.handles}
+    planned_places = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
+    if handles.keys() != planned_places:
+        differing_place = min(handles.keys() ^ planned_places)
         raise IntegrityError(
             "the written handles do not match the planned streams",
-            operator=differing[0],
-            expected=f"{len(planned)} streams",
-            found=f"{len(handles)}, differing in the {differing[1]} stream of subtask {differing[2]}",
+            operator=differing_place[0],
+            expected=f"{len(planned_places)} streams",
+            found=f"{len(handles)}, differing in the {differing_place[1]} stream of subtask {differing_place[2]}",
         )
     by_id = {operator.operator_id: operator for operator in plan.operators}
     operators = tuple(_operator_state(entry, by_id[entry.operator_id], handles) for entry in source.operators)
@@ -76,7 +76,8 @@ def _operator_state(
     if entry.fully_finished:
         return replace(entry, parallelism=planned.new_parallelism)
     subtasks = tuple(Subtask(i, False, SubtaskState()) for i in range(planned.new_parallelism))
-    if any(subtask.finished for subtask in entry.subtasks):  # the parallelism stays: see `refuse_finished`
+    # Then the parallelism stays, as `refuse_finished` has checked.
+    if any(subtask.finished for subtask in entry.subtasks):
         subtasks = entry.subtasks
     return replace(
         entry,

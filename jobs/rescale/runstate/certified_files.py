@@ -43,19 +43,23 @@ class CertifiedFile:
         return self.name if self.is_elsewhere else join(target, self.name)
 
 
-def certified_files(target: str, seen: Iterable[tuple[str, Pin]]) -> tuple[CertifiedFile, ...]:
-    """Return the files to certify; `seen` are their URIs and their versions before their content was compared.
+def certified_files(target: str, versions_before: Iterable[tuple[str, Pin]]) -> tuple[CertifiedFile, ...]:
+    """Return the files to certify; `versions_before` has their URIs, and their versions before the comparison.
 
     Raises `StoreError` if a file has changed since then, because it is unknown which of its versions was compared.
     """
-    named = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in seen)
-    files = tuple(sorted((CertifiedFile(called, *_version(pin)) for called, pin in named), key=lambda file: file.name))
-    for file, now in _changed_files(target, files):
+    names_and_pins = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in versions_before)
+    files = tuple(
+        sorted(
+            (CertifiedFile(file_name, *_version(pin)) for file_name, pin in names_and_pins), key=lambda file: file.name
+        )
+    )
+    for file, current_pin in _changed_files(target, files):
         raise StoreError(
             "a file of the result changed while it was compared",
             path=file.uri(target),
             expected=file.pin,
-            found=now or "no file",
+            found=current_pin or "no file",
             advice=Advice("another run of this plan may be active: ", SAME_COMMAND, " when it has ended"),
         )
     return files
@@ -63,10 +67,10 @@ def certified_files(target: str, seen: Iterable[tuple[str, Pin]]) -> tuple[Certi
 
 def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool) -> None:
     """Raise `IntegrityError` if a file is missing, or is not in its certified version; the error names the first."""
-    changed = list(_changed_files(target, files))
-    if not changed:
+    changed_uris = list(_changed_files(target, files))
+    if not changed_uris:
         return
-    file, now = changed[0]
+    file, current_pin = changed_uris[0]
     what, advice = (
         (
             "a file elsewhere that the result refers to is gone, or is not the certified version",
@@ -87,12 +91,12 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
             Advice(SAME_COMMAND, ": it writes missing files again, and compares everything again"),
         )
     )
-    number_of_files = f" ({len(changed)} such files)" if len(changed) > 1 else ""
+    number_of_files = f" ({len(changed_uris)} such files)" if len(changed_uris) > 1 else ""
     raise IntegrityError(
         what,
         path=file.uri(target),
         expected=file.pin,
-        found=f"{now or 'no file'}{number_of_files}",
+        found=f"{current_pin or 'no file'}{number_of_files}",
         advice=advice,
     )
 
@@ -103,14 +107,14 @@ def _changed_files(target: str, files: Sequence[CertifiedFile]) -> Iterator[tupl
     A listing may be outdated, so the store is asked again for each file that differs. Files elsewhere are not listed:
     the right to read them does not include the right to list, and their directories may hold many other files.
     """
-    existing = stats_of([file.name for file in files if file.is_elsewhere])
-    existing |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
+    existing_pins = stats_of([file.name for file in files if file.is_elsewhere])
+    existing_pins |= {entry.uri: entry.pin for entry in open_store(target).list(target)}
     for file in files:
         uri = file.uri(target)
-        if not file.pin.matches(existing.get(uri)):
-            now = open_store(uri).stat(uri)
-            if not file.pin.matches(now):
-                yield file, now
+        if not file.pin.matches(existing_pins.get(uri)):
+            current_pin = open_store(uri).stat(uri)
+            if not file.pin.matches(current_pin):
+                yield file, current_pin
 
 
 def _version(pin: Pin) -> tuple[int, str | None, int | None]:

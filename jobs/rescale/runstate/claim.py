@@ -79,7 +79,7 @@ def refuse_unavailable_target(plan: Plan) -> None:
     state = state_of(plan.target, plan.digest)
     if state is State.FREE:
         refuse_misplaced(plan.target)
-    if state not in (State.TAKEN, State.GONE):  # for these, `permit` raises an error
+    if state not in (State.TAKEN, State.GONE):  # in these states, `permit` raises the error
         _refuse_unplanned_files(plan, open_store(plan.target))
     permit(plan, Transition.CLAIM)
     if is_being_discarded(plan.target):
@@ -122,20 +122,22 @@ def planned_names(plan: Plan) -> PlannedNames:
 
 
 def _refuse_unplanned_files(plan: Plan, store: Store) -> None:
-    planned = planned_names(plan)
+    names = planned_names(plan)
     entries = [entry for entry in store.list(plan.target) if not is_temporary(name(plan.target), name(entry.uri))]
-    unplanned = [entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in planned]
-    published = any(name(entry.uri) == "_metadata" for entry in entries)
-    if published and claimed_by(plan.target) != plan.digest:
-        unplanned.append(places_of(plan).metadata)
-    if unplanned:
+    unplanned_files = [
+        entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in names
+    ]
+    is_published = any(name(entry.uri) == "_metadata" for entry in entries)
+    if is_published and claimed_by(plan.target) != plan.digest:
+        unplanned_files.append(places_of(plan).metadata)
+    if unplanned_files:
         raise RequestError(
             "the target is occupied",
             path=plan.target,
             expected="an empty or absent directory",
-            found=_published_result(plan.target, published)
-            or f"other files ({len(unplanned)}), such as {min(unplanned)}",
-            advice=_occupied_advice(plan.target, published, unplanned),
+            found=_published_result(plan.target, is_published)
+            or f"other files ({len(unplanned_files)}), such as {min(unplanned_files)}",
+            advice=_occupied_advice(plan.target, is_published, unplanned_files),
         )
 
 
@@ -153,10 +155,10 @@ def _published_result(target: str, published: bool) -> str | None:
     return f"a published result of plan {(certificate.plan or '')[:8]} (see {certificate_place(target)})"
 
 
-def _occupied_advice(target: str, published: bool, unplanned: Sequence[str]) -> str:
-    """Return advice for a target that holds `unplanned` files, which are not this plan's."""
+def _occupied_advice(target: str, published: bool, unplanned_files: Sequence[str]) -> str:
+    """Return advice for a target that holds `unplanned_files`, which are not this plan's."""
     if published:
         return "name another target"
-    if not any(plan_in_name(name(uri)) for uri in unplanned):
+    if not any(plan_in_name(name(uri)) for uri in unplanned_files):
         return "name another target, or move these files away: Rescale did not write them, so discard keeps them"
     return Advice("name another target, or remove what an unpublished run left: ", command("discard", quoted(target)))

@@ -20,7 +20,7 @@ from rescale.text.errors import DECODE_ERRORS, RequestError
 
 @dataclass(frozen=True)
 class Question:
-    """The run that asks whether a plan may be carried out (as keys and values), and the time."""
+    """Question whether a plan may be carried out: the run that asks (as keys and values), and the time."""
 
     by: Mapping[str, str]
     at: str
@@ -54,10 +54,10 @@ class Approval(NamedTuple):
 
 def approval_of(places: Places) -> Approval:
     """Return question and decision of a plan. Raises `RequestError` if Rescale did not write one of these documents."""
-    asked, decided = open_store(places.target).stats([places.question, places.decision])
+    question_pin, decision_pin = open_store(places.target).stats([places.question, places.decision])
     return Approval(
-        None if asked is None else _read(places.question, Question),
-        None if decided is None else _read(places.decision, Decision),
+        None if question_pin is None else _read(places.question, Question),
+        None if decision_pin is None else _read(places.decision, Decision),
     )
 
 

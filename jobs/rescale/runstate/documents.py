@@ -81,12 +81,12 @@ def load_plan(uri: str) -> Plan:
 
 def _read_plan(uri: str) -> Plan:
     """Read the plan. Raises `SnapshotError` if its digest is not the one in the file's name, as after a misread."""
-    plan, named = plan_from_json(read_document(uri), uri), _PLAN_NAME.fullmatch(name(uri))
-    if named is not None and named[1] != plan.digest:
+    plan, name_match = plan_from_json(read_document(uri), uri), _PLAN_NAME.fullmatch(name(uri))
+    if name_match is not None and name_match[1] != plan.digest:
         raise SnapshotError(
             "the plan was changed after it was written: its digest is not the one in its name",
             path=uri,
-            expected=named[1],
+            expected=name_match[1],
             found=plan.digest,
             advice="plan again: the file was damaged or edited",
         )

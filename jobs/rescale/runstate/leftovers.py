@@ -20,6 +20,6 @@ def clear_leftovers(places: Places) -> None:
     store, staging = open_store(places.target), places.staging
     store.abort_parts(places.target, lambda uri: uri == places.metadata or plan_in_name(name(uri)) is not None)
     store.abort_parts(beside(places.target), lambda uri: is_document(places.target, uri))
-    staged = [entry.uri for entry in store.list(staging) if is_document(places.target, entry.uri)]
+    staged_uris = [entry.uri for entry in store.list(staging) if is_document(places.target, entry.uri)]
     with suppress(LockedError):  # S3 Object Lock may keep staged files, which do no harm
-        store.delete(staged)
+        store.delete(staged_uris)

@@ -225,5 +225,5 @@ def is_follower_file(target: str, uri: str) -> bool:
 
 
 def is_in_follower_directory(uri: str) -> bool:
-    """Return whether a URI is in a follower's directory of pins or rounds; their files change, so are not protected."""
+    """Return whether a URI is in a follower's directory of pins or rounds, whose files change and are not protected."""
     return any(f"{BESIDE}/{folder}/" in resolve_links(uri) for folder in (PINS, ROUNDS))

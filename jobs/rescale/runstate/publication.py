@@ -76,7 +76,7 @@ def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
 def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate) -> None:
     """Raise `RequestError` if `_metadata` is not the candidate, and `StoreError` if two reads of it differ."""
     contents = []
-    for _ in range(2):  # a single read may be wrong
+    for _ in range(2):  # read twice, because a single read may be wrong
         contents.append(read_document(uri))
         if contents[-1] == candidate:
             return
@@ -148,12 +148,12 @@ def _refuse_discarded(plan: Plan, claim: Claim | None) -> None:
     `discard` that sees the mark after it has written its note removes the note and stops.
     """
     discarded = is_being_discarded(plan.target)
-    current = _claim_on(plan)
-    if current != claim:
-        current = _read_twice(plan)
-    if current == claim and not discarded:
+    current_claim = _claim_on(plan)
+    if current_claim != claim:
+        current_claim = _read_twice(plan)
+    if current_claim == claim and not discarded:
         return
-    if current != claim:
+    if current_claim != claim:
         open_store(plan.target).delete([places_of(plan).publishing])
     raise RequestError(
         "the result was discarded before it was published",
@@ -172,9 +172,9 @@ def withdraw(plan: Plan) -> None:
     store, certificate = open_store(plan.target), certificate_beside(plan.target)
     files = () if certificate is None else certificate.files
     uris = [places_of(plan).metadata, *(file.uri(plan.target) for file in files if not file.is_elsewhere)]
-    existing = [uri for uri, pin in zip(uris, store.stats(uris), strict=True) if pin is not None]
-    store.delete(existing[:1])
-    store.delete(existing[1:])
+    existing_uris = [uri for uri, pin in zip(uris, store.stats(uris), strict=True) if pin is not None]
+    store.delete(existing_uris[:1])
+    store.delete(existing_uris[1:])
     discard(plan.target, keeps_follower=True)
 
 

@@ -79,7 +79,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     take_documents(target)
     digest = claimed_by(target)
     _refuse_copied_documents(target, digest)
-    plan = digest or _noted_plan(target)  # without a claim, only the note of a killed discard names the plan
+    plan_digest = digest or _noted_plan(target)  # without a claim, only the note of a killed discard names the plan
     state = state_of(target, digest)
     _refuse_undiscardable(state, target)
     listing = _list_files(target, keeps_prepared=keeps_follower)
@@ -88,15 +88,17 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     if digest is not None:
         _put_note(Places(target, digest))
         _refuse_undiscardable(state_of(target, digest), target)
-    _refuse_overtaken(target, plan)
+    _refuse_overtaken(target, plan_digest)
     clear_leftovers(Places(target, ""))
-    _remove_documents(listing, plan)
-    _remove_files(target, files, plan)
-    if plan is not None and state is not State.EMPTIED:
-        files += _remove_new_files(target, plan)
-    _remove_last(listing, plan)
-    removed = (*files, *of_follower, *listing.documents)
-    return DiscardAnswer(removed, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed}), target)))
+    _remove_documents(listing, plan_digest)
+    _remove_files(target, files, plan_digest)
+    if plan_digest is not None and state is not State.EMPTIED:
+        files += _remove_new_files(target, plan_digest)
+    _remove_last(listing, plan_digest)
+    removed_files = (*files, *of_follower, *listing.documents)
+    return DiscardAnswer(
+        removed_files, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed_files}), target))
+    )
 
 
 def _refuse_copied_documents(target: str, digest: str | None) -> None:
@@ -107,15 +109,15 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
     if digest is None or not exists(uri := Places(target, digest).plan):
         return
     try:
-        planned = load_plan(uri).target
+        planned_target = load_plan(uri).target
     except SnapshotError:
         return
-    if not is_same_place(planned, target):
+    if not is_same_place(planned_target, target):
         raise RequestError(
             "the documents beside the target were copied or moved here: they belong to a run with another target",
             path=beside(target),
             expected=f"documents of a run to {target}",
-            found=planned,
+            found=planned_target,
             advice="discard the target of that run; if this copy is not needed, remove it yourself",
         )
 
@@ -140,8 +142,8 @@ class _Listing:
         """Batches of files that are removed after all others, in this order; the last is the note of the discard."""
         places = Places(self.target, "")
         plans = [uri for uri in self.documents if name(uri).startswith(("plan-", "question-", "approval-"))]
-        others = [*plans, places.publishing, *({prepared_place(self.target)} & {*self.documents})]
-        return [places.published], [places.claim], others, [discarding_place(self.target)]
+        other_documents = [*plans, places.publishing, *({prepared_place(self.target)} & {*self.documents})]
+        return [places.published], [places.claim], other_documents, [discarding_place(self.target)]
 
     @property
     def prepared(self) -> list[str]:
@@ -152,9 +154,9 @@ class _Listing:
 
 def _list_files(target: str, *, keeps_prepared: bool) -> _Listing:
     store = open_store(target)
-    inside, everything = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
-    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(everything)
-    without_follower = tuple(uri for uri in everything if not (has_follower and is_follower_file(target, uri)))
+    inside, in_and_beside = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
+    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(in_and_beside)
+    without_follower = tuple(uri for uri in in_and_beside if not (has_follower and is_follower_file(target, uri)))
     if keeps_prepared:
         inside = tuple(uri for uri in inside if not is_prepared_file(name(uri)))
         of_preparation = (prepared_place(target), copies_place(target))
@@ -178,39 +180,40 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
         return []
     if not listing.inside:
         return []
-    plan = Places(listing.target, digest).plan
-    if not exists(plan):  # a slow run has put its claim after a discard had removed its plan
+    plan_uri = Places(listing.target, digest).plan
+    # If the plan is missing, a discard has removed it, and a slow run of that plan has put its claim afterwards.
+    if not exists(plan_uri):
         return []
     # A damaged plan is an error: it may name other files, and then the run's own files would stay.
-    planned = planned_names(load_plan(plan))
-    return [uri for uri in listing.inside if name(uri) in planned or uri in listing.prepared]
+    names_of_plan = planned_names(load_plan(plan_uri))
+    return [uri for uri in listing.inside if name(uri) in names_of_plan or uri in listing.prepared]
 
 
-def _remove_documents(listing: _Listing, plan: str | None) -> None:
+def _remove_documents(listing: _Listing, plan_digest: str | None) -> None:
     """Remove all documents except `listing.last`; the certificate goes before the documents that it refers to."""
     target, places = listing.target, [certificate_place(listing.target)]
     if certificate := _existing(places, target):
-        _remove(certificate, target, plan)
+        _remove(certificate, target, plan_digest)
     last = [uri for batch in listing.last for uri in batch]
-    _remove([uri for uri in listing.documents if uri not in (*places, *last)], target, plan)
+    _remove([uri for uri in listing.documents if uri not in (*places, *last)], target, plan_digest)
 
 
-def _remove_files(target: str, files: Sequence[str], plan: str | None) -> None:
+def _remove_files(target: str, files: Sequence[str], plan_digest: str | None) -> None:
     for at in range(0, len(files), _FILES_BETWEEN_CHECKS):
-        _remove(files[at : at + _FILES_BETWEEN_CHECKS], target, plan)
+        _remove(files[at : at + _FILES_BETWEEN_CHECKS], target, plan_digest)
 
 
-def _remove_last(listing: _Listing, plan: str | None) -> None:
+def _remove_last(listing: _Listing, plan_digest: str | None) -> None:
     for batch in listing.last:
-        _remove(_existing(batch, listing.target), listing.target, plan)
+        _remove(_existing(batch, listing.target), listing.target, plan_digest)
 
 
-def _remove(uris: Sequence[str], target: str, plan: str | None) -> None:
+def _remove(uris: Sequence[str], target: str, plan_digest: str | None) -> None:
     """Delete files.
 
     Raises `RequestError` if another discard has ended, because the files may belong to a new run by now.
     """
-    _refuse_overtaken(target, plan)
+    _refuse_overtaken(target, plan_digest)
     open_store(target).delete(uris)
 
 
@@ -276,24 +279,24 @@ def _remove_new_files(target: str, digest: str) -> list[str]:
     target.
     """
     store = open_store(target)
-    removed: list[str] = []
+    removed_uris: list[str] = []
     for _ in range(_MAX_LISTINGS):
-        new = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
-        if not new:
-            return removed
-        _remove_files(target, new, digest)
-        removed += new
+        new_uris = [entry.uri for entry in store.list(target) if plan_in_name(name(entry.uri)) == digest[:8]]
+        if not new_uris:
+            return removed_uris
+        _remove_files(target, new_uris, digest)
+        removed_uris += new_uris
     raise RequestError(
         "the run that is being discarded is still active: it writes new files",
         path=target,
-        found=f"{len(removed)} new files, which were removed; the last is {removed[-1]}",
+        found=f"{len(removed_uris)} new files, which were removed; the last is {removed_uris[-1]}",
         advice=Advice("end that run, then remove its files: ", command("discard", quoted(target))),
     )
 
 
 def _not_ours_error(target: str, inside: Sequence[str]) -> RequestError:
-    late = [uri for uri in inside if plan_in_name(name(uri)) is not None]
-    if not late:
+    late_files = [uri for uri in inside if plan_in_name(name(uri)) is not None]
+    if not late_files:
         return RequestError(
             "no run of Rescale has left files here",
             path=target,
@@ -303,7 +306,8 @@ def _not_ours_error(target: str, inside: Sequence[str]) -> RequestError:
     return RequestError(
         "the files have names like those of a run, but no claim shows that they may be removed",
         path=target,
-        found=f"{len(late)} of plan {plan_in_name(name(late[0]))} and perhaps others, such as {late[0]}",
+        found=f"{counted(len(late_files), 'file')} of plan {plan_in_name(name(late_files[0]))} or of other plans, "
+        f"such as {late_files[0]}",
         advice="a run that was still active after its discard leaves such files, and so does a published result that "
         "was moved: remove them yourself if nothing refers to them, or repeat that run, which takes them over",
     )

@@ -37,10 +37,10 @@ def runs_under(claim: Claim, target: str) -> list[Mapping[str, str]]:
     Raises `RequestError` for a file that has the name of a note, but is not a note.
     """
     notes = [entry.uri for entry in open_store(target).list(beside(target))]
-    return [claim.by, *(_read(uri) for uri in notes if name(uri).startswith(f"run-{claim.plan[:8]}-"))]
+    return [claim.by, *(_read_note(uri) for uri in notes if name(uri).startswith(f"run-{claim.plan[:8]}-"))]
 
 
-def _read(uri: str) -> dict[str, str]:
+def _read_note(uri: str) -> dict[str, str]:
     data = read_document(uri)
     try:
         return {str(key): str(value) for key, value in json.loads(data).items()}

@@ -231,12 +231,12 @@ def permit(plan: Plan, transition: Transition) -> State:
 
 
 def _permitted_state(plan: Plan, transition: Transition) -> State:
-    read = claimed_by(plan.target)
-    state = _state_under(plan.target, plan.digest, read)
+    claiming_plan = claimed_by(plan.target)
+    state = _state_under(plan.target, plan.digest, claiming_plan)
     holder = claim_on(plan.target) if state is State.TAKEN else None
-    if holder is not None and holder.plan != read:
+    if holder is not None and holder.plan != claiming_plan:
         raise StoreError(
-            "the claim did not read the same twice", path=claim_place(plan.target), expected=read, found=holder
+            "the claim did not read the same twice", path=claim_place(plan.target), expected=claiming_plan, found=holder
         )
     refuse_unless(state, transition, plan.target, f"a claim by plan {plan.digest[:8]}", holder)
     if state is not State.PUBLISHED and transition is not Transition.ASK:

@@ -53,8 +53,8 @@ class WrittenHandles:
         """Sizes in bytes of the files that the handles point to, by name."""
         return {
             stream.path: stream.size
-            for written in self.handles
-            for stream in _streams_of(written, self.step)
+            for handle in self.handles
+            for stream in _streams_of(handle, self.step)
             if isinstance(stream, RelativeFileStream)
         }
 
@@ -66,16 +66,18 @@ def begin_moving(plan: Plan, step: str, existing_sizes: Mapping[str, int]) -> Wr
     """
     state = permit(plan, Transition.MOVE)
     handles = read_handles(plan, step)
-    missing = _missing_files(plan, handles.files, existing_sizes) if handles is not None else []
-    if handles is not None and not missing:
+    missing_files = _missing_files(plan, handles.files, existing_sizes) if handles is not None else []
+    if handles is not None and not missing_files:
         return handles
     if state in (State.PUBLISHED, State.PUBLISHING):
         raise IntegrityError(
             "the published result is incomplete"
             if state is State.PUBLISHED
             else "the result is incomplete, although it may have been published",
-            path=places_of(plan).stream(missing[0]) if missing else places_of(plan).written_handles(step),
-            found=f"{len(missing)} files are missing or truncated" if missing else "no list of the written files",
+            path=places_of(plan).stream(missing_files[0]) if missing_files else places_of(plan).written_handles(step),
+            found=f"{len(missing_files)} files are missing or truncated"
+            if missing_files
+            else "no list of the written files",
             advice="Rescale never writes into a published result: name another target and run again",
         )
     return None
@@ -83,9 +85,9 @@ def begin_moving(plan: Plan, step: str, existing_sizes: Mapping[str, int]) -> Wr
 
 def _missing_files(plan: Plan, files: Mapping[str, int], existing_sizes: Mapping[str, int]) -> list[str]:
     """Return the names of files that are missing or have another size, both in `existing_sizes` and in the store."""
-    missed = [file for file, size in files.items() if existing_sizes.get(file) != size]
-    pins = open_store(plan.target).stats([places_of(plan).stream(file) for file in missed])
-    return [file for file, pin in zip(missed, pins, strict=True) if pin is None or pin.size != files[file]]
+    missing_files = [file for file, size in files.items() if existing_sizes.get(file) != size]
+    pins = open_store(plan.target).stats([places_of(plan).stream(file) for file in missing_files])
+    return [file for file, pin in zip(missing_files, pins, strict=True) if pin is None or pin.size != files[file]]
 
 
 def write_handles(plan: Plan, handles: WrittenHandles) -> None:
@@ -123,9 +125,9 @@ def _discard_and_rerun(plan: Plan) -> Advice:
     return Advice("remove the files of that run, then run again: ", command("discard", quoted(plan.target)))
 
 
-def _streams_of(written: WrittenHandle, path: str) -> list[Stream]:
-    read = read_keyed_handle if written.slot.is_keyed else read_operator_handle
-    handle = read(written.handle, path)
+def _streams_of(written_handle: WrittenHandle, path: str) -> list[Stream]:
+    read_handle = read_keyed_handle if written_handle.slot.is_keyed else read_operator_handle
+    handle = read_handle(written_handle.handle, path)
     if isinstance(handle, IncrementalHandle):
         return [handle.meta, *(file.stream for file in handle.private)]
     return [handle.stream] if isinstance(handle, KeyGroupsHandle | OperatorHandle) else []

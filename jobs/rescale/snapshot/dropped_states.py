@@ -110,8 +110,8 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
             advice=_DROP_ALL,
         )
     size = sum(holder.size for holder in operator.managed_keyed)
-    own = size if types.keys() == {name} else None
-    yield DroppedState(operator.operator_id, operator.label, name, types[name], None, own, size)
+    own_size = size if types.keys() == {name} else None
+    yield DroppedState(operator.operator_id, operator.label, name, types[name], None, own_size, size)
 
 
 def _lost_elements(operator: Operator, name: str) -> Iterator[DroppedState]:
@@ -142,14 +142,14 @@ def _stream_without(stream: ElementStream, names: Collection[str]) -> ElementStr
     states = tuple(state for state in stream.states if state.name not in names)
     if stream.parsed is None:
         return stream
-    listed, broadcast = (
-        tuple(state for state in described if state.name not in names)
-        for described in (stream.parsed.list_states, stream.parsed.broadcast_states)
+    list_states, broadcast = (
+        tuple(state for state in infos if state.name not in names)
+        for infos in (stream.parsed.list_states, stream.parsed.broadcast_states)
     )
-    if not (states or listed or broadcast):
+    if not (states or list_states or broadcast):
         return None
-    parsed = replace(stream.parsed, list_states=listed, broadcast_states=broadcast)
-    if parsed == stream.parsed:
+    new_header = replace(stream.parsed, list_states=list_states, broadcast_states=broadcast)
+    if new_header == stream.parsed:
         return stream
-    header = write_operator_state_header(parsed)
-    return replace(stream, states=states, header=header, parsed=parsed, has_own_header=False)
+    header = write_operator_state_header(new_header)
+    return replace(stream, states=states, header=header, parsed=new_header, has_own_header=False)

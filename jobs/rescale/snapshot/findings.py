@@ -18,22 +18,22 @@ def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str
     """Return a sentence for each finding, the worst first; `kafka` has the Kafka offsets that were read, if any."""
     return [
         *mislaid_files(snapshot),
-        *_missing_files(snapshot.missing),
-        *_moved_files(snapshot),
+        *_missing_file_findings(snapshot.missing),
+        *_moved_file_findings(snapshot),
         *lost_timers(snapshot),
-        *(sentence for operator in snapshot.operators for sentence in _misplaced_key_groups(operator)),
+        *(sentence for operator in snapshot.operators for sentence in _misplaced_key_group_findings(operator)),
         *map(str, stopped_consumers(snapshot)),
         *map(str, audit(kafka)),
-        *_ownership(snapshot),
+        *_checkpoint_findings(snapshot),
     ]
 
 
-def _missing_files(missing: Sequence[str]) -> Iterator[str]:
-    if missing:
-        yield f"files that the snapshot refers to are gone: {first_of(missing, _MOST_NAMED)}"
+def _missing_file_findings(missing_files: Sequence[str]) -> Iterator[str]:
+    if missing_files:
+        yield f"files that the snapshot refers to are gone: {first_of(missing_files, _MOST_NAMED)}"
 
 
-def _moved_files(snapshot: Snapshot) -> Iterator[str]:
+def _moved_file_findings(snapshot: Snapshot) -> Iterator[str]:
     for move in snapshot.moves:
         number = sum(moved_place(path, snapshot.moves) == moved_place(path, (move,)) for path in snapshot.moved_files)
         if number:
@@ -43,7 +43,7 @@ def _moved_files(snapshot: Snapshot) -> Iterator[str]:
             )
 
 
-def _misplaced_key_groups(operator: Operator) -> Iterator[str]:
+def _misplaced_key_group_findings(operator: Operator) -> Iterator[str]:
     """Yield findings about keyed state with other key groups than Flink assigns to its subtask.
 
     At the stored parallelism, Flink restores such state without a check.
@@ -52,11 +52,11 @@ def _misplaced_key_groups(operator: Operator) -> Iterator[str]:
         holders: dict[int, int] = {}
         stateless = {subtask.index for subtask in operator.entry.subtasks} - {stream.subtask for stream in streams}
         for stream in streams:
-            own = operator.key_groups_of(stream.subtask)
-            if stream.key_groups != own:
+            own_groups = operator.key_groups_of(stream.subtask)
+            if stream.key_groups != own_groups:
                 yield (
-                    f"{operator.label}: subtask {stream.subtask} of {operator.parallelism} owns key groups {own} but "
-                    f"its keyed state holds {stream.key_groups}; if the job starts at parallelism "
+                    f"{operator.label}: subtask {stream.subtask} of {operator.parallelism} owns key groups "
+                    f"{own_groups} but its keyed state holds {stream.key_groups}; if the job starts at parallelism "
                     f"{operator.parallelism}, Flink silently drops the key groups that the subtask does not own"
                 )
             for key_group in stream.key_groups:
@@ -68,13 +68,13 @@ def _misplaced_key_groups(operator: Operator) -> Iterator[str]:
                     break
                 holders[key_group] = stream.subtask
         if streams:
-            owned = {key_group for subtask in stateless for key_group in operator.key_groups_of(subtask)}
-            gap = [g for g in range(operator.max_parallelism) if g not in holders and g not in owned]
+            owned_groups = {key_group for subtask in stateless for key_group in operator.key_groups_of(subtask)}
+            gap = [g for g in range(operator.max_parallelism) if g not in holders and g not in owned_groups]
             if gap:
                 yield f"{operator.label}: {len(gap)} key groups lie in no subtask's keyed state, such as {gap[0]}"
 
 
-def _ownership(snapshot: Snapshot) -> Iterator[str]:
+def _checkpoint_findings(snapshot: Snapshot) -> Iterator[str]:
     if is_checkpoint_directory(snapshot.directory):
         yield (
             "this is a checkpoint: while its job runs, Flink may delete its files at any time, and then this run "

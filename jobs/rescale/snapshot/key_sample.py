@@ -55,14 +55,14 @@ def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
 
 def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int, bytes]]:
     """Yield (key group, key) pairs from the beginnings of evenly spaced key groups."""
-    materialised = (part for log in operator.changelogs for part in log.base if isinstance(part, KeyedStream))
-    filled = [
+    materialised_streams = (part for log in operator.changelogs for part in log.base if isinstance(part, KeyedStream))
+    filled_groups = [
         (stream, key_group, extent)
-        for stream in (*operator.keyed, *materialised)
+        for stream in (*operator.keyed, *materialised_streams)
         for key_group, extent in stream.filled_groups
         if stream.parsed is not None
     ]
-    chosen = filled[:: -(-len(filled) // _PIECES)] if filled else []
+    chosen = filled_groups[:: -(-len(filled_groups) // _PIECES)] if filled_groups else []
     keys_per_group = _MOST_KEYS // len(chosen) + 1 if chosen else 0
     for stream, key_group, extent in chosen:
         for key in islice(keys_of_group(operator.max_parallelism, stream, files, key_group, extent), keys_per_group):
@@ -82,8 +82,8 @@ def keys_of_group(
     offsets = key_offsets(header)
     try:
         data = files.beginning(extent, SAMPLE_SIZE // _PIECES)
-        read = _heap_records if stream.framing is Framing.HEAP else _canonical_records
-        for records in read(header, max_parallelism, key_group, data):
+        read_records = _heap_records if stream.framing is Framing.HEAP else _canonical_records
+        for records in read_records(header, max_parallelism, key_group, data):
             starts = records.starts + offsets[records.states]
             for first, limit in zip(starts.tolist(), records.key_ends.tolist(), strict=True):
                 yield records.data[first:limit].tobytes()
@@ -96,12 +96,12 @@ def keys_of_group(
 def _canonical_records(header: KeyedHeader, max_parallelism: int, key_group: int, data: bytes) -> Iterator[Records]:
     reader = RecordReader(max_parallelism, len(header.states))
     numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
-    plain = FramedDecompressor().feed(data) if header.compressed else data
-    return reader.read(numbers, start, [plain], whole=False)
+    decompressed = FramedDecompressor().feed(data) if header.compressed else data
+    return reader.read(numbers, start, [decompressed], is_whole=False)
 
 
 def _heap_records(header: KeyedHeader, max_parallelism: int, key_group: int, data: bytes) -> Iterator[Records]:
     reader = HeapReader(replace(header, compressed=False), max_parallelism)
     number, states = data[:NUMBER_SIZE], data[NUMBER_SIZE:]
-    plain = FramedDecompressor().feed(states) if header.compressed else states
-    return reader.read([(key_group, [number, plain])], whole=False)
+    decompressed = FramedDecompressor().feed(states) if header.compressed else states
+    return reader.read([(key_group, [number, decompressed])], is_whole=False)

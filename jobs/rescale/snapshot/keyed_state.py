@@ -77,8 +77,8 @@ class KeyedStream:
     @cached_property
     def has_no_entry(self) -> bool:
         """Whether this is a heap stream in which no key group has an entry."""
-        known = self.framing is Framing.HEAP and self.parsed is not None
-        return known and next(self.filled_groups, None) is None
+        can_tell = self.framing is Framing.HEAP and self.parsed is not None
+        return can_tell and next(self.filled_groups, None) is None
 
 
 class DatabaseFile(NamedTuple):
@@ -183,8 +183,8 @@ class Changelog:
 
     @property
     def file_numbers(self) -> tuple[int, ...]:
-        below = (number for part in self.base for number in part.file_numbers)
-        return (*(change.extent.file for change in self.changes), *below)
+        numbers_of_base = (number for part in self.base for number in part.file_numbers)
+        return (*(change.extent.file for change in self.changes), *numbers_of_base)
 
 
 KeyedStateHolder: TypeAlias = KeyedStream | Database | Changelog

@@ -26,12 +26,12 @@ from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 from rescale.text.names import quoted
 
-WRITTEN = -1
+WRITTEN_FILE_NUMBER = -1
 """File number of bytes that Rescale wrote and no file of the snapshot has (`Snapshot.written`)."""
 
 
 class Extent(NamedTuple):
-    """Range of bytes in file number `file` of the snapshot, or in the bytes that Rescale wrote (`WRITTEN`)."""
+    """Range of bytes in file number `file` of the snapshot, or in bytes of Rescale (`WRITTEN_FILE_NUMBER`)."""
 
     file: int
     start: int
@@ -77,9 +77,9 @@ class Locator:
             case RelativeFileStream():
                 return self._whole_file(join(self.directory, stream.path), stream.size)
             case FileStream():
-                return self._whole_file(self._absolute(stream.path), stream.size)
+                return self._whole_file(self._absolute_uri(stream.path), stream.size)
             case SegmentStream():
-                return Extent(self._number(self._absolute(stream.path)), stream.start, stream.size)
+                return Extent(self._number_of(self._absolute_uri(stream.path)), stream.start, stream.size)
             case KeyGroupsStream():
                 return self.extent(stream.stream)
 
@@ -90,7 +90,7 @@ class Locator:
                 path=uri,
                 advice="take another snapshot",
             )
-        number = self._number(uri)
+        number = self._number_of(uri)
         if self.whole_sizes.setdefault(number, size) != size:
             raise SnapshotError(
                 "two handles disagree about the size of a file",
@@ -100,7 +100,7 @@ class Locator:
             )
         return Extent(number, 0, size)
 
-    def _absolute(self, path: str) -> str:
+    def _absolute_uri(self, path: str) -> str:
         recorded = normalised_place(path)
         if (place := moved_place(recorded, self._moves)) is not None:
             self.moved[recorded] = place
@@ -121,20 +121,20 @@ class Locator:
                 ),
             ) from None
 
-    def _number(self, uri: str) -> int:
+    def _number_of(self, uri: str) -> int:
         if uri not in self._numbers:
-            self._check(uri)
+            self._refuse_outside(uri)
             self._numbers[uri] = len(self.files)
             self.files.append(uri)
         return self._numbers[uri]
 
-    def _check(self, uri: str) -> None:
+    def _refuse_outside(self, uri: str) -> None:
         local_from_s3 = is_s3(self.directory) and not is_s3(uri)
-        if local_from_s3 or not any(contains(allowed, uri) for allowed in self._allowed):
+        if local_from_s3 or not any(contains(allowed_place, uri) for allowed_place in self._allowed):
             raise SnapshotError(
                 "a handle points outside the snapshot",
                 path=self.files[0],
-                expected=" or ".join(f"below {allowed}" for allowed in self._allowed),
+                expected=" or ".join(f"below {allowed_place}" for allowed_place in self._allowed),
                 found=uri,
                 advice="take a savepoint, whose files all lie in its own directory"
                 if local_from_s3

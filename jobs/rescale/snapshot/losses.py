@@ -51,17 +51,17 @@ def _needs_timers(state: StateMetaInfo) -> bool:
 
 def mislaid_files(snapshot: Snapshot) -> Iterator[str]:
     """Yield a warning if relative state handles name files that the snapshot's directory lacks."""
-    missing = sorted(set(snapshot.missing) & set(_named_beside(snapshot)))
-    if missing and is_checkpoint_directory(snapshot.directory):
+    missing_files = sorted(set(snapshot.missing) & set(_files_named_relatively(snapshot)))
+    if missing_files and is_checkpoint_directory(snapshot.directory):
         yield (
-            f"{len(missing)} files of RocksDB directories should be in {snapshot.directory} and are not, such as "
-            f"{missing[0]}. Flink writes such handles after a restore in CLAIM mode from an incremental native "
+            f"{len(missing_files)} files of RocksDB directories should be in {snapshot.directory} and are not, such as "
+            f"{missing_files[0]}. Flink writes such handles after a restore in CLAIM mode from an incremental native "
             "savepoint, and cannot restore them: if that savepoint still exists, copy its files with these names to "
             "this directory"
         )
 
 
-def _named_beside(snapshot: Snapshot) -> Iterator[str]:
+def _files_named_relatively(snapshot: Snapshot) -> Iterator[str]:
     for operator in snapshot.operators:
         for subtask in operator.entry.subtasks:
             handle = subtask.state.managed_keyed if subtask.state else None

@@ -144,14 +144,14 @@ class Operator:
         Full checkpoints of RocksDB before Flink 1.16 store timers twice (`RocksDBFullSnapshotResources`). A restore
         merges both copies (`HeapPriorityQueueSet`).
         """
-        listed = {stream.subtask: set(stream.parsed.names) for stream in self.keyed if stream.parsed is not None}
+        state_names = {stream.subtask: set(stream.parsed.names) for stream in self.keyed if stream.parsed is not None}
         states = [
             (stream.subtask, state.name)
             for stream in self.raw_timers
             if stream.parsed is not None
             for state in stream.parsed.states
         ]
-        return self.raw_timers if all(name in listed.get(subtask, ()) for subtask, name in states) else ()
+        return self.raw_timers if all(name in state_names.get(subtask, ()) for subtask, name in states) else ()
 
     @property
     def own_raw_keyed(self) -> tuple[KeyedStream, ...]:
@@ -190,9 +190,9 @@ class Operator:
     @property
     def bytes(self) -> int:
         """Size of all state of the operator in bytes, without its coordinator."""
-        keyed = sum(holder.size for holder in (*self.managed_keyed, *self.raw_keyed))
+        keyed_bytes = sum(holder.size for holder in (*self.managed_keyed, *self.raw_keyed))
         elements = sum(stream.extent.length for stream in (*self.operator, *self.raw_operator))
-        return keyed + elements + sum(other.size for other in self.other_keyed) + self.channel_bytes
+        return keyed_bytes + elements + sum(other.size for other in self.other_keyed) + self.channel_bytes
 
 
 @dataclass(frozen=True)

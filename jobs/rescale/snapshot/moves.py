@@ -42,7 +42,7 @@ class FileSize(NamedTuple):
     is_exact: bool
 
     def fits(self, size: int) -> bool:
-        """Tell whether a file of `size` bytes may be this one."""
+        """Tell whether a file of `size` bytes may be the file whose size is recorded here."""
         return size == self.size if self.is_exact else size >= self.size
 
 
@@ -87,8 +87,8 @@ def parse_moves(texts: Iterable[str]) -> tuple[Move, ...]:
 
 def moved_place(path: str, moves: Iterable[Move]) -> str | None:
     """Return the new place of a file, by the matching move with the longest old place; None if no move matches."""
-    applying = [move for move in moves if contains(move.old, path)]
-    return _target(path, max(applying, key=lambda move: len(move.old))) if applying else None
+    applying_moves = [move for move in moves if contains(move.old, path)]
+    return _place_after_move(path, max(applying_moves, key=lambda move: len(move.old))) if applying_moves else None
 
 
 def find_moves(
@@ -106,23 +106,27 @@ def find_moves(
         if not contains(home, path) and moved_place(path, moves) is None
     }
     candidates = {path: list(_candidates(path, directory)) for path in recorded}
-    sizes = _sizes({_target(path, move) for path, possible in candidates.items() for move in possible})
+    sizes = _existing_sizes(
+        {_place_after_move(path, move) for path, possible_moves in candidates.items() for move in possible_moves}
+    )
     chosen: dict[str, Move] = {}
-    for path, possible in candidates.items():
-        fitting = {
+    for path, possible_moves in candidates.items():
+        fitting_moves = {
             target: move
-            for move in reversed(possible)
-            if (size := sizes.get(target := _target(path, move))) is not None and recorded[path].fits(size)
+            for move in reversed(possible_moves)
+            if (size := sizes.get(target := _place_after_move(path, move))) is not None and recorded[path].fits(size)
         }
-        if len(fitting) > 1:
-            raise _ambiguous_places_error(metadata_uri, path, fitting)
-        chosen |= dict.fromkeys((path,) if fitting else (), *fitting.values())
-    moved = tuple(sorted({move for move in chosen.values() if not _old_files_remain(move, recorded, directory)}))
+        if len(fitting_moves) > 1:
+            raise _ambiguous_places_error(metadata_uri, path, fitting_moves)
+        chosen |= dict.fromkeys((path,) if fitting_moves else (), *fitting_moves.values())
+    accepted_moves = tuple(
+        sorted({move for move in chosen.values() if not _old_files_remain(move, recorded, directory)})
+    )
     for path, move in chosen.items():
-        now = moved_place(path, moved)
-        if move in moved and now not in (None, _target(path, move)):
-            raise _ambiguous_places_error(metadata_uri, path, (_target(path, move), str(now)))
-    return moved
+        new_place = moved_place(path, accepted_moves)
+        if move in accepted_moves and new_place not in (None, _place_after_move(path, move)):
+            raise _ambiguous_places_error(metadata_uri, path, (_place_after_move(path, move), str(new_place)))
+    return accepted_moves
 
 
 def _recorded_sizes(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
@@ -135,13 +139,13 @@ def _recorded_sizes(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
             files[normalised_place(stream.path)] = FileSize(stream.size, is_exact=True)
         elif isinstance(stream, SegmentStream):
             path, end = normalised_place(stream.path), stream.start + stream.size
-            known = files.get(path, FileSize(0, is_exact=False))
-            files[path] = known if known.is_exact else FileSize(max(known.size, end), is_exact=False)
+            recorded = files.get(path, FileSize(0, is_exact=False))
+            files[path] = recorded if recorded.is_exact else FileSize(max(recorded.size, end), is_exact=False)
     return files
 
 
 def _candidates(path: str, directory: str) -> Iterator[Move]:
-    """Yield the moves by which a file may lie below the directory that the user named, moves of a whole job first."""
+    """Yield moves that place a file below the directory that the user named; moves of a whole job come first."""
     parts = path.split("/")
     if {".", ".."} & set(parts):
         return
@@ -152,14 +156,14 @@ def _candidates(path: str, directory: str) -> Iterator[Move]:
     yield Move("/".join(parts[:-1]) or "/", directory)
 
 
-def _target(path: str, move: Move) -> str:
+def _place_after_move(path: str, move: Move) -> str:
     place = join(move.new, path[len(move.old) :].lstrip("/"))
     if not contains(move.new, place):
         raise SnapshotError("a handle points outside the snapshot", path=path, expected=f"below {move.old}")
     return place
 
 
-def _sizes(uris: Collection[str]) -> dict[str, int]:
+def _existing_sizes(uris: Collection[str]) -> dict[str, int]:
     return {uri: pin.size for uri, pin in stats_of(sorted(uris)).items() if pin is not None}
 
 
@@ -169,7 +173,7 @@ def _old_files_remain(move: Move, recorded: Mapping[str, FileSize], directory: s
     if not all(map(is_readable, old)) or (is_s3(directory) and not any(map(is_s3, old))):
         return False
     try:
-        return bool(_sizes(old))
+        return bool(_existing_sizes(old))
     except RescaleError:
         return True
 

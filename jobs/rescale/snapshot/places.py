@@ -53,11 +53,13 @@ class StreamPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
             if group is not None
         ]
 
-    def part(self, own: KeyGroupRange) -> StreamPlace[H]:
-        """Return the place of the key groups that lie in the range `own`."""
-        both = own.intersection(KeyGroupRange(*self.key_groups))
-        begin = both.first - self.first_key_group
-        return msgspec.structs.replace(self, first_key_group=both.first, groups=self.groups[begin : begin + len(both)])
+    def part(self, key_range: KeyGroupRange) -> StreamPlace[H]:
+        """Return the place of the key groups that lie in the range `key_range`."""
+        common_range = key_range.intersection(KeyGroupRange(*self.key_groups))
+        begin = common_range.first - self.first_key_group
+        return msgspec.structs.replace(
+            self, first_key_group=common_range.first, groups=self.groups[begin : begin + len(common_range)]
+        )
 
     def with_headers(self, read: Callable[[H], G]) -> StreamPlace[G]:
         """Return the same place with the header `read(header)`."""
@@ -144,8 +146,8 @@ class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
     def size(self) -> int:
         """Bytes of the SST files whose keys are read."""
         sides = (side for side in (self.before, self.after) if side is not None)
-        own = sum(file.extent.length for side in sides for file in side.database.files if file.name in side.own)
-        return own + sum(file.extent.length for file in self.transient)
+        own_bytes = sum(file.extent.length for side in sides for file in side.database.files if file.name in side.own)
+        return own_bytes + sum(file.extent.length for file in self.transient)
 
     def with_headers(self, read: Callable[[H], G]) -> ChangePlace[G]:
         """Return the same place, with `read` applied to its header and to the headers of both sides."""

@@ -126,24 +126,24 @@ class _Judge:
 
     def states(self, operator: Operator) -> tuple[JudgedState, ...]:
         """Return the prospect of each state; of several states with one name, the worst prospect."""
-        worst: dict[str, JudgedState] = {}
+        worst_by_name: dict[str, JudgedState] = {}
         for state in self._judged_states(operator):
-            known = worst.setdefault(state.name, state)
-            if _ORDER.index(state.restores) > _ORDER.index(known.restores):
-                worst[state.name] = state
-        return tuple(worst.values())
+            worst_so_far = worst_by_name.setdefault(state.name, state)
+            if _ORDER.index(state.restores) > _ORDER.index(worst_so_far.restores):
+                worst_by_name[state.name] = state
+        return tuple(worst_by_name.values())
 
     def _judged_states(self, operator: Operator) -> Iterator[JudgedState]:
         keyed = {holder.header or id(holder.parsed): holder for holder in operator.record_holders}
         for holder in keyed.values():
             if holder.parsed is not None:
-                yield from self._keyed(holder.parsed, holder.framing)
+                yield from self._judged_keyed(holder.parsed, holder.framing)
             else:
                 yield JudgedState("keyed state", self._reason_of_unread_header(holder.header, read_keyed_header))
         elements = {(stream.header, tuple(s.name for s in stream.states)): stream for stream in operator.operator}
         for stream in elements.values():
             if stream.parsed is not None:
-                yield from self._elements(operator, stream.parsed)
+                yield from self._judged_elements(operator, stream.parsed)
             else:
                 hidden = self._reason_of_unread_header(stream.header, read_operator_state_header)
                 yield from (JudgedState(state.name, hidden) for state in stream.states)
@@ -153,26 +153,26 @@ class _Judge:
         if operator.entry.coordinator is not None:
             yield JudgedState("coordinator", self._reason_of_source(operator))
 
-    def _keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
+    def _judged_keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
         """Yield the prospects of the states in a header; what is wrong with the key serializer affects all of them."""
-        worst = self._worst(reasons(header.key_serializer, self._writer, self._line))
-        key = () if worst is None else (worst._replace(why=f"its key: {worst.why}"),)
+        worst_reason = self._worst(reasons(header.key_serializer, self._writer, self._line))
+        key = () if worst_reason is None else (worst_reason._replace(why=f"its key: {worst_reason.why}"),)
         names = set(header.names)
-        for state in self._described(header.states, key, alone=framing is not Framing.HEAP):
-            named = keyed_state_reason(state.name, names, self._writer, self._line)
-            yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))
+        for state in self._judged_by_header(header.states, key, alone=framing is not Framing.HEAP):
+            reason_by_name = keyed_state_reason(state.name, names, self._writer, self._line)
+            yield JudgedState(state.name, self._worst(filter(None, (reason_by_name, state.reason))))
 
-    def _elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
-        for state in self._described((*header.list_states, *header.broadcast_states), (), alone=True):
+    def _judged_elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
+        for state in self._judged_by_header((*header.list_states, *header.broadcast_states), (), alone=True):
             is_source = state.name == READER_STATE
-            named = (
+            reason_by_name = (
                 self._reason_of_source(operator)
                 if is_source
                 else operator_state_reason(state.name, self._writer, self._line)
             )
-            yield JudgedState(state.name, self._worst(filter(None, (named, state.reason))))
+            yield JudgedState(state.name, self._worst(filter(None, (reason_by_name, state.reason))))
 
-    def _described(
+    def _judged_by_header(
         self, states: Sequence[StateMetaInfo], common: Sequence[Reason], *, alone: bool
     ) -> Iterator[JudgedState]:
         """Yield the prospects of the states that a header describes; `common` are reasons that affect all of them.
@@ -185,13 +185,13 @@ class _Judge:
             for state in states
         }
         for state in states:
-            others = [
-                shared
-                for name, own in by_state.items()
+            reasons_of_others = [
+                shared_reason
+                for name, own_reasons in by_state.items()
                 if name != state.name
-                for shared in _reasons_of_neighbour(name, own, alone=alone)
+                for shared_reason in _reasons_of_neighbour(name, own_reasons, alone=alone)
             ]
-            yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *others)))
+            yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *reasons_of_others)))
 
     def _reason_of_source(self, operator: Operator) -> Reason | None:
         """Return why a release may not restore a source's splits and enumerator; None for a readable `KafkaSource`.
@@ -200,9 +200,9 @@ class _Judge:
         `KafkaSourceEnumStateSerializer`).
         """
         offsets = self._kafka.get(operator.operator_id)
-        read = offsets is not None and offsets.unread is None and offsets.unread_enumerator is None
+        is_read = offsets is not None and offsets.unread is None and offsets.unread_enumerator is None
         is_source = offsets is not None and offsets.kind is KafkaKind.SOURCE
-        return None if read and is_source and self._writer < self._line.major else source_reason(self._line)
+        return None if is_read and is_source and self._writer < self._line.major else source_reason(self._line)
 
     def _reason_of_unread_header(self, header: bytes, read: Callable[[bytes, str], object]) -> Reason:
         """Return why a release may not restore state whose header is missing or names an unknown class."""

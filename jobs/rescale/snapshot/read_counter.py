@@ -11,26 +11,26 @@ _thread = threading.local()
 
 @contextmanager
 def counting(weight: int, report_bytes: Callable[[int], None]) -> Iterator[None]:
-    """Report to `report_bytes` the bytes that this thread reads in the block, and at its end the rest of `weight`.
+    """Report the number of bytes that this thread reads in the block, and at its end the rest of `weight`.
 
     `weight` is the size of the unit in bytes. A unit may be read twice, so no more than `weight` bytes are reported. If
     the block raises an error, the rest is not reported.
     """
-    left = weight
+    unreported = weight
 
     def add(size: int) -> None:
-        nonlocal left
-        size = min(size, left)
-        left -= size
+        nonlocal unreported
+        size = min(size, unreported)
+        unreported -= size
         report_bytes(size)
 
-    before = getattr(_thread, "add", None)
+    counter_before = getattr(_thread, "add", None)
     _thread.add = add
     try:
         yield
     finally:
-        _thread.add = before
-    report_bytes(left)
+        _thread.add = counter_before
+    report_bytes(unreported)
 
 
 def count(size: int) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rescale.snapshot.locate import WRITTEN, Extent
+from rescale.snapshot.locate import WRITTEN_FILE_NUMBER, Extent
 from rescale.snapshot.read_counter import count
 from rescale.storage.store import Pin, open_store, read_in_chunks
 from rescale.text.errors import SnapshotError
@@ -49,7 +49,7 @@ class SnapshotFiles:
     def read(self, extent: Extent, limit: int = LARGEST_READ) -> bytes:
         """Return all bytes of an extent. Raises `SnapshotError` if it is longer than `limit`, missing or changed."""
         file, start, length = extent
-        if file == WRITTEN:
+        if file == WRITTEN_FILE_NUMBER:
             return self.written[start : start + length]
         uri, pin = self.versions[file]
         if length > limit:
@@ -70,7 +70,7 @@ class SnapshotFiles:
 
     def chunks(self, extent: Extent, at_once: int | None = None) -> Iterator[bytes]:
         """Yield the bytes of an extent, at most `at_once` at a time; without `at_once` the store decides."""
-        if extent.file == WRITTEN:
+        if extent.file == WRITTEN_FILE_NUMBER:
             yield self.read(extent)
             return
         uri, pin = self.versions[extent.file]
@@ -82,19 +82,19 @@ class SnapshotFiles:
         """Return the bytes of each extent; extents that lie end to end are read together."""
         contents: dict[int, bytes] = {}
         run: list[int] = []
-        whole = Extent(0, 0, 0)
+        whole_extent = Extent(0, 0, 0)
         for i in sorted(range(len(extents)), key=extents.__getitem__):
-            follows = run and (whole.file, whole.start + whole.length) == extents[i][:2]
-            if not follows or whole.length + extents[i].length > LARGEST_READ:
-                contents |= self._split(extents, run, whole)
-                run, whole = [], extents[i]._replace(length=0)
+            follows = run and (whole_extent.file, whole_extent.start + whole_extent.length) == extents[i][:2]
+            if not follows or whole_extent.length + extents[i].length > LARGEST_READ:
+                contents |= self._split(extents, run, whole_extent)
+                run, whole_extent = [], extents[i]._replace(length=0)
             run.append(i)
-            whole = whole._replace(length=whole.length + extents[i].length)
-        contents |= self._split(extents, run, whole)
+            whole_extent = whole_extent._replace(length=whole_extent.length + extents[i].length)
+        contents |= self._split(extents, run, whole_extent)
         return [contents[i] for i in range(len(extents))]
 
-    def _split(self, extents: Sequence[Extent], run: Sequence[int], whole: Extent) -> dict[int, bytes]:
-        """Read `whole`, and return the contents of the extents in it, by their indexes `run` in `extents`."""
-        data = self.read(whole) if run else b""
-        begins = {i: extents[i].start - whole.start for i in run}
+    def _split(self, extents: Sequence[Extent], run: Sequence[int], whole_extent: Extent) -> dict[int, bytes]:
+        """Read `whole_extent`, and return the contents of the extents in it, by their indexes `run` in `extents`."""
+        data = self.read(whole_extent) if run else b""
+        begins = {i: extents[i].start - whole_extent.start for i in run}
         return {i: data[begin : begin + extents[i].length] for i, begin in begins.items()}

@@ -16,7 +16,7 @@ from rescale.flink.metadata.checkpoint_metadata import FIRST_VERSION_WITH_NAMES
 from rescale.snapshot.dropped_states import DroppedState, with_stored_bytes, without_states
 from rescale.snapshot.kafka.changed import with_kafka_changes
 from rescale.snapshot.kafka.changes import KafkaChange
-from rescale.snapshot.locate import WRITTEN
+from rescale.snapshot.locate import WRITTEN_FILE_NUMBER
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.old_rows import OldRows, without_old_rows
 from rescale.snapshot.reading.handle_streams import bytes_of
@@ -24,7 +24,7 @@ from rescale.snapshot.reading.handle_streams import bytes_of
 
 @dataclass(frozen=True)
 class Renamed:
-    """An operator that gets another id, that of the new `uid`; `uid` is "" if only the new id is known."""
+    """An operator that gets another id, which follows from the new `uid`; `uid` is "" if only the new id is known."""
 
     operator_id: str
     label: str
@@ -107,8 +107,8 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     if not surgery:
         return snapshot
     snapshot = with_kafka_changes(snapshot, surgery.kafka)
-    dropped = {operator.operator_id for operator in surgery.dropped}
-    renamed = {operator.operator_id: operator for operator in surgery.renamed}
+    dropped_ids = {operator.operator_id for operator in surgery.dropped}
+    renamed_by_id = {operator.operator_id: operator for operator in surgery.renamed}
     holds_uids = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
     dropped_names: dict[str, set[str]] = defaultdict(set)
     for state in surgery.dropped_states:
@@ -116,15 +116,15 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     old: dict[str, list[OldRows]] = defaultdict(list)
     for rows in surgery.old_rows:
         old[rows.operator_id].append(rows)
-    restarted = {operator.operator_id for operator in surgery.restarted}
+    restarted_ids = {operator.operator_id for operator in surgery.restarted}
     operators = tuple(
         _renamed(
             without_old_rows(without_states(operator, dropped_names[operator.operator_id]), old[operator.operator_id]),
-            renamed,
+            renamed_by_id,
             holds_uids=holds_uids,
         )
-        for operator in (_restarted(o) if o.operator_id in restarted else o for o in snapshot.operators)
-        if operator.operator_id not in dropped
+        for operator in (_restarted(o) if o.operator_id in restarted_ids else o for o in snapshot.operators)
+        if operator.operator_id not in dropped_ids
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
     return replace(snapshot, metadata=metadata, operators=operators, missing=_missing_files(snapshot, operators))
@@ -146,11 +146,11 @@ def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
 def as_restarted(operator: Operator) -> Restarted:
     """Return an operator as a restarted one, even if none of its subtasks has finished."""
     entry = operator.entry
-    finished = sum(subtask.finished for subtask in entry.subtasks)
+    number_finished = sum(subtask.finished for subtask in entry.subtasks)
     return Restarted(
         entry.operator_id,
         operator.label,
-        entry.parallelism if entry.fully_finished else finished,
+        entry.parallelism if entry.fully_finished else number_finished,
         entry.parallelism,
         entry.coordinator is not None,
     )
@@ -189,10 +189,13 @@ def _missing_files(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[s
     """Return the missing files of these operators; all missing files if one of them has state that cannot be read."""
     if any(operator.other_keyed or operator.has_channel_state for operator in operators):
         return snapshot.missing
-    had = {
-        snapshot.files[number][0] for operator in operators for number in _file_numbers(operator) if number != WRITTEN
+    files_of_operators = {
+        snapshot.files[number][0]
+        for operator in operators
+        for number in _file_numbers(operator)
+        if number != WRITTEN_FILE_NUMBER
     }
-    return tuple(uri for uri in snapshot.missing if uri in had)
+    return tuple(uri for uri in snapshot.missing if uri in files_of_operators)
 
 
 def _file_numbers(operator: Operator) -> Iterator[int]:

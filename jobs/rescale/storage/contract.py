@@ -1,7 +1,7 @@
 """The interface `Store`: the operations by which Rescale reads and writes all files.
 
-The pipeline relies on these guarantees: an object appears whole or not at all, of several processes that put different
-bytes by `put_if_absent` only one succeeds, and a read with a pin returns the bytes of that version or fails.
+The pipeline relies on three guarantees. An object appears whole or not at all. If several processes put different bytes
+by `put_if_absent`, only one of them succeeds. A read with a pin returns the bytes of that version, or fails.
 """
 
 from __future__ import annotations
@@ -40,12 +40,16 @@ class Pin:
         )
 
     def __str__(self) -> str:
-        version = "" if self.etag is None else f", ETag {self.etag}"
+        version_text = "" if self.etag is None else f", ETag {self.etag}"
         if self.mtime_ns is not None:
-            instant, rest = instant_of(self.mtime_ns), self.mtime_ns % 10**9
-            when = f"{self.mtime_ns} ns after 1970" if instant is None else f"{instant:%Y-%m-%d %H:%M:%S}.{rest:09} UTC"
-            version = f", written {when}"
-        return f"{self.size:,} bytes{version}"
+            instant, nanoseconds = instant_of(self.mtime_ns), self.mtime_ns % 10**9
+            time_text = (
+                f"{self.mtime_ns} ns after 1970"
+                if instant is None
+                else f"{instant:%Y-%m-%d %H:%M:%S}.{nanoseconds:09} UTC"
+            )
+            version_text = f", written {time_text}"
+        return f"{self.size:,} bytes{version_text}"
 
 
 @dataclass(frozen=True)
@@ -133,8 +137,8 @@ class Store(Protocol):
     def list(self, directory: str, prefix: str = "") -> list[Entry]:
         """Return all files below a directory, sorted; none if there is no directory.
 
-        Files and directories directly in the directory are left out if their names do not begin with `prefix`. Raises
-        `RequestError` if the directory may not be listed.
+        If an entry lies directly in the directory and its name does not begin with `prefix`, it is left out, with all
+        files below it. Raises `RequestError` if the directory may not be listed.
         """
 
     def delete(self, uris: Iterable[str]) -> None:
@@ -189,4 +193,4 @@ def holds_bytes(store: Store, uri: str, data: bytes | bytearray) -> bool:
     try:
         return store.read_all(uri, len(data))[0] == data
     except SnapshotError:
-        return False  # it is larger than `data`, or does not exist any more
+        return False  # the file is larger than `data`, or does not exist any more

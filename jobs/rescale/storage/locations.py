@@ -79,7 +79,7 @@ def normalise(text: str) -> str:
         if bucket and not {"@", ":"} & {
             *bucket
         }:  # Hadoop once took access keys in URIs; in a plan, everybody could read them
-            return _s3(bucket, key)
+            return _s3_uri(bucket, key)
     raise RequestError(
         f"not a location that Rescale can read: {text!r}",
         expected=_EXPECTED,
@@ -102,7 +102,7 @@ def join(directory: str, relative: str) -> str:
     """Return the location of `relative`, which may contain `..`, in `directory`."""
     if is_s3(directory):
         bucket, key = split_s3(directory)
-        return _s3(bucket, f"{key}/{relative}")
+        return _s3_uri(bucket, f"{key}/{relative}")
     return _clean_path(f"{directory}/{relative}")
 
 
@@ -176,10 +176,10 @@ def _access_point(text: str, path: str) -> str:
             "write s3://bucket/key",
         )
     fields = match[1].split(":", 5)
-    return _s3(":".join((*fields[:5], fields[5].replace(":", "/"))), match[2] or "")
+    return _s3_uri(":".join((*fields[:5], fields[5].replace(":", "/"))), match[2] or "")
 
 
-def _s3(bucket: str, key: str) -> str:
+def _s3_uri(bucket: str, key: str) -> str:
     return f"{_S3_PREFIX}{bucket}{_clean_path(f'/{key}')}".rstrip("/")
 
 

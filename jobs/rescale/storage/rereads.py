@@ -18,7 +18,7 @@ EITHER = "source or the result"
 """Text for the side of a mismatch that only a comparison of source and result shows."""
 
 DOCUMENTS = "documents beside the target"
-"""Text for the side of a mismatch in the documents of a run, from which the next step gets all its input."""
+"""Text for the side of a mismatch in the documents of a run; a step gets all its input from these documents."""
 
 
 def read_again_on_failure(work: Callable[[], R], side: str | None = None) -> R:

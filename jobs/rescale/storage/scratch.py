@@ -81,8 +81,8 @@ def scratch_directory() -> str:
 
 def scratch_directories() -> list[str]:
     """Return all directories in which tasks may make scratch directories."""
-    named = [place for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if place]
-    return named or [temporary_directory()]
+    places = [place for place in os.environ.get("SPARK_LOCAL_DIRS", "").split(",") if place]
+    return places or [temporary_directory()]
 
 
 def no_room_for_rows_error(error: OSError, folder: str) -> StoreError:
@@ -119,7 +119,7 @@ def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     marker = owned.new_file(path / MARKER)
     try:
-        for lock in (directory, marker):  # the directory, too: releases without markers check only its lock
+        for lock in (directory, marker):  # lock the directory, too: releases without markers check only that lock
             with _locks_or_none():
                 fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(marker, msgspec.json.encode(_marker_of(path)))
@@ -134,15 +134,16 @@ def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
 
 def remove_abandoned(place: Path) -> None:
     """Remove the scratch directories of dead processes in `place`, and in Spark's directories beside it."""
-    beside = [home for home in place.parent.glob(_SPARK_DIRECTORIES) if not home.is_symlink()]
-    for home in {place, *beside}:
+    spark_directories = [home for home in place.parent.glob(_SPARK_DIRECTORIES) if not home.is_symlink()]
+    for home in {place, *spark_directories}:
         for path in [folder for kind in ScratchKind for folder in home.glob(f"{kind}*")]:
             remove_if_abandoned(path)
 
 
 def remove_if_abandoned(path: Path) -> None:
     """Remove a scratch directory if its marker is valid and its process is dead."""
-    with suppress(OSError, RequestError), ExitStack() as stack:  # errors: in use, or another user's
+    # Errors mean that the directory is in use, or belongs to another user.
+    with suppress(OSError, RequestError), ExitStack() as stack:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         stack.callback(os.close, folder)
         status = os.fstat(folder)
@@ -197,8 +198,8 @@ def _is_abandoned(data: bytes, path: Path, inode: int) -> bool:
 
 
 def _marker_of(path: Path) -> _Marker:
-    started = _text_of(_STATUS).rpartition(")")[2].split()
-    start_time = started[_STARTED] if started else ""
+    status_fields = _text_of(_STATUS).rpartition(")")[2].split()
+    start_time = status_fields[_STARTED] if status_fields else ""
     return _Marker(path.name, path.stat().st_ino, socket.gethostname(), _text_of(_BOOT), os.getpid(), start_time)
 
 

@@ -65,15 +65,17 @@ class StoreSide(StrEnum):
         return f"RESCALE_{self.value}_"
 
 
-_SWAPPING = threading.Lock()
+_ENVIRONMENT_LOCK = threading.Lock()
 
 _PREFIXES = tuple(side.prefix + _AWS for side in StoreSide)
 
 
 def side_of(uri: str) -> StoreSide:
     """Return TARGET for a normalised location in or beside a declared target, or if none is declared; else SOURCE."""
-    declared = os.environ.get(TARGETS)
-    if declared is None or any(contains(root, uri) or contains(root + BESIDE, uri) for root in _roots(declared)):
+    declared_targets = os.environ.get(TARGETS)
+    if declared_targets is None or any(
+        contains(root, uri) or contains(root + BESIDE, uri) for root in _roots(declared_targets)
+    ):
         return StoreSide.TARGET
     return StoreSide.SOURCE
 
@@ -94,48 +96,56 @@ def has_two_stores() -> bool:
     """Tell whether the source's S3 store is configured otherwise than the target's."""
     if not has_side_variables():
         return False
-    now = environment()
-    return variables_of(StoreSide.SOURCE, now) != variables_of(StoreSide.TARGET, now)
+    variables = environment()
+    return variables_of(StoreSide.SOURCE, variables) != variables_of(StoreSide.TARGET, variables)
 
 
 def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which the AWS variables without a prefix configure the store of a side."""
-    plain = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
-    own = _own(side, variables)
-    if not own:
-        return plain
-    access = _VARIABLES_BESIDE_PROFILES if own.get(_PROFILE) else () if own.keys() & {*_ACCESS} else _ACCESS
-    kept = (*_SHARED_VARIABLES, *access)
-    merged = {name: value for name, value in plain.items() if not name.startswith(_AWS) or name in kept} | own
-    return {name: value for name, value in merged.items() if value or name not in own}
+    without_prefix = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
+    own_variables = _own_variables(side, variables)
+    if not own_variables:
+        return without_prefix
+    access = (
+        _VARIABLES_BESIDE_PROFILES
+        if own_variables.get(_PROFILE)
+        else ()
+        if own_variables.keys() & {*_ACCESS}
+        else _ACCESS
+    )
+    kept_names = (*_SHARED_VARIABLES, *access)
+    merged_variables = {
+        name: value for name, value in without_prefix.items() if not name.startswith(_AWS) or name in kept_names
+    } | own_variables
+    return {name: value for name, value in merged_variables.items() if value or name not in own_variables}
 
 
 def environment() -> dict[str, str]:
     """Return the environment of this process. Waits while `aws_variables` has replaced a part of it."""
-    with _SWAPPING:
+    with _ENVIRONMENT_LOCK:
         return dict(os.environ)
 
 
 @contextmanager
 def aws_variables(variables: Mapping[str, str]) -> Iterator[None]:
     """Replace the AWS variables of this process for the block, because botocore reads only the environment."""
-    own = {name: value for name, value in variables.items() if name.startswith(_AWS)}
-    with _SWAPPING:
-        before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
+    aws_only = {name: value for name, value in variables.items() if name.startswith(_AWS)}
+    with _ENVIRONMENT_LOCK:
+        variables_before = {name: value for name, value in os.environ.items() if name.startswith(_AWS)}
         try:
-            _replace(before, own)
+            _replace_environment(variables_before, aws_only)
             yield
         finally:
-            _replace(own, before)
+            _replace_environment(aws_only, variables_before)
 
 
 def has_own_variables(side: StoreSide, environment: Mapping[str, str]) -> bool:
-    return bool(_own(side, environment))
+    return bool(_own_variables(side, environment))
 
 
 def profile_of(side: StoreSide, environment: Mapping[str, str]) -> str | None:
     """Return the AWS profile that a side's own variables name."""
-    return _own(side, environment).get(_PROFILE) or None
+    return _own_variables(side, environment).get(_PROFILE) or None
 
 
 def declare_targets(targets: Iterable[str]) -> None:
@@ -145,7 +155,7 @@ def declare_targets(targets: Iterable[str]) -> None:
 
 def configure_side(side: StoreSide, variables: Mapping[str, str]) -> None:
     """Configure the store of a side in this process and its children, by these AWS variables alone."""
-    for name in _own(side, os.environ):
+    for name in _own_variables(side, os.environ):
         del os.environ[side.prefix + name]
     os.environ.update({side.prefix + name: value for name, value in variables.items()})
 
@@ -171,21 +181,19 @@ def refuse_same_place(source: str, target: str) -> None:
         )
 
 
-def _own(side: StoreSide, environment: Mapping[str, str]) -> dict[str, str]:
+def _own_variables(side: StoreSide, environment: Mapping[str, str]) -> dict[str, str]:
     begin = side.prefix + _AWS
     return {name.removeprefix(side.prefix): value for name, value in environment.items() if name.startswith(begin)}
 
 
-def _replace(old: Mapping[str, str], new: Mapping[str, str]) -> None:
+def _replace_environment(old: Mapping[str, str], new: Mapping[str, str]) -> None:
     for name in old.keys() - new.keys():
         os.environ.pop(name, None)
     os.environ.update({name: value for name, value in new.items() if old.get(name) != value})
 
 
 def _root(target: str) -> str:
-    """Return the target that a location beside it belongs to, such as that of a follower's round. A target is returned
-    as is.
-    """
+    """Return the target to which a location beside it belongs, such as that of a round. Return a target as it is."""
     return target.partition(f"{BESIDE}/")[0].removesuffix(BESIDE)
 
 

@@ -32,8 +32,8 @@ def stats_of(uris: Sequence[str]) -> dict[str, Pin | None]:
     for uri in uris:
         by_store.setdefault(open_store(uri), []).append(uri)
     pins: dict[str, Pin | None] = {}
-    for store, own in by_store.items():
-        pins |= zip(own, store.stats(own), strict=True)
+    for store, own_uris in by_store.items():
+        pins |= zip(own_uris, store.stats(own_uris), strict=True)
     return pins
 
 

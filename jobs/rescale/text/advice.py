@@ -100,5 +100,5 @@ SAME_COMMAND = Mention(About.COMMAND, "again", "", "run the same command again")
 
 def advice_of_text(text: str) -> Advice:
     """Return the advice that was printed as `text`. Of its mentions, only `SAME_COMMAND` is recognised."""
-    before, same, behind = text.partition(SAME_COMMAND.text)
-    return Advice(*(part for part in (before, SAME_COMMAND if same else "", behind) if part))
+    before, same, after = text.partition(SAME_COMMAND.text)
+    return Advice(*(part for part in (before, SAME_COMMAND if same else "", after) if part))

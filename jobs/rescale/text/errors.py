@@ -91,7 +91,7 @@ class RescaleError(Exception):
     ) -> None:
         self.what = without_secrets(what)
         self.path = None if path is None else without_secrets(path)
-        # A loop that is not compiled returns numpy's integers, which JSON does not accept.
+        # A loop that is not compiled returns integers of numpy, which JSON does not accept.
         self.offset = None if offset is None else int(offset)
         self.operator = operator
         self.state = state
@@ -128,9 +128,9 @@ class RescaleError(Exception):
 
         The document names the nearest base class that this module defines, because every process knows these classes.
         """
-        known = {name: getattr(self, name) for name in self.DETAILS if getattr(self, name) is not None}
+        given_details = {name: getattr(self, name) for name in self.DETAILS if getattr(self, name) is not None}
         details: dict[str, Any] = {
-            name: encodable(value) if isinstance(value, str) else value for name, value in known.items()
+            name: encodable(value) if isinstance(value, str) else value for name, value in given_details.items()
         }
         if isinstance(self.advice, Advice):
             details["advice_parts"] = self.advice.document()
@@ -161,8 +161,8 @@ class RescaleError(Exception):
         """
         what, *lines = text.splitlines()
         names = {_LABELS.get(name, name): name for name in RescaleError.DETAILS if name != "traceback"}
-        labelled = [line.removeprefix("  ").partition(": ") for line in lines]
-        details: dict[str, Any] = {names[label]: value for label, _, value in labelled if label in names}
+        labelled_lines = [line.removeprefix("  ").partition(": ") for line in lines]
+        details: dict[str, Any] = {names[label]: value for label, _, value in labelled_lines if label in names}
         if "advice" in details:
             details["advice"] = advice_of_text(details["advice"])
         error_class = _BY_NAME.get(kind)

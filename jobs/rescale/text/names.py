@@ -69,12 +69,12 @@ def first_of(names: Sequence[str], limit: int, number: int | None = None) -> str
 
     `number` is the number of all names, if `names` has only the first of them.
     """
-    others = (len(names) if number is None else number) - limit
-    return ", ".join(names[:limit]) + (f" and {others:,} more" if others > 0 else "")
+    number_omitted = (len(names) if number is None else number) - limit
+    return ", ".join(names[:limit]) + (f" and {number_omitted:,} more" if number_omitted > 0 else "")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+def did_you_mean(word: str, known_names: Iterable[str]) -> str | None:
     """Return a question with the known names most similar to the word; None if there is no similar name."""
-    by_folded = {name.casefold(): name for name in known}
+    by_folded = {name.casefold(): name for name in known_names}
     near = get_close_matches(word.casefold(), by_folded, _MOST_SUGGESTIONS, _LEAST_SIMILARITY)
     return f"did you mean {' or '.join(repr(by_folded[name]) for name in near)}?" if near else None

@@ -27,7 +27,7 @@ def duration(seconds: float) -> str:
     return humanize.precisedelta(max(1, seconds), minimum_unit=unit, format="%0.0f")
 
 
-def when(instant: str | None) -> str:
+def instant_text(instant: str | None) -> str:
     """Return an instant, which a document has as text, or `at an unknown time` for None."""
     return instant or "at an unknown time"
 

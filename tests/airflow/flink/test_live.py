@@ -49,7 +49,7 @@ def test_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path) -
     assert Path(summary["restored_from"].removeprefix("file:")) == tmp_path / "result"
     assert summary["source"] == newest_checkpoint(story.before.directory)
     assert summary["in_place_of"] == story.job_id
-    parts = ["cancel", "publish", "look for another stop", "start"]
+    parts = ["cancel", "publish", "check for a later snapshot", "start"]
     assert [part for part in summary["seconds"] if "last round" not in part] == parts
     assert summary["downtime_seconds"] >= sum(summary["seconds"].values()) - 1
     assert story.state[ROUNDS]["round"] >= 1

@@ -160,9 +160,9 @@ def test_damaged_key_is_not_read_beyond_its_limit(data: st.DataObject) -> None:
     damaged = np.frombuffer(bytes(key[:cut]) + whole, np.uint8)
     walked = walk_keys(compiled, damaged, starts, np.array([cut, cut + len(whole)], np.int64))
     assert 0 <= walked.ends[0] <= cut
-    assert (walked.wrong[1], walked.ends[1]) == (0, len(damaged))
+    assert (walked.error_codes[1], walked.ends[1]) == (0, len(damaged))
     shorter = walk(compiled, [whole[:size] for size in range(len(whole))])
-    assert shorter.wrong.all()
+    assert shorter.error_codes.all()
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_first_of_many_wrong_keys_is_reported() -> None:
     keys = [LONG_KEY.write(number) for number in range(5)]
     walked = walk(program(LONG_KEY), [*keys, b"\0", b"", *keys])
     assert walked.first_wrong() == (5, "the data ends inside the key")
-    assert walked.wrong.tolist() == [0] * 5 + [2, 2] + [0] * 5
+    assert walked.error_codes.tolist() == [0] * 5 + [2, 2] + [0] * 5
     assert walked.codes is not None
     assert walked.codes.tolist() == [0, 1, 2, 3, 4, 0, 0, 0, 1, 2, 3, 4]
 

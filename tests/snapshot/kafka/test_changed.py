@@ -12,7 +12,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.snapshot.kafka.changed import with_kafka_changes
 from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
 from rescale.snapshot.kafka.offsets import kafka_offsets
-from rescale.snapshot.locate import WRITTEN
+from rescale.snapshot.locate import WRITTEN_FILE_NUMBER
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError
@@ -40,7 +40,7 @@ def elements(taken: Snapshot, operator: int = 0) -> list[list[tuple[bool, bytes]
     """Return for each subtask whether each element was written anew, and its bytes."""
     return [
         [
-            (extent.file == WRITTEN, taken.contents.beginning(extent, extent.length))
+            (extent.file == WRITTEN_FILE_NUMBER, taken.contents.beginning(extent, extent.length))
             for state in stream.states
             for extent in state.elements
         ]

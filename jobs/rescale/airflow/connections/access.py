@@ -76,7 +76,7 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
         yield
         return
     _refuse_where_steps_run_elsewhere(connection_id)
-    before = dict(os.environ)
+    environment_before = dict(os.environ)
     with ExitStack() as stack:
         variables = _aws_variables(connection_id, stack)
         for name in _OWN_ACCESS:
@@ -86,7 +86,7 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
             yield
         finally:
             os.environ.clear()
-            os.environ.update(before)
+            os.environ.update(environment_before)
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
     from rescale.storage.sides import has_side_variables
     from rescale.storage.store import forget_stores
 
-    before, source = dict(os.environ), form.get("source_connection")
+    environment_before, source = dict(os.environ), form.get("source_connection")
     with ExitStack() as stack:
         source_variables = {} if source is None else _source_variables(source, stack)
         stack.enter_context(storage_access(form.get("connection")))
@@ -112,7 +112,7 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
             yield
         finally:
             os.environ.clear()
-            os.environ.update(before)
+            os.environ.update(environment_before)
             forget_stores()
 
 

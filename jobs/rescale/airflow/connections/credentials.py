@@ -50,7 +50,7 @@ def _handler_class(credentials: Credentials, token: str) -> type[BaseHTTPRequest
                 return
             try:
                 self._answer(HTTPStatus.OK, _current_keys(credentials))
-            except Exception as error:  # a hook may raise anything; the client reports it and asks again
+            except Exception as error:  # a hook may raise any exception; the client reports it and asks again
                 self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, {"message": str(error)})
 
         def _answer(self, status: HTTPStatus, document: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ def _handler_class(credentials: Credentials, token: str) -> type[BaseHTTPRequest
 
 def _current_keys(credentials: Credentials) -> dict[str, str]:
     keys = credentials.get_frozen_credentials()
-    expires = getattr(credentials, "_expiry_time", None)  # only renewable keys have it; no public name
+    expires = getattr(credentials, "_expiry_time", None)  # a private attribute, which only renewable keys have
     return {
         "AccessKeyId": keys.access_key or "",
         "SecretAccessKey": keys.secret_key or "",

@@ -47,7 +47,7 @@ class Spark(NamedTuple):
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables that pass the Spark properties to PySpark, besides arguments that the worker passes."""
+        """Environment variables that pass the Spark properties to PySpark, before arguments that the worker has set."""
         if not self.configuration:
             return {}
         options = [word for name, value in self.configuration.items() for word in ("--conf", f"{name}={value}")]

@@ -30,7 +30,7 @@ _MARGIN_SECONDS = 0.2
 """Upper bound of the time that an answer of Flink takes to arrive."""
 
 _CANCEL_SECONDS, _CANCEL_SECONDS_PER_GB = 0.6, 0.2
-"""Seconds from the start of a cancel to the expiry of the cached answer: a least number, and more for each GB of state.
+"""Seconds before the expiry of the cached answer at which a cancel starts: a minimum, and more for each GB of state.
 
 The end of a task with RocksDB takes longer the more local files it has to delete: 0.2 s with 1 GB, and 1.3 s with 8 GB.
 If the cancel takes longer than these seconds, the job stands still until another answer has expired.
@@ -81,19 +81,19 @@ class CachedAnswer:
     def forget(self) -> None:
         self.after = self.before = None
 
-    def first_fresh_request(self, ended: float) -> float:
-        """Return the time from which Flink answers every request with an answer that it made after the time `ended`.
+    def first_fresh_request(self, end_time: float) -> float:
+        """Return the time from which Flink answers every request with an answer that it made after `end_time`.
 
-        `ended` must not be earlier than the arrival of the last answer.
+        `end_time` must not be earlier than the arrival of the last answer.
         """
-        if self.after is not None and self.before is not None and ended <= self.after + self.lifetime:
+        if self.after is not None and self.before is not None and end_time <= self.after + self.lifetime:
             return self.before + self.lifetime + _MARGIN_SECONDS
-        return ended + self.lifetime + _MARGIN_SECONDS
+        return end_time + self.lifetime + _MARGIN_SECONDS
 
 
-def first_fresh_request(flink: Flink, ended: float) -> float:
-    """Return the time from which Flink's answers are newer than `ended`, if no `AnswerWatch` has watched them."""
-    return CachedAnswer(flink.answer_cache_seconds()).first_fresh_request(ended)
+def first_fresh_request(flink: Flink, end_time: float) -> float:
+    """Return the time from which Flink's answers are newer than `end_time`, if no `AnswerWatch` has watched them."""
+    return CachedAnswer(flink.answer_cache_seconds()).first_fresh_request(end_time)
 
 
 class AnswerWatch:
@@ -132,24 +132,24 @@ class AnswerWatch:
         """
         lifetime, now = self._cached.lifetime, time.monotonic()
         is_useful = lifetime > _SHORT_LIFETIME * _CANCEL_SECONDS and self._interval >= _SHORT_INTERVAL * lifetime
-        until = now + 2 * lifetime if is_useful else now
-        while now < until and self._thread.is_alive():
+        end_time = now + 2 * lifetime if is_useful else now
+        while now < end_time and self._thread.is_alive():
             after = self._cached.after
-            if after is not None and (left := after + lifetime - self._cancel_seconds() - now) >= 0:
-                log.info("the cancel waits %.1f s for the time right before Flink makes a new answer", left)
-                time.sleep(left)
+            if after is not None and (seconds_left := after + lifetime - self._cancel_seconds() - now) >= 0:
+                log.info("the cancel waits %.1f s for the time right before Flink makes a new answer", seconds_left)
+                time.sleep(seconds_left)
                 return
             time.sleep(_POLL_SECONDS)
             now = time.monotonic()
 
-    def first_fresh_request(self, ended: float) -> float:
-        """Return the time from which Flink's answers are newer than `ended`; call it after `end`."""
-        return self._cached.first_fresh_request(ended)
+    def first_fresh_request(self, end_time: float) -> float:
+        """Return the time from which Flink's answers are newer than `end_time`; call it after `end`."""
+        return self._cached.first_fresh_request(end_time)
 
     def _cancel_seconds(self) -> float:
         """Return the seconds that a cancel of the job may take; fewer than the lifetime of an answer."""
-        needed = _CANCEL_SECONDS + _CANCEL_SECONDS_PER_GB * self._state_bytes / 1e9
-        return min(needed, self._cached.lifetime - _LEAST_WAIT_SECONDS)
+        needed_seconds = _CANCEL_SECONDS + _CANCEL_SECONDS_PER_GB * self._state_bytes / 1e9
+        return min(needed_seconds, self._cached.lifetime - _LEAST_WAIT_SECONDS)
 
     def _ask(self) -> None:
         while True:
@@ -159,7 +159,9 @@ class AnswerWatch:
             except RescaleError:
                 self._cached.forget()
                 return
-            completed = CompletedCheckpoint() if latest is None or latest.completed is None else latest.completed
-            number, self._state_bytes = completed.id, completed.state_size
+            completed_checkpoint = (
+                CompletedCheckpoint() if latest is None or latest.completed is None else latest.completed
+            )
+            number, self._state_bytes = completed_checkpoint.id, completed_checkpoint.state_size
             if not self._cached.note(request, time.monotonic(), number) or self._ended.wait(_POLL_SECONDS):
                 return

@@ -187,8 +187,8 @@ def check_patch(hand_over: PatchDeployment) -> None:
 def redeploy(hand_over: PatchDeployment, new_fields: DeploymentSpec) -> int:
     """Patch the resource to have `new_fields`, unless it has them already. Return the nonce of its redeployment."""
     current = read_deployment(hand_over)
-    enough = (new_fields, msgspec.structs.replace(new_fields, no_claim=True))
-    has_new_fields = current.fields in enough and not current.suspended and current.nonce is not None
+    fields_of_redeployment = (new_fields, msgspec.structs.replace(new_fields, no_claim=True))
+    has_new_fields = current.fields in fields_of_redeployment and not current.suspended and current.nonce is not None
     if has_new_fields and not (current.reconciled == current.nonce and current.lifecycle in _GIVEN_UP_STATES):
         return current.nonce or 0
     nonce = (current.nonce or 0) + 1

@@ -68,7 +68,7 @@ def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: 
 def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> str:
     """Return the checkpoint from which an ended job is started again: the last one that Flink reports as completed.
 
-    `known_number` is that of `final_checkpoint`. Raises `RequestError` if this checkpoint is not in the directory
+    For `known_number`, see `final_checkpoint`. Raises `RequestError` if this checkpoint is not in the directory
     `checkpoints`; if Flink no longer knows the job, and the directory has a newer checkpoint than `known_number`; or if
     the job was stopped with a savepoint.
     """
@@ -118,13 +118,13 @@ def refuse_later_snapshot(flink: Flink, job_id: str, fresh_from: float, checkpoi
     """
     while (latest := flink.latest_checkpoints(job_id)) is not None:
         _refuse_stop(flink, job_id, latest)
-        if (completed := _completed_number(latest) or 0) > checkpoint:
+        if (completed_number := _completed_number(latest) or 0) > checkpoint:
             raise RequestError(
                 "the store listed the job's checkpoints late: Flink has completed a later one",
                 path=flink.address,
                 operator=job_id,
                 expected=f"checkpoint {checkpoint}, the newest one in the directory",
-                found=f"checkpoint {completed}",
+                found=f"checkpoint {completed_number}",
                 advice="let the worker list that directory without a cache, then trigger another run",
             )
         if time.monotonic() >= fresh_from:
@@ -138,19 +138,19 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
     newest = newest_complete(checkpoints)
-    until = first_fresh_request(flink, time.monotonic())
-    completed: int | None = None
+    end_time = first_fresh_request(flink, time.monotonic())
+    completed_number: int | None = None
     # A checkpoint that is gone was the running job's own: Flink deletes no other ones.
     while newest is not None and newest in complete_checkpoints(checkpoints):
-        completed = _completed_number(flink.latest_checkpoints(job_id))
-        if completed is not None and completed >= newest:
+        completed_number = _completed_number(flink.latest_checkpoints(job_id))
+        if completed_number is not None and completed_number >= newest:
             return
-        if time.monotonic() >= until:
+        if time.monotonic() >= end_time:
             raise RequestError(
                 "the newest checkpoint in the job's directory is from an earlier start of the job",
                 path=checkpoints,
                 operator=job_id,
-                expected=f"checkpoint {_number_text(completed)}, the last one that Flink reports as completed",
+                expected=f"checkpoint {_number_text(completed_number)}, the last one that Flink reports as completed",
                 found=f"checkpoint {newest}",
                 advice="move the checkpoints of earlier starts away; or take a savepoint instead",
             )
@@ -165,8 +165,8 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int
         latest = flink.latest_checkpoints(job_id)
         if latest is not None:
             _refuse_stop(flink, job_id, latest)
-        completed = _completed_number(latest)
-        last = known_number if completed is None else max(completed, known_number or 0)
+        completed_number = _completed_number(latest)
+        last = known_number if completed_number is None else max(completed_number, known_number or 0)
         numbers = _CheckpointNumbers(newest_complete(checkpoints), last, latest is not None)
         if numbers.agree or latest is None:
             return numbers

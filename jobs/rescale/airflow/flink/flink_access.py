@@ -83,8 +83,8 @@ def _request_headers(connection_id: str, connection: Connection) -> dict[str, st
     extra = connection.extra_dejson
     # As for HttpHook, every field of the extra that is not one of its options is a header.
     extra_headers = {name: value for name, value in extra.items() if name not in _OPTION_FIELDS}
-    given = {**extra_headers, **_nested_fields(connection_id, "headers", extra.get("headers"))}
-    headers = {name: str(value) for name, value in given.items()}
+    all_headers = {**extra_headers, **_nested_fields(connection_id, "headers", extra.get("headers"))}
+    headers = {name: str(value) for name, value in all_headers.items()}
     if not connection.password:
         return headers
     if not connection.login:
@@ -138,7 +138,7 @@ def _proxy_settings(connection_id: str, extra: Mapping[str, Any], scheme: str) -
     if not proxy:
         return {}
     if not _is_address(proxy):
-        raise RequestError(  # does not show the value, which may contain a password
+        raise RequestError(  # the error omits the value, which may contain a password
             f"the connection {connection_id!r} has a proxy that is not an address: proxies.{scheme}",
             expected="http://host:port",
             advice="check the connection's extra",

@@ -128,8 +128,8 @@ class JobRecord(NamedTuple):
 
     def note_checkpoint(self, number: int | None) -> None:
         """Record the number of a checkpoint from which the job can be started again; None keeps the recorded number."""
-        current = self._current
-        self._put(msgspec.structs.replace(current, checkpoint=number or current.checkpoint))
+        current_record = self._current
+        self._put(msgspec.structs.replace(current_record, checkpoint=number or current_record.checkpoint))
 
     def note_stop(self, checkpoint: int | None = None) -> None:
         """Record that the task is about to stop the job. Raises the error of `refuse_ended_task`.
@@ -196,7 +196,7 @@ class JobRecord(NamedTuple):
         Up to release 1.9, Flink's operator gives the next job of a FlinkDeployment the same id (FLINK-35831).
         """
         recorded = recorded_job(self.run)
-        if recorded is None or _start_of(recorded.old_job) != _start_of(self.old_job):
+        if recorded is None or _id_and_nonce(recorded.old_job) != _id_and_nonce(self.old_job):
             return None
         return recorded
 
@@ -208,5 +208,5 @@ class JobRecord(NamedTuple):
         run_state(self.run).set(RECORD, msgspec.to_builtins(recorded))
 
 
-def _start_of(job: JobToRestart) -> tuple[str, int | None]:
+def _id_and_nonce(job: JobToRestart) -> tuple[str, int | None]:
     return job.job_id, job.nonce

@@ -52,15 +52,15 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
     directory has newer checkpoints from an earlier start of the job.
     """
     config = flink.checkpoint_config(job_id)
-    retained = config is not None and config.externalization.enabled
-    if config is None or not retained or config.externalization.delete_on_cancellation:
+    is_retained = config is not None and config.externalization.enabled
+    if config is None or not is_retained or config.externalization.delete_on_cancellation:
         raise RequestError(
             "Flink would delete the job's checkpoints when the job is cancelled"
             if config is not None
             else "the job makes no checkpoints",
             path=flink.address,
             expected=_RETENTION,
-            found="checkpoints that are kept only if the job fails" if retained else "no retained checkpoints",
+            found="checkpoints that are kept only if the job fails" if is_retained else "no retained checkpoints",
             advice=f"start the job with this option from a savepoint; or {_TAKE_A_SAVEPOINT}",
         )
     latest = flink.latest_checkpoint(job_id)
@@ -79,9 +79,9 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
 
 def take_checkpoint(flink: Flink, job_id: str) -> int | None:
     """Let a job make a checkpoint, wait for it, and return its number. Raises `StoreError` if it fails."""
-    trigger_id, until = uuid4().hex, time.monotonic() + _CHECKPOINT_SECONDS
+    trigger_id, end_time = uuid4().hex, time.monotonic() + _CHECKPOINT_SECONDS
     flink.trigger_checkpoint(job_id, trigger_id)
-    while time.monotonic() < until:
+    while time.monotonic() < end_time:
         progress = flink.triggered_checkpoint(job_id, trigger_id)
         if progress is None or progress.failure is not None:
             failure = None if progress is None else progress.failure
@@ -108,8 +108,8 @@ def cancel_after_checkpoint(
         answers.wait_until_answer_expires_soon()
         before_cancel(number)
         cancel(flink, job_id)
-        ended = time.monotonic()
-    return answers.first_fresh_request(ended)
+        end_time = time.monotonic()
+    return answers.first_fresh_request(end_time)
 
 
 def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
@@ -139,7 +139,7 @@ def cancel(flink: Flink, job_id: str) -> None:
 
     A request that Flink does not answer, or that a failover of the JobManager undoes, is repeated.
     """
-    until = time.monotonic() + _CANCEL_SECONDS
+    end_time = time.monotonic() + _CANCEL_SECONDS
     job: JobOverview | None = None
     while True:
         try:
@@ -149,10 +149,10 @@ def cancel(flink: Flink, job_id: str) -> None:
             if job.state != CANCELLING:
                 flink.cancel(job_id)
         except StoreError as error:
-            if time.monotonic() > until:
+            if time.monotonic() > end_time:
                 raise
             log.warning("%s", error)
-        if time.monotonic() > until:
+        if time.monotonic() > end_time:
             state = job and job.state
             raise StoreError("the job has not ended in time", path=flink.address, found=f"{job_id}: {state}")
         time.sleep(_POLL_SECONDS)

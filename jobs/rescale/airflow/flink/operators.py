@@ -100,8 +100,8 @@ class HandOverJob(WaitingOperator):
             hand_over = (
                 old_job.hand_over if old_job is not None else hand_over_of(required_output(LOOK, self.hand_over))
             )
-            started = None if old_job is None else self._record(context, old_job).question_if_started(start.snapshot)
-            question_or_answer = started or hand_job_over(hand_over, start, self._run_name(context), old_job)
+            question = None if old_job is None else self._record(context, old_job).question_if_started(start.snapshot)
+            question_or_answer = question or hand_job_over(hand_over, start, self._run_name(context), old_job)
             return self._handed_over(context, self._result(question_or_answer))
 
     def answered(self, context: Context, event: dict[str, Any]) -> Answer:

@@ -113,9 +113,9 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
 
     def ask(self) -> Answer | None:
         with open_flink(self.flink) as flink:
-            if self.instead_of and (late := running_job_id(flink, *self.instead_of)) is not None:
-                log.warning("job %s, which this one replaces, has started late: it is cancelled", late)
-                flink.cancel(late)
+            if self.instead_of and (late_job_id := running_job_id(flink, *self.instead_of)) is not None:
+                log.warning("job %s, which this one replaces, has started late: it is cancelled", late_job_id)
+                flink.cancel(late_job_id)
                 return None
             overview = flink.job_overview(self.job_id)
             if overview is None:
@@ -176,8 +176,8 @@ def describe_answer(answer: Answer) -> str:
         case {"restored_from": snapshot, "job": job, "parallelism": parallelism}:
             return f"job {job} runs with parallelism {parallelism}, restored from {snapshot}"
         case {"deployment": deployment}:
-            where = PatchDeployment.named(deployment, None)
-            return f"the {where.resource} {where.full_name} runs"
+            resource = PatchDeployment.named(deployment, None)
+            return f"the {resource.resource} {resource.full_name} runs"
         case {"start": command}:
             return f"start the job by hand: {command}"
         case {"job": job, "went_back": False}:

@@ -40,17 +40,19 @@ def jar_plan(flink: Flink, hand_over: RunJar, parallelism: int) -> dict[str, str
 
 
 def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | Answer:
-    """Start a job unless an earlier try started it, and return the question for it. For `Print`, return the answer.
+    """Start a job unless an earlier try started it, and return the question that waits for its start.
+
+    For `Print`, return the answer.
 
     `seed` identifies this start of the job: all tries have the same seed, and every other start has another one.
     """
     if isinstance(hand_over, Print):
         return {"start": start.command}
     if isinstance(hand_over, PatchDeployment):
-        before = read_deployment(hand_over).fields.max_parallelism
-        maximum = before if start.max_parallelism is None else str(start.max_parallelism)
-        wanted = DeploymentSpec(start.snapshot, start.parallelism, maximum, no_claim=start.refers)
-        return RedeploymentQuestion(hand_over, redeploy(hand_over, wanted))
+        maximum_before = read_deployment(hand_over).fields.max_parallelism
+        maximum = maximum_before if start.max_parallelism is None else str(start.max_parallelism)
+        new_fields = DeploymentSpec(start.snapshot, start.parallelism, maximum, no_claim=start.refers)
+        return RedeploymentQuestion(hand_over, redeploy(hand_over, new_fields))
     with open_flink(hand_over.flink) as flink:
         if (alive := running_job_id(flink, *seed)) is not None:
             return JobStartQuestion(hand_over.flink, alive)
@@ -98,15 +100,15 @@ def _program_of(flink: Flink, hand_over: RunJar) -> PackagedProgram:
 
     If jars have the same file name, the newest one counts. Raises `RequestError` if the jar is not uploaded.
     """
-    jars, wanted = flink.jars(), hand_over.jar
-    named = [jar for jar, name in jars.items() if wanted in (jar, name)]
-    if not named:
+    jars, wanted_jar = flink.jars(), hand_over.jar
+    jar_ids = [jar for jar, name in jars.items() if wanted_jar in (jar, name)]
+    if not jar_ids:
         raise RequestError(
             "the jar is not uploaded to Flink",
             path=flink.address,
             expected=f"one of {', '.join(jars)}" if jars else "an uploaded jar (there is none)",
-            found=wanted,
+            found=wanted_jar,
             advice="upload it (POST /jars/upload, or in Flink's web interface)",
         )
-    jar = wanted if wanted in jars else named[0]
+    jar = wanted_jar if wanted_jar in jars else jar_ids[0]
     return PackagedProgram(jar, hand_over.entry_class, hand_over.arguments, hand_over.configuration)

@@ -105,7 +105,7 @@ def running_jobs(jobs: Sequence[JobOverview], name: str) -> list[JobOverview]:
 
 
 def take_savepoint(old_job: JobToRestart, run: str) -> FlinkQuestion:
-    """Begin a savepoint of the job, unless an earlier try of this run has begun one; return the question for it.
+    """Begin a savepoint of the job, unless an earlier try of this run has begun one; return the question for its end.
 
     If a savepoint has failed, another one is begun. Raises `RescaleError` if `_MAX_SAVEPOINTS` have failed.
     """
@@ -174,32 +174,32 @@ def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
     """Raise `RequestError` if the old job still runs, or if this run or somebody else has started it again."""
     if isinstance(old_job.hand_over, PatchDeployment) and old_job.is_replaced:
         snapshot = read_deployment(old_job.hand_over).fields.snapshot
-        running = None if snapshot == start.snapshot else f"{old_job.name}, from {snapshot}"
+        running_text = None if snapshot == start.snapshot else f"{old_job.name}, from {snapshot}"
     else:
         with open_flink(old_job.flink) as flink:
             job = flink.job_overview(old_job.job_id)
             refuse_other_start(flink, old_job, run)
         alive = old_job.job_id if job is not None and not job.ended else None
         alive = alive or running_job(old_job.hand_over, *_restart_seed(run, old_job))
-        running = alive and f"{old_job.name} ({alive})"
-    if running is not None:
+        running_text = alive and f"{old_job.name} ({alive})"
+    if running_text is not None:
         raise RequestError(
             "the job still runs, so a second one would do the same work twice",
             path=old_job.flink,
-            found=running,
+            found=running_text,
             advice="let the run stop the job, or choose to print the command",
         )
 
 
 def refuse_other_start(flink: Flink, old_job: JobToRestart, run: str) -> None:
     """Raise `RequestError` if somebody else has started the job during the run (`job_started_by_others`)."""
-    if (other := job_started_by_others(flink, old_job, run)) is not None:
+    if (other_job := job_started_by_others(flink, old_job, run)) is not None:
         raise RequestError(
             "somebody else has started a job of this name, and a second one would do the same work twice",
             path=flink.address,
             operator=old_job.name,
             expected="no job of this name that was started during the run",
-            found=f"{other.job_id}: {other.state}",
+            found=f"{other_job.job_id}: {other_job.state}",
             advice="if it is this job, started by hand or by another run, leave it alone; if not, start the job as the "
             "log says",
         )
@@ -213,8 +213,8 @@ def job_started_by_others(flink: Flink, old_job: JobToRestart, run: str) -> JobO
     """
     if not old_job.is_only_one:
         return None
-    its_own = {old_job.job_id, *derived_ids(*_seed(run, old_job)), *derived_ids(*_restart_seed(run, old_job))}
-    return next((job for job in running_jobs(flink.jobs(), old_job.name) if job.job_id not in its_own), None)
+    own_ids = {old_job.job_id, *derived_ids(*_seed(run, old_job)), *derived_ids(*_restart_seed(run, old_job))}
+    return next((job for job in running_jobs(flink.jobs(), old_job.name) if job.job_id not in own_ids), None)
 
 
 def started_job(old_job: JobToRestart, run: str, snapshot: str | None, *, with_old_shape: bool = False) -> str | None:
@@ -322,14 +322,14 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
         if is_replaced:
             _refuse_other_redeployment(old_job, old_job.hand_over, savepoint)
         old, no_claim = old_job.deployment, old_job.taking is StopMode.CHECKPOINT
-        wanted = DeploymentSpec(savepoint, old.parallelism, old.max_parallelism, no_claim)
-        return RedeploymentQuestion(old_job.hand_over, redeploy(old_job.hand_over, wanted))
+        old_fields = DeploymentSpec(savepoint, old.parallelism, old.max_parallelism, no_claim)
+        return RedeploymentQuestion(old_job.hand_over, redeploy(old_job.hand_over, old_fields))
     start = Start(savepoint, old_job.parallelism, None)
     log.info("command that starts the job: %s", start.command)
-    started = start_job(old_job.hand_over, start, *_restart_seed(run, old_job))
-    if isinstance(started, JobStartQuestion):
-        return msgspec.structs.replace(started, instead_of=_seed(run, old_job))
-    return started
+    question_or_answer = start_job(old_job.hand_over, start, *_restart_seed(run, old_job))
+    if isinstance(question_or_answer, JobStartQuestion):
+        return msgspec.structs.replace(question_or_answer, instead_of=_seed(run, old_job))
+    return question_or_answer
 
 
 def _refuse_other_redeployment(old_job: JobToRestart, hand_over: PatchDeployment, savepoint: str) -> None:

@@ -48,12 +48,12 @@ def _refuse_unknown_fields(platform: Settings) -> None:
         return
     from rescale.airflow.forms.job_form import job_form
 
-    known = {**rescale_form(), **job_form()}
-    if unknown := sorted(platform.form.keys() - known.keys()):
+    fields = {**rescale_form(), **job_form()}
+    if unknown := sorted(platform.form.keys() - fields.keys()):
         raise RequestError(
             "the settings of the platform set defaults for fields that no form has: form",
             path=str(settings_path()),
-            expected=f"only {', '.join(known)}",
+            expected=f"only {', '.join(fields)}",
             found=", ".join(unknown),
         )
 
@@ -73,6 +73,6 @@ def with_defaults(form: Form, defaults: Mapping[str, Any]) -> Form:
 
 
 def _default_args(tasks: TaskSettings) -> dict[str, Any]:
-    named = {name: getattr(tasks, name) for name in ("owner", "pool", "queue", "priority_weight")}
+    arguments = {name: getattr(tasks, name) for name in ("owner", "pool", "queue", "priority_weight")}
     timeout = None if tasks.timeout_minutes is None else timedelta(minutes=tasks.timeout_minutes)
-    return {name: value for name, value in {**named, "execution_timeout": timeout}.items() if value is not None}
+    return {name: value for name, value in {**arguments, "execution_timeout": timeout}.items() if value is not None}

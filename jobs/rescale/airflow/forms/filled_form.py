@@ -45,8 +45,8 @@ def trimmed_values(params: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises `RequestError` for two names that differ only in spaces: one of their values would be lost.
     """
-    trimmed = {name: _trimmed_value(name, value) for name, value in params.items()}
-    return {name: None if value == "" else value for name, value in trimmed.items()}
+    trimmed_params = {name: _trimmed_value(name, value) for name, value in params.items()}
+    return {name: None if value == "" else value for name, value in trimmed_params.items()}
 
 
 def _trimmed_value(field: str, value: Any) -> Any:
@@ -120,12 +120,15 @@ def refuse_unapproved_drops(params: Mapping[str, Any]) -> None:
         "drop old rows": lines_of(params, "old_rows"),
         "restart operators": lines_of(params, "restarts"),
     }
-    unapproved, required = {what: names for what, names in changes.items() if names}, settings().approval.required
-    if unapproved and not (required.always or required.drops or params.get("require_approval", True)):
+    unapproved_changes, required = (
+        {what: names for what, names in changes.items() if names},
+        settings().approval.required,
+    )
+    if unapproved_changes and not (required.always or required.drops or params.get("require_approval", True)):
         raise RequestError(
-            f"the run would {' and '.join(unapproved)} without an approval",
+            f"the run would {' and '.join(unapproved_changes)} without an approval",
             expected=f'"{title("require_approval")}"',
-            found=", ".join(name for names in unapproved.values() for name in names),
+            found=", ".join(name for names in unapproved_changes.values() for name in names),
             advice=f'switch "{title("require_approval")}" on',
         )
 
@@ -157,20 +160,20 @@ def values_of(params: Mapping[str, Any]) -> Values:
 
 
 def _option_value(row: Option, params: Mapping[str, Any]) -> Any:
-    given = params[row.field.name]
+    form_value = params[row.field.name]
     if row.field.is_number:
-        return [] if given is None or not str(given).strip() else [str(given).strip()]
+        return [] if form_value is None or not str(form_value).strip() else [str(form_value).strip()]
     if row.field.is_text:
-        return (given or "").strip()
+        return (form_value or "").strip()
     match row.kind:
         case OptionKind.LINES:
             return lines_of(params, row.field.name)
         case OptionKind.FILE:
             return "\n".join(lines_of(params, row.field.name))
         case OptionKind.CHOICE:
-            return given or row.default
+            return form_value or row.default
         case _:
-            return bool(given)
+            return bool(form_value)
 
 
 def _shapes_of_operators(
@@ -210,20 +213,20 @@ def describe_request(request: Request) -> str:
     from rescale.planning.request.ages import age_text
 
     numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
-    surgery, kafka = request.surgery, request.surgery.kafka
+    surgery, kafka_request = request.surgery, request.surgery.kafka
     parts = [f"{what} {by_uid['']}" if "" in by_uid else f"{what} unchanged" for what, by_uid in numbers]
     parts += [f"{what} {number} for {uid}" for what, by_uid in numbers for uid, number in by_uid.items() if uid]
     parts += [f"{old} renamed to {new}" for old, new in surgery.renames.items()]
     parts += [f"{operator} dropped" for operator in surgery.drops]
-    parts += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in kafka.sources.items()]
-    parts += [f"topic {old} renamed to {new}" for old, new in kafka.topics.items()]
-    parts += [f"{len(kafka.offsets)} rows of Kafka offsets"] if kafka.offsets else []
+    parts += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in kafka_request.sources.items()]
+    parts += [f"topic {old} renamed to {new}" for old, new in kafka_request.topics.items()]
+    parts += [f"{len(kafka_request.offsets)} rows of Kafka offsets"] if kafka_request.offsets else []
     parts += [f"state {state} dropped" for state in surgery.state_drops]
     parts += [f"rows of {state} older than {age_text(age)} dropped" for state, age in surgery.ages.items()]
     parts += [f"{operator} restarted" for operator in surgery.restarts]
     files = "; RocksDB's files are referenced, not copied" if request.files is Files.REFER else ""
-    wanted = "unchanged" if request.format is Format.KEEP else request.format.value
-    return f"{', '.join(parts)}; format {wanted}{files}"
+    format_text = "unchanged" if request.format is Format.KEEP else request.format.value
+    return f"{', '.join(parts)}; format {format_text}{files}"
 
 
 def check_key_functions(key_hashes: Iterable[str]) -> None:
@@ -231,13 +234,15 @@ def check_key_functions(key_hashes: Iterable[str]) -> None:
 
     A user of the form must not choose which code runs, so Airflow's administrator names the allowed modules.
     """
-    allowed = [module.strip() for module in os.environ.get(ALLOWED_MODULES, "").split(",") if module.strip()]
+    allowed_modules = [module.strip() for module in os.environ.get(ALLOWED_MODULES, "").split(",") if module.strip()]
     for name in key_hashes:
         module, colon, _ = name.partition(":")
-        if colon and module not in allowed:
+        if colon and module not in allowed_modules:
             raise RequestError(
                 f"the module {module!r} is not allowed for key hashes",
-                expected=f"one of {', '.join(allowed)}" if allowed else "a formula; no module is allowed",
+                expected=f"one of {', '.join(allowed_modules)}"
+                if allowed_modules
+                else "a formula; no module is allowed",
                 found=name,
                 advice=f"Airflow's administrator can allow it, by the variable {ALLOWED_MODULES} of the workers",
             )

@@ -21,8 +21,9 @@ _PLACES = "`s3://bucket/key`, or an absolute path that workers can reach"
 
 _RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND_MAX_PARALLELISM + 1}
 
-# Airflow's number field turns `abc` into null and `7e2` into 72, so a number is a text field; the REST API may send a
-# number. With two types Airflow would show a text area; `examples` make it show a single line (`FieldSelector`).
+# A number has a text field, because Airflow's number field turns `abc` into null and `7e2` into 72. The value may also
+# be a number, for the REST API. With two types, Airflow would show a text area; `examples` make it show a single line
+# (`FieldSelector`).
 _NUMBER: dict[str, Any] = {"type": ["null", "string", "integer"], "pattern": "^ *([1-9][0-9]{0,4})? *$", **_RANGE}
 
 _SHAPES: dict[str, Any] = {

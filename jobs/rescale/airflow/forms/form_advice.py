@@ -1,6 +1,6 @@
-"""Words advice for Airflow: names the field of the form for an option, and a task or a DAG for a command.
+"""Formulates advice for Airflow: an option becomes a field of the form, and a command becomes a task or a DAG.
 
-`Advice` is data. Its string is the wording for the command line; this module has the wording for forms.
+`Advice` is data. Its string is the text for the command line; this module makes the text for forms.
 """
 
 from __future__ import annotations

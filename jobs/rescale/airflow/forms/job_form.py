@@ -163,8 +163,8 @@ def _kind_of(params: Mapping[str, Any]) -> HandOverKind:
     """
     if params["hand_over"]:
         return HandOverKind(params["hand_over"])
-    filled = [kind for kind in (HandOverKind.JAR, HandOverKind.DEPLOYMENT) if params[kind.value]]
-    if len(filled) > 1:
+    filled_kinds = [kind for kind in (HandOverKind.JAR, HandOverKind.DEPLOYMENT) if params[kind.value]]
+    if len(filled_kinds) > 1:
         raise RequestError(
             "the form names both a jar and a FlinkDeployment to start the job",
             option='"Hand over"',
@@ -172,7 +172,7 @@ def _kind_of(params: Mapping[str, Any]) -> HandOverKind:
             found=f"{params['jar']} and {params['deployment']}",
             advice='clear one of the two fields, or choose under "Hand over"',
         )
-    return filled[0] if filled else HandOverKind.PRINT
+    return filled_kinds[0] if filled_kinds else HandOverKind.PRINT
 
 
 def hand_over_of(params: Mapping[str, Any]) -> HandOver:
@@ -213,13 +213,13 @@ def check_renames(request: Request, hand_over: HandOver) -> None:
     The same program cannot restore both the savepoint and the result.
     """
     sources = {old: f"a KafkaSource {new}".rstrip() for old, new in request.surgery.kafka.sources.items()}
-    renamed = {**request.surgery.renames, **request.surgery.kafka.topics, **sources}
-    if renamed and not isinstance(hand_over, Print):
+    new_names = {**request.surgery.renames, **request.surgery.kafka.topics, **sources}
+    if new_names and not isinstance(hand_over, Print):
         raise RequestError(
             "the run would start the job, although operators or topics are renamed: the same program cannot restore "
             "both the result and, if the rescale fails, the old savepoint",
             expected=f"the hand-over {HandOverKind.PRINT.value!r}",
-            found=", ".join(f"{old} renamed to {new}" for old, new in renamed.items()),
+            found=", ".join(f"{old} renamed to {new}" for old, new in new_names.items()),
             advice="choose to print the command, and start the changed program with it",
         )
 

@@ -131,12 +131,12 @@ def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
             advice=f'choose {StopMode.CHECKPOINT.value!r}, or switch "Move the state while the job runs" off',
         )
     present_rows = [row for row in OPTIONS if row.field.name in params and "follow" not in row.commands]
-    others = [row for row in present_rows if row.name not in ("proof", "files")]
-    if given := [row.field.title for row in others if is_set(row, params)]:
+    other_rows = [row for row in present_rows if row.name not in ("proof", "files")]
+    if set_fields := [row.field.title for row in other_rows if is_set(row, params)]:
         raise RequestError(
             "only the shape can change while the job runs",
-            expected=f"none of {', '.join(row.field.title for row in others)}",
-            found=", ".join(given),
+            expected=f"none of {', '.join(row.field.title for row in other_rows)}",
+            found=", ".join(set_fields),
             advice='switch "Move the state while the job runs" off; or rescale first, and change the rest afterwards',
         )
     from rescale.insight.cluster import rate_of

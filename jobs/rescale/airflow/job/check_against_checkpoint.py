@@ -80,8 +80,8 @@ def check_against_checkpoint(
 
 
 def _defer_to_plan(why: str, place: str | None) -> None:
-    where = f" ({place})" if place is not None else ""
-    log.warning("the request cannot be checked before the savepoint is planned: %s%s", why, where)
+    place_text = f" ({place})" if place is not None else ""
+    log.warning("the request cannot be checked before the savepoint is planned: %s%s", why, place_text)
 
 
 def _matches_job(job: Job, checkpoint: Snapshot) -> bool:
@@ -115,18 +115,18 @@ def _refuse_finished(job: Job, resolved: ResolvedRequest) -> None:
 def _refuse_key_hashes(resolved: ResolvedRequest) -> None:
     """Raise the plan's error for operators that get another max parallelism and whose keys fit no known hash."""
     old = {operator.entry.operator_id: operator.entry.max_parallelism for operator in resolved.snapshot.operators}
-    changed = {
+    new_maxima = {
         id_: shape.max_parallelism for id_, shape in resolved.shapes.items() if shape.max_parallelism != old[id_]
     }
-    if not changed:
+    if not new_maxima:
         return
     from rescale.airflow.job.sampled_keys import refuse_unknown_key_hash  # imports numpy, which few requests need
     from rescale.planning.request.key_hashes import choose_key_hashes
 
     for operator in resolved.snapshot.operators:
         if operator.is_logged:  # the changes in a changelog may not show how keys are written
-            changed.pop(operator.entry.operator_id, None)
-    choose_key_hashes(resolved.snapshot, changed, resolved.request.key_hash, refuse_unknown_key_hash)
+            new_maxima.pop(operator.entry.operator_id, None)
+    choose_key_hashes(resolved.snapshot, new_maxima, resolved.request.key_hash, refuse_unknown_key_hash)
 
 
 def _refuse_mixed_maxima(resolved: ResolvedRequest) -> None:
@@ -135,11 +135,11 @@ def _refuse_mixed_maxima(resolved: ResolvedRequest) -> None:
         (operator.max_parallelism, resolved.shapes[operator.operator_id].max_parallelism)
         for operator in resolved.snapshot.operators
     )
-    if mixed := mixed_maxima(changes):
+    if new_maxima := mixed_maxima(changes):
         raise RequestError(
             "the run would give operators different max parallelisms without an approval",
             expected=f'"{title("require_approval")}"',
-            found=mixed_maxima_sentence(mixed),
+            found=mixed_maxima_sentence(new_maxima),
             advice=f'give all operators the same one, or switch "{title("require_approval")}" on',
         )
 
@@ -169,11 +169,11 @@ def _warns_of_surgery(checkpoint: Snapshot, request: Request) -> bool:
     try:
         resolve_surgery(checkpoint, request.surgery)
     except RescaleError as error:
-        detail = "" if error.found is None else f" ({error.found})"
-        operator = "" if error.operator is None else f"{error.operator}: "
+        found_text = "" if error.found is None else f" ({error.found})"
+        operator_text = "" if error.operator is None else f"{error.operator}: "
         log_text(
-            f"warning: {operator}{error.what}{detail}, according to the latest checkpoint {checkpoint.directory}; "
-            "the plan will refuse the savepoint unless that has changed by then"
+            f"warning: {operator_text}{error.what}{found_text}, according to the latest checkpoint "
+            f"{checkpoint.directory}; the plan will refuse the savepoint unless that has changed by then"
         )
         return True
     return False
@@ -221,11 +221,11 @@ def _is_settled(operator: Operator) -> bool:
 
     An operator without keyed state may not have registered its keyed state yet: Flink writes no handle then.
     """
-    keyed = [stream.parsed for stream in operator.managed_keyed]
+    keyed_headers = [stream.parsed for stream in operator.managed_keyed]
     elements = [stream.parsed for stream in operator.operator]
-    if operator.raw_keyed or operator.other_keyed or operator.is_logged or None in keyed or None in elements:
+    if operator.raw_keyed or operator.other_keyed or operator.is_logged or None in keyed_headers or None in elements:
         return False
-    keyed_names = [frozenset(header.names) for header in keyed if header is not None]
+    keyed_names = [frozenset(header.names) for header in keyed_headers if header is not None]
     element_names = [frozenset(state.name for state in stream.states) for stream in operator.operator]
     subtasks = operator.entry.parallelism
     return bool(keyed_names) and all(

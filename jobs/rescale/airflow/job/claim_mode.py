@@ -35,12 +35,12 @@ def refuse_no_claim(flink: Flink, job: Job, hand_over: HandOver, taking: StopMod
         ways = []
     elif isinstance(hand_over, PatchDeployment):
         not_owned = {"copy the files of RocksDB": refers, "choose a savepoint": taking is StopMode.CHECKPOINT}
-        needed = [what for what, is_needed in not_owned.items() if is_needed]
+        claim_reasons = [what for what, is_needed in not_owned.items() if is_needed]
         options = flink.configuration()
         of_cluster = (options[name] for name in CLAIM_MODE_OPTIONS if name in options)
-        mode = NO_CLAIM if needed else (claim_mode(hand_over) or next(of_cluster, NO_CLAIM)).upper()
-        claims = f"set {CLAIM_MODE_OPTIONS[0]} to CLAIM in the flinkConfiguration of the {hand_over.resource}"
-        ways = [" and ".join([*needed, claims])]
+        mode = NO_CLAIM if claim_reasons else (claim_mode(hand_over) or next(of_cluster, NO_CLAIM)).upper()
+        claim_advice = f"set {CLAIM_MODE_OPTIONS[0]} to CLAIM in the flinkConfiguration of the {hand_over.resource}"
+        ways = [" and ".join([*claim_reasons, claim_advice])]
     if mode == NO_CLAIM:
         raise RequestError(
             "the job has a changelog, so it could make no checkpoint after this hand-over, nor after going back",

@@ -24,7 +24,7 @@ _INTERVAL = "execution.checkpointing.interval"
 _RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 
 _NEVER_MILLISECONDS = 1 << 62
-"""Interval between checkpoints, in milliseconds, from which on the job makes no checkpoints by itself."""
+"""With an interval of at least this many milliseconds between checkpoints, a job makes no checkpoints by itself."""
 
 _OPERATOR_OPTION = "$internal.flink.version"
 """Option that Flink's Kubernetes operator sets for each of its clusters (`FlinkConfigBuilder`)."""
@@ -36,11 +36,11 @@ def log_jar_options(flink: Flink, job: Job, hand_over: RunJar) -> None:
     log_text(f"the jar is started with the arguments of the form; the running job may have others: {arguments}")
     config, of_cluster = flink.checkpoint_config(job.job_id), flink.configuration()
     options = {**of_cluster, **hand_over.configuration}
-    if config is not None and (lacking := list(_lacking_options(config, options))):
+    if config is not None and (lacking_options := list(_lacking_options(config, options))):
         log_text(
-            f"warning: the running job has options that neither the cluster nor the form sets: {', '.join(lacking)}. "
-            "Unless its code sets them, the job is started without them, also if the run goes back: enter them under "
-            '"Options of Flink"'
+            "warning: the running job has options that neither the cluster nor the form sets: "
+            f"{', '.join(lacking_options)}. Unless its code sets them, the job is started without them, also if the "
+            'run goes back: enter them under "Options of Flink"'
         )
     if _OPERATOR_OPTION in of_cluster:
         log_text(
@@ -60,6 +60,6 @@ def _lacking_options(config: CheckpointConfig, options: Mapping[str, str]) -> It
         _INTERVAL not in options or round(1000 * seconds_of(options[_INTERVAL])) != interval
     ):
         yield f"{_INTERVAL}: {interval} ms"
-    retained = config.externalization.enabled and not config.externalization.delete_on_cancellation
-    if retained and options.get(_RETENTION) != "RETAIN_ON_CANCELLATION":
+    is_retained = config.externalization.enabled and not config.externalization.delete_on_cancellation
+    if is_retained and options.get(_RETENTION) != "RETAIN_ON_CANCELLATION":
         yield f"{_RETENTION}: RETAIN_ON_CANCELLATION"

@@ -31,29 +31,31 @@ _MOST_SHOWN = 5
 def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest) -> None:
     """Raise `RequestError` if state would be left without its operator, because ids change with the parallelism.
 
-    `resolved` is the request, resolved for the job's latest checkpoint. The error is raised if two conditions hold:
-    with the new parallelism, but not with the current one, the jar has a vertex that is not in the checkpoint; and the
-    checkpoint has state of an operator without a uid that is no vertex with the new parallelism. If the jar has unknown
-    vertices with the current parallelism, too, it is another version of the job: its new operators may be intended, so
-    this only logs a warning.
+    `resolved` is the request, resolved for the job's latest checkpoint. The error is raised if two conditions hold.
+    First, the new parallelism, but not the current one, gives the jar a vertex that is not in the checkpoint. Second,
+    the checkpoint has state of an operator without a uid, and this operator is no vertex with the new parallelism. If
+    the jar has unknown vertices with the current parallelism, too, it is another version of the job. Its new operators
+    may be intended, so this only logs a warning.
     """
     operators = resolved.snapshot.operators
     shapes = [resolved.shapes[operator.operator_id] for operator in operators]
-    before = common_parallelism([(operator.parallelism, operator.max_parallelism) for operator in operators])
-    after = common_parallelism([(shape.parallelism, shape.max_parallelism) for shape in shapes])
-    if before == after:
+    parallelism_before = common_parallelism(
+        [(operator.parallelism, operator.max_parallelism) for operator in operators]
+    )
+    parallelism_after = common_parallelism([(shape.parallelism, shape.max_parallelism) for shape in shapes])
+    if parallelism_before == parallelism_after:
         return
-    known = {operator.operator_id for operator in operators}
+    checkpoint_ids = {operator.operator_id for operator in operators}
     try:
-        new, old = (jar_plan(flink, hand_over, parallelism) for parallelism in (after, before))
+        new, old = (jar_plan(flink, hand_over, parallelism) for parallelism in (parallelism_after, parallelism_before))
     except RescaleError as error:
         log_text(f"warning: Flink does not plan the jar, so the ids of its operators are not checked: {error.what}")
         return
-    unknown = [text for id_, text in new.items() if id_ not in known]
-    if not old.keys() <= known:
+    unknown = [text for id_, text in new.items() if id_ not in checkpoint_ids]
+    if not old.keys() <= checkpoint_ids:
         log_text(
             "warning: the jar has operators that the job's latest checkpoint does not have; a new version of the job "
-            f"may have them: {first_of([text for id_, text in old.items() if id_ not in known], _MOST_SHOWN)}"
+            f"may have them: {first_of([text for id_, text in old.items() if id_ not in checkpoint_ids], _MOST_SHOWN)}"
         )
         return
     at_risk = [
@@ -61,14 +63,15 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest)
     ]
     if unknown and at_risk:
         raise RequestError(
-            f"at parallelism {after} the job has operators that are not in its state: generated ids change with the "
-            "chaining of operators (the job was not stopped)",
+            f"at parallelism {parallelism_after} the job has operators that are not in its state: generated ids change "
+            "with the chaining of operators (the job was not stopped)",
             path=flink.address,
-            expected=f"at parallelism {after} the operators that the job has at parallelism {before}",
+            expected=f"at parallelism {parallelism_after} the operators that the job has at parallelism "
+            f"{parallelism_before}",
             found=f"{first_of(unknown, _MOST_SHOWN)}; state that may have no operator then: "
             f"{first_of(at_risk, _MOST_SHOWN)}",
             advice="match the snapshot with the job's graph at the new parallelism to see the new ids: enter them "
             f'under "{title("renames")}". If these operators with state have uids, enter them under '
             f'"{title("operator_names")}"',
         )
-    log.info("the jar keeps the ids of operators with state at parallelism %d", after)
+    log.info("the jar keeps the ids of operators with state at parallelism %d", parallelism_after)

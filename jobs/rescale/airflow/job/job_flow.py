@@ -46,7 +46,7 @@ def job_graph(
     with TaskGroup("live", prefix_group_id=False, group_display_name="While it runs"):
         ask_task = AskToCutOver(
             task_display_name="Ask to cut over",
-            doc_md="Asks for the cut-over when the last round would be short enough. Rounds go on meanwhile.",
+            doc_md="Asks for the cut-over as soon as the last round would be short enough. Rounds go on meanwhile.",
         )
         follow_task = follow(known_places, closes, opens, look_task)
         verify_task = verify(follow_task)

@@ -170,7 +170,7 @@ class GoBack(WaitingOperator):
         if (target := ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED)) is None:
             return
         try:
-            delete_pods_of_run(ti.dag_id, ti.run_id)  # a pod would go on with the last round
+            delete_pods_of_run(ti.dag_id, ti.run_id)  # a pod that is left over would go on with the last round
             with form_access(trimmed_values(context["params"])):
                 from rescale.airflow.claims import this_run
                 from rescale.airflow.live.next_run import leave_rounds

@@ -49,26 +49,26 @@ def check_shape(job: Job, request: Request) -> None:
     Raises `RequestError` for a parallelism above the max parallelism, and `UnsupportedError` for another parallelism if
     some subtasks have finished and are not restarted.
     """
-    restarted = {_operator_id(selector, request) for selector in request.surgery.restarts}
+    restarted_ids = {_operator_id(selector, request) for selector in request.surgery.restarts}
     for vertex in job.vertices:
-        wanted = _requested_shape(vertex, request)
-        chain = (wanted.parallelism, *_chained_parallelism(vertex, job, request))
-        other = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
-        if vertex.partially_finished and vertex.operator_id not in restarted and other is not None:
+        wanted_shape = _requested_shape(vertex, request)
+        chain = (wanted_shape.parallelism, *_chained_parallelism(vertex, job, request))
+        other_parallelism = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
+        if vertex.partially_finished and vertex.operator_id not in restarted_ids and other_parallelism is not None:
             raise UnsupportedError(
                 "some subtasks of this operator have finished: it is undefined which new subtasks would count as "
                 "finished",
                 operator=vertex.name,
                 expected=f"parallelism {vertex.parallelism}",
-                found=other,
+                found=other_parallelism,
                 advice=f'change the shape of the other operators only, by their names; or see "{title("restarts")}"',
             )
-        if wanted.parallelism > wanted.max_parallelism:
+        if wanted_shape.parallelism > wanted_shape.max_parallelism:
             raise RequestError(
                 "the parallelism is above the job's max parallelism",
                 operator=vertex.name,
-                expected=f"at most {wanted.max_parallelism}",
-                found=wanted.parallelism,
+                expected=f"at most {wanted_shape.max_parallelism}",
+                found=wanted_shape.parallelism,
                 advice="choose a lower parallelism, or a higher max parallelism too",
             )
 
@@ -82,10 +82,10 @@ def check_proof(job: Job, request: Request, proof: Proof, *, of_files: bool) -> 
     if proof is Proof.RECORDS:
         return
     if of_files:
-        copied = request.format is not Format.CANONICAL
+        may_be_copied = request.format is not Format.CANONICAL
     else:
-        copied = request.format is not Format.ROCKSDB and is_s3(request.source) and is_s3(request.target)
-    refuse_impossible_proof(possible=copied and _keeps_a_max_parallelism(job, request))
+        may_be_copied = request.format is not Format.ROCKSDB and is_s3(request.source) and is_s3(request.target)
+    refuse_impossible_proof(possible=may_be_copied and _keeps_a_max_parallelism(job, request))
 
 
 def changes_max_parallelism(job: Job, request: Request) -> bool:
@@ -121,9 +121,9 @@ def _requested_shape(vertex: Vertex, request: Request) -> Shape:
 
 def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator[int]:
     """Yield the requested parallelism of the operators after the first one of the chain `vertex`, if it is known."""
-    named = {_operator_id(selector, request) for selector in request.parallelism if selector}
+    named_ids = {_operator_id(selector, request) for selector in request.parallelism if selector}
     vertex_ids = {vertex.operator_id for vertex in job.vertices}
-    if _CHAINED in vertex.name and "" in request.parallelism and named <= vertex_ids:
+    if _CHAINED in vertex.name and "" in request.parallelism and named_ids <= vertex_ids:
         yield request.parallelism[""]
 
 

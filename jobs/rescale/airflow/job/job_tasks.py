@@ -68,9 +68,10 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
 
     refuse_unknown_fields(params, dag.params)
     check_changes(params)
-    if (stopped := stopped_job(run_name(ti))) is not None:
-        return _look_output(
-            stopped, request_of(params, {"source": stopped.directory, **pulled_places(known_places, ti)})
+    if (stopped_job_of_run := stopped_job(run_name(ti))) is not None:
+        return _output_of_look(
+            stopped_job_of_run,
+            request_of(params, {"source": stopped_job_of_run.directory, **pulled_places(known_places, ti)}),
         )
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
@@ -87,7 +88,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
             check_shape(job, request)
             check_proof(job, request, proof_of(params), of_files=of_files)
             if has_shape(job, request):
-                skip_task(_nothing_to_do(job))
+                skip_task(_nothing_to_do_text(job))
             refuse_no_claim(flink, job, hand_over, taking, refers=request.files is Files.REFER)
             if isinstance(hand_over, RunJar):
                 log_jar_options(flink, job, hand_over)
@@ -99,7 +100,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
                     refuse_other_ids(flink, hand_over, resolved)
 
             if check_against_checkpoint(job, request, latest, is_approved=is_approved, refuse_more=refuse_more):
-                skip_task(_nothing_to_do(job))
+                skip_task(_nothing_to_do_text(job))
             if live is not None:
                 refuse_unfollowable_job(flink, job, request, latest)
             if taking is StopMode.CHECKPOINT:
@@ -111,10 +112,10 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
         refuse_handed_over(run_name(ti))
         refuse_live_claim(request.target, ti)
         _check_places(request, None if live is None else old_job.directory)
-    return _look_output(old_job, request)
+    return _output_of_look(old_job, request)
 
 
-def _look_output(old_job: JobToRestart, request: Request) -> Summary:
+def _output_of_look(old_job: JobToRestart, request: Request) -> Summary:
     return {
         "before": msgspec.to_builtins(old_job),
         "hand_over": msgspec.to_builtins(old_job.hand_over),
@@ -172,7 +173,7 @@ def _check_plan(
     log.info("the job's latest checkpoint can be rescaled: %s", plan.source)
 
 
-def _nothing_to_do(job: Job) -> str:
+def _nothing_to_do_text(job: Job) -> str:
     return f"nothing to do: the job {job.name!r} ({job.job_id}) already has the requested shape"
 
 
@@ -191,19 +192,20 @@ def _check_places(request: Request, followed: str | None = None) -> None:
 
     open_store(request.source).list(request.source)
     refuse_misplaced(request.target)
-    claimed = claim_on(request.target)  # any claim is refused: a new savepoint makes a new plan
-    if claimed is None and holds_only_prepared_files(request.target):
+    # Every claim is refused: a new savepoint gives a new plan, which cannot resume an earlier one.
+    claim = claim_on(request.target)
+    if claim is None and holds_only_prepared_files(request.target):
         if followed is None:
             refuse_followed_target(request.target)
         return
     if followed is not None and holds_last_round(request.target, followed):
         return
-    may_be_discarded = claimed is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claimed.plan)]
+    may_be_discarded = claim is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claim.plan)]
     raise RequestError(
         "the target is occupied",
         path=request.target,
         expected="an empty or absent directory; otherwise the run does not stop the job",
-        found=claimed,
+        found=claim,
         advice=Advice(
             "name another target, or remove what an unpublished run left: ",
             command("discard", quoted(request.target)),
@@ -237,17 +239,17 @@ def _job_clause(ti: Any) -> str:
         return f"the run does not stop {name}: {RAN_ON}"
     if back is not None and back.get("in_place_of", old_job.job_id) == old_job.job_id:
         return f"{name} runs again: {describe_answer(back)}"
-    answer = output_of_any(ti, HAND_OVER, FOLLOW)  # after a clear, it may be old and about another job
+    # If tasks were cleared, the output may be from an earlier try and about another job.
+    answer = output_of_any(ti, HAND_OVER, FOLLOW)
     if answer is not None and answer.get("in_place_of", old_job.job_id) == old_job.job_id:
         return f"{name} was handed over: {describe_answer(answer)}"
     if was_handed_over(JobRecord(run, old_job, ti)):
         return f"{name} was handed over, and is left alone"
     if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
         return f"{name} still runs"
-    if (started := _job_of_result(old_job, run)) is not None:
-        return (
-            f"{name} was started from the result ({started}); clear the task {GO_BACK!r} to start it with its old shape"
-        )
+    if (job_of_result := _job_of_result(old_job, run)) is not None:
+        result_clause = f"was started from the result ({job_of_result})"
+        return f"{name} {result_clause}; clear the task {GO_BACK!r} to start it with its old shape"
     return f"{name} may not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
 
 

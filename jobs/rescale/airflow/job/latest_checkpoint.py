@@ -34,25 +34,27 @@ class UnreadableCheckpoint(NamedTuple):
 
 def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | UnreadableCheckpoint:
     """Open the latest checkpoint of a job. Operators that the request drops need not be complete."""
-    reported = flink.latest_checkpoint(job.job_id)
-    if reported is None:
+    reported_uri = flink.latest_checkpoint(job.job_id)
+    if reported_uri is None:
         return UnreadableCheckpoint("the job has made no checkpoint since it was started")
     for attempt in range(_TRIES):
         try:
-            place = _place_to_open(reported, job, attempt > 0)
+            place = _place_to_open(reported_uri, job, attempt > 0)
             snapshot = open_snapshot(place, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
             snapshot.check_complete()
         except RescaleError as error:
-            failed = error
+            first_error = error
             if isinstance(error, StoreError):
                 break
         else:
             if snapshot.type in (SnapshotType.CANONICAL_SAVEPOINT, SnapshotType.NATIVE_SAVEPOINT):
-                return UnreadableCheckpoint(f"Flink reports a {snapshot.type.value} as its latest checkpoint", reported)
+                return UnreadableCheckpoint(
+                    f"Flink reports a {snapshot.type.value} as its latest checkpoint", reported_uri
+                )
             return snapshot
-    detail = "" if failed.found is None else f" ({failed.found})"
-    why = f"the latest checkpoint cannot be read: {failed.what}{detail}"
-    return UnreadableCheckpoint(why, reported, failed if isinstance(failed, StoreError) else None)
+    found_text = "" if first_error.found is None else f" ({first_error.found})"
+    why = f"the latest checkpoint cannot be read: {first_error.what}{found_text}"
+    return UnreadableCheckpoint(why, reported_uri, first_error if isinstance(first_error, StoreError) else None)
 
 
 def _place_to_open(reported: str, job: Job, is_retry: bool) -> str:

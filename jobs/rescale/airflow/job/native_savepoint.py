@@ -70,14 +70,16 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
             advice=f"{_alternative_advice(flink, job)}: it holds all timers",
         )
     with_timers = [operator.label for operator in checkpoint.operators if any(_timers_in_rocksdb(operator))]
-    in_rocksdb = f"those of {', '.join(with_timers)} are in RocksDB" if with_timers else "no operator has any"
-    return f"{backend.name} has no timers on the heap, {in_rocksdb}, as {checkpoint.directory} shows"
+    timers_clause = f"those of {', '.join(with_timers)} are in RocksDB" if with_timers else "no operator has any"
+    return f"{backend.name} has no timers on the heap, {timers_clause}, as {checkpoint.directory} shows"
 
 
 def _alternative_advice(flink: Flink, job: Job) -> str:
     """Return advice for a snapshot that holds everything and can be rescaled to every shape."""
-    possible = canonical_obstacle(flink, job) is None
-    return _CANONICAL if possible else f"Flink cannot take a canonical one either: {USE_RETAINED_CHECKPOINT}"
+    canonical_is_possible = canonical_obstacle(flink, job) is None
+    return (
+        _CANONICAL if canonical_is_possible else f"Flink cannot take a canonical one either: {USE_RETAINED_CHECKPOINT}"
+    )
 
 
 def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpoint: Snapshot) -> None:

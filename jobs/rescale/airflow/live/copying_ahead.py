@@ -43,16 +43,20 @@ def copy_ahead(old_job: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -
         step = run_anywhere(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
         return step.read(PreparedFiles)
 
-    done = with_newest(old_job.directory, copy_from)
-    if not done.files:
+    result = with_newest(old_job.directory, copy_from)
+    if not result.files:
         log.info("nothing to copy ahead: the result takes no file of the checkpoint unchanged")
-        return done
+        return result
     for _ in range(_MOST_CHECKPOINTS):
         with open_flink(old_job.flink) as flink:
             take_checkpoint(flink, old_job.job_id)
-        done = with_newest(old_job.directory, copy_from)
-        files, new = counted(done.files, "file"), human_bytes(done.new_bytes)
-        log.info("the target has %s of the job's newest checkpoint, %s of which were copied just now", files, new)
-        if done.new_bytes <= _FEW_NEW_BYTES:
+        result = with_newest(old_job.directory, copy_from)
+        files_text, new_bytes_text = counted(result.files, "file"), human_bytes(result.new_bytes)
+        log.info(
+            "the target has %s of the job's newest checkpoint, %s of which were copied just now",
+            files_text,
+            new_bytes_text,
+        )
+        if result.new_bytes <= _FEW_NEW_BYTES:
             break
-    return done
+    return result

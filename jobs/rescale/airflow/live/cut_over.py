@@ -107,7 +107,7 @@ class CutOver:
             self._completed_checkpoint = take_source(flink, self.old_job.job_id, self.old_job.directory)
         try:
             self._planned = planned = with_newest(self.old_job.directory, lambda _: self._plan_last_round())
-        except AllStateError as error:  # Flink may have rescaled the job since
+        except AllStateError as error:  # Flink may have rescaled the job since the round before
             if newest_round is None or self._missed_attempts == _ATTEMPTS:
                 raise
             self._missed_attempts += 1
@@ -120,7 +120,7 @@ class CutOver:
             return True
         try:
             self.follower.move_last(planned)
-        except RescaleError:  # Flink deletes a checkpoint once there is another one
+        except RescaleError:  # Flink deletes a checkpoint once there is a newer one
             if self._is_from_newest_checkpoint(planned):
                 raise
         if self._missed_attempts < _PATIENT_ATTEMPTS and self._is_from_newest_checkpoint(planned):
@@ -138,15 +138,15 @@ class CutOver:
     def cancel(self, answers: AnswerWatch) -> Stopwatch:
         """Cancel the job, and return the stopwatch of the cut-over, which starts with the cancel."""
         self.record.note_stop(self._completed_checkpoint)
-        parts = Stopwatch()
-        with open_flink(self.old_job.flink) as flink, parts.part("cancel"):
+        stopwatch = Stopwatch()
+        with open_flink(self.old_job.flink) as flink, stopwatch.part("cancel"):
             cancel(flink, self.old_job.job_id)
-        ended = time.monotonic()
+        end_time = time.monotonic()
         answers.end()
-        self._fresh_from = answers.first_fresh_request(ended)
-        return parts
+        self._fresh_from = answers.first_fresh_request(end_time)
+        return stopwatch
 
-    def complete(self, parts: Stopwatch) -> tuple[Plan, Answer]:
+    def complete(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
         """Make the last round, publish its result, and start the job from it.
 
         Returns the plan of the last round, and the answer about the new job. Raises `WentBackError` if this or an
@@ -161,31 +161,31 @@ class CutOver:
             return self._result_of_earlier_try()
         while True:
             try:
-                return self._publish_and_start(parts)
+                return self._publish_and_start(stopwatch)
             except RescaleError as error:
-                if error.final or parts.elapsed + _PAUSE_SECONDS > self.limit:
+                if error.final or stopwatch.elapsed + _PAUSE_SECONDS > self.limit:
                     log.error("the cut-over failed: %s", error)
                     raise self._restart_old_job(error) from None
                 log.warning("the cut-over is tried again: %s", error)
                 time.sleep(_PAUSE_SECONDS)
 
-    def _publish_and_start(self, parts: Stopwatch) -> tuple[Plan, Answer]:
-        asked, is_replaced = time.monotonic(), self.old_job.is_replaced
+    def _publish_and_start(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
+        start_request_time, is_replaced = time.monotonic(), self.old_job.is_replaced
         plan = published_plan(self.follower.target, self.follower.by)
         if plan is None:
             if is_replaced:
                 raise RequestError("the job was redeployed before the result was published", path=self.follower.target)
             self._record_last_checkpoint()
-            plan = self._publish_last_round(parts)
-        if not is_replaced:  # otherwise an earlier attempt has looked, and the old JobManager is gone
-            with parts.part("look for another stop"), open_flink(self.old_job.flink) as flink:
-                self._fresh_from = self._fresh_from or first_fresh_request(flink, asked)
+            plan = self._publish_last_round(stopwatch)
+        if not is_replaced:  # otherwise an earlier attempt has checked this, and the old JobManager is gone
+            with stopwatch.part("check for a later snapshot"), open_flink(self.old_job.flink) as flink:
+                self._fresh_from = self._fresh_from or first_fresh_request(flink, start_request_time)
                 refuse_later_snapshot(flink, self.old_job.job_id, self._fresh_from, plan.checkpoint_id)
-        with parts.part("start"):
+        with stopwatch.part("start"):
             start, run = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism), self.record.run
             log.info("command that starts the job: %s", start.command)
-            started = hand_job_over(self.old_job.hand_over, start, run, self.old_job)
-            answer = _wait_for_answer(started, self.limit - parts.elapsed)
+            question_or_answer = hand_job_over(self.old_job.hand_over, start, run, self.old_job)
+            answer = _wait_for_answer(question_or_answer, self.limit - stopwatch.elapsed)
             # The task that goes back may have started the old job while the new job was starting.
             refuse_running_job(self.old_job, start, run)
         self.record.note_start()
@@ -221,24 +221,24 @@ class CutOver:
             final = final_checkpoint(flink, self.old_job.job_id, self.old_job.directory, self.record.checkpoint)
         self.record.note_checkpoint(checkpoint_number(final))
 
-    def _publish_last_round(self, parts: Stopwatch) -> Plan:
+    def _publish_last_round(self, stopwatch: Stopwatch) -> Plan:
         planned = self._planned
         if planned is None or not self._is_from_newest_checkpoint(planned):
-            with parts.part("plan of the last round"):
+            with stopwatch.part("plan of the last round"):
                 planned = self._plan_last_round()
             self._planned, self._is_made = planned, False
         if not self._is_made:
-            self._make_last_round(planned, parts)
-        with parts.part("publish"):
+            self._make_last_round(planned, stopwatch)
+        with stopwatch.part("publish"):
             publish(planned.prepared.plan, accept_unconditional=self.follower.accept_unconditional)
         return planned.prepared.plan
 
-    def _make_last_round(self, planned: RoundPlan, parts: Stopwatch) -> None:
+    def _make_last_round(self, planned: RoundPlan, stopwatch: Stopwatch) -> None:
         """Make the last round while the job stands still."""
-        timer = threading.Timer(max(0.0, self.limit - parts.elapsed), self.mover.end)
+        timer = threading.Timer(max(0.0, self.limit - stopwatch.elapsed), self.mover.end)
         timer.start()
         try:
-            with parts.part("last round and its proof"):
+            with stopwatch.part("last round and its proof"):
                 self.follower.move_last(planned)
         finally:
             timer.cancel()
@@ -276,8 +276,8 @@ class CutOver:
 
     def _end_pending_work(self) -> None:
         """End the new job, which must not run beside the old one, and wait for its end."""
-        while (pending := end_pending_work(self.old_job, self.record.run)) is not None:
-            _wait_for_answer(pending, _GO_BACK_SECONDS)
+        while (pending_question := end_pending_work(self.old_job, self.record.run)) is not None:
+            _wait_for_answer(pending_question, _GO_BACK_SECONDS)
 
     def _leave_rounds(self) -> str:
         """Leave the rounds to another run, and return the advice to trigger it."""
@@ -286,7 +286,7 @@ class CutOver:
 
 def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:
     """Wait for the answer to a question, and return it. Raises `StoreError` if there is none within `seconds`."""
-    until = time.monotonic() + seconds
+    end_time = time.monotonic() + seconds
     while not isinstance(question_or_answer, dict):
         try:
             answer = question_or_answer.ask()
@@ -295,7 +295,7 @@ def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], seconds
             answer = None
         if answer is not None:
             return answer
-        if time.monotonic() > until:
+        if time.monotonic() > end_time:
             raise StoreError(
                 f"timed out while waiting for {question_or_answer.waits_for}", found=f"no answer in {seconds:.0f} s"
             )

@@ -37,7 +37,7 @@ _ASK_AGAIN = timedelta(minutes=5)
 
 
 class AskToCutOver(HITLOperator):
-    """Operator that asks for the cut-over when the last round would be short enough, unless nobody has to approve."""
+    """Operator that asks for the cut-over as soon as the last round would be short, unless nobody has to approve."""
 
     template_fields = ()
 
@@ -47,7 +47,7 @@ class AskToCutOver(HITLOperator):
             subject="May the job be cut over now?",
             options=[CUT_OVER, NOT_YET, GIVE_UP],
             defaults=NOT_YET,
-            execution_timeout=None,  # otherwise Airflow would use it as the time limit for an answer
+            execution_timeout=None,  # Airflow would also apply a time limit of the task to the answer
             **RETRIES,
             **arguments,
         )
@@ -71,7 +71,7 @@ class AskToCutOver(HITLOperator):
         self.body = cut_over_question_text(rounds)
         self.response_timeout = _REFRESH_AFTER
         is_first = ti.xcom_pull(task_ids=self.task_id, key=ROUNDS) is None
-        self.notifiers = [SafeNotifier(each.create()) for each in settings().notify.waiting] if is_first else []
+        self.notifiers = [SafeNotifier(notifier.create()) for notifier in settings().notify.waiting] if is_first else []
         ti.xcom_push(ROUNDS, rounds)
         return super().execute(context)
 
@@ -85,13 +85,13 @@ class AskToCutOver(HITLOperator):
         if user is None or event.get("timedout"):
             return self.execute(context)
         if chosen == [NOT_YET]:
-            again = duration(_ASK_AGAIN.total_seconds())
-            log.info("not yet, says %s: rounds go on, and the question comes again in %s", user["name"], again)
+            pause_text = duration(_ASK_AGAIN.total_seconds())
+            log.info("not yet, says %s: rounds go on, and the question comes again in %s", user["name"], pause_text)
             self._look_again(_ASK_AGAIN)
         if _has_ended(context["ti"]):
             skip_task(f"the answer came too late: the task {FOLLOW!r} has ended")
-        approved = chosen == [CUT_OVER]
-        if approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
+        is_approved = chosen == [CUT_OVER]
+        if is_approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve the cut-over: asking again")
             return self.execute(context)
         from rescale.airflow.claims import this_run
@@ -103,8 +103,8 @@ class AskToCutOver(HITLOperator):
             decision = decide_cut_over(
                 rounds["target"],
                 this_run(context["dag_run"]),
-                f"{'approved' if approved else 'given up'} by {user['name']}",
-                approved=approved,
+                f"{'approved' if is_approved else 'given up'} by {user['name']}",
+                approved=is_approved,
                 accept_unconditional=params["accept_unconditional_publish"],
             )
         log.info("%s", decision)
@@ -128,7 +128,7 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
     from rescale.report.renderers.markdown import render_markdown
 
     if "round" not in rounds:
-        shown = "The result refers to the files of the job's last checkpoint, so nothing has to be moved."
+        text = "The result refers to the files of the job's last checkpoint, so nothing has to be moved."
     else:
         rate, last = rounds["change_rate"], rounds["last_round_seconds"]
         rows = [
@@ -137,9 +137,9 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
             ("rate of change", "not known" if rate is None else f"{human_bytes(rate)}/s"),
             ("the last round would take", "not known" if last is None else f"about {duration(last)}"),
         ]
-        shown = render_markdown(Page((table(("", ""), rows),)))
+        text = render_markdown(Page((table(("", ""), rows),)))
     return (
-        f"{shown}\n\n"
+        f"{text}\n\n"
         "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape. The "
         "job stands still for about as long as a plain restart takes. If it makes a checkpoint before the cancel, one "
         f"more round is added.\n\n{REPEATED_RECORDS} "

@@ -88,8 +88,8 @@ class DriverPod:
         pod.metadata.labels = {**(pod.metadata.labels or {}), **labels}
         driver = next(container for container in pod.spec.containers if container.name == CONTAINER)
         driver.args = ["python3", "-m", *arguments]
-        traced = [V1EnvVar(name=name, value=value) for name, value in trace_context().items()]
-        driver.env = [*(driver.env or []), *traced]
+        trace_variables = [V1EnvVar(name=name, value=value) for name, value in trace_context().items()]
+        driver.env = [*(driver.env or []), *trace_variables]
         return pod
 
     def _refuse_lost(self, result: str) -> None:

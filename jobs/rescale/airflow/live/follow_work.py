@@ -75,16 +75,18 @@ def follow_and_cut_over(
             lambda: watch.refuse_to_go_on(),
         )
         watch = Watch(old_job, follower, live, params, ti, task_state_store, *hours)
-        cut = CutOver(old_job, follower, moves, watch.record, live.give_up_after, look_output["parallelism"])
-        resumed = watch.is_cancelled()
-        parts = Stopwatch() if resumed else _follow_until_cut(watch, cut)
-        plan, started = cut.complete(parts)
-        downtime = None if resumed else round(parts.elapsed, 1)
-    stood = "for an unknown time, because an earlier try cancelled it" if downtime is None else f"for {downtime:.1f} s"
-    log.info("%s; the job stood still %s", describe_answer(started), stood)
+        cut_over = CutOver(old_job, follower, moves, watch.record, live.give_up_after, look_output["parallelism"])
+        is_resumed = watch.is_cancelled()
+        parts = Stopwatch() if is_resumed else _follow_until_cut(watch, cut_over)
+        plan, start_answer = cut_over.complete(parts)
+        downtime = None if is_resumed else round(parts.elapsed, 1)
+    downtime_text = (
+        "for an unknown time, because an earlier try cancelled it" if downtime is None else f"for {downtime:.1f} s"
+    )
+    log.info("%s; the job stood still %s", describe_answer(start_answer), downtime_text)
     _report_and_remove_rounds(plan, params["connection"], ti)
     add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events)
-    return {**_summary_of_run(plan, old_job, started), "seconds": parts.seconds, "downtime_seconds": downtime}
+    return {**_summary_of_run(plan, old_job, start_answer), "seconds": parts.seconds, "downtime_seconds": downtime}
 
 
 @contextmanager
@@ -120,29 +122,29 @@ def _logging_final_errors() -> Iterator[None]:
         log.warning("the job was handed over, but %s", error)
 
 
-def _follow_until_cut(watch: Watch, cut: CutOver) -> Stopwatch:
+def _follow_until_cut(watch: Watch, cut_over: CutOver) -> Stopwatch:
     """Follow the job until it can be cut over, and cancel it. Return the stopwatch of the cut-over."""
     watch.refuse_ended_job()
     if watch.has_rounds:
-        cut.mover.start_rounds_process()
+        cut_over.mover.start_rounds_process()
     with watch.follower.following(pins=watch.has_rounds):
         while True:
             watch.follow()
             watch.refuse_ended_job()
             newest = watch.follower.newest_round() if watch.has_rounds else None
             with open_flink(watch.old_job.flink) as flink, AnswerWatch(flink, watch.old_job.job_id) as answers:
-                is_ready = cut.prepare(newest, answers)
+                is_ready = cut_over.prepare(newest, answers)
                 if is_ready:
-                    watch.judge(cut.plan)  # the state may have grown, and the window of the run may have closed
+                    watch.judge(cut_over.plan)  # the state may have grown, and the window of the run may have closed
                     if watch.waits_for(newest) is None:
-                        return cut.cancel(answers)
+                        return cut_over.cancel(answers)
             if not is_ready:
                 log.info("the cut-over is put off: much has changed since the last round, or the job made a checkpoint")
                 if watch.has_rounds:
                     watch.follower.next_round()
 
 
-def _summary_of_run(plan: Plan, old_job: JobToRestart, started: Answer) -> Summary:
+def _summary_of_run(plan: Plan, old_job: JobToRestart, start_answer: Answer) -> Summary:
     """Return the summary of the run: what `plan`, `publish` and `hand_over` return for a job that is stopped first."""
     certificate = places_of(plan).certificate
     return {
@@ -155,6 +157,6 @@ def _summary_of_run(plan: Plan, old_job: JobToRestart, started: Answer) -> Summa
         "certificate_sha256": hashlib.sha256(read_document(certificate)).hexdigest(),
         "start": plan.start.command,
         "starting": plan.start._asdict(),
-        **started,
+        **start_answer,
         "in_place_of": old_job.job_id,
     }

@@ -1,4 +1,4 @@
-"""Moves state for the task that follows a job: each full run has its own process or pod, all rounds share one."""
+"""Moves state for the task that follows a job: each full run has its own process or pod, and all rounds share one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Mover:
         self._rounds.begin()
 
     def move(self, plan: Plan, proof: Proof) -> None:
-        """Move and validate a plan: changes by the process (or pod) for rounds, all state by a separate one."""
+        """Move and validate a plan: a process (or pod) of its own moves all state, the one for rounds moves changes."""
         (self._rounds.move if proof is Proof.CHANGES else self._full)(plan, proof)
 
     def end(self) -> None:
@@ -74,7 +74,7 @@ def mover(target: str, ti: Any) -> Iterator[Mover]:
     from rescale.airflow.live.driver_pod import RoundsPod  # imports the Kubernetes client
     from rescale.airflow.steps.leftover_pods import delete_leftover_pods, labels_of_run
 
-    delete_leftover_pods(template, ti.dag_id, ti.run_id)  # a killed try of the task may have left some
+    delete_leftover_pods(template, ti.dag_id, ti.run_id)  # a killed try of the task may have left pods
     with RoundsPod(template, labels_of_run(ti.dag_id, ti.run_id), target, log) as pod:
         yield Mover(move_all, pod)
 

@@ -40,21 +40,21 @@ class RoundDisplay:
     _page_due: float = 0.0
     _shown: dict[str, Any] | None = None
 
-    def show(self, finished: Round, waits_for: str | None, *, is_short: bool, needs_approval: bool) -> None:
+    def show(self, finished_round: Round, waits_for: str | None, *, is_short: bool, needs_approval: bool) -> None:
         """Show a finished round, and what the cut-over waits for (`waits_for`; None if the cut-over begins)."""
-        log.info("%s%s", round_line(finished, waits_for), "" if waits_for else "; the cut-over begins")
+        log.info("%s%s", round_line(finished_round, waits_for), "" if waits_for else "; the cut-over begins")
         self._put(
             {
-                "round": finished.number,
-                "checkpoint": finished.checkpoint,
-                "kind": finished.kind.value,
-                "rows_written": finished.rows_written,
-                "rows_deleted": finished.rows_deleted,
-                "bytes_changed": finished.bytes_changed,
-                "bytes_read": finished.bytes_read,
-                "change_rate": finished.change_rate,
-                "seconds": finished.seconds,
-                "last_round_seconds": finished.last_round_seconds,
+                "round": finished_round.number,
+                "checkpoint": finished_round.checkpoint,
+                "kind": finished_round.kind.value,
+                "rows_written": finished_round.rows_written,
+                "rows_deleted": finished_round.rows_deleted,
+                "bytes_changed": finished_round.bytes_changed,
+                "bytes_read": finished_round.bytes_read,
+                "change_rate": finished_round.change_rate,
+                "seconds": finished_round.seconds,
+                "last_round_seconds": finished_round.last_round_seconds,
                 "is_short": is_short,
                 "asks": needs_approval,
                 "waits_for": waits_for,
@@ -88,6 +88,6 @@ class RoundDisplay:
     @cached_property
     def _plan(self) -> PlanDocument:
         """The plan of a full run, for the report, with the sentences about the cut-over."""
-        ready = with_newest(self.old_job.directory, self.follower.plan_full)
-        document = plan_document(ready.plan, ready.snapshot, ready.kafka)
+        plan = with_newest(self.old_job.directory, self.follower.plan_full)
+        document = plan_document(plan.plan, plan.snapshot, plan.kafka)
         return msgspec.structs.replace(document, warnings=(*document.warnings, REPEATED_RECORDS))

@@ -163,12 +163,12 @@ class Watch:
         longer than the last round would. A round of an earlier try does not show it either: the duration of the round
         before that one is not known.
         """
-        last, before, most = newest.last_round_seconds, self._seconds_before, self.live.most_downtime
-        if newest.kind is RoundKind.BASE or last is None or before is None:
+        last, seconds_before, limit = newest.last_round_seconds, self._seconds_before, self.live.most_downtime
+        if newest.kind is RoundKind.BASE or last is None or seconds_before is None:
             return False
-        if most is not None:
-            return last <= most
-        return last <= _SHORT_SECONDS or last > _CONVERGENCE_RATIO * before
+        if limit is not None:
+            return last <= limit
+        return last <= _SHORT_SECONDS or last > _CONVERGENCE_RATIO * seconds_before
 
     def waits_for(self, newest: Round | None) -> str | None:
         """Return what the cut-over waits for, or None if it may begin; `newest` is None if no rounds are made.
@@ -178,10 +178,10 @@ class Watch:
         self._refuse_closed_window()
         decision = self._decision()
         if newest is not None and not self.last_round_is_short(newest):
-            most = self.live.most_downtime
+            limit = self.live.most_downtime
             if self._seconds_before is None:
                 return "another round"
-            return "a shorter round" if most is None else f"a round of at most {duration(most)}"
+            return "a shorter round" if limit is None else f"a round of at most {duration(limit)}"
         for earliest in (self.live.not_before, self.opens):
             if earliest is not None and datetime.now(UTC) < earliest:
                 return f"{earliest:%Y-%m-%d %H:%M %Z}"
@@ -219,7 +219,7 @@ class Watch:
             "the window closed before the cut-over, so the job was left alone",
             path=self.follower.target,
             expected=f"a cut-over before {self.closes:%Y-%m-%d %H:%M %Z}",
-            found="no round" if newest is None else _described(newest),
+            found="no round" if newest is None else _round_text(newest),
             advice="let rounds begin earlier (begins_before), let the window close later, or allow more downtime "
             "(most_downtime)",
         )
@@ -269,8 +269,8 @@ class Watch:
         """
         is_short = self.last_round_is_short(newest)
         pause = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest.seconds or 0.0)) if is_short else 0.0
-        until = time.monotonic() + max(pause, pause_after(newest, self.live.pause_above))
-        while time.monotonic() < until and self.waits_for(newest) is not None:
+        end_time = time.monotonic() + max(pause, pause_after(newest, self.live.pause_above))
+        while time.monotonic() < end_time and self.waits_for(newest) is not None:
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
         while is_short and not self.follower.has_checkpoint_after(newest) and self.waits_for(newest) is not None:
@@ -293,5 +293,5 @@ class Watch:
             )
 
 
-def _described(newest: Round) -> str:
+def _round_text(newest: Round) -> str:
     return f"round {newest.number}; {last_round_phrase(newest)}"

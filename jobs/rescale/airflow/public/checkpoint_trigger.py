@@ -54,7 +54,7 @@ class CheckpointTrigger(BaseEventTrigger):
         return name, {"flink": self.flink, "job": self.job, "period": self.period, "after": self.after}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        known, is_known = self.after, self.after is not None
+        known_uri, is_known = self.after, self.after is not None
         while True:
             try:
                 newest = await asyncio.to_thread(newest_checkpoint, self.flink, self.job)
@@ -62,7 +62,7 @@ class CheckpointTrigger(BaseEventTrigger):
                 self.log.warning("%s", error)
             else:
                 place = newest["checkpoint"] if newest is not None else None
-                if is_known and place is not None and place != known:
+                if is_known and place is not None and place != known_uri:
                     yield TriggerEvent(newest)  # type: ignore[no-untyped-call]
-                known, is_known = place or known, True
+                known_uri, is_known = place or known_uri, True
             await asyncio.sleep(self.period)

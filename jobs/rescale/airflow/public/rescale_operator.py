@@ -102,11 +102,11 @@ class RescaleOperator(BaseOperator):
         accept_unconditional_publish: bool | None = None,
         **arguments: Any,
     ) -> None:
-        given = locals()
+        given_arguments = locals()
         ours = {"inlets": [RESCALED_SAVEPOINT], "outlets": [RESCALED_SAVEPOINT], "multiple_outputs": True}
         super().__init__(**{**RETRIES, **ours, **arguments})
         for name in _FIELDS:
-            setattr(self, name, given[name])
+            setattr(self, name, given_arguments[name])
         self.lineage: Lineage | None = None
         self._pod: Any = None
 
@@ -166,7 +166,9 @@ class RescaleOperator(BaseOperator):
 
         If that operator defers itself, defer this task until the same event.
         """
-        executing = ExecutorSafeguard.tracker.set(pod)  # else Airflow warns that an operator calls an operator
+        executing_token = ExecutorSafeguard.tracker.set(
+            pod
+        )  # otherwise Airflow warns that an operator calls an operator
         try:
             work()
         except TaskDeferred as deferred:
@@ -177,7 +179,7 @@ class RescaleOperator(BaseOperator):
                 timeout=deferred.timeout,
             )
         finally:
-            ExecutorSafeguard.tracker.reset(executing)
+            ExecutorSafeguard.tracker.reset(executing_token)
 
     def _finish(self, planned: Summary, context: Context) -> Summary:
         form = self._form()

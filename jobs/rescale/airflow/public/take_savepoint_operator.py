@@ -62,11 +62,11 @@ class TakeSavepointOperator(WaitingOperator):
     def execute(self, context: Context) -> Answer:
         with task_errors():
             state = task_state(context.get("task_state_store"), context["ti"])
-            if (stored := state.get(_JOB_KEY)) is None:
+            if (stored_job := state.get(_JOB_KEY)) is None:
                 old_job = self._inspected_job()
                 state.set(_JOB_KEY, msgspec.to_builtins(old_job))
             else:
-                old_job = job_to_restart_of(stored)
+                old_job = job_to_restart_of(stored_job)
             return self._result(take_savepoint(old_job, self._run_name(context)))
 
     def _inspected_job(self) -> JobToRestart:

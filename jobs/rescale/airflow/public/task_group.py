@@ -103,8 +103,8 @@ def rescale_task_group(
     :param tooltip: text that Airflow shows for the group.
     :return: the group; its `output` describes the published result.
     """
-    given = {name: value for name, value in locals().items() if name not in ("group_id", "tooltip")}
+    given_arguments = {name: value for name, value in locals().items() if name not in ("group_id", "tooltip")}
     group = RescaleTaskGroup(group_id=group_id, tooltip=tooltip)
     with group:
-        task_group_graph(given_values(given))
+        task_group_graph(given_values(given_arguments))
     return group

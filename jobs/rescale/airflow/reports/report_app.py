@@ -74,7 +74,7 @@ def report(
     value = None if xcom is None else xcom.value
     try:
         page = _page_in_xcom(value) if isinstance(value, dict) and "page" in value else _page_in_store(value)
-    except ValueError:  # including msgspec's errors
+    except ValueError:  # msgspec's errors are `ValueError`s, too
         raise HTTPException(HTTPStatus.NOT_FOUND, "there is no report of this run") from None
     except RescaleError as error:
         raise HTTPException(HTTPStatus.BAD_GATEWAY, f"the api-server cannot read the report: {error}") from None

@@ -71,8 +71,8 @@ class ReportLink(BaseOperatorLink):
 
 def report_url(dag_id: str, run_id: str, planned: str) -> str:
     """Return the address of the report that the task `planned` of a run has stored."""
-    run = f"{quote(dag_id, safe='')}/{quote(run_id, safe='')}"
-    return airflow_url(f"{PREFIX}/report/{run}?task={quote(planned, safe='')}")
+    run_path = f"{quote(dag_id, safe='')}/{quote(run_id, safe='')}"
+    return airflow_url(f"{PREFIX}/report/{run_path}?task={quote(planned, safe='')}")
 
 
 def airflow_url(path: str) -> str:

@@ -44,7 +44,7 @@ def planned_lineage(plan: Plan) -> Lineage:
 def published_lineage(plan: Plan, certificate: Certificate, certificate_sha256: str) -> Lineage:
     """Return the lineage of a published result, with a facet for its certificate."""
     shape = [(operator.label, operator.new_parallelism, operator.new_max_parallelism) for operator in plan.operators]
-    certified = {
+    certified_shapes = {
         "verdict": certificate.verdict,
         "proof": certificate.proof.value,
         "uri": places_of(plan).certificate,
@@ -52,9 +52,9 @@ def published_lineage(plan: Plan, certificate: Certificate, certificate_sha256: 
         "metadataSha256": certificate.candidate_sha256,
         "plan": plan.digest,
     }
-    facets = {**_shape_facet(shape), "rescale_certificate": certified}
+    facets = {**_shape_facet(shape), "rescale_certificate": certified_shapes}
     files = [file for file in certificate.files if not file.is_elsewhere]
-    result = LineageDataset(plan.target, facets, plan.bytes_moved, len(files) + 1)  # and `_metadata`
+    result = LineageDataset(plan.target, facets, plan.bytes_moved, len(files) + 1)  # one more file: `_metadata`
     return planned_lineage(plan)._replace(result=result)
 
 

@@ -101,8 +101,8 @@ class StepPod(KubernetesPodOperator):
         result = places_of(plan).result(self.step)
         self.arguments = ["python3", "-m", self.step.value, "--plan", self.planned["plan"], "--result", result]
         self.arguments += self.arguments_of(form)
-        traced = [V1EnvVar(name=name, value=value) for name, value in trace_context().items()]
-        self.env_vars = [*self.env_vars, *traced]
+        trace_variables = [V1EnvVar(name=name, value=value) for name, value in trace_context().items()]
+        self.env_vars = [*self.env_vars, *trace_variables]
         super().execute(context)
 
     def _form(self, context: Context) -> dict[str, Any]:

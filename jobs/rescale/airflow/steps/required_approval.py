@@ -28,10 +28,10 @@ def approval_reason(plan: Plan, params: Mapping[str, Any]) -> str | None:
     if required.always:
         return "the settings of the platform require it for every plan"
     if required.above_gigabytes is not None and plan.bytes_moved > required.above_gigabytes * _GIGABYTE:
-        limit = f"{required.above_gigabytes:g} GB"
-        written = human_bytes(plan.bytes_moved)
-        return f"the settings of the platform require it above {limit}, and the plan writes {written}"
-    if surgery.dropped or surgery.dropped_states:  # even without `drops` in the settings
+        limit_text = f"{required.above_gigabytes:g} GB"
+        written_text = human_bytes(plan.bytes_moved)
+        return f"the settings of the platform require it above {limit_text}, and the plan writes {written_text}"
+    if surgery.dropped or surgery.dropped_states:  # whatever `drops` in the settings says
         return "the plan drops operators or states"
     if surgery.old_rows:
         return "the plan drops old rows of states"

@@ -55,8 +55,8 @@ class RescaleTask(DecoratedOperator, PythonOperator):
     def __init__(
         self, *, python_callable: Any, op_args: Any, op_kwargs: Any, links: Sequence[BaseOperatorLink] = (), **more: Any
     ) -> None:
-        called = {"python_callable": python_callable, "op_args": op_args, "op_kwargs": op_kwargs}
-        super().__init__(kwargs_to_upstream=called, **called, **more)
+        call_arguments = {"python_callable": python_callable, "op_args": op_args, "op_kwargs": op_kwargs}
+        super().__init__(kwargs_to_upstream=call_arguments, **call_arguments, **more)
         self.operator_extra_links = tuple(links)
         self.lineage: Lineage | None = None
 
@@ -88,7 +88,7 @@ def rescale_task(
             with form_access(params) if has_access else nullcontext():
                 return function(*inputs, params=params, **more)
 
-    shown = {"task_id": task_id, "task_display_name": display_name, "show_return_value_in_logs": False}
-    arguments = {**shown, **RETRIES, **arguments}
+    task_arguments = {"task_id": task_id, "task_display_name": display_name, "show_return_value_in_logs": False}
+    arguments = {**task_arguments, **RETRIES, **arguments}
     make = task_decorator_factory(multiple_outputs=multiple_outputs, decorated_operator_class=RescaleTask, **arguments)
     return make(with_access)

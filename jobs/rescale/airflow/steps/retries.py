@@ -70,7 +70,7 @@ if hasattr(sdk, "RetryPolicy"):
 RETRIES: dict[str, Any] = {
     "retries": 4,
     "retry_delay": timedelta(seconds=10),
-    # The factor by which pauses grow; in Airflow 3.1 a switch, which doubles them.
+    # The factor by which pauses grow. In Airflow 3.1, it is a switch instead: True doubles them.
     "retry_exponential_backoff": True if sdk.BaseOperator.retry_exponential_backoff is False else 2.0,
     "max_retry_delay": timedelta(minutes=5),
     **_POLICY,

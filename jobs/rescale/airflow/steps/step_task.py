@@ -48,8 +48,8 @@ def step_task(
         task = rescale_task(run, task_id, display_name, doc_md=doc, **arguments)
 
         def process(planned: Any, beside: str, values: Mapping[str, Any] | None = None) -> Any:
-            given = {} if values is None else {"params": values}
-            return task.override(task_id=sibling_task_id(beside, task_id))(planned, **given)
+            form_arguments = {} if values is None else {"params": values}
+            return task.override(task_id=sibling_task_id(beside, task_id))(planned, **form_arguments)
 
         return process
     _refuse_spark_setting()

@@ -42,9 +42,11 @@ class WindowHours(NamedTuple):
 
 def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime | None:
     """Return the last opening by a cron expression at or before an instant, or None if there is none."""
-    wall = instant.astimezone(zone).replace(tzinfo=None)
+    local_time = instant.astimezone(zone).replace(tzinfo=None)
     try:
-        return croniter(expression, wall + timedelta(seconds=1), ret_type=datetime).get_prev().replace(tzinfo=zone)
+        return (
+            croniter(expression, local_time + timedelta(seconds=1), ret_type=datetime).get_prev().replace(tzinfo=zone)
+        )
     except CroniterBadDateError:
         return None
 

@@ -28,7 +28,7 @@ def window_dag(window: Window) -> DAG:
         doc_md=_dag_description(window),
         **dag_arguments(window.form(), ["window"], one_run=True),
     ) as dag:
-        opened, closes = open_window(window, asset), XComField(OPEN, "closes")
+        open_task, closes = open_window(window, asset), XComField(OPEN, "closes")
         if window.has_job:
             opens = XComField(OPEN, "opens", or_none=True)
             rescale = job_graph({"target": XComField(OPEN, "target")}, closes, opens)
@@ -36,27 +36,29 @@ def window_dag(window: Window) -> DAG:
         else:
             rescale = rescale_graph({place: XComField(OPEN, place) for place in ("source", "target")}, closes)
             ended = end_task([OPEN, PLAN], after_publication=[ANNOUNCE, CLOSE])
-        closed = close_window(asset)
-        chain(opened, rescale.first)
-        chain(rescale.published, closed)
-        chain([*rescale.last, closed], ended)
+        close_task = close_window(asset)
+        chain(open_task, rescale.first)
+        chain(rescale.published, close_task)
+        chain([*rescale.last, close_task], ended)
     return dag
 
 
 def _dag_description(window: Window) -> str:
     what = f"the job `{window.values['job']}`" if window.has_job else f"savepoints below `{window.values['source']}`"
-    values = "\n".join(f"| `{name}` | `{value}` |" for name, value in window.values.items())
+    value_rows = "\n".join(f"| `{name}` | `{value}` |" for name, value in window.values.items())
     lead = duration(window.begins_before.total_seconds())
-    early = f"\nIts runs begin {lead} earlier, and cut over while the window is open." if window.begins_before else ""
+    lead_sentence = (
+        f"\nIts runs begin {lead} earlier, and cut over while the window is open." if window.begins_before else ""
+    )
     logs = f"`{OPEN}` or `{LOOK}`" if window.has_job else f"`{OPEN}`"
     return f"""### Window {window.name}
 
 Rescales {what} on a schedule: `{window.schedule}` ({window.timezone}). A run that starts after {window.closes:%H:%M} is
-skipped, and so is a run with nothing to do. The log of {logs} says why.{early}
+skipped, and so is a run with nothing to do. The log of {logs} says why.{lead_sentence}
 The state of the asset `{window.dag_id}` records what was rescaled last. The asset gets an event with every published
 result. A run is green only if its result is published, or if there was nothing to do.
 
 | field | value |
 |---|---|
-{values}
+{value_rows}
 """

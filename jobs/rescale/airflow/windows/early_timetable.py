@@ -49,16 +49,18 @@ class EarlyTimetable(Timetable):
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
         """Return the next run: `begins_before` earlier than the next time of the cron expression."""
-        before = self._begins_before
+        lead_time = self._begins_before
         last = last_automated_data_interval
         opening = self._openings.next_dagrun_info(
-            last_automated_data_interval=None if last is None else DataInterval(last.start + before, last.end + before),
+            last_automated_data_interval=None
+            if last is None
+            else DataInterval(last.start + lead_time, last.end + lead_time),
             restriction=restriction._replace(
-                earliest=restriction.earliest and restriction.earliest + before,
-                latest=restriction.latest and restriction.latest + before,
+                earliest=restriction.earliest and restriction.earliest + lead_time,
+                latest=restriction.latest and restriction.latest + lead_time,
             ),
         )
-        return None if opening is None else DagRunInfo.exact(opening.run_after - before)
+        return None if opening is None else DagRunInfo.exact(opening.run_after - lead_time)
 
 
 class WindowsPlugin(AirflowPlugin):

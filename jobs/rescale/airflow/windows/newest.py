@@ -29,13 +29,17 @@ def newest_savepoint(directory: str) -> DatedSnapshot:
     files = {entry.uri for entry in store.list(directory)}
     complete = [parent(uri) for uri in files if name(uri) == METADATA]
     by_flink = [uri for uri in complete if claim_place(uri) not in files]
-    written = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), by_flink)
-    dated = [DatedSnapshot(when, uri) for uri, when in zip(by_flink, written, strict=True) if when is not None]
-    if not dated:
+    write_times = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), by_flink)
+    dated_snapshots = [
+        DatedSnapshot(write_time, uri)
+        for uri, write_time in zip(by_flink, write_times, strict=True)
+        if write_time is not None
+    ]
+    if not dated_snapshots:
         raise RequestError(
             "there is no savepoint below the directory",
             path=directory,
             expected="directories with a file _metadata",
             advice="name the directory in which Flink writes the job's savepoints",
         )
-    return max(dated)
+    return max(dated_snapshots)

@@ -53,8 +53,8 @@ def pattern_fault(pattern: Any) -> Fault:
 
 def placeholder_fault(pattern: str, schedule: str) -> Fault:
     """Return the fault of a pattern without a placeholder that tells the runs of a schedule apart, or None."""
-    needed = {"date", "time"} if _opens_more_than_once_a_day(schedule) else {"date"}
-    return (_EXPECTED, pattern) if needed - _names_in(pattern) else None
+    needed_placeholders = {"date", "time"} if _opens_more_than_once_a_day(schedule) else {"date"}
+    return (_EXPECTED, pattern) if needed_placeholders - _names_in(pattern) else None
 
 
 def _names_in(pattern: str) -> set[str]:

@@ -116,23 +116,23 @@ def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]
     if errors := list(_entry_errors(name, entry)):
         return None, errors
     values = {field: value for field, value in entry.items() if field not in _WINDOW_FIELDS}
-    closes, before = time.fromisoformat(entry["closes"]), _lead_time_of(entry.get("begins_before")) or timedelta()
-    return Window(name, entry["schedule"], entry["timezone"], closes, values, before), []
+    closes, lead_time = time.fromisoformat(entry["closes"]), _lead_time_of(entry.get("begins_before")) or timedelta()
+    return Window(name, entry["schedule"], entry["timezone"], closes, values, lead_time), []
 
 
 def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
     """Yield an error for each wrong field of an entry; for wrong combinations only if all fields are right."""
     form = _form_of(entry)
-    known = (*_WINDOW_FIELDS, *form)
+    known_fields = (*_WINDOW_FIELDS, *form)
     savepoints = () if entry.get("taking") == StopMode.CHECKPOINT else ("savepoints",)
-    required = ("flink", "job", *savepoints) if "job" in entry else ("source",)
+    required_fields = ("flink", "job", *savepoints) if "job" in entry else ("source",)
     errors: dict[Any, RequestError] = {}
-    for field in ("schedule", "timezone", "closes", *required, "target"):
+    for field in ("schedule", "timezone", "closes", *required_fields, "target"):
         if field not in entry:
             errors[field] = _window_error(name, field, "a value", "none")
     for field, value in entry.items():
-        if field not in known:
-            errors[field] = _window_error(name, field, f"one of the fields {', '.join(known)}", field)
+        if field not in known_fields:
+            errors[field] = _window_error(name, field, f"one of the fields {', '.join(known_fields)}", field)
         elif field in _CHECKS and (fault := _CHECKS[field](value)) is not None:
             errors[field] = _window_error(name, field, *fault)
         elif field in form and (sentence := field_fault(form[field], value)) is not None:
@@ -158,11 +158,11 @@ def _form_error(check: Callable[[Mapping[str, Any]], None], entry: Mapping[str, 
     return None
 
 
-def _check_hand_over(filled: Mapping[str, Any]) -> None:
+def _check_hand_over(filled_values: Mapping[str, Any]) -> None:
     """Raise `RequestError` if the run would stop a job and start none, or would let the old and the new job run."""
-    hand_over = hand_over_of(filled)
-    live_request_of(filled)
-    refuse_stop_without_restart(taking_of(filled, hand_over), hand_over)
+    hand_over = hand_over_of(filled_values)
+    live_request_of(filled_values)
+    refuse_stop_without_restart(taking_of(filled_values, hand_over), hand_over)
 
 
 def _form_of(entry: Mapping[str, Any]) -> Form:
@@ -172,19 +172,19 @@ def _form_of(entry: Mapping[str, Any]) -> Form:
 def _zone_fault(value: Any) -> Fault:
     try:
         ZoneInfo(value)
-    except (KeyError, ValueError, OSError, TypeError, AttributeError):  # the error depends on the value
+    except (KeyError, ValueError, OSError, TypeError, AttributeError):  # `ZoneInfo` raises all of these
         return "a time zone such as 'Europe/Berlin' or 'UTC'", value
     return None
 
 
 def _schedule_fault(value: Any) -> Fault:
-    expected = "a cron expression in quotes, such as '0 6 * * MON-FRI'"
+    expected_schedule = "a cron expression in quotes, such as '0 6 * * MON-FRI'"
     if not isinstance(value, str):
-        return expected, value
+        return expected_schedule, value
     try:
         CronTriggerTimetable(value, timezone="UTC").validate()
-    except Exception as error:  # croniter and Airflow raise errors of their own
-        return expected, f"{value!r}: {error}"
+    except Exception as error:  # croniter and Airflow define error classes of their own
+        return expected_schedule, f"{value!r}: {error}"
     return None
 
 
@@ -197,8 +197,8 @@ def _time_fault(value: Any) -> Fault:
 
 def _lead_time_of(value: Any) -> timedelta | None:
     """Parse a duration such as `3h` or `90m`; return None for any other value."""
-    matched = _LEAD_TIME.fullmatch(value) if isinstance(value, str) else None
-    return None if matched is None else timedelta(**{_UNITS[matched[2]]: int(matched[1])})
+    match = _LEAD_TIME.fullmatch(value) if isinstance(value, str) else None
+    return None if match is None else timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def _lead_time_fault(value: Any) -> Fault:

@@ -37,9 +37,9 @@ def open_window(window: Window, asset: Asset) -> Any:
 
     def check_hours(params: Any = None, dag: Any = None, dag_run: Any = None, asset_state_store: Any = None) -> Summary:
         """Returns target, hours and newest savepoint; skips the run if the window is closed or nothing is new."""
-        refuse_unknown_fields(params, dag.params)  # first, because a skipped run shows no mistakes in its form
-        last = window_state(asset_state_store, dag.dag_id).get(_LAST_RESCALED) if "source" in params else None
-        return opened_window(window.name, window.hours, params, dag_run, last, datetime.now(UTC))
+        refuse_unknown_fields(params, dag.params)  # checked first: a skipped run would not show a mistake in its form
+        last_rescaled = window_state(asset_state_store, dag.dag_id).get(_LAST_RESCALED) if "source" in params else None
+        return opened_window(window.name, window.hours, params, dag_run, last_rescaled, datetime.now(UTC))
 
     return rescale_task(check_hours, OPEN, "Is the window open?", inlets=[asset])()
 
@@ -62,14 +62,15 @@ def close_window(asset: Asset) -> Any:
         from rescale.airflow.savepoint_work import HAS_EVENT, add_event, published_plan
 
         plan = published_plan(output_of_any(ti, PLAN, FOLLOW))
-        opened: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
-        done = {name: value for name, value in opened.items() if name not in ("opens", "closes")}
+        window_output: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
+        rescaled = {name: value for name, value in window_output.items() if name not in ("opens", "closes")}
         state = window_state(asset_state_store, ti.dag_id)
-        if "written" in done and _is_newer(done, state.get(_LAST_RESCALED)):  # a clear may run an older run again
-            state.set(_LAST_RESCALED, done)
+        # An older run may run again because somebody has cleared it.
+        if "written" in rescaled and _is_newer(rescaled, state.get(_LAST_RESCALED)):
+            state.set(_LAST_RESCALED, rescaled)
         if not add_event(plan, asset, inlet_events, outlet_events):
             skip_task(HAS_EVENT)
-        return done
+        return rescaled
 
     title = "Remember what was rescaled"
     rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS  # of the two tasks that can hand a job over, one skips itself
@@ -81,13 +82,14 @@ def opened_window(
     hours: WindowHours,
     params: Mapping[str, Any],
     dag_run: Any,
-    last: Mapping[str, str] | None,
+    last_rescaled: Mapping[str, str] | None,
     now: datetime,
 ) -> Summary:
     """Return the target of a run, its hours, and the newest savepoint below the source of its form, if it has one.
 
-    Skips the run if the window is closed, or if there is nothing newer than what was rescaled `last`. A run that has
-    stopped its job, and whose tasks were all cleared, goes on after its window has closed: the job does not run.
+    Skips the run if the window is closed, or if there is nothing newer than `last_rescaled`, the source that was
+    rescaled last. A run that has stopped its job, and whose tasks were all cleared, goes on after its window has
+    closed: the job does not run.
     """
     from rescale.airflow.windows.newest import newest_savepoint
     from rescale.options.profiles import use_targets
@@ -96,9 +98,9 @@ def opened_window(
         expected, actual = fault
         raise RequestError("the target of the window is not valid", expected=expected, found=actual)
     run_start, by_hand = dag_run.run_after.astimezone(hours.zone), dag_run.run_type == "manual"
-    outside = by_hand and params[OUTSIDE_HOURS]
-    opening = run_start if outside else hours.opening_time(run_start, is_scheduled=not by_hand)
-    hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not outside else ""
+    is_outside_hours = by_hand and params[OUTSIDE_HOURS]
+    opening = run_start if is_outside_hours else hours.opening_time(run_start, is_scheduled=not by_hand)
+    hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not is_outside_hours else ""
     if opening is None:
         skip_task(f"the window has never been open{hint}")
     closes = hours.closing_time(opening)
@@ -112,21 +114,23 @@ def opened_window(
         "target": target_of(params["target"], name, run_start if by_hand else opening),
         "closes": closes.isoformat(),
     }
-    if hours.begins_before and not outside:
+    if hours.begins_before and not is_outside_hours:
         log.info("the job is not cut over before the window opens at %s", _format_instant(opening))
         output["opens"] = opening.isoformat()
     if "source" not in params:
         return output
     use_targets([])  # this task reads from the source's store only
     newest = newest_savepoint(normalise(params["source"]))
-    if last is not None and newest.written <= datetime.fromisoformat(last["written"]):
-        skip_task(f"nothing new: {last['source']} is already rescaled, and nothing below {params['source']} is newer")
+    if last_rescaled is not None and newest.written <= datetime.fromisoformat(last_rescaled["written"]):
+        skip_task(
+            f"nothing new: {last_rescaled['source']} is already rescaled, and nothing below {params['source']} is newer"
+        )
     log.info("the newest savepoint is %s, written at %s", newest.uri, newest.written)
     return {**output, "source": newest.uri, "written": newest.written.isoformat()}
 
 
-def _is_newer(done: Mapping[str, str], last: Mapping[str, str] | None) -> bool:
-    return last is None or datetime.fromisoformat(done["written"]) > datetime.fromisoformat(last["written"])
+def _is_newer(rescaled: Mapping[str, str], before: Mapping[str, str] | None) -> bool:
+    return before is None or datetime.fromisoformat(rescaled["written"]) > datetime.fromisoformat(before["written"])
 
 
 def _format_instant(instant: datetime) -> str:

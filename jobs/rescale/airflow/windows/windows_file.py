@@ -43,12 +43,12 @@ def read_windows(path: Path) -> WindowsFile:
         )
         return WindowsFile((), (not_a_mapping,))
     windows: list[Window] = []
-    refused: list[RequestError] = []
+    refused_entries: list[RequestError] = []
     for name, entry in entries.items():
         window, faults = read_entry(name, entry)
         windows += [window] if window is not None else []
-        refused += [fault.located(path=str(path)) for fault in faults]
-    return WindowsFile(tuple(windows), tuple(refused))
+        refused_entries += [fault.located(path=str(path)) for fault in faults]
+    return WindowsFile(tuple(windows), tuple(refused_entries))
 
 
 class WindowsError(Exception):

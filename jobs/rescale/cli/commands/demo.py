@@ -59,10 +59,10 @@ def _check_machine(programs: tuple[str, ...]) -> None:
             found=f"no {', '.join(packages)}",
             advice='pip install "flink-rescale[airflow,demo,spark]"; in a checkout: uv sync --all-extras',
         )
-    missing = [name for name in programs if shutil.which(name) is None]
-    if missing:
+    missing_programs = [name for name in programs if shutil.which(name) is None]
+    if missing_programs:
         raise RequestError(
             "Flink needs a JDK 17 or newer",
-            found=f"no {', '.join(missing)} on the path",
+            found=f"no {', '.join(missing_programs)} on the path",
             advice="Debian: apt install openjdk-17-jdk-headless",
         )

@@ -31,9 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     remove_all_abandoned()
-    discarded = discard(target_place(arguments.target))
-    text = [f"removed {counted(len(discarded.removed), 'file')}"] if discarded.removed else [_NOTHING_TO_REMOVE]
-    if discarded.left:
-        kept = counted(len(discarded.left), "file")
-        text.append(f"kept {kept} that Rescale did not write, such as {discarded.left[0]}")
-    output.answer(discarded, lambda: "\n".join(text))
+    discard_answer = discard(target_place(arguments.target))
+    text = (
+        [f"removed {counted(len(discard_answer.removed), 'file')}"] if discard_answer.removed else [_NOTHING_TO_REMOVE]
+    )
+    if discard_answer.left:
+        left_files = counted(len(discard_answer.left), "file")
+        text.append(f"kept {left_files} that Rescale did not write, such as {discard_answer.left[0]}")
+    output.answer(discard_answer, lambda: "\n".join(text))

@@ -64,14 +64,16 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     limits = _round_limits(arguments)
     if not is_s3(checkpoints):
         owned.protect([checkpoints])
-    if arguments.finish and (finished := published_plan(target)) is not None:
-        _finish_published(finished, checkpoints, output, accept_unconditional=arguments.accept_unconditional_publish)
+    if arguments.finish and (finished_plan := published_plan(target)) is not None:
+        _finish_published(
+            finished_plan, checkpoints, output, accept_unconditional=arguments.accept_unconditional_publish
+        )
         return
     job = _job_of(arguments, checkpoints, target)
     with nullcontext() if arguments.finish else lasting_mover(arguments.master) as move_round:
 
         def move_plan(plan: Plan, proof: Proof) -> None:
-            """Move a round's changes in the process that stays; move or compare all records in a process of its own."""
+            """Move changes in the lasting process; if all records are moved or compared, start another process."""
             if proof is not Proof.CHANGES or move_round is None:
                 if plan.continued is None:
                     confirm_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
@@ -87,8 +89,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             follower.follow(limits, partial(_print_round, output))
 
 
-def _print_round(output: Output, finished: Round, waits_for: str) -> None:
-    output.answer(round_document(finished, waits_for), lambda: round_line(finished, waits_for))
+def _print_round(output: Output, finished_round: Round, waits_for: str) -> None:
+    output.answer(round_document(finished_round, waits_for), lambda: round_line(finished_round, waits_for))
 
 
 def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> None:
@@ -96,8 +98,10 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
         follower.take_over()
         planned = follower.plan_last()
     if planned.reason is not None:
-        moved = "all state" if planned.kind is RoundKind.BASE else "all changes since the base"
-        output.say(f"the last round moves {moved}, because it cannot continue the round before it: {planned.reason}")
+        moved_state = "all state" if planned.kind is RoundKind.BASE else "all changes since the base"
+        output.say(
+            f"the last round moves {moved_state}, because it cannot continue the round before it: {planned.reason}"
+        )
     rounds, plan = described_rounds(follower.target), planned.prepared.plan
     carry_out(
         planned.prepared,
@@ -117,9 +121,11 @@ def _refuse_outdated(plan: Plan, checkpoints: str, *, is_published: bool) -> Non
     newest = complete_checkpoints(checkpoints)[-1:]
     if newest <= [plan.checkpoint_id]:
         return
-    outdated = "there is a checkpoint after that of the result, so a start from it would repeat the work in between"
+    outdated_clause = (
+        "there is a checkpoint after that of the result, so a start from it would repeat the work in between"
+    )
     raise RequestError(
-        f"the result is published, but {outdated}" if is_published else outdated,
+        f"the result is published, but {outdated_clause}" if is_published else outdated_clause,
         path=plan.target,
         expected=f"checkpoint {plan.checkpoint_id} as the newest one in {checkpoints}",
         found=f"checkpoint {newest[0]}",
@@ -157,9 +163,9 @@ def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> Fol
     job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED_OPTIONS})
     unset = {row.name: row.unset for row in OPTIONS}
     if all(job.options[name] == unset[name] for name in FOLLOWED_OPTIONS):
-        current = followed_job(target)
-        if current is not None:
-            return FollowedJob(checkpoints, current.options)
+        current_job = followed_job(target)
+        if current_job is not None:
+            return FollowedJob(checkpoints, current_job.options)
         if arguments.finish:
             raise RequestError(
                 "the target has no follower that could be finished",
@@ -174,16 +180,16 @@ def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> Fol
 def _round_limits(arguments: argparse.Namespace) -> Limits:
     pause_above = arguments.pause_above
     return Limits(
-        _number_of_rounds("--max-rounds", arguments.max_rounds, least=0),
-        _number_of_rounds("--publish-every", arguments.publish_every, least=1),
+        _number_of_rounds("--max-rounds", arguments.max_rounds, least_number=0),
+        _number_of_rounds("--publish-every", arguments.publish_every, least_number=1),
         None if pause_above is None else rate_of(pause_above, "--pause-above"),
     )
 
 
-def _number_of_rounds(flag: str, text: str | None, *, least: int) -> int | None:
+def _number_of_rounds(flag: str, text: str | None, *, least_number: int) -> int | None:
     if text is None:
         return None
     with in_option(flag):
-        if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least:
-            raise RequestError("this is not a number of rounds", expected=f"{least} or more", found=text)
+        if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least_number:
+            raise RequestError("this is not a number of rounds", expected=f"{least_number} or more", found=text)
     return int(text)

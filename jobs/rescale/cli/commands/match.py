@@ -24,10 +24,10 @@ DESCRIPTION = (
     "For a job whose operators have new ids: Flink derives the id of an operator without a uid from the operators "
     "before it. Proposes which operator of the snapshot is which operator of the job, and prints the result as "
     "--rename options for plan and run. The job is given as a second snapshot, which the changed job wrote after a "
-    "start without state; operators are then matched by names, states and serializers. Or it is given as the answer of "
-    "Flink's REST API, which has the names, and the ids of the first operators of chains. Ambiguous matches are listed "
-    "but not proposed. Writes nothing. Exit code 0: every operator with state has a match; 4: some have no certain "
-    "match.\n\n"
+    "start without state; operators are then matched by names, states and serializers. Or the job is given as the "
+    "answer of Flink's REST API, which has the names of all operators, but only the ids of those that begin a chain. "
+    "Ambiguous matches are listed but not proposed. Writes nothing. Exit code 0: every operator with state "
+    "has a match; 4: some have no certain match.\n\n"
     "  curl http://jobmanager:8081/jobs/JOB-ID > job.json"
 )
 EXAMPLE = "rescale match s3://flink/savepoint-1a2b --job job.json"
@@ -55,14 +55,14 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         is_graph = name(job) != METADATA and exists(job)
         if not is_graph:
             _refuse_missing_job(job)
-        new = (
+        new_counterparts = (
             _read_graph(job, dict(uids))
             if is_graph
             else counterparts_of_snapshot(open_snapshot(job, prefixes, uids, moves=moves).operators)
         )
     in_snapshot = counterparts_of_snapshot(old.operators)
-    unused = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new)})
-    document = match(old.directory, job, in_snapshot, new, of_plan=is_graph, unused_names=unused)
+    unused_uids = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new_counterparts)})
+    document = match(old.directory, job, in_snapshot, new_counterparts, of_plan=is_graph, unused_names=unused_uids)
     output.answer(document, lambda: matched_text(document))
     return 0 if document.certain else IntegrityError.exit_code
 

@@ -43,13 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     cluster = cluster_of(arguments)
     with waiting(f"reading {arguments.source}"):
-        plan, snapshot, kafka = prepared_plan_of(arguments)
-        refused = _target_error(plan)
-        error = None if refused is None else refused.document()
-        document = structs.replace(plan_document(plan, snapshot, kafka, cluster), refused=error)
+        plan, snapshot, kafka_sources = prepared_plan_of(arguments)
+        target_error = _target_error(plan)
+        error = None if target_error is None else target_error.document()
+        document = structs.replace(plan_document(plan, snapshot, kafka_sources, cluster), refused=error)
     output.answer(document, lambda: plan_text(document))
-    if refused is not None:
-        output.say(f"a run would refuse this plan: {refused}")
+    if target_error is not None:
+        output.say(f"a run would refuse this plan: {target_error}")
 
 
 def _target_error(plan: Plan) -> RescaleError | None:

@@ -49,7 +49,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     subject, place = normalise(arguments.subject), normalise(arguments.out)
     _refuse_inside(subject, place)
     if exists(place):
-        place = resolve_links(place)  # a link stands for its file; a pipe stays as it is
+        # The report replaces the file that a link leads to, not the link; a pipe is used as it is.
+        place = resolve_links(place)
     with waiting(f"reading {arguments.subject}"):
         line = release_line_of(arguments)
         page = report_of(subject, prefixes_of(arguments), given_uids(arguments), line, moves_of(arguments))
@@ -72,9 +73,13 @@ def _refuse_inside(subject: str, place: str) -> None:
 
 def _refuse_other_file(place: str, page: bytes) -> None:
     """Raise `RequestError` if the report would overwrite a file that is not a report."""
-    store, beginning = open_store(place), page.partition(_REPORT_MARK)[0]
-    existing = store.stat(place)
-    if existing is not None and existing.size and store.read(place, 0, min(existing.size, len(beginning))) != beginning:
+    store, page_beginning = open_store(place), page.partition(_REPORT_MARK)[0]
+    existing_pin = store.stat(place)
+    if (
+        existing_pin is not None
+        and existing_pin.size
+        and store.read(place, 0, min(existing_pin.size, len(page_beginning))) != page_beginning
+    ):
         raise RequestError(
             "the report would overwrite another file",
             path=place,

@@ -68,15 +68,15 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         execute_preparation(arguments, output)
         return
     with waiting(f"reading {arguments.source}"):
-        ready = prepared_plan_of(arguments)
-    refuse_followed_target(ready.plan.target)
+        prepared = prepared_plan_of(arguments)
+    refuse_followed_target(prepared.plan.target)
     proof = None if arguments.proof is None else Proof(arguments.proof)
     accept = arguments.accept_unconditional_publish
-    carry_out(ready, output, arguments.master, proof, accept_unconditional=accept, yes=arguments.yes)
+    carry_out(prepared, output, arguments.master, proof, accept_unconditional=accept, yes=arguments.yes)
 
 
 def carry_out(
-    ready: PreparedPlan,
+    prepared: PreparedPlan,
     output: Output,
     master: str,
     requested_proof: Proof | None,
@@ -91,15 +91,15 @@ def carry_out(
     `rounds` are the rounds that a follower made before this run. `before_publishing` raises an error if the validated
     result must not be published.
     """
-    plan = ready.plan
+    plan = prepared.plan
     proof, published_before = requested_proof or Proof.RECORDS, is_published(plan)
     if not published_before:
         refuse_unavailable_target(plan)
-    with ExitStack() as ending:
+    with ExitStack() as exit_stack:
         # The process and its workers start while the plan is printed.
         record_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
-        carry_out_plan = None if published_before else ending.enter_context(lasting_mover(master, record_bytes))
-        planned = plan_document(plan, ready.snapshot, ready.kafka, cluster_of_environment(os.environ), rounds)
+        carry_out_plan = None if published_before else exit_stack.enter_context(lasting_mover(master, record_bytes))
+        planned = plan_document(plan, prepared.snapshot, prepared.kafka, cluster_of_environment(os.environ), rounds)
         output.say(plan_text(planned))
         if carry_out_plan is not None:
             confirm_losses(planned.surgery, output, yes=yes)
@@ -118,7 +118,8 @@ def carry_out(
         before_publishing()
         with waiting(f"publishing {plan.target}"):
             published = publish(plan, accept_unconditional=accept_unconditional)
-    put_report(plan)  # even if an earlier run published: it may have ended before it wrote the report
+    # If an earlier run has published, it may have ended before it wrote the report.
+    put_report(plan)
     if published.already and requested_proof is not None:
         output.say(_unused_proof_remark(plan, published, proof))
     document = outcome(plan, published, planned.warnings)
@@ -133,8 +134,8 @@ def this_process() -> dict[str, str]:
 def _unused_proof_remark(plan: Plan, published: Published, requested: Proof) -> str:
     """Return a remark that the requested proof has no effect, because an earlier run has published the result."""
     command = f"rescale validate {quoted(plan.source)} {quoted(plan.target)} --proof {requested.value}"
-    already = f"the result was already published, proven by {published.proof.value}"
-    return f"{already}; to compare it by {requested.value} now: {command}"
+    published_text = f"the result was already published, proven by {published.proof.value}"
+    return f"{published_text}; to compare it by {requested.value} now: {command}"
 
 
 def move(plan: Plan, master: str, proof: Proof) -> None:

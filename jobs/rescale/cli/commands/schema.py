@@ -39,9 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     if arguments.document is None:
-        listed = schema_list()
-        rows = [(entry.document, entry.version, entry.where) for entry in listed.schemas]
-        output.answer(listed, lambda: tabulate(rows, headers=("document", "version", "where it comes from")))
+        schemas = schema_list()
+        rows = [(entry.document, entry.version, entry.where) for entry in schemas.schemas]
+        output.answer(schemas, lambda: tabulate(rows, headers=("document", "version", "where it comes from")))
         return
     chosen = next(document for document in DOCUMENTS if document.name == arguments.document)
     output.answer_json(schema_of(chosen))

@@ -56,8 +56,8 @@ class BlockBuffer:
             return self._memory, positions
         self._scratch.flush()
         starts = np.cumsum(sizes) - sizes
-        loaded = memoryview(bytearray(int(sizes.sum())))
+        loaded_bytes = memoryview(bytearray(int(sizes.sum())))
         for position, start, size in zip(positions.tolist(), starts.tolist(), sizes.tolist(), strict=True):
-            if os.preadv(self._scratch.fileno(), [loaded[start : start + size]], position) < size:
+            if os.preadv(self._scratch.fileno(), [loaded_bytes[start : start + size]], position) < size:
                 raise StoreError("a file of blocks in the scratch directory was truncated")
-        return np.frombuffer(loaded, np.uint8), starts
+        return np.frombuffer(loaded_bytes, np.uint8), starts

@@ -63,10 +63,10 @@ class BlockSorter:
             self._out,
         )
         sizes = np.diff(self._cell_ends, prepend=0)
-        filled = np.flatnonzero(sizes)
-        index = np.empty(len(filled), INDEX)
-        index["cell"], index["size"] = filled, sizes[filled]
-        index["last"] = self._last_offsets[filled] - (self._cell_ends[filled] - sizes[filled])
+        filled_cells = np.flatnonzero(sizes)
+        index = np.empty(len(filled_cells), INDEX)
+        index["cell"], index["size"] = filled_cells, sizes[filled_cells]
+        index["last"] = self._last_offsets[filled_cells] - (self._cell_ends[filled_cells] - sizes[filled_cells])
         return index, self._out[:size].data
 
 

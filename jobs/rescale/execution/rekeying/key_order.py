@@ -22,11 +22,11 @@ def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
     """Return blocks with the same records. Cells that are too large for memory are sorted into new blocks in the
     buffer.
     """
-    firsts, sizes = windows.cells(blocks)
-    ends = np.append(firsts[1:], len(blocks))
+    first_blocks, sizes = windows.cells(blocks)
+    ends = np.append(first_blocks[1:], len(blocks))
     parts, at = [], 0
     for large in np.flatnonzero(sizes > windows.CELL_MEMORY).tolist():
-        first, last = int(firsts[large]), int(ends[large])
+        first, last = int(first_blocks[large]), int(ends[large])
         cell = blocks.part(first, last)
         runs = [_sort_run(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
         parts += [blocks.part(at, first), _merge_runs(_concatenate(cell, runs))]
@@ -53,10 +53,10 @@ def _sort_run(blocks: SortedBlocks) -> SortedBlocks:
 
 
 def _merge_runs(cell: SortedBlocks) -> SortedBlocks:
-    merged = [(len(data), last, cell.buffer.append(data.data)) for data, last in _merged_windows(cell)]
-    sizes, last_offsets, positions = (np.array(column, np.int64) for column in zip(*merged, strict=True))
+    merged_windows = [(len(data), last, cell.buffer.append(data.data)) for data, last in _merged_windows(cell)]
+    sizes, last_offsets, positions = (np.array(column, np.int64) for column in zip(*merged_windows, strict=True))
     return SortedBlocks(
-        cell.number_of_states, np.full(len(merged), cell.cells[0]), sizes, last_offsets, positions, cell.buffer
+        cell.number_of_states, np.full(len(merged_windows), cell.cells[0]), sizes, last_offsets, positions, cell.buffer
     )
 
 
@@ -64,16 +64,16 @@ def _merged_windows(cell: SortedBlocks) -> Iterator[tuple[Bytes, int]]:
     """Yield windows of the merged runs as (bytes, offset of the last record); each window overwrites the one before."""
     from rescale.execution.rekeying import key_order_loop as loop
 
-    taken = np.zeros(len(cell), np.int64)
+    bytes_read = np.zeros(len(cell), np.int64)
     room = max(WINDOW // len(cell), 1)
     out = np.empty(WINDOW, np.uint8)
-    while (taken < cell.sizes).any():
-        sizes = np.minimum(cell.sizes - taken, room)
-        data, at = cell.buffer.load(cell.positions + taken, sizes)
+    while (bytes_read < cell.sizes).any():
+        sizes = np.minimum(cell.sizes - bytes_read, room)
+        data, at = cell.buffer.load(cell.positions + bytes_read, sizes)
         begins, at = at, at.copy()
-        not_loaded = cell.sizes - taken - sizes
+        not_loaded = cell.sizes - bytes_read - sizes
         size, last, run_to_load = loop.merge_runs(data, at, begins + sizes, not_loaded, out)
-        taken += at - begins
+        bytes_read += at - begins
         if size:
             yield out[:size], last
         elif run_to_load >= 0:

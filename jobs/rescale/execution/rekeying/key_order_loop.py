@@ -82,20 +82,20 @@ def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int
     """Sift the run in `heap[place]` down until no run below it comes first."""
     run = heap[place]
     while 2 * place + 1 < count:
-        below = 2 * place + 1
-        first = heap[below]
-        if below + 1 < count:
-            sibling = heap[below + 1]
+        child = 2 * place + 1
+        first = heap[child]
+        if child + 1 < count:
+            sibling = heap[child + 1]
             if key_words[sibling] < key_words[first] or (
                 key_words[sibling] == key_words[first] and _is_first(data, at, sibling, first)
             ):
-                below, first = below + 1, sibling
+                child, first = child + 1, sibling
         if key_words[run] < key_words[first] or (
             key_words[run] == key_words[first] and _is_first(data, at, run, first)
         ):
             break
         heap[place] = first
-        place = below
+        place = child
     heap[place] = run
 
 

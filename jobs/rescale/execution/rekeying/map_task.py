@@ -45,10 +45,10 @@ class MapTask:
         for number, operator_units in groupby(task_units, lambda unit: unit.operator):
             operator = self.plan.operators[number]
             try:
-                planned = rekeyed_operator(self.plan, operator, self.rekeyings[number])
+                rekeyed = rekeyed_operator(self.plan, operator, self.rekeyings[number])
                 ranges = [write_range for write_range in self.ranges if write_range.operator == number]
                 reader = SourceReader(self.plan.contents, times=BATCHES, whole_entries=self.whole_entries)
-                sorter = _OperatorSorter(planned, number, ranges, reader)
+                sorter = _OperatorSorter(rekeyed, number, ranges, reader)
                 for unit in operator_units:
                     with counting(unit.size, self.report_bytes):
                         yield from sorter.rows(unit)

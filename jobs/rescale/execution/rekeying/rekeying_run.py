@@ -105,9 +105,9 @@ def _write_ranges(
         by_partition[work.range.partition].append(work)
     sizes = {partition: sum(work.size for work in items) for partition, items in by_partition.items()}
     progress = Progress("write every record under its new key group", sum(sizes.values()), ByteAction.WRITTEN)
-    packed = {partition: pickle.dumps(items) for partition, items in by_partition.items()}
+    packed_items = {partition: pickle.dumps(items) for partition, items in by_partition.items()}
     results = []
-    for result in shuffle.write(sizes, ReduceTask(plan, writer, packed, states), progress):
+    for result in shuffle.write(sizes, ReduceTask(plan, writer, packed_items, states), progress):
         if isinstance(result, RescaleError):
             raise result
         results.append(result)

@@ -79,7 +79,9 @@ def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlock
             part[name] = row.blocks[name]
         part["position"] = buffer.append(row.data) + np.cumsum(part["size"]) - part["size"]
         parts.append(part)
-    joined = b"".join(part.data for part in parts)  # faster than np.concatenate, which compares the dtypes of all parts
-    blocks = np.frombuffer(joined, _BLOCK_FIELDS)
+    joined_rows = b"".join(
+        part.data for part in parts
+    )  # faster than np.concatenate, which compares the dtypes of all parts
+    blocks = np.frombuffer(joined_rows, _BLOCK_FIELDS)
     order = np.lexsort([blocks[name] for name in ("batch", "unit", "cell", "operator")])
     return PartitionBlocks(blocks[order], buffer)

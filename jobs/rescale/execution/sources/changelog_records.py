@@ -42,9 +42,9 @@ class ChangelogRecords:
         """Yield batches of records; errors name the file, or the log's first file if a change cannot be read."""
         windows = LogWindows(self.files, self.changes, self.header, self.key_groups)
         with ExitStack() as stack:
-            cut = stack.enter_context(windows.cut())
-            parts = [stack.enter_context(closing(part)) for part in self.base([own for own, _ in cut])]
-            for _, changes in cut:
+            cut_windows = stack.enter_context(windows.cut())
+            parts = [stack.enter_context(closing(part)) for part in self.base([own for own, _ in cut_windows])]
+            for _, changes in cut_windows:
                 with self._located_in_log():
                     overlay = Overlay(list(changes), self.header, self.max_parallelism)
                 for part in parts:

@@ -16,9 +16,9 @@ def runs(chunks: Iterator[bytes], lengths: Iterable[int]) -> Iterator[Iterator[m
         while length > 0:
             if not rest:
                 rest = memoryview(next(chunks))
-            taken, rest = rest[:length], rest[length:]
-            length -= len(taken)
-            yield taken
+            piece, rest = rest[:length], rest[length:]
+            length -= len(piece)
+            yield piece
 
     for length in lengths:
         yield run(length)

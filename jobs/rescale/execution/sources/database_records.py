@@ -51,13 +51,13 @@ class DatabaseRecords:
         (sizes,) = database.read(StateSizes())
         for state_id, state in enumerate(self.header.states):
             reading = StateRows(self.max_parallelism, state.name, state_id, key_groups, self.times)
-            size, counted = sizes[state.name] * len(key_groups) // len(self.key_groups), 0
+            size, counted_bytes = sizes[state.name] * len(key_groups) // len(self.key_groups), 0
             for records in database.read(reading):
                 yield records
-                passed = size * (int(records.groups[-1]) - key_groups.first) // len(key_groups)
-                count(passed - counted)
-                counted = passed
-            count(size - counted)
+                passed_bytes = size * (int(records.groups[-1]) - key_groups.first) // len(key_groups)
+                count(passed_bytes - counted_bytes)
+                counted_bytes = passed_bytes
+            count(size - counted_bytes)
 
     def check_all_read(self, framed_bytes: int) -> None:
         """Check nothing, because RocksDB raises an error if it stops before the last row."""

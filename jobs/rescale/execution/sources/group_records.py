@@ -43,7 +43,7 @@ class GroupRecords:
             yield from self._reader.read(numbers, self._starts, self._chunks())
         except (SnapshotError, UnsupportedError) as error:
             if self._compressed:
-                error.offset = None  # this offset counts decompressed bytes, so it is not one in the file
+                error.offset = None  # the offset counts decompressed bytes, so it is no offset in the file
             elif error.path is None:
                 error.offset = first.start + (error.offset or 0)
             raise error.located(path=self._files.uri(first)) from None
@@ -66,8 +66,8 @@ class GroupRecords:
         if not self._compressed:
             first = self._groups[0][1]
             self._starts[:] = [extent.start - first.start for _, extent in self._groups]
-            whole = first._replace(length=sum(extent.length for _, extent in self._groups))
-            yield from self._count_bytes(self._files.chunks(whole))
+            whole_extent = first._replace(length=sum(extent.length for _, extent in self._groups))
+            yield from self._count_bytes(self._files.chunks(whole_extent))
             return
         for i, (_, extent) in enumerate(self._groups):
             self._starts[i] = self._size

@@ -127,13 +127,13 @@ class LogWindows:
     def _spill(self, ranges: Sequence[KeyGroupRange], places: Sequence[Path]) -> None:
         window_of = {group: i for i, window in enumerate(ranges) for group in window}
         buffers = [bytearray() for _ in places]
-        buffered = 0
+        buffered_bytes = 0
         for state, key_group, data in self._changes():
             buffers[window_of[key_group]] += _CHANGE_HEAD.pack(state, key_group, len(data)) + data
-            buffered += _CHANGE_HEAD.size + len(data)
-            if buffered > _MOST_BUFFERED:
+            buffered_bytes += _CHANGE_HEAD.size + len(data)
+            if buffered_bytes > _MOST_BUFFERED:
                 _append(buffers, places)
-                buffered = 0
+                buffered_bytes = 0
         _append(buffers, places)
 
 

@@ -110,9 +110,9 @@ class CountedBatches:
     def __iter__(self) -> Iterator[Records]:
         for records in self._batches:
             METER.count_records(len(records))
-            kept = records if self._old is None else self._old.remaining(records)
-            if len(kept):
-                yield kept
+            kept_records = records if self._old is None else self._old.remaining(records)
+            if len(kept_records):
+                yield kept_records
 
     @property
     def left_out(self) -> Mapping[str, LeftOut]:

@@ -55,10 +55,10 @@ def key_group_runs(first: int, sizes: Sequence[int], limit: int) -> Iterator[tup
     `sizes` has the bytes of each key group from `first` on. A run has at most `limit` bytes, unless a single key group
     is larger.
     """
-    last, filled = first + len(sizes) - 1, 0
+    last, filled_bytes = first + len(sizes) - 1, 0
     for key_group, size in enumerate(sizes, first):
-        if filled and filled + size > limit:
-            yield KeyGroupRange(first, key_group - 1), filled
-            first, filled = key_group, 0
-        filled += size
-    yield KeyGroupRange(first, last), filled
+        if filled_bytes and filled_bytes + size > limit:
+            yield KeyGroupRange(first, key_group - 1), filled_bytes
+            first, filled_bytes = key_group, 0
+        filled_bytes += size
+    yield KeyGroupRange(first, last), filled_bytes

@@ -51,8 +51,8 @@ class FileShuffle:
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
         """Return the results of `work(partition, rows)` for all partitions in `sizes` (bytes), in any order."""
-        due = sorted(sizes.items(), key=lambda partition: -partition[1])
-        results = self._pool.results(_Write(work, self._send_once()), due, progress)
+        due_partitions = sorted(sizes.items(), key=lambda partition: -partition[1])
+        results = self._pool.results(_Write(work, self._send_once()), due_partitions, progress)
         return [result for partition_results in results for result in partition_results]
 
     def _send_once(self) -> list[SpillFile]:

@@ -27,8 +27,8 @@ R = TypeVar("R")
 class InProcessTasks:
     """Runs units in this process; callers split work by `cores`.
 
-    With an `order`, units run and rows arrive in a random order drawn from it. Up to `at_once` units run in threads, so
-    that one works while another waits for the store.
+    With `order`, a random generator, units run and rows arrive in a random order. Up to `at_once` units run in threads,
+    so that one works while another waits for the store.
     """
 
     cores: int = 2
@@ -38,8 +38,8 @@ class InProcessTasks:
     def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress, **_: bool) -> list[R]:
         counter = _ProgressCounter(progress)
 
-        def counted_work(weighed: tuple[int, U]) -> R:
-            weight, unit = weighed
+        def counted_work(weighed_unit: tuple[int, U]) -> R:
+            weight, unit = weighed_unit
             with counting(weight, counter.add):
                 return work(unit)
 
@@ -71,10 +71,10 @@ class InProcessTasks:
         return InProcessShuffle(self, send)
 
     def shuffled(self, items: Iterable[T]) -> Sequence[T]:
-        ordered = list(items)
+        shuffled_items = list(items)
         if self.order is not None:
-            self.order.shuffle(ordered)
-        return ordered
+            self.order.shuffle(shuffled_items)
+        return shuffled_items
 
     @contextmanager
     def _results_in_order(self, work: Callable[[U], R], units: Sequence[U]) -> Iterator[Iterator[R]]:
@@ -150,9 +150,9 @@ class _ProgressCounter:
         self._progress = progress
         self._adding = Lock()
 
-    def add(self, more: int) -> None:
+    def add(self, more_bytes: int) -> None:
         with self._adding:
-            self._bytes += more
+            self._bytes += more_bytes
             self._progress.update(self._bytes)
 
     def finish(self) -> None:

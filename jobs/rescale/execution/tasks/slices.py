@@ -72,14 +72,14 @@ def work_through(
     `report_bytes` is called with the bytes done since its last call, by one thread at a time. In the end, these add up
     to the weights of the units.
     """
-    reporting = Lock()
+    report_lock = Lock()
 
     def add(size: int) -> None:
-        with reporting:
+        with report_lock:
             report_bytes(size)
 
-    def attempted(weighed: tuple[int, U]) -> Outcome[R]:
-        weight, unit = weighed
+    def attempted(weighed_unit: tuple[int, U]) -> Outcome[R]:
+        weight, unit = weighed_unit
         with counting(weight, add):
             return attempt(work, unit)
 

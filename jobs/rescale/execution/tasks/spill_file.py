@@ -2,9 +2,10 @@
 
     File:   rows end to end  { offset:i64 size:i64 }*  { first:i64 }*
 
-After the rows come two indexes. The first has offset and size of each row, ordered by partition. The second has, for
-each partition, the number of its first entry in the first index, and at the end the number of rows. So a reader of a
-partition reads only its own rows and entries, and the size of a task's result does not depend on the number of rows.
+After the rows come two indexes. The first index has offset and size of each row, ordered by partition. The second index
+has an entry for each partition: the number of its first entry in the first index. A last entry has the number of rows.
+So a reader of a partition reads only its own rows and entries, and the size of a task's result does not depend on the
+number of rows.
 
 A file belongs to one attempt of a task, and is read only if the attempt succeeds: Spark drops the result of an attempt
 that it considers lost.
@@ -82,9 +83,9 @@ def _write_rows(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[byt
     places[:, 1] = sizes
     places[:, 0] = np.cumsum(places[:, 1]) - places[:, 1]
     order = np.argsort(partition_of_row, kind="stable")
-    firsts = np.searchsorted(partition_of_row[order], np.arange(partitions + 1))
+    first_rows = np.searchsorted(partition_of_row[order], np.arange(partitions + 1))
     with _room_in(folder):
-        file.write(places[order].tobytes() + firsts.astype(np.int64).tobytes())
+        file.write(places[order].tobytes() + first_rows.astype(np.int64).tobytes())
     return int(places[:, 1].sum()), len(sizes)
 
 

@@ -63,12 +63,12 @@ def serve(connection: Connection) -> None:
 
 
 def _run_task(work: SharedFunction[StageWork], packed: bytes, connection: Connection) -> EndedTask:
-    before, reports = METER.read(), _Reports(connection)
+    counters_before, reports = METER.read(), _Reports(connection)
     try:
         result = pickle.dumps(work.unpacked()(pickle.loads(packed), reports.add))
     except Exception as error:
-        return EndedTask(0, b"", as_rescale_error(error), METER.own_since(before))
-    return EndedTask(reports.due, result, None, METER.own_since(before))
+        return EndedTask(0, b"", as_rescale_error(error), METER.own_since(counters_before))
+    return EndedTask(reports.due, result, None, METER.own_since(counters_before))
 
 
 class _Reports:
@@ -89,7 +89,7 @@ class _Reports:
 
 def _end_with_the_driver(descriptor: int) -> None:
     """End this process when the driver closes its side of the connection, even in the middle of a task."""
-    waiting = select.poll()
-    waiting.register(descriptor, 0)  # no event to wait for: poll(2) always reports a hang-up
-    waiting.poll()
+    poll = select.poll()
+    poll.register(descriptor, 0)  # registered for no event, because poll(2) reports a hang-up anyway
+    poll.poll()
     os._exit(1)

@@ -73,7 +73,7 @@ class WorkerPool:
         try:
             while stage.due or stage.running:
                 self._hand_out(stage)
-                self._take_in(stage)
+                self._receive_messages(stage)
                 progress.update(stage.done + sum(worker.done for worker in self._workers))
         finally:
             for worker in [worker for worker in self._workers if worker.task is not None]:
@@ -99,38 +99,38 @@ class WorkerPool:
             stage.attempts[number] += 1
             task = Task(None if worker.work is stage.work else stage.work, pickle.dumps(stage.tasks[number]))
             worker.work = stage.work
-            with suppress(OSError):  # if the worker has ended, `_take_in` notices it
+            with suppress(OSError):  # if the worker has ended, `_receive_messages` notices it
                 worker.connection.send(task)
 
-    def _take_in(self, stage: _Stage) -> None:
+    def _receive_messages(self, stage: _Stage) -> None:
         busy = {worker.connection: worker for worker in self._workers if worker.task is not None}
-        for ready in wait(list(busy), _POLL_SECONDS):
-            worker = busy[ready]  # type: ignore[index]
+        for connection in wait(list(busy), _POLL_SECONDS):
+            worker = busy[connection]  # type: ignore[index]
             try:
                 message: Report | EndedTask = worker.connection.recv()
             except (EOFError, OSError):
-                self._lose(worker, stage)
+                self._fail_task_of_ended(worker, stage)
                 continue
             if isinstance(message, Report):
                 worker.done += message.done
                 continue
-            number, done = worker.task, worker.done + message.done
+            number, bytes_done = worker.task, worker.done + message.done
             assert number is not None
             worker.task, worker.done = None, 0
             stage.running -= 1
             if message.error is not None:
                 stage.failed(number, message.error)
             else:
-                stage.succeeded(number, message, done)
+                stage.succeeded(number, message, bytes_done)
 
-    def _lose(self, worker: _Worker, stage: _Stage) -> None:
+    def _fail_task_of_ended(self, worker: _Worker, stage: _Stage) -> None:
         number, code = worker.task, self._exit_code(worker)
         assert number is not None
         self._end(worker)
         stage.running -= 1
-        how = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+        exit_text = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         stage.failed(
-            number, StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {how}", advice=RESUME_ADVICE)
+            number, StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {exit_text}", advice=RESUME_ADVICE)
         )
 
     def _exit_code(self, worker: _Worker) -> int:
@@ -160,12 +160,13 @@ class WorkerPool:
         """Kill a worker and wait for its end, after which it cannot write any more."""
         if worker in self._workers:
             self._workers.remove(worker)
-        gone = select.poll()
-        gone.register(worker.connection.fileno(), 0)  # no event to wait for: poll(2) always reports a hang-up
-        if not gone.poll(0):
+        hang_up = select.poll()
+        # Registered for no event, because poll(2) reports a hang-up anyway.
+        hang_up.register(worker.connection.fileno(), 0)
+        if not hang_up.poll(0):
             with suppress(OSError):
                 os.kill(worker.pid, signal.SIGKILL)
-            gone.poll(_END_MILLISECONDS)
+            hang_up.poll(_END_MILLISECONDS)
         worker.connection.close()
 
 
@@ -185,10 +186,10 @@ class _Stage:
         self.done = 0
         self._is_last = is_last
 
-    def succeeded(self, number: int, ended: EndedTask, done: int) -> None:
-        self.results[number] = pickle.loads(ended.packed)
+    def succeeded(self, number: int, ended_task: EndedTask, done: int) -> None:
+        self.results[number] = pickle.loads(ended_task.packed)
         self.done += done
-        METER.add(ended.counted.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
+        METER.add(ended_task.counted.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
         if self._is_last(self.results[number]):
             self.due.clear()
 

@@ -65,14 +65,14 @@ class WorkerServer:
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self._control, theirs = socket.socketpair()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C must not end the server
+        self._control, server_end = socket.socketpair()
+        mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Ctrl-C must not end the server
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(theirs.fileno())],
+                [sys.executable, "-m", __name__, str(server_end.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=2,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[server_end.fileno()],
                 env={
                     **environment,
                     **ALLOCATOR,
@@ -82,23 +82,23 @@ class WorkerServer:
                 },
             )
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
-            theirs.close()
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask_before)
+            server_end.close()
 
     def fork(self, number: int) -> tuple[int, Connection]:
         """Return the process id of a new worker, and the connection to it.
 
         Raises `OSError` if the system has no room for another process, or if the server is gone.
         """
-        ours, theirs = Pipe()
+        own_end, worker_end = Pipe()
         try:
-            with theirs:
-                socket.send_fds(self._control, [_REQUEST.pack(_FORK, number)], [theirs.fileno()])
+            with worker_end:
+                socket.send_fds(self._control, [_REQUEST.pack(_FORK, number)], [worker_end.fileno()])
                 if (pid := self._receive_answer()) < 0:
                     raise OSError(-pid, os.strerror(-pid))
-                return pid, ours
+                return pid, own_end
         except BaseException:
-            ours.close()
+            own_end.close()
             raise
 
     def exit_code(self, pid: int) -> int:

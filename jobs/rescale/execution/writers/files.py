@@ -63,10 +63,10 @@ def unpack_receipts(receipts: bytes) -> list[str]:
     return zlib.decompress(receipts).decode().split(_SEPARATOR)
 
 
-def report_refused_copies(progress: Progress, refused: Iterable[str]) -> None:
+def report_refused_copies(progress: Progress, refusals: Iterable[str]) -> None:
     """Report in the progress, once, that the store refused copies.
 
-    `refused` has the store's reason for each copy; "" for a copy that the store made.
+    `refusals` has the store's reason for each copy; "" for a copy that the store made.
     """
-    if reasons := sorted({reason for reason in refused if reason}):
+    if reasons := sorted({reason for reason in refusals if reason}):
         progress.say(f"the store does not copy objects itself, so the tasks read and write them: {reasons[0]}")

@@ -54,12 +54,12 @@ class WrittenStream(NamedTuple):
     data: bytes | None
 
 
-def written_handle(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> WrittenHandle:
+def written_handle(plan: Plan, operator: OperatorPlan, written_stream: WrittenStream) -> WrittenHandle:
     """Return the handle of a stream outside of RocksDB directories; the files of a directory share one handle."""
-    stream, location = written.stream, _stream_of(plan, operator, written)
+    stream, location = written_stream.stream, _stream_of(plan, operator, written_stream)
     match stream:
         case CopiedKeyGroups() | TranslatedKeyGroups() | RekeyedKeyGroups() | RekeyedTimers() | RekeyedHeapGroups():
-            handle = write_keyed_handle(_keyed_handle(plan, operator, stream, written.key_groups, location))
+            handle = write_keyed_handle(_keyed_handle(plan, operator, stream, written_stream.key_groups, location))
         case CopiedElements() | CheckedElements():
             handle = write_operator_handle(_operator_handle(stream, location))
         case CopiedFile() | RekeyedDirectory() | CompactedDirectory():
@@ -96,7 +96,7 @@ def written_database(
     plan: Plan, operator: OperatorPlan, database: NewDatabase, files: Mapping[str, WrittenStream]
 ) -> WrittenHandle:
     """Return the handle of a RocksDB directory with `files`, by local name, and files of the source by reference."""
-    by_name = {local_name: _stream_of(plan, operator, written) for local_name, written in files.items()}
+    by_name = {local_name: _stream_of(plan, operator, written_stream) for local_name, written_stream in files.items()}
     for local_name, piece in database.referred:
         by_name[local_name] = FileStream(_with_scheme(plan.contents.uri(extent_of(piece))), piece.length)
     return _database_handle(plan, operator, database.subtask, database.covers, by_name)
@@ -134,9 +134,13 @@ def _with_scheme(uri: str) -> str:
     return uri if is_s3(uri) else f"file:{uri}"
 
 
-def _stream_of(plan: Plan, operator: OperatorPlan, written: WrittenStream) -> Stream:
-    name = plan.file_name(operator, written.stream)
-    return RelativeFileStream(name, written.size) if written.data is None else InlineStream(name, written.data)
+def _stream_of(plan: Plan, operator: OperatorPlan, written_stream: WrittenStream) -> Stream:
+    name = plan.file_name(operator, written_stream.stream)
+    return (
+        RelativeFileStream(name, written_stream.size)
+        if written_stream.data is None
+        else InlineStream(name, written_stream.data)
+    )
 
 
 def _id_of_place(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *more: str) -> str:

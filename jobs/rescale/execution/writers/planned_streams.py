@@ -56,9 +56,9 @@ def write_planned_streams(
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots
     ]
-    written = _write_streams(plan, places, UnitWriter(plan), tasks, progress_name, existing_sizes)
+    written_streams = _write_streams(plan, places, UnitWriter(plan), tasks, progress_name, existing_sizes)
     by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
-    for place, stream in zip(places, written, strict=True):
+    for place, stream in zip(places, written_streams, strict=True):
         by_operator[place.operator].append(stream)
     return [handle for i, streams in by_operator.items() for handle in _handles(plan, plan.operators[i], streams)]
 
@@ -121,15 +121,15 @@ def _interleaved(units_by_stream: Sequence[Sequence[StreamUnit]]) -> Iterator[St
     """Yield units of different files in turn: writers to the same local file block each other."""
     streams = [units for units in units_by_stream if units]
     for first in range(0, len(streams), _FILES_AT_ONCE):
-        for turn in zip_longest(*streams[first : first + _FILES_AT_ONCE]):
-            yield from (unit for unit in turn if unit is not None)
+        for units_in_turn in zip_longest(*streams[first : first + _FILES_AT_ONCE]):
+            yield from (unit for unit in units_in_turn if unit is not None)
 
 
-def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream]) -> list[WrittenHandle]:
+def _handles(plan: Plan, operator: OperatorPlan, written_streams: Sequence[WrittenStream]) -> list[WrittenHandle]:
     """Return the handles of an operator's written streams: one for each, but one for a whole RocksDB directory."""
     files: dict[int, dict[str, WrittenStream]] = defaultdict(dict)
     handles = []
-    for stream in written:
+    for stream in written_streams:
         if isinstance(stream.stream, CopiedFile):
             files[stream.stream.subtask][stream.stream.local_name] = stream
         else:
@@ -138,10 +138,10 @@ def _handles(plan: Plan, operator: OperatorPlan, written: Sequence[WrittenStream
     return handles + [written_database(plan, operator, databases[i], by_name) for i, by_name in files.items()]
 
 
-def _units_to_write(plan: Plan, existing_sizes: Mapping[str, int], least: int, place: _Place) -> list[StreamUnit]:
+def _units_to_write(plan: Plan, existing_sizes: Mapping[str, int], least_part: int, place: _Place) -> list[StreamUnit]:
     """Return the units in which a stream is written; none if its file is complete.
 
-    The parts of a unit have at least `least` bytes together, except for the last unit.
+    The parts of a unit have at least `least_part` bytes together, except for the last unit.
     """
     operator, stream = _planned_stream(plan, place)
     uri = stream_uri(plan, operator, stream)
@@ -152,23 +152,23 @@ def _units_to_write(plan: Plan, existing_sizes: Mapping[str, int], least: int, p
     if stream.inline or not writer.may_be_cut or is_written_whole:
         return [StreamUnit(*place, 0, 0, stream.size)]
     token = begin_upload(plan, operator, stream)
-    return list(_grouped_parts(place, cuts(plan, stream), token, least))
+    return list(_grouped_parts(place, cuts(plan, stream), token, least_part))
 
 
-def _grouped_parts(place: _Place, parts: Sequence[Cut], token: str, least: int) -> Iterator[StreamUnit]:
+def _grouped_parts(place: _Place, parts: Sequence[Cut], token: str, least_part: int) -> Iterator[StreamUnit]:
     first = length = 0
     for end, cut in enumerate(parts, 1):
         length += cut.length
-        if length >= least or end == len(parts):
+        if length >= least_part or end == len(parts):
             yield StreamUnit(*place, first + 1, parts[first].start, length, token, end - first)
             first, length = end, 0
 
 
 def _complete(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
     operator, stream = _planned_stream(plan, place)
-    whole = next((result for result in results if not result.part), None)
-    if whole is not None:
-        return WrittenStream(stream, whole.size, whole.key_groups, whole.data)
+    whole_result = next((result for result in results if not result.part), None)
+    if whole_result is not None:
+        return WrittenStream(stream, whole_result.size, whole_result.key_groups, whole_result.data)
     if results:
         uri = stream_uri(plan, operator, stream)
         runs = sorted(results, key=lambda result: result.part)

@@ -52,9 +52,9 @@ class WriteRange(NamedTuple):
 class Blocks(Protocol):
     """Sorted blocks of one operator, each a run of records of one cell, end to end.
 
-    A cell is key group × `number_of_states` + state id. Blocks are in the order of their cells. Blocks of one cell, and
-    the records in each, are in the writer's order. A record is (key length: 4 bytes, key with its new key group in
-    front, value length: 4 bytes, value), big endian, without marks of a framing.
+    The number of a cell is key group × `number_of_states` + state id. Blocks are in the order of their cells. Blocks of
+    one cell, and the records in each, are in the writer's order. A record is (key length: 4 bytes, key with its new key
+    group in front, value length: 4 bytes, value), big endian, without marks of a framing.
     """
 
     @property

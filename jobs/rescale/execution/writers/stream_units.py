@@ -67,9 +67,13 @@ class UnitWriter:
 
     def _write_parts(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
         unit_cuts = cuts(self.plan, stream)[unit.part - 1 : unit.part - 1 + unit.parts]
-        put = [self._write_part(unit, operator, stream, number, cut) for number, cut in enumerate(unit_cuts, unit.part)]
-        refused = next((why for _, why in put if why), "")
-        return UnitResult(unit.operator, unit.stream, unit.part, pack_receipts([r for r, _ in put]), refused=refused)
+        written_parts = [
+            self._write_part(unit, operator, stream, number, cut) for number, cut in enumerate(unit_cuts, unit.part)
+        ]
+        refusal = next((why for _, why in written_parts if why), "")
+        return UnitResult(
+            unit.operator, unit.stream, unit.part, pack_receipts([r for r, _ in written_parts]), refused=refusal
+        )
 
     def _write_part(
         self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream, number: int, cut: Cut

@@ -82,15 +82,15 @@ class TranslatingWriter:
         (_, header), *groups = zip(split(stream.pieces, sizes), runs(read, sizes), strict=True)
         for chunk in header:
             sink.write(chunk)
-        planned = enumerate(stream.key_groups, stream.first_key_group)
-        for (key_group, length), (pieces, chunks) in zip(planned, groups, strict=True):
-            before = sink.size
+        numbered_groups = enumerate(stream.key_groups, stream.first_key_group)
+        for (key_group, length), (pieces, chunks) in zip(numbered_groups, groups, strict=True):
+            size_before = sink.size
             try:
                 for part in self._with_ids(pieces, chunks):
                     sink.write(part)
             except SnapshotError as error:
                 raise error.located(operator=self.operator.label, state=f"in key group {key_group}") from None
-            lengths.append(sink.size - before if pieces else length)
+            lengths.append(sink.size - size_before if pieces else length)
         return tuple(lengths)
 
     def _with_ids(self, pieces: tuple[Piece, ...], chunks: Iterator[Chunk]) -> Iterator[Chunk]:

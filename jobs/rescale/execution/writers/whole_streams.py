@@ -90,22 +90,22 @@ class WholeStreamWriter(ABC):
         stream = operator.rekeyed[work.stream]
         writer = self.group_writer(operator, stream)
         by_cell = _blocks_by_cell(blocks)
-        filled = {cell // blocks.number_of_states for cell in by_cell}
+        filled_groups = {cell // blocks.number_of_states for cell in by_cell}
         uri = stream_uri(self.plan, operator, stream)
         sink = StreamSink(uri, places_of(self.plan).staging, part_size(self.plan, work.size), inline=False)
         for chunk in piece_chunks(self.plan, self.header_pieces(stream)):
             sink.write(chunk)
         lengths = []
         for key_group in range(work.range.first, work.range.last + 1):
-            before = sink.size
-            if key_group in filled:
+            size_before = sink.size
+            if key_group in filled_groups:
                 for piece in writer.write(
                     key_group, partial(_record_blocks, by_cell, key_group * blocks.number_of_states)
                 ):
                     sink.write(piece)
             else:
                 sink.write(writer.empty(key_group))
-            lengths.append(sink.size - before)
+            lengths.append(sink.size - size_before)
         sink.close()
         return WrittenWholeStream(work.range.operator, work.stream, sink.size, tuple(lengths))
 
@@ -116,10 +116,10 @@ class WholeStreamWriter(ABC):
         work_items: Sequence[WholeStreamWork],  # noqa: ARG002
         results: Sequence[WrittenWholeStream],
     ) -> list[WrittenHandle]:
-        written = {(result.operator, result.stream): result for result in results}
+        results_by_stream = {(result.operator, result.stream): result for result in results}
 
         def handle(stream: StreamToWrite) -> WrittenHandle:
-            result = written[stream.operator, stream.number]
+            result = results_by_stream[stream.operator, stream.number]
             operator = self.plan.operators[stream.operator]
             return written_handle(
                 self.plan, operator, WrittenStream(stream.stream, result.size, result.key_groups, None)
@@ -168,8 +168,8 @@ class _TimerGroups:
 
 
 def _blocks_by_cell(blocks: Blocks) -> dict[int, Blocks]:
-    cells, firsts, counts = np.unique(blocks.cells, return_index=True, return_counts=True)
-    places = zip(cells.tolist(), firsts.tolist(), counts.tolist(), strict=True)
+    cells, first_blocks, counts = np.unique(blocks.cells, return_index=True, return_counts=True)
+    places = zip(cells.tolist(), first_blocks.tolist(), counts.tolist(), strict=True)
     return {cell: blocks.part(first, first + count) for cell, first, count in places}
 
 

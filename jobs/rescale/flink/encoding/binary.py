@@ -89,8 +89,10 @@ class ByteReader:
             name = decode_modified_utf8(encoded)
         except UnicodeError as error:
             raise self.error(f"not a string in modified UTF-8 ({error})", at=at) from None
-        if not name.isascii() and (unpaired := _SURROGATE.search(name)) is not None:
-            raise self.error("a name with an unpaired surrogate", at=at, found=name[max(0, unpaired.start() - 40) :])
+        if not name.isascii() and (unpaired_surrogate := _SURROGATE.search(name)) is not None:
+            raise self.error(
+                "a name with an unpaired surrogate", at=at, found=name[max(0, unpaired_surrogate.start() - 40) :]
+            )
         return name
 
     def text(self) -> str:
@@ -102,8 +104,8 @@ class ByteReader:
         units = max(0, self.packed() - 1)
         if units > self.remaining:
             raise self.error("an impossible length", at=at, expected=f"at most {self.remaining}", found=units)
-        packed = b"".join((self.packed() & 0xFFFF).to_bytes(2, "big") for _ in range(units))
-        return packed.decode("utf-16-be", "surrogatepass")
+        utf16_bytes = b"".join((self.packed() & 0xFFFF).to_bytes(2, "big") for _ in range(units))
+        return utf16_bytes.decode("utf-16-be", "surrogatepass")
 
     def packed(self) -> int:
         """Read a variable-length number: seven bits in each byte, whose high bit says that another byte follows.
@@ -133,8 +135,8 @@ class ByteReader:
         at = self.position
         number = self.i32()
         if number < 0 or number * item_size > self.remaining:
-            possible = f"0 to {self.remaining // item_size}"
-            raise self.error("an impossible count", at=at, expected=possible, found=number)
+            possible_range = f"0 to {self.remaining // item_size}"
+            raise self.error("an impossible count", at=at, expected=possible_range, found=number)
         return number
 
 
@@ -208,7 +210,7 @@ def decode_modified_utf8(encoded: bytes) -> str:
         return encoded.decode()
     # surrogatepass takes the 3-byte surrogates one by one; going through UTF-16 joins the pairs.
     text = encoded.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
-    joined = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
-    if encode_modified_utf8(joined) != encoded:
+    joined_text = text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
+    if encode_modified_utf8(joined_text) != encoded:
         raise UnicodeError("an encoding that Java does not write")
-    return joined
+    return joined_text

@@ -85,8 +85,8 @@ class FramedDecompressor:
             raise self._error("a snappy chunk with a wrong checksum", at, _checksum(content).hex(), body[:4].hex())
         return content
 
-    def _error(self, what: str, at: int, present: object, expected: object = None) -> SnapshotError:
-        return SnapshotError(what, offset=self._position + at, expected=expected, found=present)
+    def _error(self, what: str, at: int, found: object, expected: object = None) -> SnapshotError:
+        return SnapshotError(what, offset=self._position + at, expected=expected, found=found)
 
 
 class FramedCompressor:
@@ -99,17 +99,17 @@ class FramedCompressor:
     def feed(self, data: bytes) -> bytes:
         """Add content, and return the bytes of all complete chunks."""
         self._buffer += data
-        whole = len(self._buffer) // BLOCK_SIZE * BLOCK_SIZE
+        full_size = len(self._buffer) // BLOCK_SIZE * BLOCK_SIZE
         out = [] if self._begun else [IDENTIFIER]
         self._begun = True
-        out += [_chunk(bytes(self._buffer[i : i + BLOCK_SIZE])) for i in range(0, whole, BLOCK_SIZE)]
-        del self._buffer[:whole]
+        out += [_chunk(bytes(self._buffer[i : i + BLOCK_SIZE])) for i in range(0, full_size, BLOCK_SIZE)]
+        del self._buffer[:full_size]
         return b"".join(out)
 
     def finish(self) -> bytes:
         """Return the rest of the stream; nothing may be fed afterwards."""
-        begun = self.feed(b"")
-        return begun + (_chunk(bytes(self._buffer)) if self._buffer else b"")
+        identifier = self.feed(b"")
+        return identifier + (_chunk(bytes(self._buffer)) if self._buffer else b"")
 
 
 def plain_stream(content: bytes) -> bytes:
@@ -123,10 +123,10 @@ def plain_chunk(content: bytes) -> bytes:
 
 
 def _chunk(content: bytes) -> bytes:
-    packed = bytes(cramjam.snappy.compress_raw(content))
-    if len(packed) > _LARGEST_PACKED_SHARE * len(content):
+    compressed_content = bytes(cramjam.snappy.compress_raw(content))
+    if len(compressed_content) > _LARGEST_PACKED_SHARE * len(content):
         return _frame(_PLAIN, content, content)
-    return _frame(_COMPRESSED, packed, content)
+    return _frame(_COMPRESSED, compressed_content, content)
 
 
 def _frame(kind: int, body: bytes, content: bytes) -> bytes:

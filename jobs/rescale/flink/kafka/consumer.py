@@ -39,10 +39,10 @@ def read_consumer_element(data: bytes) -> Position:
     cached_hash, partition = _zigzag(reader), _zigzag(reader)
     _new_object(reader)
     topic = _read_string(reader)
-    expected = _signed(31 * java_string_hash(topic) + partition)
-    if cached_hash != expected:
+    expected_hash = _signed(31 * java_string_hash(topic) + partition)
+    if cached_hash != expected_hash:
         raise reader.error(
-            "not a KafkaTopicPartition: its cachedHash is wrong", at=at, expected=expected, found=cached_hash
+            "not a KafkaTopicPartition: its cachedHash is wrong", at=at, expected=expected_hash, found=cached_hash
         )
     offset = reader.i64()
     if reader.remaining or (offset < -1 and offset not in SENTINELS):

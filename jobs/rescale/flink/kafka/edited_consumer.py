@@ -15,10 +15,10 @@ _SENTINEL_BY_START = {start: number for number, start in SENTINELS.items()}
 
 
 def edited_consumer_element(element: bytes, edit: Edit) -> bytes | None:
-    """Return the element after the edit; None if the edit drops it. Errors are those of `read_consumer_element`."""
+    """Return the element after the edit; None if the edit drops it. Raises the errors of `read_consumer_element`."""
     old = read_consumer_element(element)
-    new = edit(old)
-    return element if new == old else None if new is None else _write_element(element, new)
+    new_position = edit(old)
+    return element if new_position == old else None if new_position is None else _write_element(element, new_position)
 
 
 def _write_element(element: bytes, position: Position) -> bytes:
@@ -37,10 +37,10 @@ def _write_element(element: bytes, position: Position) -> bytes:
 def _zigzag(number: int) -> bytes:
     """Return the low 32 bits of a number as Kryo's `Output.writeInt(value, false)` writes them."""
     low = number & 0xFFFFFFFF
-    return _packed((low << 1 ^ (0xFFFFFFFF if low >> 31 else 0)) & 0xFFFFFFFF)
+    return _varint((low << 1 ^ (0xFFFFFFFF if low >> 31 else 0)) & 0xFFFFFFFF)
 
 
-def _packed(number: int) -> bytes:
+def _varint(number: int) -> bytes:
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -53,5 +53,5 @@ def _write_string(text: str) -> bytes:
     if 1 < len(text) < 64:
         return text[:-1].encode("ascii") + bytes((ord(text[-1]) | 0x80,))
     length = len(text) + 1
-    head = bytes((0x80 | length,)) if length < 0x40 else bytes((0xC0 | length & 0x3F,)) + _packed(length >> 6)
+    head = bytes((0x80 | length,)) if length < 0x40 else bytes((0xC0 | length & 0x3F,)) + _varint(length >> 6)
     return head + text.encode("ascii")

@@ -40,33 +40,35 @@ _MARKER_BY_START = {start: number for number, start in MARKERS.items()}
 def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
     """Return an element of `SourceReaderState` after the edit; None if the edit drops its split.
 
-    Errors are those of `read_reader_element` and `read_split`.
+    Raises the errors of `read_reader_element` and `read_split`.
     """
     old = read_split(read_reader_element(element))
-    new = edit(old)
-    return element if new == old else None if new is None else write_reader_element(new)
+    new_position = edit(old)
+    return element if new_position == old else None if new_position is None else write_reader_element(new_position)
 
 
 def write_reader_element(position: Position) -> bytes:
     """Return an element of `SourceReaderState` with one split (`SimpleVersionedListState` over an array of bytes)."""
-    return _sized(_versioned(Versioned(SPLIT_VERSION, _split(position))))
+    return _with_length(_versioned_bytes(Versioned(SPLIT_VERSION, _split_bytes(position))))
 
 
 def edited_coordinator(coordinator: bytes, edit: Edit) -> bytes:
     """Return the state of the coordinator after the edit of all partitions that its enumerator lists.
 
-    Errors are those of `read_enumerator`.
+    Raises the errors of `read_enumerator`.
     """
-    read_enumerator(coordinator)  # raises for bytes that the functions below do not check
+    read_enumerator(coordinator)  # raises an error for damaged bytes that the functions below do not check
     state = read_coordinator(coordinator)
     reader = ByteReader(state.data)
-    edited = (_edited_version_0, _edited_version_1, _edited_version_2, _edited_version_3)[state.version](reader, edit)
-    return write_coordinator(Versioned(state.version, edited + reader.raw(reader.remaining)))
+    edited_state = (_edited_version_0, _edited_version_1, _edited_version_2, _edited_version_3)[state.version](
+        reader, edit
+    )
+    return write_coordinator(Versioned(state.version, edited_state + reader.raw(reader.remaining)))
 
 
 def write_coordinator(state: Versioned) -> bytes:
     """Return the state of a coordinator around the state of its enumerator (`SourceCoordinator.toBytes`)."""
-    return ByteWriter().i32(COORDINATOR_VERSION).raw(_versioned(state)).bytes()
+    return ByteWriter().i32(COORDINATOR_VERSION).raw(_versioned_bytes(state)).bytes()
 
 
 def write_assigned(partitions: list[TopicPartition]) -> Versioned:
@@ -74,7 +76,7 @@ def write_assigned(partitions: list[TopicPartition]) -> Versioned:
 
     The state has version 1, which lists assigned partitions only. All connectors since Flink 1.14 read this version.
     """
-    return Versioned(1, _counted(list(map(_partition, partitions))))
+    return Versioned(1, _with_count(list(map(_partition_bytes, partitions))))
 
 
 def _edited_version_0(reader: ByteReader, edit: Edit) -> bytes:
@@ -84,62 +86,62 @@ def _edited_version_0(reader: ByteReader, edit: Edit) -> bytes:
     for _ in range(subtasks):
         out.i32(reader.i32())
         splits = [_edited_split(reader.blob(), edit) for _ in range(reader.i32())]
-        out.raw(_counted([_sized(split) for split in splits if split is not None]))
+        out.raw(_with_count([_with_length(split) for split in splits if split is not None]))
     return out.bytes()
 
 
 def _edited_version_1(reader: ByteReader, edit: Edit) -> bytes:
-    kept = [_edited_name(reader, edit) for _ in range(reader.i32())]
-    return _counted([name for name in kept if name is not None])
+    kept_names = [_edited_name(reader, edit) for _ in range(reader.i32())]
+    return _with_count([name for name in kept_names if name is not None])
 
 
 def _edited_version_2(reader: ByteReader, edit: Edit) -> bytes:
-    kept = [(_edited_name(reader, edit), reader.raw(4)) for _ in range(reader.i32())]
-    return _counted([name + status for name, status in kept if name is not None])
+    kept_entries = [(_edited_name(reader, edit), reader.raw(4)) for _ in range(reader.i32())]
+    return _with_count([name + status for name, status in kept_entries if name is not None])
 
 
 def _edited_version_3(reader: ByteReader, edit: Edit) -> bytes:
     number, version = reader.i32(), reader.raw(4)
-    kept = [(_edited_split(reader.blob(), edit), reader.raw(4)) for _ in range(number)]
-    entries = [_sized(split) + status for split, status in kept if split is not None]
-    counted = _counted(entries)
-    return counted[:4] + version + counted[4:]
+    kept_entries = [(_edited_split(reader.blob(), edit), reader.raw(4)) for _ in range(number)]
+    entries = [_with_length(split) + status for split, status in kept_entries if split is not None]
+    number_and_entries = _with_count(entries)
+    return number_and_entries[:4] + version + number_and_entries[4:]
 
 
-def _counted(entries: list[bytes]) -> bytes:
+def _with_count(entries: list[bytes]) -> bytes:
     return ByteWriter().i32(len(entries)).raw(b"".join(entries)).bytes()
 
 
 def _edited_name(reader: ByteReader, edit: Edit) -> bytes | None:
     """Edit a partition that is stored without an offset. Return None if the edit drops it."""
-    new = edit(Position(TopicPartition(reader.utf(), reader.i32()), StartAt.UNSET))
-    return None if new is None else _partition(new.partition)
+    new_position = edit(Position(TopicPartition(reader.utf(), reader.i32()), StartAt.UNSET))
+    return None if new_position is None else _partition_bytes(new_position.partition)
 
 
 def _edited_split(split: bytes, edit: Edit) -> bytes | None:
-    new = edit(read_split(Versioned(SPLIT_VERSION, split)))
-    return None if new is None else _split(new)
+    new_position = edit(read_split(Versioned(SPLIT_VERSION, split)))
+    return None if new_position is None else _split_bytes(new_position)
 
 
-def _split(position: Position) -> bytes:
+def _split_bytes(position: Position) -> bytes:
     """Return a split as `KafkaPartitionSplitSerializer` writes it."""
-    stop = NO_OFFSET if position.stop is None else _number(position.stop)
-    return ByteWriter().raw(_partition(position.partition)).i64(_number(position.next)).i64(stop).bytes()
+    stop = NO_OFFSET if position.stop is None else _stored_offset(position.stop)
+    return ByteWriter().raw(_partition_bytes(position.partition)).i64(_stored_offset(position.next)).i64(stop).bytes()
 
 
-def _partition(partition: TopicPartition) -> bytes:
+def _partition_bytes(partition: TopicPartition) -> bytes:
     return ByteWriter().utf(partition.topic).i32(partition.partition).bytes()
 
 
-def _number(offset: int | StartAt) -> int:
+def _stored_offset(offset: int | StartAt) -> int:
     return _MARKER_BY_START[offset] if isinstance(offset, StartAt) else offset
 
 
-def _versioned(versioned: Versioned) -> bytes:
+def _versioned_bytes(versioned: Versioned) -> bytes:
     return ByteWriter().i32(versioned.version).blob(versioned.data).bytes()
 
 
-def _sized(data: bytes) -> bytes:
+def _with_length(data: bytes) -> bytes:
     return ByteWriter().blob(data).bytes()
 
 

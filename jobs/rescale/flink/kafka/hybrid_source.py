@@ -36,7 +36,7 @@ def is_hybrid_enumerator(coordinator: bytes) -> bool:
         reader = ByteReader(state.data)
         reader.i32()  # the index of the current source
         kafka = Versioned(reader.i32(), reader.blob())
-        known = enumerator_of(kafka).known
+        partitions = enumerator_of(kafka).known
     except (SnapshotError, UnknownVersionError):
         return False
-    return state.version == _ENUMERATOR_VERSION and bool(known) and not reader.remaining
+    return state.version == _ENUMERATOR_VERSION and bool(partitions) and not reader.remaining

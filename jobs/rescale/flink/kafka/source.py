@@ -103,23 +103,23 @@ def read_enumerator(coordinator: bytes) -> Enumerator:
 
 
 def enumerator_of(state: Versioned) -> Enumerator:
-    """Return the state that a `KafkaSourceEnumStateSerializer` wrote; errors are those of `read_enumerator`."""
+    """Return the state that a `KafkaSourceEnumStateSerializer` wrote. Raises the errors of `read_enumerator`."""
     if state.version not in ENUMERATOR_VERSIONS:
         raise UnknownVersionError("KafkaSourceEnumStateSerializer", state.version)
     reader = ByteReader(state.data)
-    read = (_read_by_subtask, _read_assigned, _read_with_status, _read_with_offsets)[state.version]
-    enumerator = read(reader)
+    read_state = (_read_by_subtask, _read_assigned, _read_with_status, _read_with_offsets)[state.version]
+    enumerator = read_state(reader)
     _end(reader)
     return enumerator
 
 
 def _read_by_subtask(reader: ByteReader) -> Enumerator:
     """Read an enumerator's state of version 0 (`SerdeUtils.deserializeSplitAssignments`): a list for each subtask."""
-    version, assigned = reader.i32(), []
+    version, positions = reader.i32(), []
     for _ in range(reader.count(8)):
         reader.i32()
-        assigned += [read_split(Versioned(version, reader.blob())).partition for _ in range(reader.count(4))]
-    return Enumerator(tuple(assigned), ())
+        positions += [read_split(Versioned(version, reader.blob())).partition for _ in range(reader.count(4))]
+    return Enumerator(tuple(positions), ())
 
 
 def _read_assigned(reader: ByteReader) -> Enumerator:
@@ -141,8 +141,8 @@ def _read_with_offsets(reader: ByteReader) -> Enumerator:
 
 def _enumerator(entries: list[tuple[Position, bool]]) -> Enumerator:
     return Enumerator(
-        tuple(position.partition for position, assigned in entries if assigned),
-        tuple(position for position, assigned in entries if not assigned),
+        tuple(position.partition for position, is_assigned in entries if is_assigned),
+        tuple(position for position, is_assigned in entries if not is_assigned),
     )
 
 

@@ -67,13 +67,13 @@ class CompositeKeys:
         if self._program is None:
             ends, codes = self._ends_before_namespace(records, starts), None
         else:
-            walked = walk_keys(self._program, records.data, starts, records.key_ends)
-            first = walked.first_wrong()
+            walked_keys = walk_keys(self._program, records.data, starts, records.key_ends)
+            first = walked_keys.first_wrong()
             if first is not None:
                 raise self.key_group_error(
                     records, first[0], f"a key cannot be read as a {self._program.name}", first[1]
                 )
-            ends, codes = walked.ends, walked.codes
+            ends, codes = walked_keys.ends, walked_keys.codes
             self._check_tails(records, starts, ends, self._program)
         if self._function is not None:
             return self._function.codes(records.data, starts, ends)
@@ -97,9 +97,9 @@ class CompositeKeys:
     ) -> IntegrityError:
         """Return an error that names a record by its state, its key group and the bytes of its key."""
         key = records.data[records.starts[index] : records.key_ends[index]]
-        shown = key[:_MOST_KEY_BYTES_SHOWN].tobytes().hex() + ("…" if len(key) > _MOST_KEY_BYTES_SHOWN else "")
+        key_text = key[:_MOST_KEY_BYTES_SHOWN].tobytes().hex() + ("…" if len(key) > _MOST_KEY_BYTES_SHOWN else "")
         return IntegrityError(
-            f"{what}: key bytes {shown} in key group {records.groups[index]}",
+            f"{what}: key bytes {key_text} in key group {records.groups[index]}",
             state=self._names[records.states[index]],
             found=actual,
             **details,  # type: ignore[arg-type]
@@ -108,22 +108,22 @@ class CompositeKeys:
     def _ends_before_namespace(self, records: Records, starts: Longs) -> Longs:
         self.check_ends(records.states)
         ends: Longs = records.key_ends - self._min_tail[records.states]
-        wrong = ends < starts
-        if wrong.any():
-            raise self.key_group_error(records, int(np.argmax(wrong)), "a record without a key", None)
+        is_wrong = ends < starts
+        if is_wrong.any():
+            raise self.key_group_error(records, int(np.argmax(is_wrong)), "a record without a key", None)
         return ends
 
     def _check_tails(self, records: Records, starts: Longs, ends: Longs, program: Program) -> None:
         tails = records.key_ends - ends
-        wrong = (tails < self._min_tail[records.states]) | (tails > self._max_tail[records.states])
+        is_wrong = (tails < self._min_tail[records.states]) | (tails > self._max_tail[records.states])
         for state_id, namespace in self._namespaces.items():
             chosen = np.flatnonzero(records.states == state_id)
             is_timer = bool(self._key_offsets[state_id])
             has_lengths = not is_timer and program.fixed_length is None and namespace.fixed_length is None
             fits = self._namespaces_fit(records, chosen, starts, ends, namespace, has_lengths, state_id in self._maps)
-            wrong[chosen[~fits]] = True
-        if wrong.any():
-            raise self.key_group_error(records, int(np.argmax(wrong)), "no valid namespace follows a key", None)
+            is_wrong[chosen[~fits]] = True
+        if is_wrong.any():
+            raise self.key_group_error(records, int(np.argmax(is_wrong)), "no valid namespace follows a key", None)
 
     @staticmethod
     def _namespaces_fit(
@@ -140,9 +140,9 @@ class CompositeKeys:
         fits = np.ones(len(chosen), np.bool_)
         if has_lengths:
             begins, fits = _ends_of_lengths(records.data, begins, limits, begins - starts[chosen])
-        walked = walk_keys(namespace, records.data, np.minimum(begins, limits), limits)
-        fits &= walked.wrong == 0
-        namespace_ends = walked.ends
+        walked_namespaces = walk_keys(namespace, records.data, np.minimum(begins, limits), limits)
+        fits &= walked_namespaces.error_codes == 0
+        namespace_ends = walked_namespaces.ends
         if has_lengths:
             namespace_ends, has_length = _ends_of_lengths(records.data, namespace_ends, limits, namespace_ends - begins)
             fits &= has_length
@@ -152,7 +152,7 @@ class CompositeKeys:
 def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:
     """Return what finds and hashes the keys of a backend; `key_hash` is the name of the hash in a plan.
 
-    Errors are those of `FunctionHash.load` and `named_hash`.
+    Raises the errors of `FunctionHash.load` and `named_hash`.
     """
     if is_function_name(key_hash):
         return CompositeKeys(header, compile_if_known(header.key_serializer), FunctionHash.load(key_hash))
@@ -173,13 +173,13 @@ def _ends_of_lengths(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> t
     """Return where each of `lengths` ends if it is encoded at `at`, and whether the bytes there are this length."""
     at, remaining = at.copy(), lengths.copy()
     fits = np.ones(len(at), np.bool_)
-    unfinished = fits.copy()
-    while unfinished.any():
-        within = at < limits
-        fits &= ~unfinished | within & (data[np.where(within, at, 0)] == remaining & 0xFF)
-        at[unfinished] += 1
-        remaining[unfinished] >>= 8
-        unfinished &= remaining > 0
+    is_unfinished = fits.copy()
+    while is_unfinished.any():
+        is_within = at < limits
+        fits &= ~is_unfinished | is_within & (data[np.where(is_within, at, 0)] == remaining & 0xFF)
+        at[is_unfinished] += 1
+        remaining[is_unfinished] >>= 8
+        is_unfinished &= remaining > 0
     return at, fits
 
 

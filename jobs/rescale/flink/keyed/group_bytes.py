@@ -44,16 +44,16 @@ class GroupBytes:
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         parts = [self.bytes[self.at :].data]
-        more = 0
+        added_bytes = 0
         for chunk in self._chunks:
             parts.append(memoryview(chunk))
-            more += len(chunk)
-            if more and more >= available:
+            added_bytes += len(chunk)
+            if added_bytes and added_bytes >= available:
                 break
         self.bytes = np.frombuffer(b"".join(parts), np.uint8)
         self._dropped += self.at
         self.at = 0
-        return more > 0
+        return added_bytes > 0
 
     def take(self, size: int) -> bytes:
         """Consume and return the next `size` bytes. Raises `EndsTooEarly` if fewer bytes remain."""

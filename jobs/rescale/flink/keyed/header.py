@@ -128,7 +128,7 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader], left_out: Collection[str
                 raise SnapshotError("a keyed stream lists a state twice", state=state.name)
             if state.name not in left_out:
                 by_name.setdefault(state.name, []).append(state)
-    merged = KeyedHeader(headers[0].compressed, key, tuple(map(merge_state, by_name.values())))
+    merged_header = KeyedHeader(headers[0].compressed, key, tuple(map(merge_state, by_name.values())))
     ids = {name: i for i, name in enumerate(by_name)}
     id_maps = (tuple(ids.get(state.name, LEFT_OUT) for state in header.states) for header in headers)
-    return MergedHeader(merged, tuple(id_maps))
+    return MergedHeader(merged_header, tuple(id_maps))

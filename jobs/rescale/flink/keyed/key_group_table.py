@@ -48,24 +48,26 @@ def group_extents(
     """
     absent = {Framing.CANONICAL: 0, Framing.HEAP: None, Framing.RAW: -1}[framing]
     # Only in raw state can a key group with an offset have no bytes.
-    least, most = (0, size) if framing is Framing.RAW else (1, size - 1)
-    present = [offset for offset in offsets if offset != absent]
+    lowest_offset, highest_offset = (0, size) if framing is Framing.RAW else (1, size - 1)
+    given_offsets = [offset for offset in offsets if offset != absent]
     for key_group, offset in enumerate(offsets, first_key_group):
-        if offset != absent and not least <= offset <= most:
+        if offset != absent and not lowest_offset <= offset <= highest_offset:
             raise SnapshotError(
                 f"the offset of key group {key_group} lies outside its stream",
                 offset=offset,
-                expected=f"{least} to {most}",
+                expected=f"{lowest_offset} to {highest_offset}",
                 found=offset,
             )
-    if framing is not Framing.RAW and any(low >= high for low, high in pairwise(present)):
+    if framing is not Framing.RAW and any(low >= high for low, high in pairwise(given_offsets)):
         raise SnapshotError(
-            "the offsets of the key groups do not ascend", expected="ascending offsets", found=_first_descent(present)
+            "the offsets of the key groups do not ascend",
+            expected="ascending offsets",
+            found=_first_descent(given_offsets),
         )
-    end_of = ends_by_offset(present, size)
+    end_of = ends_by_offset(given_offsets, size)
     return tuple(None if offset == absent else (offset, end_of[offset] - offset) for offset in offsets)
 
 
 def _first_descent(offsets: Sequence[int]) -> str:
-    """Return the first offset that is not below the next one, with the next one, as text."""
+    """Return the first two successive offsets that do not ascend, as text."""
     return next(f"{low} before {high}" for low, high in pairwise(offsets) if low >= high)

@@ -43,9 +43,9 @@ class NewKeyGroups:
         assert self._keys is not None
         codes = self._keys.hash(records)
         groups = key_groups_of_hashes(codes, self._old_max)
-        wrong = groups != records.groups
-        if wrong.any():
-            index = int(np.argmax(wrong))
+        is_wrong = groups != records.groups
+        if is_wrong.any():
+            index = int(np.argmax(is_wrong))
             raise self._keys.key_group_error(
                 records,
                 index,

@@ -64,9 +64,9 @@ def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: Byte
 def _take_length(reader: ByteReader, length: int) -> None:
     """Read a little-endian length. Raises `SnapshotError` if it is not `length`, the size of the part before it."""
     at, size = reader.position, max(1, (length.bit_length() + 7) // 8)
-    stored = int.from_bytes(reader.raw(size), "little")
-    if stored != length:
-        raise reader.error("a length in a composite key is wrong", at=at, expected=length, found=stored)
+    stored_length = int.from_bytes(reader.raw(size), "little")
+    if stored_length != length:
+        raise reader.error("a length in a composite key is wrong", at=at, expected=length, found=stored_length)
 
 
 def _user_key(info: StateMetaInfo, reader: ByteReader) -> str:

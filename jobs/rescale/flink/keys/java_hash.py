@@ -1,7 +1,7 @@
 """Ends of keys in a buffer, and their Java `hashCode`, from the bytes that a serializer wrote: many keys at a time.
 
 A record lies in the key group of its key, so callers can check the hash. The loops do not trust the bytes: a key that
-is damaged, or not of the expected type, gets an error code in `wrong`, and has no effect on other keys.
+is damaged, or not of the expected type, gets an error code in `error_codes`, and has no effect on other keys.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ SUBCLASS = 7
 class WalkedKeys:
     """Results for n keys, as arrays of shape (n,).
 
-    `ends` (int64) has the end of each key, or the offset of its error. `wrong` (uint8) has an error code for each key,
-    which is an index of `ERROR_TEXTS`. `codes` (int32) has the `hashCode` of each key, 0 for a wrong key; `codes` is
-    None if the program is not hashable.
+    `ends` (int64) has the end of each key, or the offset of its error. `error_codes` (uint8) has an error code for each
+    key, which is an index of `ERROR_TEXTS`. `codes` (int32) has the `hashCode` of each key, 0 for a wrong key; `codes`
+    is None if the program is not hashable.
     """
 
     ends: Longs
-    wrong: Bytes
+    error_codes: Bytes
     codes: Codes | None
 
     def first_wrong(self) -> tuple[int, str] | None:
         """Return the index of the first wrong key, and the description of its error; None if no key is wrong."""
-        if not self.wrong.any():
+        if not self.error_codes.any():
             return None
-        index = int(np.flatnonzero(self.wrong)[0])
-        return index, ERROR_TEXTS[self.wrong[index]]
+        index = int(np.flatnonzero(self.error_codes)[0])
+        return index, ERROR_TEXTS[self.error_codes[index]]
 
 
 def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> WalkedKeys:
@@ -64,12 +64,12 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
     instructions, depth = lower(program.tree)
     count = len(starts)
     ends, codes = np.empty(count, np.int64), np.empty(count, np.int32)
-    wrong = np.empty(count, np.uint8)
+    error_codes = np.empty(count, np.uint8)
     read_only = np.ascontiguousarray(data, np.uint8).view()
-    read_only.flags.writeable = False  # for a writeable array, numba would compile the loop a second time
-    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
-        machine.walk(instructions, depth, read_only, _longs(starts), _longs(limits), ends, codes, wrong)
-    return WalkedKeys(ends, wrong, codes if program.hashable else None)
+    read_only.flags.writeable = False  # a writeable array is another type, for which numba would compile the loop again
+    with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
+        machine.walk(instructions, depth, read_only, _longs(starts), _longs(limits), ends, codes, error_codes)
+    return WalkedKeys(ends, error_codes, codes if program.hashable else None)
 
 
 def walk_values(program: Program, data: Bytes, start: int, number: int) -> tuple[Longs, str | None]:
@@ -85,8 +85,8 @@ def walk_values(program: Program, data: Bytes, start: int, number: int) -> tuple
     read_only.flags.writeable = False
     places = np.empty(number, np.int64)
     with np.errstate(over="ignore"):
-        count, wrong = machine.walk_values(instructions, depth, read_only, start, places)
-    return places[:count], ERROR_TEXTS[wrong] or None
+        count, error_code = machine.walk_values(instructions, depth, read_only, start, places)
+    return places[:count], ERROR_TEXTS[error_code] or None
 
 
 def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:
@@ -94,7 +94,7 @@ def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:
     from rescale.flink.keys.murmur import fill_key_groups  # loads numba
 
     groups = np.empty(len(codes), np.int32)
-    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
+    with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
         fill_key_groups(np.require(codes, np.int32, ["C", "W"]), max_parallelism, groups)
     return groups
 

@@ -71,8 +71,10 @@ def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
     """
     program = compile_key_program(snapshot)
     classes = classes_with_hash_code(program.tree)
-    tried = formulas(classes) if classes else iter([Formula(CASE_CLASS, ())] if _has_case_class(program) else [])
-    candidates = (_key_hash(program, classes, formula) for formula in tried)
+    formulas_to_try = (
+        formulas(classes) if classes else iter([Formula(CASE_CLASS, ())] if _has_case_class(program) else [])
+    )
+    candidates = (_key_hash(program, classes, formula) for formula in formulas_to_try)
     return (candidate for candidate in candidates if candidate.program.hashable)
 
 
@@ -90,7 +92,7 @@ def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
     if program.hashable or formula is None or not _fits_classes(formula, classes):
         raise RequestError(
             f"{name!r} does not define a hash for keys of the type {program.name}",
-            expected=_expected(program, classes),
+            expected=_expected_text(program, classes),
             advice="give a formula, with the fields in the order in which hashCode() uses them, or module:function",
         )
     chosen = _key_hash(program, classes, formula)
@@ -112,21 +114,23 @@ def choose_hash(
     several different hashes fit, or if there are too few keys to be certain. Raises `SnapshotError` if a key is
     damaged.
     """
-    known = known_hash(snapshot)
-    if known is not None:
-        return known
-    name, tried, key_count, fitting = _test_formulas(snapshot, _Keys(data, starts, limits, groups), max_parallelism)
-    needed = math.ceil(math.log(tried / HIGHEST_CHANCE, max_parallelism))
-    if (different := min(len(np.unique(codes)) for codes in fitting.values())) < needed:
+    defined_hash = known_hash(snapshot)
+    if defined_hash is not None:
+        return defined_hash
+    name, formula_count, key_count, fitting_hashes = _test_formulas(
+        snapshot, _Keys(data, starts, limits, groups), max_parallelism
+    )
+    needed_keys = math.ceil(math.log(formula_count / HIGHEST_CHANCE, max_parallelism))
+    if (different := min(len(np.unique(codes)) for codes in fitting_hashes.values())) < needed_keys:
         _refuse(
             f"too few keys to find the hash of keys of the type {name}",
             max_parallelism,
-            expected=f"{needed} keys with different hashes, to test {tried} formulas",
+            expected=f"{needed_keys} keys with different hashes, to test {formula_count} formulas",
             found=f"{different} in {key_count} distinct keys",
         )
-    first, *others = fitting
-    for other in others:
-        if not np.array_equal(fitting[other], fitting[first]):
+    first, *other_candidates = fitting_hashes
+    for other in other_candidates:
+        if not np.array_equal(fitting_hashes[other], fitting_hashes[first]):
             _refuse(
                 f"two formulas fit the keys of the type {name}, but give different hashes",
                 max_parallelism,
@@ -165,11 +169,13 @@ class _FormulaTest(NamedTuple):
 
 
 def _test_formulas(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) -> _FormulaTest:
-    """Test all formulas on a sample, and return the result if one fits. Errors are those of `refuse_no_hash`."""
+    """Test all formulas on a sample, and return the result if one fits. Raises the errors of `refuse_no_hash`."""
     try:
         program = compile_key_program(snapshot)
     except UnsupportedError as error:
-        raise UnsupportedError(error.what, advice=Advice(_divisors(max_parallelism), "; or ", _OWN_FUNCTION)) from None
+        raise UnsupportedError(
+            error.what, advice=Advice(_divisor_advice(max_parallelism), "; or ", _OWN_FUNCTION)
+        ) from None
     if any(isinstance(part, Fixed) and part.rule == FixedHash.IDENTITY for part in nodes(program.tree)):
         _refuse(f"keys of the type {program.name} contain an enum, whose hash differs in each JVM", max_parallelism)
     candidates = list(candidate_hashes(snapshot))
@@ -183,14 +189,14 @@ def _test_formulas(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism:
             found=max_parallelism,
         )
     keys = _distinct_keys(program, sample)
-    fitting = _fitting_candidates(candidates, keys, max_parallelism)
-    if not fitting:
+    fitting_hashes = _fitting_candidates(candidates, keys, max_parallelism)
+    if not fitting_hashes:
         _refuse(
             f"the hash of keys of the type {program.name} is unknown, and no formula fits",
             max_parallelism,
             expected=f"one of {len(candidates)} formulas that gives all {len(keys)} keys the key groups they lie in",
         )
-    return _FormulaTest(program.name, len(candidates), len(keys), fitting)
+    return _FormulaTest(program.name, len(candidates), len(keys), fitting_hashes)
 
 
 @dataclass(frozen=True)
@@ -217,22 +223,22 @@ class _Keys:
 def _distinct_keys(program: Program, sample: _Keys) -> _Keys:
     """Return the distinct pairs of key and key group; the `limits` in the result are the ends of the keys."""
     data, starts, limits, groups = sample.data, sample.starts, sample.limits, sample.groups
-    walked = walk_keys(program, data, starts, limits)
-    wrong = walked.first_wrong()
-    if wrong is not None:
-        index, why = wrong
+    walked_keys = walk_keys(program, data, starts, limits)
+    first_fault = walked_keys.first_wrong()
+    if first_fault is not None:
+        index, why = first_fault
         kind = UnsupportedError if why == ERROR_TEXTS[SUBCLASS] else SnapshotError
         raise kind(
             f"a key cannot be read as a {program.name}",
-            found=f"{why}, at byte {walked.ends[index] - starts[index]} of the key",
+            found=f"{why}, at byte {walked_keys.ends[index] - starts[index]} of the key",
         )
-    firsts: dict[tuple[bytes, int], int] = {}
+    first_indices: dict[tuple[bytes, int], int] = {}
     content = data.tobytes()
-    places = zip(starts.tolist(), walked.ends.tolist(), groups.tolist(), strict=True)
+    places = zip(starts.tolist(), walked_keys.ends.tolist(), groups.tolist(), strict=True)
     for index, (start, end, group) in enumerate(places):
-        firsts.setdefault((content[start:end], group), index)
-    chosen = np.fromiter(firsts.values(), np.int64, len(firsts))
-    return _Keys(data, starts[chosen], walked.ends[chosen], groups[chosen])
+        first_indices.setdefault((content[start:end], group), index)
+    chosen = np.fromiter(first_indices.values(), np.int64, len(first_indices))
+    return _Keys(data, starts[chosen], walked_keys.ends[chosen], groups[chosen])
 
 
 def _fitting_candidates(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, Codes]:
@@ -269,12 +275,12 @@ def _fits_classes(formula: Formula, classes: tuple[ClassWithHashCode, ...]) -> b
     return all(
         fold is not None
         and len({field.rpartition(" ")[2] for field in fields}) == len(fields)
-        and all(own.takes(field, fold) for field in fields)
-        for fields, own in zip(formula.fields, classes, strict=True)
+        and all(own_class.takes(field, fold) for field in fields)
+        for fields, own_class in zip(formula.fields, classes, strict=True)
     )
 
 
-def _expected(program: Program, classes: tuple[ClassWithHashCode, ...]) -> str:
+def _expected_text(program: Program, classes: tuple[ClassWithHashCode, ...]) -> str:
     if program.hashable:
         return f"{KNOWN}: the hash of these keys is known"
     if not classes:
@@ -289,15 +295,17 @@ def _refuse(
     what: str, max_parallelism: int, expected: object = None, found: object = None, *, has_formula: bool = True
 ) -> NoReturn:
     formula = Advice("name the formula, ", mention("key-hash", "NAME"), ", or ") if has_formula else Advice()
-    advice = Advice(_divisors(max_parallelism), "; or ", formula, _OWN_FUNCTION)
+    advice = Advice(_divisor_advice(max_parallelism), "; or ", formula, _OWN_FUNCTION)
     raise UnsupportedError(what, expected=expected, found=found, advice=advice)
 
 
-def _divisors(max_parallelism: int) -> Advice:
+def _divisor_advice(max_parallelism: int) -> Advice:
     divisors = [number for number in range(max_parallelism // 2, 1, -1) if max_parallelism % number == 0]
     if not divisors:
         return Advice(f"keep the max parallelism, {max_parallelism}")
-    shown = ", ".join(map(str, divisors[:_SHOWN_DIVISORS])) + (", …" if len(divisors) > _SHOWN_DIVISORS else "")
+    divisors_text = ", ".join(map(str, divisors[:_SHOWN_DIVISORS])) + (", …" if len(divisors) > _SHOWN_DIVISORS else "")
     return Advice(
-        "a max parallelism that divides the old one needs no hash of keys: ", mention("max-parallelism"), f" {shown}"
+        "a max parallelism that divides the old one needs no hash of keys: ",
+        mention("max-parallelism"),
+        f" {divisors_text}",
     )

@@ -54,8 +54,8 @@ def _signed(data: Bytes, at: int, size: int) -> Long:
     value = np.int64(0)
     for i in range(at, at + size):
         value = value << 8 | np.int64(data[i])
-    unused = 64 - 8 * size
-    return value << unused >> unused
+    unused_bits = 64 - 8 * size
+    return value << unused_bits >> unused_bits
 
 
 @compiled
@@ -130,9 +130,9 @@ def _read_packed(data: Bytes, at: int, limit: int) -> tuple[Long, int, int]:
 def _read_string(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long, bool, int, int]:
     """Read a string; return (hash, whether it is null, its end, error code)."""
     code = np.int64(0)
-    units, at, wrong = _read_packed(data, at, limit)
-    if wrong != FINE:
-        return code, False, at, wrong
+    units, at, error_code = _read_packed(data, at, limit)
+    if error_code != FINE:
+        return code, False, at, error_code
     if has_null:
         if units == 0:
             return code, True, at, FINE
@@ -146,10 +146,10 @@ def _read_string(data: Bytes, at: int, limit: int, has_null: int) -> tuple[Long,
         if unit < 0x80:
             at += 1
         else:
-            unit, behind, wrong = _read_packed(data, at, limit)
-            if wrong != FINE or unit > 0xFFFF:
-                return code, False, at, SHORT if wrong == SHORT else BAD_CHARACTER
-            at = behind
+            unit, unit_end, error_code = _read_packed(data, at, limit)
+            if error_code != FINE or unit > 0xFFFF:
+                return code, False, at, SHORT if error_code == SHORT else BAD_CHARACTER
+            at = unit_end
         code = 31 * code + unit
     return code, False, at, FINE
 
@@ -227,13 +227,13 @@ def walk(
     limits: Longs,
     ends: Longs,
     codes: Codes,
-    wrong: Bytes,
+    error_codes: Bytes,
 ) -> None:
     """Run `instructions` (n × 3) over the key at each of `starts`, never beyond the key's limit.
 
-    Fills `ends`, `codes` (the hash codes) and `wrong`.
+    Fills `ends`, `codes` (the hash codes) and `error_codes`.
 
-    For a wrong key, `wrong` gets the error code, and `ends` the position of the error.
+    For a wrong key, `error_codes` gets the error code, and `ends` the position of the error.
     """
     frames = np.zeros((depth + 1, 2), np.int64)
     for i in range(len(starts)):
@@ -345,7 +345,7 @@ def walk(
                 value, null = np.int64(0), True
                 at += 1 + a
                 next_op = b
-        ends[i], wrong[i] = at, reason
+        ends[i], error_codes[i] = at, reason
         codes[i] = np.int32(value) if reason == FINE else 0
 
 
@@ -356,11 +356,11 @@ def walk_values(instructions: Longs, depth: int, data: Bytes, start: int, places
     The loop stops at the first wrong value. Returns (number of values before the wrong one, error code).
     """
     begin, limit = np.empty(1, np.int64), np.empty(1, np.int64)
-    codes, wrong = np.empty(1, np.int32), np.zeros(1, np.uint8)
+    codes, error_codes = np.empty(1, np.int32), np.zeros(1, np.uint8)
     begin[0], limit[0] = start, len(data)
     for i in range(len(places)):
-        walk(instructions, depth, data, begin, limit, places[i : i + 1], codes, wrong)
-        if wrong[0] != FINE:
-            return i, np.int64(wrong[0])
+        walk(instructions, depth, data, begin, limit, places[i : i + 1], codes, error_codes)
+        if error_codes[0] != FINE:
+            return i, np.int64(error_codes[0])
         begin[0] = places[i]
     return len(places), np.int64(FINE)

@@ -123,9 +123,11 @@ def parse_formula(text: str) -> Formula | None:
 
 def classes_with_hash_code(tree: TypeTree) -> tuple[ClassWithHashCode, ...]:
     """Return the POJOs in a key, outer POJOs first."""
-    hashed = map_tree(tree, _hashed(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0))))
+    hashable_tree = map_tree(
+        tree, _hash_changer(lambda pojo: replace(pojo, formula=WeightedSum(0, (0,) * len(pojo.names), 0)))
+    )
     classes = {}
-    for part in nodes(hashed):
+    for part in nodes(hashable_tree):
         if isinstance(part, Flagged):
             fields = [(name, field) for name, field in zip(part.names, part.fields, strict=True) if field.hashable]
             booleans = frozenset(name for name, field in fields if field == Fixed(1, FixedHash.BOOLEAN))
@@ -141,11 +143,11 @@ def apply_formula(tree: TypeTree, classes: tuple[ClassWithHashCode, ...], formul
     fold = fold_of(formula.fold)
     fields = dict(zip((own.name for own in classes), formula.fields, strict=True))
     return map_tree(
-        tree, _hashed(lambda pojo: pojo if fold is None else _folded_pojo(pojo, fold, fields[pojo.class_name]))
+        tree, _hash_changer(lambda pojo: pojo if fold is None else _folded_pojo(pojo, fold, fields[pojo.class_name]))
     )
 
 
-def _hashed(hash_pojo: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], TypeTree]:
+def _hash_changer(hash_pojo: Callable[[Flagged], Flagged]) -> Callable[[TypeTree], TypeTree]:
     """Return a function that makes a node hashable: a POJO by `hash_pojo`, a case class by Scala's default."""
 
     def change(tree: TypeTree) -> TypeTree:
@@ -184,22 +186,22 @@ def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
     class. So subsets and permutations of the fields are tried. All arrangements of a kind (`_ORDERS`) are left out for
     a fold if they would exceed the limit.
     """
-    seen, number = set(), 0
+    seen_formulas, number = set(), 0
     for count, orders in _ORDERS:
         for name, fold in FOLDS.items():
-            for fields in _spellings(classes, fold):
+            for fields in _field_spellings(classes, fold):
                 size = math.prod(count(len(own)) for own in fields)
                 if number + size > MOST_FORMULAS:
                     continue
                 number += size
                 for chosen in itertools.product(*map(orders, fields)):
                     formula = Formula(name, chosen)
-                    if formula not in seen:
-                        seen.add(formula)
+                    if formula not in seen_formulas:
+                        seen_formulas.add(formula)
                         yield formula
 
 
-def _spellings(classes: tuple[ClassWithHashCode, ...], fold: Fold) -> Iterator[tuple[tuple[str, ...], ...]]:
+def _field_spellings(classes: tuple[ClassWithHashCode, ...], fold: Fold) -> Iterator[tuple[tuple[str, ...], ...]]:
     yield tuple(own.fields for own in classes)
     if fold.booleans is not None and any(own.booleans for own in classes):
         yield tuple(own.fields_as_primitives() for own in classes)

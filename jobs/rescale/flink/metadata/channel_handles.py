@@ -22,44 +22,44 @@ def read_channels(reader: ByteReader, version: int, types: tuple[int, int]) -> t
 
     Raises `SnapshotError` for a damaged handle, or a handle of the other direction.
     """
-    typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
+    has_type_bytes = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     return tuple(
-        _read_typed(reader, types) if typed else _read_single(reader)
-        for _ in range(reader.count(item_size=18 if typed else 25))
+        _read_typed(reader, types) if has_type_bytes else _read_single(reader)
+        for _ in range(reader.count(item_size=18 if has_type_bytes else 25))
     )
 
 
 def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version: int, types: tuple[int, int]) -> None:
     """Write the handles of one direction. Raises `UnsupportedError` for a merged handle in a version below 6."""
-    single, merged = types
-    typed = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
+    single_type, merged_type = types
+    has_type_bytes = version >= FIRST_VERSION_WITH_MERGED_CHANNELS
     out.i32(len(channels))
     for handle in channels:
         if isinstance(handle, MergedChannelHandle):
-            if not typed:
+            if not has_type_bytes:
                 raise UnsupportedError(
                     f"version {version} has no place for merged channel state",
                     expected=f"version {FIRST_VERSION_WITH_MERGED_CHANNELS} or later",
                     advice="take a savepoint: it holds no channel state",
                 )
-            out.u8(merged)
+            out.u8(merged_type)
             _write_merged(out, handle)
         else:
-            if typed:
-                out.u8(single)
+            if has_type_bytes:
+                out.u8(single_type)
             _write_single(out, handle)
 
 
 def _read_typed(reader: ByteReader, types: tuple[int, int]) -> ChannelHandle:
-    single, merged = types
+    single_type, merged_type = types
     at = reader.position
     kind = reader.u8()
-    if kind == single:
+    if kind == single_type:
         return _read_single(reader)
-    if kind == merged:
+    if kind == merged_type:
         return _read_merged(reader)
     raise reader.error(
-        "not a channel state handle of this direction", at=at, expected=f"{single} or {merged}", found=kind
+        "not a channel state handle of this direction", at=at, expected=f"{single_type} or {merged_type}", found=kind
     )
 
 

@@ -54,8 +54,8 @@ def write_operator_states(out: ByteWriter, operators: tuple[OperatorState, ...],
 
 
 def _read_operator_state(reader: ByteReader, version: int) -> OperatorState:
-    named = version >= FIRST_VERSION_WITH_NAMES
-    name, uid = (reader.utf(), reader.utf()) if named else ("", "")
+    has_names = version >= FIRST_VERSION_WITH_NAMES
+    name, uid = (reader.utf(), reader.utf()) if has_names else ("", "")
     operator_id = reader.raw(16).hex()
     with located(operator=operator_id):
         parallelism, max_parallelism = _read_parallelism(reader)
@@ -149,12 +149,12 @@ def _write_subtasks(out: ByteWriter, operator: OperatorState, version: int) -> N
 
 def _read_subtask(reader: ByteReader, version: int, parallelism: int) -> Subtask:
     at = reader.position
-    stored = reader.i32()
-    finished = stored < 0 and version >= FIRST_VERSION_WITH_COORDINATORS
-    index = -stored - 1 if finished else stored
+    stored_index = reader.i32()
+    finished = stored_index < 0 and version >= FIRST_VERSION_WITH_COORDINATORS
+    index = -stored_index - 1 if finished else stored_index
     if not 0 <= index < parallelism:
-        possible = f"0 to {parallelism - 1}"
-        raise reader.error("a subtask index out of bounds", at=at, expected=possible, found=index)
+        possible_range = f"0 to {parallelism - 1}"
+        raise reader.error("a subtask index out of bounds", at=at, expected=possible_range, found=index)
     return Subtask(index, finished, None if finished else _read_state(reader, version))
 
 

@@ -39,21 +39,21 @@ def read_properties(reader: ByteReader) -> bytes:
 
 def snapshot_type(blob: bytes) -> SnapshotType:
     """Return the type of a snapshot with these `Metadata.properties`; `UNKNOWN` for b""."""
-    stored = _stored_type(blob)
-    if stored is None:
+    stored_type = _stored_type(blob)
+    if stored_type is None:
         return SnapshotType.UNKNOWN
-    if stored.java_class.name == _CHECKPOINT_CLASS:
+    if stored_type.java_class.name == _CHECKPOINT_CLASS:
         return SnapshotType.CHECKPOINT
-    format_type = stored.fields.get("formatType")
-    if stored.java_class.name != _SAVEPOINT_CLASS or not isinstance(format_type, JavaEnum):
+    format_type = stored_type.fields.get("formatType")
+    if stored_type.java_class.name != _SAVEPOINT_CLASS or not isinstance(format_type, JavaEnum):
         return SnapshotType.UNKNOWN
     return _SAVEPOINT_TYPES.get(format_type.constant, SnapshotType.UNKNOWN)
 
 
 def stopped_the_job(blob: bytes) -> bool:
     """Whether `Metadata.properties` belong to a savepoint that stopped its job (`PostCheckpointAction`)."""
-    stored = _stored_type(blob)
-    action = None if stored is None else stored.fields.get("postCheckpointAction")
+    stored_type = _stored_type(blob)
+    action = None if stored_type is None else stored_type.fields.get("postCheckpointAction")
     return isinstance(action, JavaEnum) and action.constant in ("SUSPEND", "TERMINATE")
 
 
@@ -65,8 +65,8 @@ def savepoint_properties(canonical: bool) -> bytes:
 def _stored_type(blob: bytes) -> JavaObject | None:
     """Return the object `SnapshotType` in `Metadata.properties`, if there is one."""
     properties = _read_properties(ByteReader(blob, "the properties in _metadata")) if blob else None
-    stored = None if properties is None else properties.fields.get("checkpointType")
-    return stored if isinstance(stored, JavaObject) else None
+    stored_type = None if properties is None else properties.fields.get("checkpointType")
+    return stored_type if isinstance(stored_type, JavaObject) else None
 
 
 def _read_properties(reader: ByteReader) -> JavaObject | None:

@@ -69,14 +69,14 @@ def _read_version(reader: ByteReader) -> int:
     version = reader.i32()
     if version in RELEASES:
         return version
-    known = ", ".join(f"{number} ({releases})" for number, releases in RELEASES.items())
+    known_versions = ", ".join(f"{number} ({releases})" for number, releases in RELEASES.items())
     if version < 1:
-        raise reader.error("not a metadata version", at=at, expected=known, found=version)
+        raise reader.error("not a metadata version", at=at, expected=known_versions, found=version)
     raise UnsupportedError(
         "metadata of Flink 1.1 or 1.2 is not supported" if version == 1 else "unknown metadata version",
         path=reader.path,
         offset=at,
-        expected=known,
+        expected=known_versions,
         found=version,
         advice="take a savepoint with one of the Flink releases named above",
     )
@@ -86,13 +86,13 @@ def _read_master(reader: ByteReader) -> MasterState:
     at = reader.position
     magic = reader.raw(len(MASTER_STATE_MAGIC))
     if magic != MASTER_STATE_MAGIC:
-        expected = MASTER_STATE_MAGIC.hex()
-        raise reader.error("not a master state", at=at, expected=expected, found=magic.hex())
+        expected_magic = MASTER_STATE_MAGIC.hex()
+        raise reader.error("not a master state", at=at, expected=expected_magic, found=magic.hex())
     at = reader.position
     size = reader.i32()
     if not 0 < size <= reader.remaining:
-        possible = f"1 to {reader.remaining}"
-        raise reader.error("a master state with an impossible size", at=at, expected=possible, found=size)
+        possible_range = f"1 to {reader.remaining}"
+        raise reader.error("a master state with an impossible size", at=at, expected=possible_range, found=size)
     body = ByteReader(reader.data, reader.path, reader.position, reader.position + size)
     master = MasterState(version=body.i32(), name=body.utf(), payload=body.blob())
     _check_end(body)

@@ -18,11 +18,11 @@ _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS = 3
 
 Layout = Callable[[Body], None]
 OuterBody = Callable[[Body, int], None]
-"""Function that takes an outer body; its second argument is the version of the outer body."""
+"""Function that reads an outer body; its second argument is the version of the outer body."""
 
 
 def simple(body: Body) -> None:
-    """Take an empty body; before version 3, the body is the name of the serializer's class."""
+    """Read an empty body; before version 3, the body is the name of the serializer's class."""
     if body.version <= _LAST_VERSION_WITH_CLASS:
         body.utf("serializer")
 
@@ -40,14 +40,14 @@ def fields(*names: str) -> Layout:
 
 
 def constants(body: Body) -> None:
-    """Take the body of `EnumSerializerSnapshot`: the class, and its constants in the order of their ordinals."""
+    """Read the body of `EnumSerializerSnapshot`: the class, and its constants in the order of their ordinals."""
     body.utf("class")
     for _ in range(body.reader.count(item_size=2)):
         body.utf("constant")
 
 
 def scala_constants(body: Body) -> None:
-    """Take the body of `ScalaEnumSerializerSnapshot`: the class, and the names and ids of its constants."""
+    """Read the body of `ScalaEnumSerializerSnapshot`: the class, and the names and ids of its constants."""
     body.utf("class")
     for _ in range(body.reader.count(item_size=6)):
         body.utf("constant")
@@ -80,7 +80,7 @@ def outer_fields(*names: str, since: int = 0) -> OuterBody:
 
 
 def external(body: Body, _: int) -> None:
-    """Take the outer body of `ExternalSerializerSnapshot`: the data type, and since Flink 1.13 a flag.
+    """Read the outer body of `ExternalSerializerSnapshot`: the data type, and since Flink 1.13 a flag.
 
     The version does not tell whether there is a flag. But nested snapshots follow: without a flag, their magic number
     comes first. Releases since 1.13 cannot read snapshots without the flag.
@@ -96,20 +96,20 @@ def external(body: Body, _: int) -> None:
 
 
 def row_data(body: Body) -> None:
-    """Take the body of `RowDataSerializerSnapshot`: logical types as Java objects, then the fields' serializers."""
+    """Read the body of `RowDataSerializerSnapshot`: logical types as Java objects, then the fields' serializers."""
     for _ in range(body.reader.count(item_size=5)):
         body.java_object("type")
     body.snapshots()
 
 
 def sorted_map(body: Body) -> None:
-    """Take the body of `SortedMapSerializerSnapshot`: a comparator (Java object), then key and value serializer."""
+    """Read the body of `SortedMapSerializerSnapshot`: a comparator (Java object), then key and value serializer."""
     body.java_object("comparator")
     body.snapshots()
 
 
 def pojo(body: Body) -> None:
-    """Take the body of `PojoSerializerSnapshot`: fields in the order of their bytes, then the known subclasses.
+    """Read the body of `PojoSerializerSnapshot`: fields in the order of their bytes, then the known subclasses.
 
     All subtasks know the same registered subclasses. The serializer adds an unregistered subclass when it meets one, so
     unregistered subclasses may differ between subtasks.
@@ -124,14 +124,14 @@ def pojo(body: Body) -> None:
 
 
 def kryo(body: Body) -> None:
-    """Take the body of `KryoSerializerSnapshot`: the class and three maps of registrations."""
+    """Read the body of `KryoSerializerSnapshot`: the class and three maps of registrations."""
     body.utf("class")
     for kind in ("registration", "default serializer", "default serializer class"):
         body.optional_map(kind)
 
 
 def avro(body: Body) -> None:
-    """Take the body of `AvroSerializerSnapshot`: the class and its schema, as `Body.text` since version 3."""
+    """Read the body of `AvroSerializerSnapshot`: the class and its schema, as `Body.text` since version 3."""
     take = body.text if body.version >= _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS else body.utf
     take("class")
     take("schema")

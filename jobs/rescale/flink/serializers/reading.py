@@ -44,7 +44,7 @@ def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
 def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnapshot:
     """Return the snapshot after the version of the proxy. The class may be unknown if the snapshot's `end` is given.
 
-    Errors are those of `read_snapshot`.
+    Raises the errors of `read_snapshot`.
     """
     at = reader.position
     version = reader.i32()
@@ -74,5 +74,5 @@ def type_name(snapshot: SerializerSnapshot) -> str:
         return short_class_name(snapshot.class_name)
     attributes = {name: short_class_name(value) for name, value in reversed(snapshot.attributes)}
     name = row.name.format_map(attributes)
-    shown = snapshot.nested[slice(*row.shown)]
-    return f"{name}<{', '.join(map(type_name, shown))}>" if shown else name
+    shown_types = snapshot.nested[slice(*row.shown)]
+    return f"{name}<{', '.join(map(type_name, shown_types))}>" if shown_types else name

@@ -35,7 +35,7 @@ class Registered:
 
 
 def row_of(class_name: str) -> Serializer | None:
-    """Return the row of a snapshot class; None if the class has no row. Errors are those of `registered`."""
+    """Return the row of a snapshot class; None if the class has no row. Raises the errors of `registered`."""
     row = FLINK.get(class_name)
     if row is None and (users := registered().get(class_name)) is not None:
         row = users.row

@@ -1,4 +1,4 @@
-"""Body of a serializer snapshot while it is read: a layout takes the values that its class wrote, in order.
+"""Body of a serializer snapshot while it is read: a layout reads the values that its class wrote, in order.
 
 The body also keeps the class's own bytes, which are all bytes outside of nested snapshots. Two snapshots of a class are
 equivalent if their own bytes are equal and their nested snapshots are equivalent.
@@ -46,7 +46,7 @@ def read_to_end(frame: ByteReader, read: Callable[[ByteReader], SerializerSnapsh
 
 
 class Body:
-    """Cursor in the body of a snapshot; its methods take the next value, and keep it as the attribute `name`."""
+    """Cursor in the body of a snapshot; its methods read the next value, and store it as the attribute `name`."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Body:
         self.attributes.append((name, self.reader.utf()))
 
     def text(self, name: str) -> None:
-        """Take a string that `StringValue.writeString` wrote; it may be longer than `writeUTF` allows."""
+        """Read a string that `StringValue.writeString` wrote; it may be longer than `writeUTF` allows."""
         self.attributes.append((name, self.reader.text()))
 
     def i32(self, name: str) -> None:
@@ -81,11 +81,11 @@ class Body:
         self.attributes.append((name, str(self.reader.boolean())))
 
     def blob(self, name: str) -> None:
-        """Take an `i32` length and that many bytes; the attribute keeps only their number."""
+        """Read an `i32` length and that many bytes; the attribute keeps only their number."""
         self.attributes.append((name, f"{len(self.reader.blob())} bytes"))
 
     def java_object(self, name: str) -> None:
-        """Take a Java object stream; the attribute keeps only the class of the object."""
+        """Read a Java object stream; the attribute keeps only the class of the object."""
         value = read_java_object(self.reader)
         self.attributes.append((name, value.java_class.name if isinstance(value, JavaObject) else str(value)))
 
@@ -96,7 +96,7 @@ class Body:
             raise self.reader.error(f"not {what}", at=at, expected=number, found=actual)
 
     def outer_version(self) -> int:
-        """Take and return the outer version; `UnknownSerializer` if the row does not have this outer version."""
+        """Read and return the outer version; `UnknownSerializer` if the row does not have this outer version."""
         at = self.reader.position
         version = self.reader.i32()
         if version not in self._outer_versions:
@@ -104,20 +104,20 @@ class Body:
         return version
 
     def snapshot(self) -> None:
-        """Take a nested snapshot without a frame."""
+        """Read a nested snapshot without a frame."""
         start = self.reader.position
         self.nested.append(self._read_nested(self.reader))
         self._foreign.append((start, self.reader.position))
 
     def snapshots(self) -> None:
-        """Take the block of nested snapshots that `NestedSerializersSnapshotDelegate` writes."""
+        """Read the block of nested snapshots that `NestedSerializersSnapshotDelegate` writes."""
         self.expect(NESTED_MAGIC, "a block of nested serializer snapshots")
         self.expect(NESTED_VERSION, "a known version of nested serializer snapshots")
         for _ in range(self.reader.count(item_size=6)):
             self.snapshot()
 
     def optional_map(self, name: str) -> list[OptionalEntry]:
-        """Take a map whose keys and values lie in frames with a length, or are missing; return its entries."""
+        """Read a map whose keys and values lie in frames with a length, or are missing; return its entries."""
         at = self.reader.position
         magic = self.reader.i64()
         if magic != OPTIONAL_MAP_MAGIC:

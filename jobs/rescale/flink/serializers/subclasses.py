@@ -24,7 +24,7 @@ def merge_all_snapshots(snapshots: Sequence[SerializerSnapshot]) -> SerializerSn
 
     Returns None if two of the snapshots differ in more than subclasses.
     """
-    distinct = list(dict.fromkeys(snapshots))  # most of thousands of subtasks have equal snapshots
+    distinct = list(dict.fromkeys(snapshots))  # most subtasks have equal snapshots
     for wide in distinct:
         if all(map(wide.covers, distinct)):
             return wide
@@ -97,8 +97,8 @@ def _maps(pojo: SerializerSnapshot) -> list[dict[str, _Entry]]:
     """Return three maps by name: the fields, the registered subclasses, and the subclasses that were met."""
     reader = ByteReader(pojo.body)
     reader.utf()
-    met = (snapshot for _, snapshot in pojo.subclasses if snapshot is not None)
-    values = chain(pojo.nested, met)
+    met_subclasses = (snapshot for _, snapshot in pojo.subclasses if snapshot is not None)
+    values = chain(pojo.nested, met_subclasses)
     return [dict(_entries(reader, values)) for _ in range(3)]
 
 
@@ -120,9 +120,13 @@ def _merged_composite(first: SerializerSnapshot, other: SerializerSnapshot) -> b
     head = _bytes_before_nested(first)
     if head is None or head != _bytes_before_nested(other) or len(first.nested) != len(other.nested):
         return None
-    inside = [merge_snapshots(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
-    merged = [snapshot for snapshot in inside if snapshot is not None]
-    return head + b"".join(map(written_snapshot, merged)) if len(merged) == len(inside) else None
+    merged_nested = [merge_snapshots(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
+    merged_snapshots = [snapshot for snapshot in merged_nested if snapshot is not None]
+    return (
+        head + b"".join(map(written_snapshot, merged_snapshots))
+        if len(merged_snapshots) == len(merged_nested)
+        else None
+    )
 
 
 def _bytes_before_nested(snapshot: SerializerSnapshot) -> bytes | None:

@@ -261,8 +261,8 @@ class Flagged(_Variable):
     def hashable(self) -> bool:
         if self.formula is None:
             return False
-        weighed = zip(self.fields, self.formula.weights, strict=True)
-        return all(field.hashable for field, weight in weighed if weight)
+        fields_and_weights = zip(self.fields, self.formula.weights, strict=True)
+        return all(field.hashable for field, weight in fields_and_weights if weight)
 
 
 @dataclass(frozen=True)
@@ -306,17 +306,17 @@ def takes_bytes(tree: TypeTree) -> bool:
 
 def map_tree(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree:
     """Return the tree with `change` applied to every node, to inner nodes first."""
-    inside = tuple(map_tree(inner, change) for inner in _children(tree))
+    new_children = tuple(map_tree(inner, change) for inner in _children(tree))
     match tree:
         case Sequence() | Product() | Masked() | Flagged():
-            tree = replace(tree, fields=inside)
+            tree = replace(tree, fields=new_children)
         case Repeat():
-            tree = replace(tree, items=inside)
+            tree = replace(tree, items=new_children)
         case Union():
-            left, right = inside
+            left, right = new_children
             tree = replace(tree, left=left, right=right)
         case Nullable() | Deep():
-            tree = replace(tree, inner=inside[0])
+            tree = replace(tree, inner=new_children[0])
     return change(tree)
 
 

@@ -24,12 +24,12 @@ class UserSerializer:
     distribution: str
 
     def __post_init__(self) -> None:
-        installed = registered().get(self.snapshot)
-        if installed is None or installed.distribution != self.distribution:
+        installed_row = registered().get(self.snapshot)
+        if installed_row is None or installed_row.distribution != self.distribution:
             raise RequestError(
                 f"the plan was made with a serializer for {self.snapshot}, which is not installed here",
                 expected=f"{self.distribution}, which registers it as an entry point of the group {GROUP}",
-                found="none" if installed is None else installed.distribution,
+                found="none" if installed_row is None else installed_row.distribution,
                 advice=f"install {self.distribution} wherever a step runs, and on all Spark workers; or plan again",
             )
 

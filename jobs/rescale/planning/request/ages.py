@@ -33,9 +33,9 @@ def parse_ages(values: Iterable[str]) -> dict[str, Age]:
 
 
 def _parse_age(text: str, value: str) -> Age:
-    if matched := _AGE.fullmatch(text):
+    if match := _AGE.fullmatch(text):
         try:
-            age = timedelta(**{_UNITS[matched[2]]: int(matched[1])})
+            age = timedelta(**{_UNITS[match[2]]: int(match[1])})
         except OverflowError:
             raise RequestError("an age is too large", expected=_EXPECTED, found=value) from None
         if not age:

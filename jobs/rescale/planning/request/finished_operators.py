@@ -25,19 +25,22 @@ from rescale.text.names import first_of
 
 def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request) -> None:
     """Raise `UnsupportedError` if a partially finished operator would change, and advise a request that avoids it."""
-    refused = [
+    refused_operators = [
         op for op in operators if op.partially_finished and _would_change(op, shapes[op.operator_id], request.format)
     ]
-    if not refused:
+    if not refused_operators:
         return
-    first, new = refused[0], shapes[refused[0].operator_id]
-    kept, no_format = _kept_shape(first, new), "" if request.format is Format.KEEP else ", the format of the source"
+    first, new_shape = refused_operators[0], shapes[refused_operators[0].operator_id]
+    kept_shape, no_format = (
+        _kept_shape(first, new_shape),
+        "" if request.format is Format.KEEP else ", the format of the source",
+    )
     raise UnsupportedError(
         "some subtasks of this operator have finished: it is undefined which new subtasks would count as finished",
-        operator=first_of([operator.label for operator in refused], 1),
-        expected=f"parallelism {kept.parallelism}, max parallelism {kept.max_parallelism}{no_format}",
-        found=f"parallelism {new.parallelism} and max parallelism {new.max_parallelism}",
-        advice=_advice(operators, shapes, request, refused),
+        operator=first_of([operator.label for operator in refused_operators], 1),
+        expected=f"parallelism {kept_shape.parallelism}, max parallelism {kept_shape.max_parallelism}{no_format}",
+        found=f"parallelism {new_shape.parallelism} and max parallelism {new_shape.max_parallelism}",
+        advice=_advice(operators, shapes, request, refused_operators),
     )
 
 
@@ -49,13 +52,17 @@ def _would_change(operator: Operator, shape: Shape, result_format: Format) -> bo
 
 
 def _advice(
-    operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request, refused: Sequence[Operator]
+    operators: Sequence[Operator], shapes: Mapping[str, Shape], request: Request, refused_operators: Sequence[Operator]
 ) -> Advice:
     partly_finished = [operator for operator in operators if operator.partially_finished]
-    kept = {operator.operator_id: _kept_shape(operator, shapes[operator.operator_id]) for operator in partly_finished}
-    allowed = {**shapes, **kept}
-    options = joined(" ", _options(operators, allowed))
-    no_format = any(_would_change(operator, allowed[operator.operator_id], request.format) for operator in refused)
+    kept_shapes = {
+        operator.operator_id: _kept_shape(operator, shapes[operator.operator_id]) for operator in partly_finished
+    }
+    allowed_shapes = {**shapes, **kept_shapes}
+    options = joined(" ", _options(operators, allowed_shapes))
+    no_format = any(
+        _would_change(operator, allowed_shapes[operator.operator_id], request.format) for operator in refused_operators
+    )
     name = Advice("name only the other operators: ", options) if options else Advice("keep the shape")
     also = Advice("; leave ", mention("format"), " out, too") if no_format else Advice()
     by_flink = (
@@ -64,8 +71,12 @@ def _advice(
     )
     same_maxima = all(shapes[op.operator_id].max_parallelism == op.max_parallelism for op in operators)
     can_flink = same_maxima and request.format is Format.KEEP
-    again = Advice("; or run them again, if the job allows it: ", mention("restart", selector(refused[0])))
-    return Advice(name, also, again, "; or take a savepoint before subtasks finish", by_flink if can_flink else "")
+    restart_advice = Advice(
+        "; or run them again, if the job allows it: ", mention("restart", selector(refused_operators[0]))
+    )
+    return Advice(
+        name, also, restart_advice, "; or take a savepoint before subtasks finish", by_flink if can_flink else ""
+    )
 
 
 def _kept_shape(operator: Operator, shape: Shape) -> Shape:
@@ -79,11 +90,11 @@ def _options(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iter
         if parallelism != operator.parallelism:
             yield mention("parallelism", f"{selector(operator)}={parallelism}")
     maxima = {shapes[op.operator_id].max_parallelism for op in operators if op.max_parallelism != 1}
-    changed = [op for op in operators if shapes[op.operator_id].max_parallelism != op.max_parallelism]
-    if changed and len(maxima) == 1:
+    changed_operators = [op for op in operators if shapes[op.operator_id].max_parallelism != op.max_parallelism]
+    if changed_operators and len(maxima) == 1:
         yield mention("max-parallelism", maxima.pop())
         return
-    for operator in changed:
+    for operator in changed_operators:
         yield mention("max-parallelism", f"{selector(operator)}={shapes[operator.operator_id].max_parallelism}")
 
 

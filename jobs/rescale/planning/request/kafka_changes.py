@@ -24,7 +24,7 @@ from rescale.text.names import did_you_mean, first_of
 _MOST_SHOWN = 8
 """Largest number of partitions that an error names."""
 
-_Offsets = Mapping[TopicPartition, int | StartAt | None]
+_OffsetByPartition = Mapping[TopicPartition, int | StartAt | None]
 """The stored offset of each partition of a source; None for a partition without one."""
 
 
@@ -36,10 +36,10 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
     """
     if not request:
         return surgery
-    dropped = {operator.operator_id for operator in surgery.dropped}
-    staying = [source for source in kafka_offsets(snapshot) if source.operator.operator_id not in dropped]
-    sources = [source for source in staying if source.kind not in UNREAD_KINDS]
-    advice = _inspect_advice([source for source in staying if source.kind in UNREAD_KINDS])
+    dropped_ids = {operator.operator_id for operator in surgery.dropped}
+    staying_sources = [source for source in kafka_offsets(snapshot) if source.operator.operator_id not in dropped_ids]
+    sources = [source for source in staying_sources if source.kind not in UNREAD_KINDS]
+    advice = _inspect_advice([source for source in staying_sources if source.kind in UNREAD_KINDS])
     if not sources:
         raise RequestError(
             "the request changes Kafka sources, but the snapshot holds no Kafka offsets",
@@ -51,8 +51,8 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
     rows = _rows_by_source(request.offsets, snapshot, sources, advice)
     _refuse_unknown_topics(request.topics, sources, advice)
     changes = [_source_change(source, rows[source.operator.operator_id], request.topics) for source in sources]
-    migrated = becoming_sources(request.sources, snapshot, sources, changes)
-    kafka = (replace(change, becomes_source=change.operator_id in migrated) for change in changes)
+    migrated_ids = becoming_sources(request.sources, snapshot, sources, changes)
+    kafka = (replace(change, becomes_source=change.operator_id in migrated_ids) for change in changes)
     return replace(surgery, kafka=tuple(change for change in kafka if change.partitions or change.becomes_source))
 
 
@@ -87,20 +87,20 @@ def _rows_by_source(
 
     Raises `RequestError` for a row that applies to no source.
     """
-    named = {row.operator for row in rows if row.operator}
-    ids = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named}
-    known = {source.operator.operator_id: _stored_offsets(source) for source in sources}
-    by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in known}
+    named_operators = {row.operator for row in rows if row.operator}
+    ids = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named_operators}
+    stored_by_id = {source.operator.operator_id: _stored_offsets(source) for source in sources}
+    by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in stored_by_id}
     for row in rows:
-        chosen = [ids[row.operator]] if row.operator else list(known)
-        holders = [operator_id for operator_id in chosen if _partitions_of(row, known.get(operator_id, {}))]
+        chosen = [ids[row.operator]] if row.operator else list(stored_by_id)
+        holders = [operator_id for operator_id in chosen if _partitions_of(row, stored_by_id.get(operator_id, {}))]
         if not holders:
             raise RequestError(
                 "the request sets the offset of a partition for which no Kafka source has an offset"
                 if row.offset is not None
                 else "the request drops a partition that no Kafka source has",
                 operator=row.operator or None,
-                expected=f"one of {_list_names(known[name] for name in chosen if name in known)}",
+                expected=f"one of {_list_names(stored_by_id[name] for name in chosen if name in stored_by_id)}",
                 found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
                 advice=advice,
             )
@@ -122,54 +122,55 @@ def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOff
 
 
 def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapping[str, str]) -> KafkaChange:
-    stored = _stored_offsets(source)
-    requested: dict[TopicPartition, OffsetRow] = {}
+    stored_offsets = _stored_offsets(source)
+    row_by_partition: dict[TopicPartition, OffsetRow] = {}
     for row in rows:
-        for partition in _partitions_of(row, stored):
-            if partition in requested:
+        for partition in _partitions_of(row, stored_offsets):
+            if partition in row_by_partition:
                 raise RequestError(
                     "a partition is given two offsets",
                     operator=source.label,
-                    found=f"{partition}: {_offset_text(requested[partition])} and {_offset_text(row)}",
+                    found=f"{partition}: {_offset_text(row_by_partition[partition])} and {_offset_text(row)}",
                     advice="leave one of the rows out",
                 )
-            requested[partition] = row
+            row_by_partition[partition] = row
     partitions = [
-        _partition_change(source, partition, requested.get(partition), topics) for partition in sorted(stored)
+        _partition_change(source, partition, row_by_partition.get(partition), topics)
+        for partition in sorted(stored_offsets)
     ]
-    dropped = {TopicPartition(part.topic, part.partition) for part in partitions if part.dropped}
-    _refuse_common_topics(source, topics, {partition.topic for partition in stored.keys() - dropped})
-    changed = tuple(p for p in partitions if p.dropped or p.new_next is not None or p.new_topic is not None)
-    return KafkaChange(source.operator.operator_id, source.label, source.kind.value, changed)
+    dropped_partitions = {TopicPartition(part.topic, part.partition) for part in partitions if part.dropped}
+    _refuse_common_topics(source, topics, {partition.topic for partition in stored_offsets.keys() - dropped_partitions})
+    changed_partitions = tuple(p for p in partitions if p.dropped or p.new_next is not None or p.new_topic is not None)
+    return KafkaChange(source.operator.operator_id, source.label, source.kind.value, changed_partitions)
 
 
 def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept_topics: Iterable[str]) -> None:
     """Raise `RequestError` if two topics of a source would get the same name; `kept_topics` are those not dropped."""
     names: dict[str, str] = {}
     for topic in sorted(kept_topics):
-        new = topics.get(topic, topic)
-        if new in names:
+        new_topic = topics.get(topic, topic)
+        if new_topic in names:
             raise RequestError(
                 "two topics would get the same name",
                 operator=source.label,
                 expected="a name that no other topic of the source has",
-                found=f"{new} for {names[new]} and {topic}",
+                found=f"{new_topic} for {names[new_topic]} and {topic}",
                 advice="give another name, or drop the offsets of one of the two",
             )
-        names[new] = topic
+        names[new_topic] = topic
 
 
 def _partition_change(
     source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, topics: Mapping[str, str]
 ) -> ChangedPartition:
     """Return the change of a partition: the row's offset if another one is stored, and the topic's new name."""
-    held = {position.next for position in (*source.held, *source.waiting) if position.partition == partition}
-    stored = min(held, key=str) if held else None
+    stored_offsets = {position.next for position in (*source.held, *source.waiting) if position.partition == partition}
+    stored_offset = min(stored_offsets, key=str) if stored_offsets else None
     name = topics.get(partition.topic)
-    if row is None or held == {row.offset}:
-        return ChangedPartition(*partition, stored, None, new_topic=name)
+    if row is None or stored_offsets == {row.offset}:
+        return ChangedPartition(*partition, stored_offset, None, new_topic=name)
     if row.offset is None:
-        return ChangedPartition(*partition, stored, None, dropped=True)
+        return ChangedPartition(*partition, stored_offset, None, dropped=True)
     if row.offset is StartAt.UNSET:
         raise RequestError(
             "an offset cannot be unset",
@@ -177,29 +178,36 @@ def _partition_change(
             expected=f"a number, or {', '.join(start for start in StartAt if start is not StartAt.UNSET)}",
             found=f"{row.offset} for {partition}",
         )
-    return ChangedPartition(*partition, stored, row.offset, new_topic=name)
+    return ChangedPartition(*partition, stored_offset, row.offset, new_topic=name)
 
 
-def _stored_offsets(source: KafkaOffsets) -> _Offsets:
-    assigned = source.enumerator.known if source.enumerator is not None else set()
-    held = {position.partition: position.next for position in (*source.waiting, *source.held)}
-    return {**dict.fromkeys(sorted(assigned)), **held}
+def _stored_offsets(source: KafkaOffsets) -> _OffsetByPartition:
+    assigned_partitions = source.enumerator.known if source.enumerator is not None else set()
+    offsets = {position.partition: position.next for position in (*source.waiting, *source.held)}
+    return {**dict.fromkeys(sorted(assigned_partitions)), **offsets}
 
 
-def _partitions_of(row: OffsetRow, stored: _Offsets) -> list[TopicPartition]:
+def _partitions_of(row: OffsetRow, stored_offsets: _OffsetByPartition) -> list[TopicPartition]:
     """Return the partitions that a row applies to; a partition without an offset can only be dropped."""
     return [
         partition
-        for partition, offset in stored.items()
+        for partition, offset in stored_offsets.items()
         if partition.topic == row.topic
         and row.partition in (None, partition.partition)
         and (row.offset is None or offset is not None)
     ]
 
 
-def _list_names(sources: Iterable[_Offsets]) -> str:
+def _list_names(sources: Iterable[_OffsetByPartition]) -> str:
     """Return the names of all partitions with an offset as text, shortened if there are many."""
-    names = sorted({str(partition) for stored in sources for partition, offset in stored.items() if offset is not None})
+    names = sorted(
+        {
+            str(partition)
+            for offsets_of_source in sources
+            for partition, offset in offsets_of_source.items()
+            if offset is not None
+        }
+    )
     return first_of(names, _MOST_SHOWN) or "none: it holds no offsets"
 
 

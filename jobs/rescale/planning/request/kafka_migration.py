@@ -32,8 +32,8 @@ def becoming_sources(
         for source, change in zip(sources, changes, strict=True)
         if source.kind is KafkaKind.CONSUMER
     }
-    requested = by_operator(snapshot.operators, {consumer_name: consumer_name for consumer_name in new_names})
-    for operator_id, consumer_name in requested.items():
+    requested_names = by_operator(snapshot.operators, {consumer_name: consumer_name for consumer_name in new_names})
+    for operator_id, consumer_name in requested_names.items():
         if operator_id not in consumers:
             labels = [source.label for source, _ in consumers.values()]
             raise RequestError(
@@ -45,13 +45,13 @@ def becoming_sources(
         source, change = consumers[operator_id]
         _refuse_other_state(source.operator, snapshot.metadata.version)
         _refuse_no_splits(source, change)
-    return set(requested)
+    return set(requested_names)
 
 
 def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
-    stored = ((0, new) for position in source.held if (new := change.applied(position)) is not None)
+    stored_positions = ((0, new) for position in source.held if (new := change.applied(position)) is not None)
     with located(operator=source.label):
-        splits = splits_of(stored)
+        splits = splits_of(stored_positions)
     if not splits:
         raise UnsupportedError(
             "a FlinkKafkaConsumer without offsets cannot become a KafkaSource: its start position is unknown",
@@ -71,13 +71,13 @@ def _refuse_other_state(operator: Operator, version: int) -> None:
     Also raise it for a metadata `version` without coordinator state.
     """
     states = {state.name for stream in operator.operator for state in stream.states if state.elements}
-    others = sorted(states - {OFFSETS_STATE})
-    if others or operator.raw_operator or operator.keyed_headers or operator.raw_keyed or operator.other_keyed:
+    other_states = sorted(states - {OFFSETS_STATE})
+    if other_states or operator.raw_operator or operator.keyed_headers or operator.raw_keyed or operator.other_keyed:
         raise UnsupportedError(
             "an operator with other state than Kafka offsets cannot become a KafkaSource, which would not restore it",
             operator=operator.label,
             expected=OFFSETS_STATE,
-            found=", ".join(others) or "keyed or raw state",
+            found=", ".join(other_states) or "keyed or raw state",
         )
     if version < FIRST_VERSION_WITH_COORDINATORS:
         raise UnsupportedError(

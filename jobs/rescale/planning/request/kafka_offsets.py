@@ -73,10 +73,10 @@ class KafkaRequest:
 
         Raises `RequestError` if an operator gets two new names.
         """
-        if both := sorted(renames.keys() & self.sources.keys()):
+        if in_both := sorted(renames.keys() & self.sources.keys()):
             raise RequestError(
                 "an operator becomes a KafkaSource, and is also renamed by another option",
-                found=both[0],
+                found=in_both[0],
                 advice=Advice("give its new name once: ", mention("kafka-source", "OLD=NEW")),
             )
         return {**renames, **{old: new for old, new in self.sources.items() if new}}
@@ -90,18 +90,18 @@ def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
     if not text.strip():
         return ()
     rows = list(_json_rows(text) if text.lstrip()[0] in "[{" else _csv_rows(text))
-    parsed = tuple(_parse_row(place, row) for place, row in rows)
-    seen: set[OffsetRow] = set()
-    for (place, _), row in zip(rows, parsed, strict=True):
+    parsed_rows = tuple(_parse_row(place, row) for place, row in rows)
+    seen_rows: set[OffsetRow] = set()
+    for (place, _), row in zip(rows, parsed_rows, strict=True):
         partition = row._replace(offset=None)
-        if partition in seen:
+        if partition in seen_rows:
             raise RequestError(
                 f"{place} of the Kafka offsets names a partition a second time",
                 found=f"{row.topic} {ALL if row.partition is None else row.partition}",
                 advice="give each partition one row",
             )
-        seen.add(partition)
-    return parsed
+        seen_rows.add(partition)
+    return parsed_rows
 
 
 def parse_topics(values: Iterable[str]) -> dict[str, str]:
@@ -161,8 +161,8 @@ def _rows_of(offsets: KafkaOffsets) -> list[PrintedOffset]:
             advice=Advice(command("inspect"), " lists the offsets of the other sources"),
         )
     positions = dict.fromkeys([*offsets.held, *offsets.waiting])
-    ordered = sorted(positions, key=lambda position: position.partition)
-    return [PrintedOffset(offsets.label, *position.partition, position.next) for position in ordered]
+    sorted_positions = sorted(positions, key=lambda position: position.partition)
+    return [PrintedOffset(offsets.label, *position.partition, position.next) for position in sorted_positions]
 
 
 def _json_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:

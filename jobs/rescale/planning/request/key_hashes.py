@@ -20,7 +20,7 @@ from rescale.snapshot.key_sample import sample_keys
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import RequestError, UnsupportedError, located
 
-FromSample = Callable[[Snapshot, Operator, SerializerSnapshot], str | None]
+FindHashInSample = Callable[[Snapshot, Operator, SerializerSnapshot], str | None]
 """A function that infers a key hash from a sample of an operator's keys; the last argument is the keys' serializer."""
 
 
@@ -30,7 +30,10 @@ def _infer_hash(snapshot: Snapshot, operator: Operator, serializer: SerializerSn
 
 
 def choose_key_hashes(
-    snapshot: Snapshot, maxima: Mapping[str, int], requested: Mapping[str, str], from_sample: FromSample = _infer_hash
+    snapshot: Snapshot,
+    maxima: Mapping[str, int],
+    requested: Mapping[str, str],
+    from_sample: FindHashInSample = _infer_hash,
 ) -> dict[str, str]:
     """Return the names of the key hashes that are known, by operator id.
 
@@ -51,7 +54,9 @@ def choose_key_hashes(
                 _refuse_one_key(snapshot, operator, header.key_serializer)
             name = _hash_without_keys(header, work, requested_by_id.get(operator_id), requested.get(""))
             if name is not None or work is WorkClass.REHASH:
-                _check_key_ends(operator)  # first: if this fails, no key function helps, as `from_sample` would advise
+                # Checked before `from_sample`, which would advise a key function. That does not help if the ends of
+                # keys are unknown.
+                _check_key_ends(operator)
             if name is None and header is not None and work is WorkClass.REHASH:
                 name = from_sample(snapshot, operator, header.key_serializer)
             if name is not None:
@@ -67,11 +72,11 @@ def _hash_without_keys(
         if work is not WorkClass.REHASH and requested is None:
             return None
         raise UnsupportedError("the serializer of the keys, or of a state, is not known", advice=DIVISORS_NEED_NO_HASH)
-    known = known_hash(header.key_serializer)
-    name = requested or (requested_for_others if known is None else None)
+    key_hash = known_hash(header.key_serializer)
+    name = requested or (requested_for_others if key_hash is None else None)
     if name is not None:
         return name if is_function_name(name) else named_hash(header.key_serializer, name).name
-    return None if known is None else known.name
+    return None if key_hash is None else key_hash.name
 
 
 def _refuse_one_key(snapshot: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> None:

@@ -20,15 +20,15 @@ from rescale.snapshot.old_rows import OldRows, old_rows
 from rescale.text.errors import RequestError
 
 
-def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped: Collection[str]) -> tuple[OldRows, ...]:
-    """Return the old rows that the requested `ages` stand for; `dropped` are the ids of operators that are left out.
+def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped_ids: Collection[str]) -> tuple[OldRows, ...]:
+    """Return the old rows that the requested `ages` stand for; `dropped_ids` are the ids of dropped operators.
 
     Raises `RequestError` if a state does not exist or has no TTL, or if the time of the snapshot is not known.
     """
     dropped_rows: list[OldRows] = []
     for state, age in ages.items():
         operator, name = find_state(snapshot.operators, state, _has_keyed_state)
-        if operator.operator_id in dropped:
+        if operator.operator_id in dropped_ids:
             raise RequestError(
                 "an operator is dropped, and old rows of one of its states as well",
                 operator=operator.label,

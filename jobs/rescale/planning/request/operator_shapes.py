@@ -85,17 +85,17 @@ def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[
     Raises `RequestError` for a selector that names no operator, and for two selectors of the same operator.
     """
     by_id = {operator.operator_id: operator for operator in operators}
-    selected: dict[str, str] = {}
+    selectors_by_id: dict[str, str] = {}
     for selector in filter(None, values):
         operator_id = _require_operator_id(by_id, selector)
-        if operator_id in selected:
+        if operator_id in selectors_by_id:
             raise RequestError(
                 "the same operator is named twice",
                 operator=by_id[operator_id].label,
-                found=f"{selected[operator_id]!r} and {selector!r}",
+                found=f"{selectors_by_id[operator_id]!r} and {selector!r}",
             )
-        selected[operator_id] = selector
-    return {operator_id: values[selector] for operator_id, selector in selected.items()}
+        selectors_by_id[operator_id] = selector
+    return {operator_id: values[selector] for operator_id, selector in selectors_by_id.items()}
 
 
 def _above_maximum_error(
@@ -116,8 +116,12 @@ def _above_maximum_error(
             mention("max-parallelism", min(keyed_maxima)),
         )
     else:
-        changed = parallelism != operator.parallelism
-        lower = ["request less"] if changed else ["also request ", mention("parallelism"), f", at most {maximum}"]
+        parallelism_changes = parallelism != operator.parallelism
+        lower = (
+            ["request less"]
+            if parallelism_changes
+            else ["also request ", mention("parallelism"), f", at most {maximum}"]
+        )
         advice = Advice(
             *lower,
             "; or ask for another maximum: ",
@@ -154,14 +158,14 @@ def _require_operator_id(by_id: Mapping[str, Operator], selector: str) -> str:
 
 def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
     """Return the id of the operator that a selector names, or None. Raises `RequestError` if several have that name."""
-    named = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
-    if len(named) > 1:
+    operator_ids = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
+    if len(operator_ids) > 1:
         raise RequestError(
-            f"{selector!r} is the name of {len(named)} operators",
-            found=", ".join(sorted(named)),
+            f"{selector!r} is the name of {len(operator_ids)} operators",
+            found=", ".join(sorted(operator_ids)),
             advice="name the operator by its id",
         )
-    ids = [*named, *([selector.lower()] if is_operator_id(selector) else []), operator_id_of_uid(selector)]
+    ids = [*operator_ids, *([selector.lower()] if is_operator_id(selector) else []), operator_id_of_uid(selector)]
     return next((operator_id for operator_id in ids if operator_id in by_id), None)
 
 
@@ -179,33 +183,33 @@ def find_state(
     UID and NAME may contain colons, so `has` tells whether an operator has a state of a name. If no operator has it,
     return the first that UID may name. Raises `RequestError` if there is no operator, or if several have such a state.
     """
-    named = matching_states({operator.operator_id: operator for operator in operators}, value)
-    if not named:
+    candidates = matching_states({operator.operator_id: operator for operator in operators}, value)
+    if not candidates:
         by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
-    holding = [(operator, name) for operator, name in named if has(operator, name)]
-    if len(holding) > 1:
+    with_state = [(operator, name) for operator, name in candidates if has(operator, name)]
+    if len(with_state) > 1:
         raise RequestError(
-            f"{value!r} may name states of {len(holding)} operators",
-            found=", ".join(operator.label for operator, _ in holding),
+            f"{value!r} may name states of {len(with_state)} operators",
+            found=", ".join(operator.label for operator, _ in with_state),
             advice="name the operator by its id",
         )
-    return (holding or named)[0]
+    return (with_state or candidates)[0]
 
 
-def good_max_parallelism(parallelism: int, present: int) -> int:
+def good_max_parallelism(parallelism: int, present_maximum: int) -> int:
     """Return a max parallelism that suits `parallelism`: the multiple between F and 4 × F with the most divisors.
 
-    If several have the most divisors, return the smallest; if there is no multiple, return `present`. F is
-    max(4 × parallelism, `present`): enough for growth, and never less room than the job has now. The upper bound, 4 × F
-    or Flink's largest value, keeps the cost of key groups small. A multiple gives every subtask the same number of key
-    groups, now and at every other parallelism that divides it.
+    If several have the most divisors, return the smallest; if there is no multiple, return `present_maximum`. F is
+    max(4 × parallelism, `present_maximum`): enough for growth, and never less room than the job has now. The upper
+    bound, 4 × F or Flink's largest value, keeps the cost of key groups small. A multiple gives every subtask the same
+    number of key groups, now and at every other parallelism that divides it.
     """
-    least = max(_ROOM_FACTOR * parallelism, present)
-    if least > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough
-        least = max(parallelism, present)
-    most = min(_ROOM_FACTOR * least, UPPER_BOUND_MAX_PARALLELISM)
-    multiples = range(-(-least // parallelism) * parallelism, most + 1, parallelism)
-    return max(multiples, key=lambda number: (_count_divisors(number), -number), default=present)
+    lowest_maximum = max(_ROOM_FACTOR * parallelism, present_maximum)
+    if lowest_maximum > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough
+        lowest_maximum = max(parallelism, present_maximum)
+    highest_maximum = min(_ROOM_FACTOR * lowest_maximum, UPPER_BOUND_MAX_PARALLELISM)
+    multiples = range(-(-lowest_maximum // parallelism) * parallelism, highest_maximum + 1, parallelism)
+    return max(multiples, key=lambda number: (_count_divisors(number), -number), default=present_maximum)
 
 
 def _count_divisors(number: int) -> int:

@@ -145,7 +145,7 @@ def parse_numbers(values: Iterable[str], quantity: str) -> dict[str, int]:
     for value in values:
         operator, equals, number = value.rpartition("=")
         _refuse_empty_name(operator, equals, quantity, value)
-        digits = number.lstrip("0")  # int() refuses thousands of digits with an error that does not help
+        digits = number.lstrip("0")  # int() refuses thousands of digits, and its error does not help users
         is_number = number.isascii() and number.isdigit() and 1 <= len(digits) <= _MOST_DIGITS
         if not is_number or int(digits) > UPPER_BOUND_MAX_PARALLELISM:
             raise RequestError(
@@ -153,7 +153,7 @@ def parse_numbers(values: Iterable[str], quantity: str) -> dict[str, int]:
                 expected=f"N or UID=N, where N is 1 to {UPPER_BOUND_MAX_PARALLELISM}",
                 found=number,
             )
-        _refuse_twice(numbers, operator, quantity, value)
+        _refuse_second_value(numbers, operator, quantity, value)
         numbers[operator] = int(digits)
     return numbers
 
@@ -170,7 +170,7 @@ def parse_key_hashes(values: Iterable[str]) -> dict[str, str]:
                 expected="HASH or UID=HASH, where HASH is a formula such as objects-hash(a,b), or module:function",
                 advice=did_you_mean(name.partition("(")[0], FOLDS) or f"formulas are {', '.join((*FOLDS, CASE_CLASS))}",
             )
-        _refuse_twice(names, operator, "hash of keys", value)
+        _refuse_second_value(names, operator, "hash of keys", value)
         names[operator] = name
     return names
 
@@ -185,10 +185,10 @@ def _refuse_empty_name(operator: str, equals: str, quantity: str, value: str) ->
         )
 
 
-def _refuse_twice(values: Mapping[str, object], operator: str, quantity: str, value: str) -> None:
+def _refuse_second_value(values: Mapping[str, object], operator: str, quantity: str, value: str) -> None:
     if operator in values:
-        whose = f"operator {operator!r}" if operator else "all operators"
-        raise RequestError(f"the {quantity} of {whose} is given twice", found=value)
+        owner_text = f"operator {operator!r}" if operator else "all operators"
+        raise RequestError(f"the {quantity} of {owner_text} is given twice", found=value)
 
 
 def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:

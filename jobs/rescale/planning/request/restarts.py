@@ -18,22 +18,22 @@ from rescale.text.errors import RequestError, UnsupportedError
 
 
 def restarted_operators(
-    operators: Sequence[Operator], names: Sequence[str], dropped: Collection[str]
+    operators: Sequence[Operator], names: Sequence[str], dropped_ids: Collection[str]
 ) -> tuple[Restarted, ...]:
-    """Return the operators that `names` restart; `dropped` are the ids of operators that are left out.
+    """Return the operators that `names` restart; `dropped_ids` are the ids of operators that are left out.
 
     Raises `RequestError` for an operator that does not exist, has no finished subtask, or is dropped, and
     `UnsupportedError` for one whose state does not allow a restart.
     """
-    named = by_operator(operators, dict.fromkeys(names, True))
-    chosen = [operator for operator in operators if operator.operator_id in named]
+    named_ids = by_operator(operators, dict.fromkeys(names, True))
+    chosen = [operator for operator in operators if operator.operator_id in named_ids]
     for operator in chosen:
-        _refuse_impossible_restart(operator, dropped)
+        _refuse_impossible_restart(operator, dropped_ids)
     return tuple(map(as_restarted, chosen))
 
 
-def _refuse_impossible_restart(operator: Operator, dropped: Collection[str]) -> None:
-    if operator.operator_id in dropped:
+def _refuse_impossible_restart(operator: Operator, dropped_ids: Collection[str]) -> None:
+    if operator.operator_id in dropped_ids:
         raise RequestError(
             "an operator is dropped, and restarted as well", operator=operator.label, advice="ask for one of the two"
         )

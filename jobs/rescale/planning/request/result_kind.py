@@ -59,9 +59,11 @@ def _have_same_states(streams: Sequence[KeyedStream]) -> bool:
 
     Streams with entries must list the same states in the same order; empty streams may list fewer states.
     """
-    filled = {stream.state_names for stream in streams if not stream.has_no_entry}
-    known = {name for names in filled for name in names}
-    return len(filled) < 2 and (not filled or all(known.issuperset(stream.state_names) for stream in streams))
+    states_of_filled = {stream.state_names for stream in streams if not stream.has_no_entry}
+    state_names = {name for names in states_of_filled for name in names}
+    return len(states_of_filled) < 2 and (
+        not states_of_filled or all(state_names.issuperset(stream.state_names) for stream in streams)
+    )
 
 
 def keeps_heap_timers(operator: Operator, result_format: Format) -> bool:
@@ -74,6 +76,6 @@ def keeps_heap_timers(operator: Operator, result_format: Format) -> bool:
 
 def joins_databases(operator: Operator, shape: Shape, result_format: Format) -> bool:
     """Return whether new RocksDB directories are assembled from whole files of the old ones, for a new parallelism."""
-    changed = shape != Shape(operator.parallelism, operator.max_parallelism)
+    shape_changes = shape != Shape(operator.parallelism, operator.max_parallelism)
     stays = becomes_databases(operator, result_format) and not is_rewritten_by_record(operator, shape, result_format)
-    return changed and stays and bool(operator.databases)
+    return shape_changes and stays and bool(operator.databases)

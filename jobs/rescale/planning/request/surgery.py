@@ -59,21 +59,21 @@ def resolve_operator_surgery(
     """
     new_names, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True)).keys()
     _refuse_drops(operators, left_out, new_names.keys())
-    dropped = tuple(as_dropped(op) for op in operators if op.operator_id in left_out)
-    renamed = tuple(_rename(op, new_names[op.operator_id]) for op in operators if op.operator_id in new_names)
-    staying = [op for op in operators if op.operator_id not in new_names.keys() | left_out]
-    _refuse_common_ids(staying, renamed)
+    dropped_operators = tuple(as_dropped(op) for op in operators if op.operator_id in left_out)
+    renamed_operators = tuple(_rename(op, new_names[op.operator_id]) for op in operators if op.operator_id in new_names)
+    staying_operators = [op for op in operators if op.operator_id not in new_names.keys() | left_out]
+    _refuse_common_ids(staying_operators, renamed_operators)
     return Surgery(
-        renamed,
-        dropped,
+        renamed_operators,
+        dropped_operators,
         dropped_states=tuple(_dropped_states(operators, state_drops, left_out)),
         restarted=restarted_operators(operators, restarts, left_out),
     )
 
 
-def _refuse_dropped_states(old: Iterable[OldRows], dropped: Iterable[DroppedState]) -> None:
+def _refuse_dropped_states(old: Iterable[OldRows], dropped_states: Iterable[DroppedState]) -> None:
     """Raise `RequestError` if a state is to be dropped, and old rows of the same state are to be left out."""
-    states = {(state.operator_id, state.name) for state in dropped}
+    states = {(state.operator_id, state.name) for state in dropped_states}
     for rows in old:
         if (rows.operator_id, rows.name) in states:
             raise RequestError(
@@ -84,28 +84,28 @@ def _refuse_dropped_states(old: Iterable[OldRows], dropped: Iterable[DroppedStat
             )
 
 
-def _refuse_drops(operators: Sequence[Operator], dropped: Collection[str], renamed: Collection[str]) -> None:
+def _refuse_drops(operators: Sequence[Operator], dropped_ids: Collection[str], renamed: Collection[str]) -> None:
     """Raise `RequestError` if an operator is both dropped and renamed, or if all operators are dropped.
 
-    `dropped` and `renamed` are operator ids.
+    `dropped_ids` and `renamed` are operator ids.
     """
     for operator in operators:
-        if operator.operator_id in dropped and operator.operator_id in renamed:
+        if operator.operator_id in dropped_ids and operator.operator_id in renamed:
             raise RequestError(
                 "an operator is both dropped and renamed", operator=operator.label, advice="ask for one of the two"
             )
-    if dropped and len(dropped) == len(operators):
+    if dropped_ids and len(dropped_ids) == len(operators):
         raise RequestError(
             "every operator would be dropped",
             expected="at least one operator that stays",
-            found=f"{len(dropped)} of {len(operators)}",
+            found=f"{len(dropped_ids)} of {len(operators)}",
             advice="start the job without a snapshot instead",
         )
 
 
-def _refuse_common_ids(staying: Iterable[Operator], renamed: Iterable[Renamed]) -> None:
-    """Raise `RequestError` for a new id that another operator has; `staying` are the operators that keep their ids."""
-    holders = {operator.operator_id: operator.label for operator in staying}
+def _refuse_common_ids(staying_operators: Iterable[Operator], renamed: Iterable[Renamed]) -> None:
+    """Raise `RequestError` for a new id that another operator has; `staying_operators` keep their ids."""
+    holders = {operator.operator_id: operator.label for operator in staying_operators}
     for operator in renamed:
         if operator.new_operator_id in holders:
             raise RequestError(
@@ -119,10 +119,10 @@ def _refuse_common_ids(staying: Iterable[Operator], renamed: Iterable[Renamed]) 
 
 
 def _dropped_states(
-    operators: Sequence[Operator], state_drops: Sequence[str], dropped: Collection[str]
+    operators: Sequence[Operator], state_drops: Sequence[str], dropped_ids: Collection[str]
 ) -> Iterator[DroppedState]:
-    """Yield the states that the `UID:NAME` values name; `dropped` are the ids of operators that are left out."""
-    known: set[tuple[str, str]] = set()
+    """Yield the states that the `UID:NAME` values name; `dropped_ids` are the ids of operators that are left out."""
+    already_named: set[tuple[str, str]] = set()
     for value in state_drops:
         operator, name = find_state(operators, value, lost_states)
         dropped_states = lost_states(operator, name)
@@ -135,16 +135,16 @@ def _dropped_states(
                 advice=did_you_mean(name, state_names(operator)),
             )
         state = (operator.operator_id, dropped_states[0].name)
-        if state in known:
+        if state in already_named:
             raise RequestError("the same state is named twice", operator=operator.label, state=state[1], found=value)
-        if state[0] in dropped:
+        if state[0] in dropped_ids:
             raise RequestError(
                 "an operator is dropped, and one of its states as well",
                 operator=operator.label,
                 found=value,
                 advice="ask for one of the two",
             )
-        known.add(state)
+        already_named.add(state)
         yield from dropped_states
 
 
@@ -168,20 +168,20 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mappin
 
     Raises `RequestError` if there is a value for an operator that the surgery drops.
     """
-    dropped = {operator.operator_id for operator in surgery.dropped}
+    dropped_ids = {operator.operator_id for operator in surgery.dropped}
     by_id = {operator.operator_id: operator for operator in operators}
-    after: dict[str, T] = {}
+    new_values: dict[str, T] = {}
     for selector, value in values.items():
         operator_id = (find_operator(by_id, selector) if selector else None) or ""
-        if operator_id in dropped:
+        if operator_id in dropped_ids:
             raise RequestError(
                 "an operator is dropped, but the request also changes it in another way",
                 operator=by_id[operator_id].label,
                 found=f"{selector}={value}",
                 advice="ask for one of the two",
             )
-        after[surgery.new_ids.get(operator_id, selector)] = value
-    return after
+        new_values[surgery.new_ids.get(operator_id, selector)] = value
+    return new_values
 
 
 def _rename(operator: Operator, new: str) -> Renamed:

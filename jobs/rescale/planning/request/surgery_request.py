@@ -84,15 +84,15 @@ def parse_surgery(
     with in_option("--rename"):
         new_names = parse_renames(renames)
     with in_option("--drop"):
-        dropped = parse_operators(drops, "dropped")
+        dropped_operators = parse_operators(drops, "dropped")
     with in_option("--drop-state"):
         dropped_states = parse_state_drops(state_drops)
     with in_option("--restart"):
-        restarted = parse_operators(restarts, "restarted")
+        restarted_operators = parse_operators(restarts, "restarted")
     with in_option("--drop-older"):
         parsed_ages = parse_ages(ages)
     kafka = KafkaRequest(offsets, topics, sources)
-    return SurgeryRequest(new_names, dropped, dropped_states, kafka, restarted, parsed_ages)
+    return SurgeryRequest(new_names, dropped_operators, dropped_states, kafka, restarted_operators, parsed_ages)
 
 
 def parse_renames(values: Iterable[str]) -> dict[str, str]:

@@ -101,10 +101,10 @@ class DatabasePlanner:
             for source in sources:
                 refuse_ingested(source)
         if len(sources) == 1 or all(is_clean(source, key_groups, maximum) for source in sources):
-            assembled = assemble(sources, key_groups, maximum)
-            self._level_0_files = max(self._level_0_files, assembled.level_0_files)
-            if self.referring is not None or self.prepared or not _has_many_foreign_bytes(assembled):
-                self._add_files(subtask, key_groups, self._files(assembled, old_holders), header)
+            assembled_database = assemble(sources, key_groups, maximum)
+            self._level_0_files = max(self._level_0_files, assembled_database.level_0_files)
+            if self.referring is not None or self.prepared or not _has_many_foreign_bytes(assembled_database):
+                self._add_files(subtask, key_groups, self._files(assembled_database, old_holders), header)
                 return
         size = sum(
             old_holder.key_group_sizes[key_group - old_holder.key_groups.first]
@@ -127,12 +127,14 @@ class DatabasePlanner:
 
     def _files(self, assembled: AssembledDatabase, old_holders: Sequence[Database]) -> dict[str, Piece]:
         extents = [{file.name: file.extent for file in old_holder.files} for old_holder in old_holders]
-        reused = {file.name: piece_of(extents[file.source][file.source_name]) for file in assembled.reused_files}
-        return reused | {file.name: self.literals.piece(file.data) for file in assembled.new_files}
+        reused_pieces = {file.name: piece_of(extents[file.source][file.source_name]) for file in assembled.reused_files}
+        return reused_pieces | {file.name: self.literals.piece(file.data) for file in assembled.new_files}
 
     def _add_files(self, subtask: int, key_groups: KeyGroupRange, files: Mapping[str, Piece], header: Piece) -> None:
-        referred = {name: piece for name, piece in files.items() if self._may_refer(name, piece)}
-        copied = {META_STREAM: header} | {name: piece for name, piece in files.items() if name not in referred}
+        referred_files = {name: piece for name, piece in files.items() if self._may_refer(name, piece)}
+        copied_files = {META_STREAM: header} | {
+            name: piece for name, piece in files.items() if name not in referred_files
+        }
         self._copied += (
             CopiedFile(
                 subtask=subtask,
@@ -140,9 +142,9 @@ class DatabasePlanner:
                 inline=self.inline.try_take(piece.length),
                 local_name=name,
             )
-            for name, piece in copied.items()
+            for name, piece in copied_files.items()
         )
-        self._databases.append(NewDatabase(subtask, key_groups.first, len(key_groups), tuple(referred.items())))
+        self._databases.append(NewDatabase(subtask, key_groups.first, len(key_groups), tuple(referred_files.items())))
 
     def _may_refer(self, name: str, piece: Piece) -> bool:
         if self.referring is None or not piece.file or not name.endswith(".sst"):

@@ -19,7 +19,7 @@ def plan_elements(
     operator: Operator, new_parallelism: int, literals: Literals, inline: InlineBudget
 ) -> list[CopiedElements | CheckedElements]:
     """Return the managed and raw operator-state streams of one operator at `new_parallelism`."""
-    planned: list[CopiedElements | CheckedElements] = []
+    planned_streams: list[CopiedElements | CheckedElements] = []
     for slot in OPERATOR_SLOTS:
         sources = operator.elements_in(slot)
         if not sources:
@@ -28,11 +28,11 @@ def plan_elements(
         layouts = layouts_of(operator, sources)
         compressed = any(source.parsed is not None and source.parsed.compressed for source in sources)
         stays = new_parallelism == operator.parallelism
-        shared = None if stays else common_header(operator, sources, literals)
+        shared_header = None if stays else common_header(operator, sources, literals)
         for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):
             if stays and subtask not in by_subtask:
                 continue
-            header = shared or common_header(operator, [by_subtask[subtask]], literals)
+            header = shared_header or common_header(operator, [by_subtask[subtask]], literals)
             states = [(share, elements_of(share, by_subtask)) for share in shares]
             pieces = merge_adjacent([header, *(piece_of(extent) for _, extents in states for extent in extents)])
             is_inline = inline.try_take(sum(piece.length for piece in pieces))
@@ -40,12 +40,12 @@ def plan_elements(
                 StateElements(share.name, share.mode, tuple(extent.length for extent in extents))
                 for share, extents in states
             )
-            planned.append(
+            planned_streams.append(
                 CheckedElements(subtask=subtask, pieces=pieces, inline=is_inline, states=elements)
                 if slot is Slot.OPERATOR and compressed
                 else CopiedElements(slot=slot, subtask=subtask, pieces=pieces, inline=is_inline, states=elements)
             )
-    return planned
+    return planned_streams
 
 
 def common_header(operator: Operator, old_streams: Sequence[ElementStream], literals: Literals) -> Piece:
@@ -57,12 +57,12 @@ def common_header(operator: Operator, old_streams: Sequence[ElementStream], lite
     first = old_streams[0]
     if first.has_own_header and all(old_stream.header == first.header for old_stream in old_streams):
         return piece_of(first.extent.part(0, len(first.header)))
-    parsed = [old_stream.parsed for old_stream in old_streams if old_stream.parsed is not None]
-    if len(parsed) < len(old_streams):
+    parsed_headers = [old_stream.parsed for old_stream in old_streams if old_stream.parsed is not None]
+    if len(parsed_headers) < len(old_streams):
         raise UnsupportedError(
             "the subtasks registered different operator states, and an unknown serializer hides the state names",
             operator=operator.label,
             advice="take a savepoint after every subtask has registered all its states (in initializeState())",
         )
     with located(operator=operator.label):
-        return literals.piece(write_operator_state_header(merge_operator_state_headers(parsed)))
+        return literals.piece(write_operator_state_header(merge_operator_state_headers(parsed_headers)))

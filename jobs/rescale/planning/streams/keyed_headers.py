@@ -74,22 +74,22 @@ class HeaderPlanner:
             if isinstance(first, Changelog):  # Rescale composed its header, so no file holds it
                 return PlannedHeader(self._literals.piece(first.header), first.parsed)
             return PlannedHeader(piece_of(first.header_extent), first.parsed)
-        parsed = [old_holder.parsed for old_holder in old_holders if old_holder.parsed is not None]
-        if timers and len(parsed) < len(old_holders):
+        parsed_headers = [old_holder.parsed for old_holder in old_holders if old_holder.parsed is not None]
+        if timers and len(parsed_headers) < len(old_holders):
             raise UnsupportedError(
-                "raw keyed timers become states, and an unknown serializer hides the names of the other states",
+                "raw keyed timers cannot become states: an unknown serializer hides the names of the other states",
                 operator=self._label,
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
-        if len(parsed) < len(old_holders):
+        if len(parsed_headers) < len(old_holders):
             raise UnsupportedError(
                 "the subtasks registered different states, and an unknown serializer hides the state names",
                 operator=self._label,
                 advice="take a savepoint after every subtask has registered all its states (in open())",
             )
         if unread and any(old_holder.framing is Framing.HEAP for old_holder in old_holders):
-            return self._heap_header(old_holders, parsed)
-        return self._merged_header(old_holders, parsed, timers, left_out)
+            return self._heap_header(old_holders, parsed_headers)
+        return self._merged_header(old_holders, parsed_headers, timers, left_out)
 
     def _merged_header(
         self,
@@ -101,13 +101,13 @@ class HeaderPlanner:
         compressed = bool(parsed) and parsed[0].compressed
         timer_headers = [timer_header(stream.services or (), compressed=compressed) for stream in timers]
         with located(operator=self._label):
-            merged = merge_keyed_headers([*parsed, *timer_headers], left_out)
-        tables = [self._id_table(table) for table in merged.id_maps]
+            merged_headers = merge_keyed_headers([*parsed, *timer_headers], left_out)
+        tables = [self._id_table(table) for table in merged_headers.id_maps]
         return PlannedHeader(
-            self._literals.piece(write_keyed_header(merged.header)),
-            merged.header,
-            _by_subtask(old_holders, tables),
-            _by_subtask(timers, tables[len(old_holders) :]),
+            self._literals.piece(write_keyed_header(merged_headers.header)),
+            merged_headers.header,
+            _tables_by_subtask(old_holders, tables),
+            _tables_by_subtask(timers, tables[len(old_holders) :]),
         )
 
     def _heap_header(self, old_holders: Sequence[KeyedStateHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
@@ -116,21 +116,25 @@ class HeaderPlanner:
         A stream without entries may lack states, because its subtask has not seen a key yet. It needs no translation:
         its key groups are written as empty ones. Raises `UnsupportedError` if states or their order differ.
         """
-        full = [header for old_holder, header in zip(old_holders, parsed, strict=True) if not old_holder.has_no_entry]
-        merged = merge_keyed_headers(full or [max(parsed, key=lambda header: len(header.states))])
-        same_places = all(table == tuple(range(len(merged.header.states))) for table in merged.id_maps)
-        differing = [holder for holder in old_holders if holder.parsed != merged.header]
-        if not same_places or merge_keyed_headers([merged.header, *parsed]).header != merged.header:
+        headers_with_entries = [
+            header for old_holder, header in zip(old_holders, parsed, strict=True) if not old_holder.has_no_entry
+        ]
+        merged_headers = merge_keyed_headers(
+            headers_with_entries or [max(parsed, key=lambda header: len(header.states))]
+        )
+        same_places = all(table == tuple(range(len(merged_headers.header.states))) for table in merged_headers.id_maps)
+        differing_holders = [holder for holder in old_holders if holder.parsed != merged_headers.header]
+        if not same_places or merge_keyed_headers([merged_headers.header, *parsed]).header != merged_headers.header:
             raise UnsupportedError(
                 "the subtasks registered different states, and the heap's format does not mark where a state begins",
                 operator=self._label,
                 expected="the same states in every keyed stream",
-                found=f"others in subtask {differing[0].subtask}",
+                found=f"others in subtask {differing_holders[0].subtask}",
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
-        piece = self._literals.piece(write_keyed_header(merged.header))
-        rewritten = frozenset(holder.subtask for holder in differing if holder.has_no_entry)
-        return PlannedHeader(piece, merged.header, rewritten=rewritten)
+        piece = self._literals.piece(write_keyed_header(merged_headers.header))
+        rewritten = frozenset(holder.subtask for holder in differing_holders if holder.has_no_entry)
+        return PlannedHeader(piece, merged_headers.header, rewritten=rewritten)
 
     def _id_table(self, table: tuple[int, ...]) -> int | None:
         """Return the number of a table that translates state ids; None for a table that leaves every id as it is."""
@@ -141,7 +145,7 @@ class HeaderPlanner:
         return self.id_tables.index(table)
 
 
-def _by_subtask(old_holders: Sequence[KeyedStateHolder], tables: Sequence[int | None]) -> dict[int, int]:
+def _tables_by_subtask(old_holders: Sequence[KeyedStateHolder], tables: Sequence[int | None]) -> dict[int, int]:
     return {
         old_holder.subtask: table for old_holder, table in zip(old_holders, tables, strict=False) if table is not None
     }

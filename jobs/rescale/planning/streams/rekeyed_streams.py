@@ -60,12 +60,12 @@ def plan_rekeyed(
     )
 
     def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
-        shared = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
+        common_fields = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
         if stays_on_heap:
-            return RekeyedHeapGroups(**shared, header=piece, handle_tag=operator.keyed[0].tag)
+            return RekeyedHeapGroups(**common_fields, header=piece, handle_tag=operator.keyed[0].tag)
         if created is None:
-            return RekeyedKeyGroups(**shared, header=piece, compressed=compressed)
-        return RekeyedDirectory(**shared, header=piece, created=created)
+            return RekeyedKeyGroups(**common_fields, header=piece, compressed=compressed)
+        return RekeyedDirectory(**common_fields, header=piece, created=created)
 
     return Rekeying(
         sources=sources,

@@ -22,16 +22,16 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
     (`StreamGraphHasherV2.generateDeterministicHash`).
     """
     without_uid = [operator.label for operator in operators_without_uid(snapshot)]
-    was_one = all(operator.parallelism == 1 for operator in snapshot.operators)
-    is_one = all(shapes[operator.operator_id].parallelism == 1 for operator in snapshot.operators)
-    if was_one is is_one or not without_uid:
+    had_one_subtask = all(operator.parallelism == 1 for operator in snapshot.operators)
+    gets_one_subtask = all(shapes[operator.operator_id].parallelism == 1 for operator in snapshot.operators)
+    if had_one_subtask is gets_one_subtask or not without_uid:
         return
-    named = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
-    clause = "without a uid" if named else "without a uid, which Flink 1 does not store"
+    has_names = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
+    clause = "without a uid" if has_names else "without a uid, which Flink 1 does not store"
     what = (
         "the job leaves parallelism 1, so an operator that always has one subtask (such as a committer) is no longer "
         "chained to the one before it"
-        if was_one
+        if had_one_subtask
         else "the job gets parallelism 1, so an operator that always has one subtask (such as a committer) may be "
         "chained to the one before it"
     )
@@ -54,14 +54,14 @@ def operators_without_uid(snapshot: Snapshot) -> list[Operator]:
 
 
 def shared_maximum_warnings(
-    operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
+    operators: Sequence[Operator], changed_operators: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
     """Yield a warning about operators with one subtask that may be chained to an operator with max parallelism 1.
 
     A chain gets the max parallelism of its first operator (`StreamingJobGraphGenerator.createJobVertex`).
     """
     single = [operator.label for operator in operators if shapes[operator.operator_id].max_parallelism == 1]
-    if single and any(shapes[operator.operator_id].parallelism == 1 for operator in changed):
+    if single and any(shapes[operator.operator_id].parallelism == 1 for operator in changed_operators):
         yield (
             "Flink may chain an operator with one subtask to an operator before it that has max parallelism 1 "
             f"({first_of(single, _MOST_SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of "

@@ -16,18 +16,18 @@ def assembly_warnings(
 
     `level_0_files` is the largest number of level-0 files in one of the new directories.
     """
-    whole = (
+    note = (
         f"{label}: RocksDB opens the files of {len(databases)} subtasks as they are, under a MANIFEST of their own"
         if databases
         else ""
     )
-    rewritten = (
+    rewrite_clause = (
         f"in the directories of {len(compacted)} subtasks RocksDB rewrites files that two subtasks would fetch, or "
         "that hide rows of another subtask"
         if compacted
         else ""
     )
-    yield f"{whole}; {rewritten}" if whole and rewritten else whole or f"{label}: {rewritten}"
+    yield f"{note}; {rewrite_clause}" if note and rewrite_clause else note or f"{label}: {rewrite_clause}"
     if level_0_files >= LEVEL_0_SLOWDOWN:
         yield (
             f"{label}: a directory has {level_0_files} files in level 0; from {LEVEL_0_SLOWDOWN} on RocksDB delays "
@@ -39,12 +39,14 @@ def reference_warnings(source: str, operators: Sequence[OperatorPlan]) -> Iterat
     """Yield warnings about a result that is to refer to files of the source."""
     files = {piece.file for operator in operators for db in operator.databases for _, piece in db.referred}
     if files:
-        keyed = [operator for operator in operators if any(operator.new_keyed_bytes)]
-        written = [
-            operator.label for operator in keyed if not any(database.referred for database in operator.databases)
+        keyed_operators = [operator for operator in operators if any(operator.new_keyed_bytes)]
+        written_directories = [
+            operator.label
+            for operator in keyed_operators
+            if not any(database.referred for database in operator.databases)
         ]
-        if written:
-            yield f"{', '.join(written)}: no file can be referred to, and all keyed state is written"
+        if written_directories:
+            yield f"{', '.join(written_directories)}: no file can be referred to, and all keyed state is written"
         yield (
             f"the result refers to {len(files)} files of {source} and does not copy them: keep them until the job has "
             "taken a full checkpoint of its own, and do not start the job in CLAIM mode, in which Flink would delete "

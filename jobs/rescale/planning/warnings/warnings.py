@@ -49,29 +49,31 @@ def request_warnings(
             "(state.backend.rocksdb.timer-service.factory: HEAP) would start without them: ask for a canonical result "
             "for such a job"
         )
-    changed = [o for o in snapshot.operators if shapes[o.operator_id] != Shape(o.parallelism, o.max_parallelism)]
+    changed_operators = [
+        o for o in snapshot.operators if shapes[o.operator_id] != Shape(o.parallelism, o.max_parallelism)
+    ]
     for operator in snapshot.operators:
-        if operator.max_parallelism == 1 and changed and operator not in changed:
+        if operator.max_parallelism == 1 and changed_operators and operator not in changed_operators:
             yield (
                 f"{operator.label} keeps max parallelism 1: Flink sets it for operators that can only have one subtask"
             )
-    named = [operator.label for operator in changed if operator.max_parallelism == 1]
-    if named:
+    labels = [operator.label for operator in changed_operators if operator.max_parallelism == 1]
+    if labels:
         yield (
-            f"{first_of(named, _MOST_SHOWN)}: max parallelism 1 is changed because the request says so. If Flink "
+            f"{first_of(labels, _MOST_SHOWN)}: max parallelism 1 is changed because the request says so. If Flink "
             "itself set it (windowAll, SQL singletons), the job refuses the result. All keys are in one key group, so "
             "nothing in the snapshot confirms how they hash: the hash of their type is used without proof"
         )
-    yield from _parallelism_warnings(snapshot.operators, changed, shapes)
-    yield from shared_maximum_warnings(snapshot.operators, changed, shapes)
+    yield from _parallelism_warnings(snapshot.operators, changed_operators, shapes)
+    yield from shared_maximum_warnings(snapshot.operators, changed_operators, shapes)
     yield from generated_id_warnings(snapshot, shapes)
-    maxima = [o for o in changed if shapes[o.operator_id].max_parallelism != o.max_parallelism]
+    maxima = [o for o in changed_operators if shapes[o.operator_id].max_parallelism != o.max_parallelism]
     if maxima:
         yield from _max_parallelism_warnings(maxima, shapes)
         changes = ((o.max_parallelism, shapes[o.operator_id].max_parallelism) for o in snapshot.operators)
-        if mixed := mixed_maxima(changes):
-            yield mixed_maxima_sentence(mixed)
-    elif changed and not request.surgery and all(map(_is_aligned, changed)):
+        if new_maxima := mixed_maxima(changes):
+            yield mixed_maxima_sentence(new_maxima)
+    elif changed_operators and not request.surgery and all(map(_is_aligned, changed_operators)):
         copy = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
             "only the parallelism changes, which Flink can do itself at restore. This run adds a certificate, "
@@ -103,16 +105,16 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
                 "stopped. Its offsets are from the previous checkpoint, so later records are read twice"
             )
         topics = {part.topic: part.new_topic for part in change.partitions if part.new_topic is not None}
-        for topic, new in topics.items():
+        for topic, new_topic in topics.items():
             yield (
-                f"{change.label}: its offsets in {topic} become offsets in {new}, as requested. This is only right if "
-                "both topics have the same records at the same offsets"
+                f"{change.label}: its offsets in {topic} become offsets in {new_topic}, as requested. This is only "
+                "right if both topics have the same records at the same offsets"
             )
-        dropped = [f"{part.topic}-{part.partition}" for part in change.partitions if part.dropped]
-        if dropped:
+        partitions = [f"{part.topic}-{part.partition}" for part in change.partitions if part.dropped]
+        if partitions:
             yield (
-                f"{change.label}: the offsets of {first_of(dropped, _MOST_SHOWN)} are dropped, as requested. A job "
-                "that still reads such a partition treats it as a new one, and reads it from its earliest record"
+                f"{change.label}: the offsets of {first_of(partitions, _MOST_SHOWN)} are dropped, as requested. "
+                "A job that still reads such a partition treats it as a new one, and reads it from its earliest record"
             )
     for restarted in surgery.restarted:
         reread = "" if restarted.assigned else ", and a source reads their input again"
@@ -121,8 +123,8 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
             "operator that is chained to it, or comes after it, still counts as finished: restart that one, too"
         )
     for state in surgery.dropped_states:
-        keyed = "; for this, all records are read and rewritten one by one" if state.elements is None else ""
-        yield f"{state.label}: the state {state.name} is dropped, as requested, and is not in the result{keyed}"
+        keyed_clause = "; for this, all records are read and rewritten one by one" if state.elements is None else ""
+        yield f"{state.label}: the state {state.name} is dropped, as requested, and is not in the result{keyed_clause}"
     for rows in surgery.old_rows:
         yield (
             f"{rows.label}: rows of the state {rows.name} last accessed at or before {instant_of(rows.until)} are left "
@@ -139,13 +141,15 @@ def key_hash_warnings(
     `requested` are the request's hashes by operator. `chosen` are the hashes from which new key groups are computed, by
     operator id. Raises `RequestError` if `requested` names an operator that is not in the snapshot.
     """
-    named = by_operator(operators, requested)
+    requested_by_id = by_operator(operators, requested)
     for operator in operators:
         operator_id = operator.operator_id
-        if operator_id in named and operator_id not in chosen:
-            yield f"{operator.label}: its keys are not hashed, so the hash {named[operator_id]} is not needed"
+        if operator_id in requested_by_id and operator_id not in chosen:
+            yield f"{operator.label}: its keys are not hashed, so the hash {requested_by_id[operator_id]} is not needed"
     for_others = requested.get("", KNOWN)
-    if for_others != KNOWN and all(name == KNOWN for operator_id, name in chosen.items() if operator_id not in named):
+    if for_others != KNOWN and all(
+        name == KNOWN for operator_id, name in chosen.items() if operator_id not in requested_by_id
+    ):
         yield f"every key that is hashed has a known hash, so the hash {for_others} is not needed"
 
 
@@ -157,45 +161,47 @@ def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
     holders: list[KeyedStream | Changelog] = [*operator.keyed]
     holders += (log for log in operator.changelogs if not any(isinstance(part, Database) for part in log.base))
     headers = [holder.parsed for holder in holders if holder.parsed is not None]
-    listed = any(state.state_type == "TIMERS" for header in headers for state in header.states)
-    return request.format is Format.ROCKSDB and listed and not operator.duplicate_timers
+    lists_timers = any(state.state_type == "TIMERS" for header in headers for state in header.states)
+    return request.format is Format.ROCKSDB and lists_timers and not operator.duplicate_timers
 
 
 def _parallelism_warnings(
-    operators: Sequence[Operator], changed: Sequence[Operator], shapes: Mapping[str, Shape]
+    operators: Sequence[Operator], changed_operators: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
     """Yield a warning if the job is started with a parallelism that some operators do not have (`start_of`)."""
     common = common_parallelism(list(shapes.values()))
-    others = [
+    other_parallelisms = [
         f"{operator.label} has {shape.parallelism}"
         for operator, shape in ((operator, shapes[operator.operator_id]) for operator in operators)
         if shape.parallelism != common and shape.max_parallelism != 1
     ]
-    if others and any(shapes[operator.operator_id].parallelism != operator.parallelism for operator in changed):
+    if other_parallelisms and any(
+        shapes[operator.operator_id].parallelism != operator.parallelism for operator in changed_operators
+    ):
         yield (
             f"the job is started with parallelism {common}, which not all operators have: "
-            f"{first_of(others, _MOST_SHOWN)}. Set theirs in the job's code, or Flink redistributes their state at "
-            "restore"
+            f"{first_of(other_parallelisms, _MOST_SHOWN)}. Set theirs in the job's code, or Flink redistributes their "
+            "state at restore"
         )
 
 
-def _max_parallelism_warnings(changed: list[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
-    old = sorted({operator.max_parallelism for operator in changed})
-    new = sorted({shapes[operator.operator_id].max_parallelism for operator in changed})
+def _max_parallelism_warnings(changed_operators: list[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
+    old_maxima = sorted({operator.max_parallelism for operator in changed_operators})
+    new_maxima = sorted({shapes[operator.operator_id].max_parallelism for operator in changed_operators})
     all_new = {shape.max_parallelism for shape in shapes.values()} - {1}
-    start = (
-        f"start it with pipeline.max-parallelism {_either(new)}"
+    start_advice = (
+        f"start it with pipeline.max-parallelism {_joined_by_or(new_maxima)}"
         if len(all_new) == 1
-        else f"do not set pipeline.max-parallelism: operators have different ones ({_either(sorted(all_new))}), which "
-        "Flink reads from the result"
+        else f"do not set pipeline.max-parallelism: operators have different ones "
+        f"({_joined_by_or(sorted(all_new))}), which Flink reads from the result"
     )
     yield (
-        f"a job that sets its max parallelism ({_either(old)}) in its code or configuration refuses the result: remove "
-        f"setMaxParallelism, and {start}"
+        f"a job that sets its max parallelism ({_joined_by_or(old_maxima)}) in its code or configuration refuses the "
+        f"result: remove setMaxParallelism, and {start_advice}"
     )
 
 
-def _either(numbers: list[int]) -> str:
+def _joined_by_or(numbers: list[int]) -> str:
     return " or ".join(map(str, numbers))
 
 

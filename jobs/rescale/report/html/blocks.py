@@ -94,19 +94,25 @@ def _with_line_breaks(lines: Sequence[Line]) -> Iterator[Node]:
         yield inline(line)
 
 
-def _table(shown: Table, name: str) -> Element:
+def _table(table: Table, name: str) -> Element:
     """Return a table that scrolls if it is too wide, by keyboard too; columns of numbers are right-aligned."""
-    numeric = [all(_NUMBER.fullmatch(row[i]) for row in shown.rows) for i in range(len(shown.headers))]
+    numeric = [all(_NUMBER.fullmatch(row[i]) for row in table.rows) for i in range(len(table.headers))]
     kinds = ["number" if all_numbers else None for all_numbers in numeric]
     return h.div(class_="scroll", tabindex="0", role="region", aria_label=name)[
         h.table[
             h.thead[
                 h.tr[
-                    (h.th(scope="col", class_=kind)[header] for header, kind in zip(shown.headers, kinds, strict=True))
+                    (
+                        h.th(scope="col", class_=css_class)[header]
+                        for header, css_class in zip(table.headers, kinds, strict=True)
+                    )
                 ]
             ],
             h.tbody[
-                (h.tr[(h.td(class_=kind)[cell] for cell, kind in zip(row, kinds, strict=True))] for row in shown.rows)
+                (
+                    h.tr[(h.td(class_=css_class)[cell] for cell, css_class in zip(row, kinds, strict=True))]
+                    for row in table.rows
+                )
             ],
         ]
     ]

@@ -84,7 +84,7 @@ def curve(figure: Curve, description: str) -> Element:
         return circle(cx=x(point.x), cy=y(point.y), r=radius, class_=kind)[hover_text(point.tooltip)]
 
     bottom = _HEAD + _CURVE_HEIGHT + 16
-    ordered = sorted(figure.points, key=lambda point: point.requested)
+    sorted_points = sorted(figure.points, key=lambda point: point.requested)
     segments = zip(figure.points, figure.points[1:], strict=False)
     return drawing(
         description,
@@ -97,7 +97,7 @@ def curve(figure: Curve, description: str) -> Element:
             (text(x=0, y=y(tick.at), dy=4)[tick.label] for tick in figure.y_ticks),
         ],
         g(class_="line")[(line(x1=x(a.x), y1=y(a.y), x2=x(b.x), y2=y(b.y)) for a, b in segments)],
-        g(class_="dots")[map(dot, ordered)],
+        g(class_="dots")[map(dot, sorted_points)],
         g(class_="ticks")[(text(x=x(tick.at), y=bottom)[tick.label] for tick in figure.x_ticks)],
         kind="curve",
     )
@@ -134,14 +134,14 @@ def _stack(bar: StackedBar) -> Node:
 
 def sparks(figure: Sparks) -> Element:
     """Return a table whose cells hold small bars."""
-    after = any(row.after for row in figure.rows)
+    has_after = any(row.after for row in figure.rows)
     return div(class_="scroll", tabindex="0", role="region", aria_label="Small bars")[
         table(class_="sparks")[
             thead[
                 tr[
                     th(scope="col")[""],
-                    th(scope="col")["before" if after else "by subtask"],
-                    th(scope="col")["after"] if after else None,
+                    th(scope="col")["before" if has_after else "by subtask"],
+                    th(scope="col")["after"] if has_after else None,
                     th(scope="col")[""],
                 ]
             ],
@@ -150,7 +150,7 @@ def sparks(figure: Sparks) -> Element:
                     tr[
                         th(scope="row")[row.label],
                         td[_spark(row.before)],
-                        td[_spark(row.after)] if after else None,
+                        td[_spark(row.after)] if has_after else None,
                         td[row.caption],
                     ]
                     for row in figure.rows

@@ -42,7 +42,7 @@ def html_of(page: Page, data: object) -> str:
             h.body[
                 h.a(class_="skip", href="#content")["To the content"],
                 h.header[h.h1[page.title]],
-                _contents(page),
+                _table_of_contents(page),
                 h.main(id="content")[blocks(page.blocks, 2)],
                 h.script(type="application/json", id="data")[Markup(_embedded(data))],
             ],
@@ -51,7 +51,7 @@ def html_of(page: Page, data: object) -> str:
     return printable_lines(document)
 
 
-def _contents(page: Page) -> Element:
+def _table_of_contents(page: Page) -> Element:
     return h.nav(aria_label="Contents")[h.ul[_links(page)]]
 
 

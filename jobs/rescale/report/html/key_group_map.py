@@ -22,7 +22,7 @@ def key_group_map(figure: KeyGroupMap, description: str) -> Element:
     content += _label(figure.before, y)
     y += _LABEL
     if figure.before.hot:
-        content += _hot(figure.before, y)
+        content += _hot_marks(figure.before, y)
         y += _MARKS
     content += _cells(figure.before, y)
     y += _CELLS + _GAP
@@ -42,7 +42,7 @@ def key_group_map(figure: KeyGroupMap, description: str) -> Element:
         content += _cells(after, y)
         y += _CELLS
         if after.hot:
-            content += _hot(after, y)
+            content += _hot_marks(after, y)
             y += _MARKS
         content += _label(after, y)
         y += _LABEL
@@ -53,16 +53,16 @@ def _label(strip: Strip, y: int) -> Iterator[Node]:
     yield text(class_="label", x=0, y=y + 13)[strip.label]
 
 
-def _hot(strip: Strip, y: int) -> Iterator[Node]:
+def _hot_marks(strip: Strip, y: int) -> Iterator[Node]:
     yield g(class_="hot")[(text(x=percentage(mark.at), y=y + 10)["▼", hover_text(mark.tooltip)] for mark in strip.hot)]
 
 
 def _cells(strip: Strip, y: int) -> Iterator[Node]:
     """Yield a frame, the shades of the key groups in it, and on top transparent parts with tooltips."""
     yield rect(class_="frame", y=y, width="100%", height=_CELLS)
-    few = "few" if len(strip.shades) <= _FEW_CELLS else None
+    css_class = "few" if len(strip.shades) <= _FEW_CELLS else None
     uri = shades_uri([strip.shades])
-    yield image(href=uri, y=y, width="100%", height=_CELLS, preserveAspectRatio="none", class_=few)
+    yield image(href=uri, y=y, width="100%", height=_CELLS, preserveAspectRatio="none", class_=css_class)
     if strip.parts:
         yield g(class_="parts")[
             (

@@ -37,5 +37,5 @@ def thousandths(number: float) -> str:
 
 
 def path_through(places: Iterable[tuple[float, float]]) -> str:
-    """Return a path through the points; y goes up."""
+    """Return a path through the points, whose y grows upwards."""
     return "M" + "L".join(f"{thousandths(x)} {thousandths(1 - y)}" for x, y in places)

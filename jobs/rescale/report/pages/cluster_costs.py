@@ -26,18 +26,21 @@ def cluster_blocks(estimate: ClusterReport | None) -> list[Block]:
     """Return the section for an estimate; nothing for None."""
     if estimate is None:
         return []
-    cluster, asked = estimate.cluster, estimate.asked
+    cluster, requested_estimate = estimate.cluster, estimate.asked
     title = (
         f"Estimate: {counted(cluster.executors, 'executor')} of {counted(cluster.cores, 'core')} and "
         f"{human_bytes(cluster.bandwidth)}/s"
     )
     estimates = table(
         ("state", "time", "limited by", "shuffled", "scratch", "writes to S3", "reads", "price", "driver"),
-        [_row(asked)],
+        [_row(requested_estimate)],
     )
     stages = table(
         ("stage", "tasks", "time", "limited by"),
-        [(stage.name, f"{stage.tasks:,}", f"about {duration(stage.seconds)}", stage.limit) for stage in asked.stages],
+        [
+            (stage.name, f"{stage.tasks:,}", f"about {duration(stage.seconds)}", stage.limit)
+            for stage in requested_estimate.stages
+        ],
     )
     note = (
         "Shuffled bytes and scratch space are for each executor, and the last column is the driver's memory. All "
@@ -67,8 +70,8 @@ def _row(estimate: ClusterEstimate) -> tuple[str, ...]:
 
 
 def _misfits(estimate: ClusterEstimate) -> Iterator[str]:
-    for need, needed, has in estimate.misfits:
+    for need, needed_amount, has in estimate.misfits:
         yield (
-            f"{human_bytes(estimate.bytes)} of state does not fit on this cluster: it needs {human_bytes(needed)} "
-            f"{_PURPOSES[need]}, and has {human_bytes(has)}; {_REMEDIES[need]}"
+            f"{human_bytes(estimate.bytes)} of state does not fit on this cluster: it needs "
+            f"{human_bytes(needed_amount)} {_PURPOSES[need]}, and has {human_bytes(has)}; {_REMEDIES[need]}"
         )

@@ -34,8 +34,8 @@ def declared_lines(surgery: Surgery) -> list[str]:
 
 def first_lines(lines: list[str], limit: int) -> list[str]:
     """Return the first `limit` lines, then a line with the number of the others."""
-    left = len(lines) - limit
-    return [*lines[:limit], f"{counted(left, 'other')}, in the plan"] if left > 0 else lines
+    number_omitted = len(lines) - limit
+    return [*lines[:limit], f"{counted(number_omitted, 'other')}, in the plan"] if number_omitted > 0 else lines
 
 
 def exceptions_clause(surgery: Surgery) -> str:
@@ -43,14 +43,14 @@ def exceptions_clause(surgery: Surgery) -> str:
     partitions = [partition for change in surgery.kafka for partition in change.partitions]
     operators, states, old = len(surgery.dropped), len(surgery.dropped_states), len(surgery.old_rows)
     offsets = sum(partition.dropped for partition in partitions)
-    changed = sum(partition.new_next is not None for partition in partitions)
-    old_rows = f"old rows of {counted(old, 'state')}" if old else ""
+    changed_offsets = sum(partition.new_next is not None for partition in partitions)
+    old_rows_text = f"old rows of {counted(old, 'state')}" if old else ""
     parts = (
-        ("left out", old_rows),
+        ("left out", old_rows_text),
         ("dropped", _counts_text((operators, "operator"), (states, "state"), (offsets, "Kafka offset"))),
-        ("changed", _counts_text((changed, "Kafka offset"))),
+        ("changed", _counts_text((changed_offsets, "Kafka offset"))),
     )
-    clause = " and ".join(f"{how} ({numbers})" for how, numbers in parts if numbers)
+    clause = " and ".join(f"{verb} ({numbers})" for verb, numbers in parts if numbers)
     return f" except what was {clause}" if clause else ""
 
 
@@ -78,65 +78,73 @@ def _counts_text(*parts: tuple[int, str]) -> str:
 def _lines_of_changes(surgery: Surgery, dropped_records: RecordCounts, old_rows: OldRowCounts) -> Iterator[str]:
     new_ids = {operator.operator_id: operator.new_operator_id for operator in surgery.renamed}
     for operator in surgery.renamed:
-        new = f"{operator.uid} ({operator.new_operator_id})" if operator.uid else operator.new_operator_id
-        yield f"{_label(operator)} is renamed to {new}"
+        new_text = f"{operator.uid} ({operator.new_operator_id})" if operator.uid else operator.new_operator_id
+        yield f"{_label(operator)} is renamed to {new_text}"
     for dropped in surgery.dropped:
         states = ", ".join(map(_state_text, dropped.states))
         losses = f"{human_bytes(dropped.bytes)} of state are lost"
         yield f"{_label(dropped)} is dropped: {losses}{': ' if states else ''}{states}"
     for state in surgery.dropped_states:
         number = dropped_records.get((new_ids.get(state.operator_id, state.operator_id), state.name))
-        losses = f"{counted(number, 'record')}, {_lost_bytes(state)}," if number is not None else _lost_bytes(state)
+        losses = (
+            f"{counted(number, 'record')}, {_lost_bytes_phrase(state)},"
+            if number is not None
+            else _lost_bytes_phrase(state)
+        )
         yield f"the state {_state_text(state)} of {_label(state)} is dropped: {losses} are lost"
     for rows in surgery.old_rows:
         numbers = old_rows.get((new_ids.get(rows.operator_id, rows.operator_id), rows.name))
         yield (
             f"the state {rows.name} ({rows.type}) of {_label(rows)} loses the rows that were last accessed at or "
-            f"before {instant_of(rows.until)}: {_old_rows(rows, numbers)}"
+            f"before {instant_of(rows.until)}: {_old_rows_phrase(rows, numbers)}"
         )
     for restarted in surgery.restarted:
-        yield f"{_finished(restarted)} of {_label(restarted)} run again: {_input_read_again(restarted)}"
+        yield f"{_finished_phrase(restarted)} of {_label(restarted)} run again: {_repeated_input_phrase(restarted)}"
     for change in surgery.kafka:
         yield from _offset_lines(change)
 
 
 def _offset_lines(change: KafkaChange) -> Iterator[str]:
     """Yield a sentence for each kind of change to the offsets of a Kafka source."""
-    source = f"{change.label} ({change.kind})"
-    moved = [_moved_offset(partition) for partition in change.partitions if partition.new_next is not None]
-    dropped = [_partition(partition) for partition in change.partitions if partition.dropped]
+    source_text = f"{change.label} ({change.kind})"
+    moved_texts = [_moved_offset_text(partition) for partition in change.partitions if partition.new_next is not None]
+    dropped_texts = [_partition_text(partition) for partition in change.partitions if partition.dropped]
     if change.becomes_source:
-        yield f"{source} becomes a KafkaSource: its offsets become splits, all of them in the enumerator's state"
+        yield f"{source_text} becomes a KafkaSource: its offsets become splits, all of them in the enumerator's state"
     topics = {p.topic: p.new_topic for p in change.partitions if p.new_topic is not None}
-    for topic, new in topics.items():
-        yield f"{source}: the topic {topic} is renamed to {new}"
-    if moved:
-        yield f"{source} reads {counted(len(moved), 'partition')} from another offset: {first_of(moved, _MOST_SHOWN)}"
-    if dropped:
-        yield f"{source} loses the offsets of {counted(len(dropped), 'partition')}: {first_of(dropped, _MOST_SHOWN)}"
+    for topic, new_topic in topics.items():
+        yield f"{source_text}: the topic {topic} is renamed to {new_topic}"
+    if moved_texts:
+        moved_text = counted(len(moved_texts), "partition")
+        yield f"{source_text} reads {moved_text} from another offset: {first_of(moved_texts, _MOST_SHOWN)}"
+    if dropped_texts:
+        dropped_text = counted(len(dropped_texts), "partition")
+        yield f"{source_text} loses the offsets of {dropped_text}: {first_of(dropped_texts, _MOST_SHOWN)}"
 
 
-def _moved_offset(partition: ChangedPartition) -> str:
+def _moved_offset_text(partition: ChangedPartition) -> str:
     """Return the old and the new offset of a partition and the distance between them, an upper bound of the records."""
-    before, after = partition.next, partition.new_next
-    what = f"{_partition(partition)} from {after} instead of {before}"
-    if not isinstance(before, int) or not isinstance(after, int):
+    offset_before, offset_after = partition.next, partition.new_next
+    what = f"{_partition_text(partition)} from {offset_after} instead of {offset_before}"
+    if not isinstance(offset_before, int) or not isinstance(offset_after, int):
         return what
-    return f"{what} ({abs(after - before):,} {'skipped' if after > before else 'read again'})"
+    return (
+        f"{what} ({abs(offset_after - offset_before):,} {'skipped' if offset_after > offset_before else 'read again'})"
+    )
 
 
-def _partition(partition: ChangedPartition) -> str:
+def _partition_text(partition: ChangedPartition) -> str:
     return f"{partition.topic}-{partition.partition}"
 
 
-def _finished(restarted: Restarted) -> str:
+def _finished_phrase(restarted: Restarted) -> str:
     """Return a phrase for the finished subtasks of an operator."""
     if restarted.finished == restarted.parallelism:
         return f"all {restarted.finished} finished subtasks" if restarted.finished > 1 else "the finished subtask"
     return f"{restarted.finished} finished of {counted(restarted.parallelism, 'subtask')}"
 
 
-def _input_read_again(restarted: Restarted) -> str:
+def _repeated_input_phrase(restarted: Restarted) -> str:
     if restarted.assigned:
         return "they are assigned the splits that no subtask has finished, and read none of the others again"
     return (
@@ -145,12 +153,12 @@ def _input_read_again(restarted: Restarted) -> str:
     )
 
 
-def _old_rows(rows: OldRows, numbers: CertifiedOldRows | None) -> str:
+def _old_rows_phrase(rows: OldRows, numbers: CertifiedOldRows | None) -> str:
     """Return a phrase for the old rows that are left out; before the run, it says that the run counts them."""
     if numbers is None:
         return f"the run counts them, in {human_bytes(rows.of_bytes)} of keyed state"
-    whole = counted(numbers.rows, "row")
-    return f"{whole}, {counted(numbers.elements, 'list element')} in all" if numbers.elements else whole
+    rows_text = counted(numbers.rows, "row")
+    return f"{rows_text}, {counted(numbers.elements, 'list element')} in all" if numbers.elements else rows_text
 
 
 def _label(operator: Renamed | Dropped | DroppedState | Restarted | OldRows) -> str:
@@ -158,14 +166,14 @@ def _label(operator: Renamed | Dropped | DroppedState | Restarted | OldRows) -> 
     return old if operator_id in old else f"{old} ({operator_id})"
 
 
-def _lost_bytes(state: DroppedState) -> str:
+def _lost_bytes_phrase(state: DroppedState) -> str:
     """Return a phrase for the size of a dropped state, as far as it is known."""
     if state.bytes is not None:
         return human_bytes(state.bytes)
-    whole = f"{human_bytes(state.of_bytes)} of keyed state"
+    total_text = f"{human_bytes(state.of_bytes)} of keyed state"
     if state.stored_bytes is None:
-        return f"some of {whole}"
-    return f"{human_bytes(state.stored_bytes)} in files of RocksDB, out of {whole}"
+        return f"some of {total_text}"
+    return f"{human_bytes(state.stored_bytes)} in files of RocksDB, out of {total_text}"
 
 
 def _state_text(state: LostState | DroppedState) -> str:

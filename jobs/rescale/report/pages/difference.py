@@ -22,12 +22,12 @@ def difference_text(document: DiffDocument) -> str:
 def difference_page(document: DiffDocument) -> Page:
     """Return the page of a comparison: the verdict, a table of states, and a list of differences."""
     states = [(operator, state) for operator in document.operators for state in operator.states]
-    verdict = f"{document.verdict}: {_counts(document, states)}"
-    declared = [f"{DECLARED}: {line}" for line in declared_lines(document.surgery)]
-    blocks: list[Block] = [paragraph(f"A: {document.a}", f"B: {document.b}", *declared, verdict)]
+    verdict = f"{document.verdict}: {_counts_text(document, states)}"
+    declared_texts = [f"{DECLARED}: {line}" for line in declared_lines(document.surgery)]
+    blocks: list[Block] = [paragraph(f"A: {document.a}", f"B: {document.b}", *declared_texts, verdict)]
     headers = ("operator", "state", "type", "counted", "A", "B", "digest of A", "digest of B", "")
-    shown = lowest(states, MOST_ROWS, lambda row: row[1].equal)  # differing states come first
-    rows = [_row(operator, state) for operator, state in shown]
+    shown_states = lowest(states, MOST_ROWS, lambda row: row[1].equal)  # differing states come first
+    rows = [_row(operator, state) for operator, state in shown_states]
     blocks += [table(headers, rows)] if rows else []
     blocks += note_on_rest(len(states) - len(rows), "more state", "more states", reported=False)
     return Page((*blocks, *_differing_blocks(document)))
@@ -42,33 +42,35 @@ def _differing_blocks(document: DiffDocument) -> list[Block]:
         for state in operator.states:
             if not state.equal and (state.differences or not operator.differences):
                 blocks.append(Bullets(f"{operator.label}, {state.state}", _state(state)))
-    left = note_on_rest(len(blocks) - MOST_OPERATORS, "more difference", "more differences", reported=False)
-    return [*blocks[:MOST_OPERATORS], *left]
+    rest_note = note_on_rest(len(blocks) - MOST_OPERATORS, "more difference", "more differences", reported=False)
+    return [*blocks[:MOST_OPERATORS], *rest_note]
 
 
-def _counts(document: DiffDocument, states: list[tuple[DiffedOperator, DiffedState]]) -> str:
+def _counts_text(document: DiffDocument, states: list[tuple[DiffedOperator, DiffedState]]) -> str:
     if document.equal:
         return f"{counted(len(states), 'state')} compared"
-    unlike = sum(not state.equal for _, state in states)
+    number_differing = sum(not state.equal for _, state in states)
     unlike_operators = sum(bool(operator.differences) for operator in document.operators)
-    others = f", and {counted(unlike_operators, 'operator')}" if unlike_operators else ""
-    return f"{unlike} of {counted(len(states), 'state')}{others}"
+    others_text = f", and {counted(unlike_operators, 'operator')}" if unlike_operators else ""
+    return f"{number_differing} of {counted(len(states), 'state')}{others_text}"
 
 
 def _row(operator: DiffedOperator, state: DiffedState) -> tuple[str, ...]:
     a, b = state.a, state.b
     digests = [side.digest[:12] if side.count else "" for side in (a, b)]
-    same = "equal" if state.equal else "different"
+    equality = "equal" if state.equal else "different"
     counts = f"{a.count:,}", f"{b.count:,}"
-    return operator.label, state.state, state.type, state.counted, *counts, *digests, same
+    return operator.label, state.state, state.type, state.counted, *counts, *digests, equality
 
 
 def _state(state: DiffedState) -> tuple[str, ...]:
     lines = [*_differences(state.differences)]
-    more = state.differing_at_least - len(state.differences)
-    if more > 0:
+    number_unlisted = state.differing_at_least - len(state.differences)
+    if number_unlisted > 0:
         lines.append(
-            f"and at least {counted(more, 'other')}" if lines else "the differing entries were not searched for"
+            f"and at least {counted(number_unlisted, 'other')}"
+            if lines
+            else "the differing entries were not searched for"
         )
     if state.remark:
         lines.append(state.remark)
@@ -76,15 +78,15 @@ def _state(state: DiffedState) -> tuple[str, ...]:
 
 
 def _differences(differences: Sequence[ListedDifference]) -> tuple[str, ...]:
-    return tuple(map(_difference, differences))
+    return tuple(map(_difference_text, differences))
 
 
-def _difference(difference: ListedDifference) -> str:
+def _difference_text(difference: ListedDifference) -> str:
     what = ", ".join(f"{name.replace('_', ' ')} {_shortened(value)}" for name, value in difference.item.items())
-    sides = "; ".join(
+    sides_text = "; ".join(
         f"{side}: {text}" for side, text in (("A", difference.a), ("B", difference.b)) if text is not None
     )
-    return ": ".join(part for part in (difference.found, what, sides) if part)
+    return ": ".join(part for part in (difference.found, what, sides_text) if part)
 
 
 def _shortened(text: str) -> str:

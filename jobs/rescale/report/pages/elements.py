@@ -11,20 +11,20 @@ from rescale.plan.operator_plan import OperatorPlan
 from rescale.report.documents import DealtState
 from rescale.snapshot.model import Operator
 
-_Key = tuple[Slot, str, DistributionMode]
+_StateKey = tuple[Slot, str, DistributionMode]
 
 
 def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> tuple[DealtState, ...]:
     """Return the number of elements of each operator state by subtask; with a plan, also by new subtask."""
-    old: dict[_Key, list[int]] = {}
-    sizes: dict[_Key, int] = {}
+    old: dict[_StateKey, list[int]] = {}
+    sizes: dict[_StateKey, int] = {}
     for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
         for stream in streams:
             for state in stream.states:
                 key = (slot, state.name, state.mode)
                 old.setdefault(key, [0] * operator.parallelism)[stream.subtask] += len(state.elements)
                 sizes[key] = sizes.get(key, 0) + sum(extent.length for extent in state.elements)
-    new = _planned_elements(planned) if planned is not None else {}
+    new_elements = _planned_elements(planned) if planned is not None else {}
     return tuple(
         DealtState(
             state=name,
@@ -33,16 +33,16 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> t
             elements=sum(numbers),
             bytes=sizes[slot, name, mode],
             per_subtask=tuple(numbers),
-            new_per_subtask=UNSET if planned is None else tuple(new.get((slot, name, mode), ())),
+            new_per_subtask=UNSET if planned is None else tuple(new_elements.get((slot, name, mode), ())),
         )
         for (slot, name, mode), numbers in old.items()
     )
 
 
-def _planned_elements(planned: OperatorPlan) -> dict[_Key, list[int]]:
-    elements: dict[_Key, list[int]] = {}
-    dealt = [stream for stream in planned.streams if isinstance(stream, CopiedElements | CheckedElements)]
-    for stream in dealt:
+def _planned_elements(planned: OperatorPlan) -> dict[_StateKey, list[int]]:
+    elements: dict[_StateKey, list[int]] = {}
+    element_streams = [stream for stream in planned.streams if isinstance(stream, CopiedElements | CheckedElements)]
+    for stream in element_streams:
         for state in stream.states:
             key = (stream.slot, state.name, state.mode)
             elements.setdefault(key, [0] * planned.new_parallelism)[stream.subtask] += len(state.lengths)

@@ -18,18 +18,18 @@ def file_changes_text(changes: FileChanges) -> str:
 def file_changes_page(changes: FileChanges) -> Page:
     """Return the page: the operators, what a round would read, and whether a live rescale pays off."""
     with_state = [operator for operator in changes.operators if operator.bytes or operator.whole]
-    shown = lowest(with_state, MOST_ROWS, lambda operator: -operator.read)
+    shown_operators = lowest(with_state, MOST_ROWS, lambda operator: -operator.read)
     blocks: list[Block] = [
-        paragraph(f"A: {changes.a}", f"B: {changes.b}", *_interval(changes)),
-        table(_HEADERS, [_row(operator) for operator in shown]),
-        *note_on_rest(len(with_state) - len(shown), "more operator", "more operators", reported=False),
+        paragraph(f"A: {changes.a}", f"B: {changes.b}", *_interval_sentence(changes)),
+        table(_HEADERS, [_row(operator) for operator in shown_operators]),
+        *note_on_rest(len(with_state) - len(shown_operators), "more operator", "more operators", reported=False),
     ]
     reasons = [f"{operator.label}: {operator.reason}" for operator in changes.operators if operator.reason]
     blocks += [Bullets("Keyed state that each round moves whole:", tuple(reasons[:MOST_ROWS]))] if reasons else []
     return Page((*blocks, paragraph(*_verdict(changes))))
 
 
-def _interval(changes: FileChanges) -> list[str]:
+def _interval_sentence(changes: FileChanges) -> list[str]:
     """Return a sentence on the time and the write rate between both checkpoints; none if the time is unknown."""
     if not changes.seconds or changes.seconds <= 0:
         return []
@@ -48,12 +48,12 @@ def _row(operator: OperatorChanges) -> tuple[str, ...]:
 
 
 def _verdict(changes: FileChanges) -> list[str]:
-    read, whole = changes.total("read"), changes.total("whole")
-    also = f", and move {human_bytes(whole)} whole" if whole else ""
+    bytes_read, bytes_whole = changes.total("read"), changes.total("whole")
+    whole_clause = f", and move {human_bytes(bytes_whole)} whole" if bytes_whole else ""
     lines = [
-        f"A round from A to B would read {human_bytes(read)} of {human_bytes(changes.total('bytes'))}{also}, "
-        f"with at most {counted(changes.total('entries'), 'changed row')}. A follower reads less if it sees the "
-        "checkpoints in between.",
+        f"A round from A to B would read {human_bytes(bytes_read)} of {human_bytes(changes.total('bytes'))}"
+        f"{whole_clause}, with at most {counted(changes.total('entries'), 'changed row')}. A follower "
+        "reads less if it sees the checkpoints in between.",
         f"Estimate, if the parallelism stays: a last round takes {duration(changes.round_seconds)}, a full run "
         f"{duration(changes.run_seconds)}. Each further subtask adds {1000 * changes.seconds_of_subtask:.0f} ms to a "
         "round.",

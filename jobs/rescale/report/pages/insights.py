@@ -36,12 +36,12 @@ def restores_table(insight: Insight) -> Table:
 def _restore_row(restore: JobRestore) -> tuple[str, ...]:
     state = sum(operator.state for operator in restore.operators)
     subtasks = [subtask for operator in restore.operators for subtask in operator.subtasks]
-    read = sum(subtask.read for subtask in subtasks)
+    bytes_read = sum(subtask.read for subtask in subtasks)
     slowest = max(subtasks, key=lambda s: (s.by_record, s.read))
     databases = max((len(s.handles) for s in subtasks if s.base is not None), default=0)
     return (
         f"{restore_shape(restore)} ({restore.shape})",
-        f"{human_bytes(read)} ({read / state:.2f} ×)" if state else human_bytes(read),
+        f"{human_bytes(bytes_read)} ({bytes_read / state:.2f} ×)" if state else human_bytes(bytes_read),
         human_bytes(sum(subtask.by_record for subtask in subtasks)),
         f"{human_bytes(slowest.read)}, {human_bytes(slowest.by_record)} by record",
         f"up to {databases} a subtask" if databases else "",
@@ -70,17 +70,17 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
         if restore.refused:
             yield restore.refused
     scaled_out = [restore for restore in insight.restores if _scales_out(restore)]
-    merging = next((restore for restore in scaled_out if _merging_subtasks(restore)), None)
-    splitting = next(
+    merging_restore = next((restore for restore in scaled_out if _merging_subtasks(restore)), None)
+    splitting_restore = next(
         (restore for restore in scaled_out if not _merging_subtasks(restore) and _has_databases(restore)),
         None,
     )
-    if merging and splitting:
+    if merging_restore and splitting_restore:
         yield (
-            f"{restore_shape(merging)} costs Flink more than {restore_shape(splitting)}: "
-            f"{counted(_merging_subtasks(merging), 'subtask')} would need several databases: each downloads them "
-            f"all, opens one and copies the rows of the others; at {restore_shape(splitting)} each subtask needs one "
-            "database, and copies no rows"
+            f"{restore_shape(merging_restore)} costs Flink more than {restore_shape(splitting_restore)}: "
+            f"{counted(_merging_subtasks(merging_restore), 'subtask')} would need several databases: each downloads "
+            "them all, opens one and copies the rows of the others; at "
+            f"{restore_shape(splitting_restore)} each subtask needs one database, and copies no rows"
         )
     if any(map(_merging_subtasks, insight.restores)):
         foreign = {
@@ -90,12 +90,12 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
             for subtask in operator.subtasks
             for handle in subtask.foreign
         }
-        exceptions = (
+        exceptions_clause = (
             f", except {counted(len(foreign), 'database')} with rows left by an earlier rescale" if foreign else ""
         )
         yield (
             "Flink 2 ingests files instead of copying rows if state.backend.rocksdb.use-ingest-db-restore-mode is set"
-            f"{exceptions}; it downloads as much as before"
+            f"{exceptions_clause}; it downloads as much as before"
         )
 
 
@@ -138,8 +138,8 @@ def shapes_table(insight: Insight) -> Table:
 
 
 def _without_empty_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    filled = [i for i in range(len(headers)) if any(row[i] for row in rows)]
-    return table([headers[i] for i in filled], [[row[i] for i in filled] for row in rows])
+    filled_columns = [i for i in range(len(headers)) if any(row[i] for row in rows)]
+    return table([headers[i] for i in filled_columns], [[row[i] for i in filled_columns] for row in rows])
 
 
 def _shapes_with_enough_keys(insight: Insight) -> list[ShapeAdvice]:
@@ -162,111 +162,122 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
     for shape in _shapes_with_enough_keys(insight):
         if shape.idle >= _NOTABLE_LOSS:
             shapes.setdefault((shape.parallelism, shape.max_parallelism), []).append(shape)
-    for alike in shapes.values():
-        yield _idle_sentence(alike)
+    for same_shape in shapes.values():
+        yield _idle_sentence(same_shape)
     for shape in insight.shapes:
         if shape.hot and shape.hot[0].bytes >= _NOTABLE_BYTES:
-            hot = first_of([f"{group.key_group} ({group.share:.0%})" for group in shape.hot], _MOST_NAMED)
-            yield f"{shape.label}: hot key groups, which no parallelism can split: {hot} of the keyed bytes"
-    few = [shape for shape in insight.shapes if shape.few_keys is not None]
-    if few:
-        most = max(shape.few_keys or 0 for shape in few)
+            hot_text = first_of([f"{group.key_group} ({group.share:.0%})" for group in shape.hot], _MOST_NAMED)
+            yield f"{shape.label}: hot key groups, which no parallelism can split: {hot_text} of the keyed bytes"
+    with_few_keys = [shape for shape in insight.shapes if shape.few_keys is not None]
+    if with_few_keys:
+        most_keys = max(shape.few_keys or 0 for shape in with_few_keys)
         yield (
-            f"{_labels(few)}: {'at most ' if len(few) > 1 else ''}about {counted(most, 'key')}, so few that their "
-            "distribution is chance, and says nothing about a shape"
+            f"{_labels(with_few_keys)}: {'at most ' if len(with_few_keys) > 1 else ''}about "
+            f"{counted(most_keys, 'key')}, so few that their distribution is chance, and says nothing about a shape"
         )
 
 
-def _idle_sentence(alike: list[ShapeAdvice]) -> str:
+def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     """Return the sentence for operators that have one shape: about the number of key groups, then about bytes."""
-    shape = alike[0]
-    parallelism, maximum, good = shape.parallelism, shape.max_parallelism, shape.recommended
-    asked = _candidate(shape, parallelism)
-    most = maximum - parallelism * asked.least_key_groups
-    better = shape.recommended_max_parallelism
-    instead = f"; or take max parallelism {better}, a multiple of {parallelism} with many divisors" if better else ""
+    shape = same_shape[0]
+    parallelism, maximum, recommended = shape.parallelism, shape.max_parallelism, shape.recommended
+    candidate = _candidate(shape, parallelism)
+    number_of_larger = maximum - parallelism * candidate.least_key_groups
+    better_maximum = shape.recommended_max_parallelism
+    alternative_clause = (
+        f"; or take max parallelism {better_maximum}, a multiple of {parallelism} with many divisors"
+        if better_maximum
+        else ""
+    )
+    worst_evenness = max(_evenness_at(shape, recommended) for shape in same_shape)
     return (
-        f"{_labels(alike)}: {parallelism} does not divide {maximum}; {counted(most, 'subtask')} would own "
-        f"{counted(asked.most_key_groups, 'key group')} and the others {asked.least_key_groups}, so "
-        f"{shape.idle:.0%} of the capacity would be idle even if all key groups were equally large. All subtasks own "
-        f"equally many key groups at {shape.lower} and {shape.upper} (recommended: {good}, with worst ÷ mean "
-        f"{max(_evenness_at(shape, good) for shape in alike):.2f} of bytes){instead}"
+        f"{_labels(same_shape)}: {parallelism} does not divide {maximum}; "
+        f"{counted(number_of_larger, 'subtask')} would own {counted(candidate.most_key_groups, 'key group')} and the "
+        f"others {candidate.least_key_groups}, so {shape.idle:.0%} of the capacity would be idle even if all key "
+        f"groups were equally large. All subtasks own equally many key groups at {shape.lower} and {shape.upper} "
+        f"(recommended: {recommended}, with worst ÷ mean {worst_evenness:.2f} of bytes)"
+        f"{alternative_clause}"
     )
 
 
-def _labels(alike: list[ShapeAdvice]) -> str:
-    labels = [shape.label for shape in alike]
-    more = f" and {counted(len(labels) - _MOST_NAMED, 'other')}" if len(labels) > _MOST_NAMED else ""
-    return ", ".join(labels[:_MOST_NAMED]) + more
+def _labels(same_shape: list[ShapeAdvice]) -> str:
+    labels = [shape.label for shape in same_shape]
+    others_text = f" and {counted(len(labels) - _MOST_NAMED, 'other')}" if len(labels) > _MOST_NAMED else ""
+    return ", ".join(labels[:_MOST_NAMED]) + others_text
 
 
 _LARGE_UNION = 64 * 1024 * 1024
-"""Bytes that all subtasks together restore, from which on a large union list state gets a sentence."""
+"""A union list state counts as large if all subtasks together restore at least this many bytes of it."""
 
 
 def union_sentences(insight: Insight) -> Iterator[str]:
     """Yield a sentence for each union list that grows with every restore, or is large."""
     for union in insight.unions:
         name = f"{union.label}, state {union.state}"
-        size = (
+        size_text = (
             f"{human_bytes(union.bytes)} go to each of {counted(union.parallelism, 'subtask')}, "
             f"{human_bytes(union.bytes_at_restore)} in all"
         )
         if union.repeated:
             yield (
                 f"{name}: the subtasks wrote the same elements. If each subtask keeps all that it gets, this union "
-                f"list grows with every restore; {size}. Let each subtask keep only its own part"
+                f"list grows with every restore; {size_text}. Let each subtask keep only its own part"
             )
         elif union.bytes_at_restore >= _LARGE_UNION:
-            yield f"{name}: a union list, {size}"
+            yield f"{name}: a union list, {size_text}"
 
 
 def hand_picked_sentences(insight: Insight) -> Iterator[str]:
     """Yield sentences about hand-picked keys: the subtasks that own them in the new shape, and what to do about it."""
     for keys in insight.hand_picked_keys:
-        listed = _first_items([key.key for key in keys.keys])
-        surely = "the smallest possible" if keys.smallest else f"by chance in {_percent(keys.chance)} of cases"
+        key_names = _first_items_text([key.key for key in keys.keys])
+        reason = "the smallest possible" if keys.smallest else f"by chance in {_percent_text(keys.chance)} of cases"
         yield (
-            f"{keys.label}: its {counted(len(keys.keys), 'key')} ({listed}; {surely}) each belong to a different one "
-            f"of {keys.parallelism} subtasks, as if picked by hand to address subtasks by keyBy. " + _effect(keys)
+            f"{keys.label}: its {counted(len(keys.keys), 'key')} ({key_names}; {reason}) each belong to a different "
+            f"one of {keys.parallelism} subtasks, as if picked by hand to address subtasks by keyBy. "
+            + _effect_sentence(keys)
         )
         if keys.idle or keys.crowded:
-            yield f"{keys.label}: {_remedies(keys)}"
+            yield f"{keys.label}: {_remedies_sentence(keys)}"
 
 
-def _percent(part: float) -> str:
+def _percent_text(part: float) -> str:
     return f"{part:.1%}" if part >= 0.001 else "less than 0.1%"
 
 
-def _effect(keys: HandPickedKeys) -> str:
+def _effect_sentence(keys: HandPickedKeys) -> str:
     if not (keys.idle or keys.crowded):
         return "These keys work in this shape only: in another shape some subtasks get several of them and others none"
-    where = f"With {keys.new_parallelism} subtasks (max parallelism {keys.new_max_parallelism})"
-    idle = f"subtasks {_first_items(keys.idle)} would get none of them" if keys.idle else "each would get some of them"
-    crowded = f", and {_first_items(keys.crowded)} several" if keys.crowded else ""
-    return f"{where} {idle}{crowded}"
+    new_shape = f"With {keys.new_parallelism} subtasks (max parallelism {keys.new_max_parallelism})"
+    idle_clause = (
+        f"subtasks {_first_items_text(keys.idle)} would get none of them"
+        if keys.idle
+        else "each would get some of them"
+    )
+    crowded_clause = f", and {_first_items_text(keys.crowded)} several" if keys.crowded else ""
+    return f"{new_shape} {idle_clause}{crowded_clause}"
 
 
-def _remedies(keys: HandPickedKeys) -> str:
+def _remedies_sentence(keys: HandPickedKeys) -> str:
     """Return what to do about hand-picked keys if the order of records must stay."""
-    table = ""
+    table_clause = ""
     if keys.key_type:
-        table = f" ({_first_items(keys.table)}, the smallest key that Flink sends to each subtask)"
-    ways = (
-        f"pick new keys for the new shape{table}; old state stays with the old keys. Or keep the state as a "
+        table_clause = f" ({_first_items_text(keys.table)}, the smallest key that Flink sends to each subtask)"
+    remedies = (
+        f"pick new keys for the new shape{table_clause}; old state stays with the old keys. Or keep the state as a "
         "union list, from which each restored subtask takes the part that the partitioner sends to it. Or flush "
         "buffers in prepareSnapshotPreBarrier, so that there is no state to move (never in snapshotState: records that "
         "it emits follow the barrier, and are lost if the job fails)"
     )
     if keys.dealt:
-        ways += (
+        remedies += (
             f". List state ({', '.join(keys.dealt)}) does not follow the keys: its elements are dealt round robin, so "
             "they may be restored to other subtasks than the keys that they belong to"
         )
-    return ways
+    return remedies
 
 
-def _first_items(items: Sequence[object]) -> str:
+def _first_items_text(items: Sequence[object]) -> str:
     return ", ".join(map(str, items[:_MOST_LISTED])) + ("…" if len(items) > _MOST_LISTED else "")
 
 

@@ -29,7 +29,7 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.moves import is_checkpoint_directory
 from rescale.snapshot.prospects import prospects
 from rescale.snapshot.reading.given_names import unused_names_note
-from rescale.text.units import counted, human_bytes, when
+from rescale.text.units import counted, human_bytes, instant_text
 
 _NOTE_WITHOUT_NAMES = (
     "Flink 1.x stores only the ids of operators: give a list of their uids to see them here. A request may name "
@@ -46,7 +46,7 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
     return Inspection(
         snapshot=snapshot.directory,
         kind=_kind(snapshot),
-        written_by=_written_by(snapshot),
+        written_by=_writing_releases(snapshot),
         metadata_version=metadata.version,
         checkpoint_id=metadata.checkpoint_id,
         taken=snapshot.metadata_time.isoformat(sep=" ", timespec="seconds") if snapshot.metadata_time else None,
@@ -73,22 +73,24 @@ def inspection_text(document: Inspection) -> str:
 
 def inspection_page(document: Inspection) -> Page:
     operators = document.operators
-    shown = lowest(operators, MOST_OPERATORS, lambda operator: -state_bytes(operator))
+    shown_operators = lowest(operators, MOST_OPERATORS, lambda operator: -state_bytes(operator))
     blocks: list[Block] = [
         Bullets(
             document.snapshot,
             (
                 f"{document.kind}, written by {document.written_by}, checkpoint {document.checkpoint_id}, "
-                f"its _metadata written {when(document.taken)}",
+                f"its _metadata written {instant_text(document.taken)}",
                 f"{counted(len(operators), 'operator')}, {counted(document.files, 'file')}, "
                 f"{human_bytes(document.bytes)} of state",
             ),
         ),
-        _operators_table(shown),
-        *left_operators(operators, shown),
+        _operators_table(shown_operators),
+        *left_operators(operators, shown_operators),
     ]
     states = [
-        (operator.label, state.name, state.type, state.content) for operator in shown for state in operator.states
+        (operator.label, state.name, state.type, state.content)
+        for operator in shown_operators
+        for state in operator.states
     ]
     if states and all(operator.label == operator.operator_id for operator in operators):
         blocks.append(paragraph(_NOTE_WITHOUT_NAMES))
@@ -126,14 +128,14 @@ def inspected_row(operator: InspectedOperator) -> Sequence[object]:
 
 
 def _kind(snapshot: Snapshot) -> str:
-    others = {type(other.handle).__name__ for o in snapshot.operators for other in o.other_keyed}
+    other_kinds = {type(other.handle).__name__ for o in snapshot.operators for other in o.other_keyed}
     framings = {stream.framing for o in snapshot.operators for stream in o.keyed}
     databases = {"ForSt" if _is_forst(snapshot) else "RocksDB" for o in snapshot.operators if o.databases}
     changelogs = {_kind_of_changelog(changelog) for o in snapshot.operators for changelog in o.changelogs}
-    keyed = sorted([*(framing.value for framing in framings), *databases, *changelogs, *others])
+    kinds_of_keyed = sorted([*(framing.value for framing in framings), *databases, *changelogs, *other_kinds])
     if any(operator.unread is not None for operator in snapshot.operators):
-        keyed.append("unread")
-    content = f"{', '.join(keyed)} keyed state" if keyed else "no keyed state"
+        kinds_of_keyed.append("unread")
+    content = f"{', '.join(kinds_of_keyed)} keyed state" if kinds_of_keyed else "no keyed state"
     if snapshot.type is not SnapshotType.UNKNOWN:
         return f"{_KINDS[snapshot.type]} ({content})"
     # Metadata before version 4, and metadata of the State Processor API, does not say what the snapshot is. Directories
@@ -159,11 +161,11 @@ _KINDS = {
 
 
 def _kind_of_changelog(changelog: Changelog) -> str:
-    below = {"RocksDB" if isinstance(part, Database) else part.framing.value for part in changelog.base}
-    return f"changelog over {' and '.join(sorted(below))}" if below else "changelog"
+    kinds_of_base = {"RocksDB" if isinstance(part, Database) else part.framing.value for part in changelog.base}
+    return f"changelog over {' and '.join(sorted(kinds_of_base))}" if kinds_of_base else "changelog"
 
 
-def _written_by(snapshot: Snapshot) -> str:
+def _writing_releases(snapshot: Snapshot) -> str:
     """Return which Flink releases write such metadata; the version of operator-state streams narrows them down."""
     version = snapshot.metadata.version
     stream_versions = {
@@ -179,7 +181,7 @@ def _written_by(snapshot: Snapshot) -> str:
 def _operator(operator: Operator) -> InspectedOperator:
     entry = operator.entry
     headers = operator.parsed_headers
-    keyed = [*operator.managed_keyed, *operator.raw_keyed]
+    keyed_holders = [*operator.managed_keyed, *operator.raw_keyed]
     return InspectedOperator(
         operator_id=entry.operator_id,
         label=operator.label,
@@ -188,7 +190,7 @@ def _operator(operator: Operator) -> InspectedOperator:
         parallelism=entry.parallelism,
         max_parallelism=entry.max_parallelism,
         key=type_name(headers[0].key_serializer) if headers else None,
-        keyed_bytes=sum(holder.size for holder in keyed) + sum(other.size for other in operator.other_keyed),
+        keyed_bytes=sum(holder.size for holder in keyed_holders) + sum(other.size for other in operator.other_keyed),
         operator_bytes=sum(stream.extent.length for stream in (*operator.operator, *operator.raw_operator)),
         states=tuple(_states(operator)),
         elements=dealt_elements(operator),
@@ -213,8 +215,8 @@ def _states(operator: Operator) -> list[InspectedState]:
     result = list(states.values())
     for (name, mode), count in elements.items():
         size = sizes[name, mode]
-        number = counted(count, "copy", "copies") if mode == "BROADCAST" else counted(count, "element")
-        result.append(InspectedState(name, mode, f"{number}, {human_bytes(size)}", size))
+        number_text = counted(count, "copy", "copies") if mode == "BROADCAST" else counted(count, "element")
+        result.append(InspectedState(name, mode, f"{number_text}, {human_bytes(size)}", size))
     return result
 
 

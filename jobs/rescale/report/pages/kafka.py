@@ -57,10 +57,10 @@ def kafka_line(source: KafkaSource) -> str:
     topics = _topics(source)
     if not topics:
         return f"{_label(source)}: {'its offsets were not read' if source.not_read else 'no offsets'}"
-    read = "; ".join(
-        f"{counted(len(nexts), 'partition')} of {topic}, next {_offset_range(nexts)}" for topic, nexts in topics
+    offsets_text = "; ".join(
+        f"{counted(len(nexts), 'partition')} of {topic}, next {_offset_range_text(nexts)}" for topic, nexts in topics
     )
-    return f"{_label(source)}: {read}; by subtask {_old_and_new_shares(source)}"
+    return f"{_label(source)}: {offsets_text}; by subtask {_old_and_new_shares_text(source)}"
 
 
 def _topic_rows(source: KafkaSource) -> list[tuple[str, ...]]:
@@ -73,8 +73,8 @@ def _topic_rows(source: KafkaSource) -> list[tuple[str, ...]]:
             _label(source) if not i else "",
             topic,
             str(len(nexts)),
-            _offset_range(nexts),
-            _old_and_new_shares(source) if not i else "",
+            _offset_range_text(nexts),
+            _old_and_new_shares_text(source) if not i else "",
         )
         for i, (topic, nexts) in enumerate(topics)
     ]
@@ -92,14 +92,14 @@ def _topics(source: KafkaSource) -> list[tuple[str, list[int | str]]]:
     return sorted(topics.items())
 
 
-def _old_and_new_shares(source: KafkaSource) -> str:
+def _old_and_new_shares_text(source: KafkaSource) -> str:
     """Return the number of partitions by subtask now and, if it changes, afterwards."""
-    before = _shares(source.per_subtask)
-    after = _shares(source.new_per_subtask or source.per_subtask)
-    return before if after == before else f"{before} → {after}"
+    shares_before = _shares_text(source.per_subtask)
+    shares_after = _shares_text(source.new_per_subtask or source.per_subtask)
+    return shares_before if shares_after == shares_before else f"{shares_before} → {shares_after}"
 
 
-def _offset_range(nexts: list[int | str]) -> str:
+def _offset_range_text(nexts: list[int | str]) -> str:
     """Return the lowest and highest offset, and the start positions (`earliest`) of partitions without an offset."""
     numbers = sorted({offset for offset in nexts if isinstance(offset, int)})
     bounds = [f"{number:,}" for number in dict.fromkeys((*numbers[:1], *numbers[-1:]))]
@@ -108,7 +108,7 @@ def _offset_range(nexts: list[int | str]) -> str:
     )
 
 
-def _shares(numbers: Sequence[int]) -> str:
+def _shares_text(numbers: Sequence[int]) -> str:
     if len(numbers) <= _MOST_SUBTASKS:
         return ", ".join(map(str, numbers))
     return f"{min(numbers)} to {max(numbers)} in {len(numbers)}"

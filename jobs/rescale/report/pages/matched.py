@@ -37,11 +37,11 @@ def _verdict(document: MatchDocument) -> str:
     uncertain = len(document.chained) + len(document.unsure) + len(document.only_in_snapshot)
     if uncertain:
         return f"{counted(uncertain, 'operator')} with state without a certain counterpart"
-    renamed = f", after {counted(len(document.proposed), 'rename')}" if document.proposed else ""
-    return f"every operator with state has its counterpart{renamed}"
+    renames_clause = f", after {counted(len(document.proposed), 'rename')}" if document.proposed else ""
+    return f"every operator with state has its counterpart{renames_clause}"
 
 
-def _states(operator: ListedOperator) -> str:
+def _states_text(operator: ListedOperator) -> str:
     text = ", ".join(f"{state.name} ({state.type})" for state in operator.states or ())
     return f": {text}" if text else ""
 
@@ -56,11 +56,13 @@ def _chained_line(match: ChainedOperator) -> Line:
 
 
 def _unsure_line(operator: UnsureOperator) -> Line:
-    return f"{operator.label}{_states(operator)}; may be {' or '.join(other.label for other in operator.candidates)}"
+    return (
+        f"{operator.label}{_states_text(operator)}; may be {' or '.join(other.label for other in operator.candidates)}"
+    )
 
 
 def _label_and_states(operator: ListedOperator) -> Line:
-    return f"{operator.label}{_states(operator)}"
+    return f"{operator.label}{_states_text(operator)}"
 
 
 def _same_id(match: MatchedOperator) -> Line:

@@ -24,22 +24,27 @@ def prospects_section(prospects: ReleaseProspects, snapshot: str) -> Section:
     title = f"What Flink {release} would restore"
     if prospects.reason is not None:
         return Section(title, (paragraph(f"nothing: {prospects.reason.why}"), paragraph(prospects.reason.way)))
-    whole = [operator for operator in operators if operator.restores == Restores.YES]
-    others = [operator for operator in operators if operator.restores != Restores.YES]
-    blocks: list[Block] = [paragraph(f"{counted(len(whole), 'operator')} of {len(operators)} as they are")]
-    levels = [restores for restores in Restores if any(_state_names(operator, restores) for operator in others)]
+    restored_operators = [operator for operator in operators if operator.restores == Restores.YES]
+    other_operators = [operator for operator in operators if operator.restores != Restores.YES]
+    blocks: list[Block] = [paragraph(f"{counted(len(restored_operators), 'operator')} of {len(operators)} as they are")]
+    levels = [
+        restores for restores in Restores if any(_state_names(operator, restores) for operator in other_operators)
+    ]
     blocks += cut_table(
         ("operator", "restored", *(f"states: {restores.value}" for restores in levels)),
         [
             (operator.label, operator.restores, *(_state_names(operator, restores) for restores in levels))
-            for operator in others
+            for operator in other_operators
         ],
         "more operator",
         "more operators",
     )
-    if others:
-        blocks += [Bullets("Why not:", tuple(cut_lines(_reasons(others))))]
-        blocks += [Bullets("What to do:", tuple(cut_lines(_remedies(others)))), *_drop_command(others, snapshot)]
+    if other_operators:
+        blocks += [Bullets("Why not:", tuple(cut_lines(_reasons(other_operators))))]
+        blocks += [
+            Bullets("What to do:", tuple(cut_lines(_remedies(other_operators)))),
+            *_drop_command(other_operators, snapshot),
+        ]
     return Section(title, (*blocks, paragraph(_MEANING_OF_ANSWERS)))
 
 
@@ -49,15 +54,15 @@ def _state_names(operator: OperatorProspect, restores: Restores) -> str:
 
 def _reasons(operators: list[OperatorProspect]) -> list[str]:
     """Return each reason once, with its Flink class and the states; the reasons for "no" come first."""
-    whys: dict[tuple[str, str, str], list[str]] = {}
+    states_by_reason: dict[tuple[str, str, str], list[str]] = {}
     for operator in operators:
         for state in operator.states:
             if state.reason is not None:
                 reason = (state.restores, state.reason.why, state.reason.flink_class)
-                whys.setdefault(reason, []).append(f"{operator.label} {state.name}")
+                states_by_reason.setdefault(reason, []).append(f"{operator.label} {state.name}")
     return [
         f"{restores}: {why} ({flink_class}): {first_of(states, _MOST_NAMED)}"
-        for (restores, why, flink_class), states in sorted(whys.items())
+        for (restores, why, flink_class), states in sorted(states_by_reason.items())
     ]
 
 

@@ -49,10 +49,10 @@ def outcome_text(document: Outcome) -> str:
 
 def outcome_page(document: Outcome) -> Page:
     """Return the page of an outcome: the published result, and how to start the job from it."""
-    done = "was published before" if document.already_published else "is published"
+    published_text = "was published before" if document.already_published else "is published"
     size, exceptions = human_bytes(document.bytes_compared), exceptions_clause(document.surgery)
     what = "all that changed since the base" if document.proof == Proof.CHANGES else "all state"
-    lead = f"{document.target} {done}: {what} is accounted for{exceptions}, {size} compared"
+    lead = f"{document.target} {published_text}: {what} is accounted for{exceptions}, {size} compared"
     items = [f"certificate: {document.certificate}", f"report: {document.report}"]
     items += _proof_note(document)
     items.append(f"start the job: {document.start}")
@@ -68,8 +68,8 @@ def _proof_note(document: Outcome | Certificate) -> list[str]:
     }.get(Proof(document.proof))
     if method is None:
         return []
-    deeper = f"rescale validate {quoted(document.source)} {quoted(document.target)}"
-    return [f"proof: {method}; to compare every record: {deeper}"]
+    deeper_command = f"rescale validate {quoted(document.source)} {quoted(document.target)}"
+    return [f"proof: {method}; to compare every record: {deeper_command}"]
 
 
 def certificate_text(certificate: Certificate) -> str:
@@ -80,16 +80,26 @@ def certificate_page(certificate: Certificate) -> Page:
     """Return the page of a certificate, with its largest operators."""
     operators = certificate.operators
     largest = lowest(operators, MOST_OPERATORS, lambda proof: -proof.bytes)
-    shown = replace(certificate, operators=tuple(largest))
-    number, left = counted(len(operators), "operator"), len(operators) - len(shown.operators)
+    short_certificate = replace(certificate, operators=tuple(largest))
+    number, number_omitted = counted(len(operators), "operator"), len(operators) - len(short_certificate.operators)
     blocks: list[Block] = [
         paragraph(f"{certificate.verdict}: {number}, {human_bytes(certificate.bytes)} compared"),
         *map(paragraph, _proof_note(certificate)),
-        *([Bullets(f"{DECLARED}:", declared)] if (declared := tuple(certified_lines(certificate))) else []),
-        proofs_table(shown),
-        *note_on_rest(left, "more operator with less state", "more operators with less state", reported=False),
+        *([Bullets(f"{DECLARED}:", declared_texts)] if (declared_texts := tuple(certified_lines(certificate))) else []),
+        proofs_table(short_certificate),
+        *note_on_rest(
+            number_omitted, "more operator with less state", "more operators with less state", reported=False
+        ),
     ]
-    blocks += [part for part in (records_table(shown), directories_table(shown), checksums_table(shown)) if part.rows]
+    blocks += [
+        part
+        for part in (
+            records_table(short_certificate),
+            directories_table(short_certificate),
+            checksums_table(short_certificate),
+        )
+        if part.rows
+    ]
     return Page(tuple(blocks))
 
 
@@ -120,7 +130,7 @@ def records_table(certificate: Certificate) -> Table:
                 proof.max_parallelism,
                 f"{proof.records.compared:,}",
                 f"{keys:,}" if (keys := proof.records.distinct_keys_at_least) else "",
-                _hash(proof.records),
+                _hash_text(proof.records),
             )
             for proof in certificate.operators
             if proof.records is not None
@@ -159,5 +169,5 @@ def checksums_table(certificate: Certificate) -> Table:
     )
 
 
-def _hash(records: CertifiedRecords) -> str:
+def _hash_text(records: CertifiedRecords) -> str:
     return f"{records.key_hash} ({records.hash_is})" if records.key_hash else "not known"

@@ -24,7 +24,7 @@ from rescale.report.pages.kafka import kafka_line
 from rescale.report.pages.planned import OPERATOR_HEADERS, operator_row, work_lines
 from rescale.report.renderers.markdown import render_markdown
 from rescale.report.shortening import cut_lines, state_bytes
-from rescale.text.units import counted, human_bytes, when
+from rescale.text.units import counted, human_bytes, instant_text
 
 _MOST_OPERATORS = 10
 
@@ -38,28 +38,28 @@ def plan_markdown(document: PlanDocument) -> str:
 
 def approval_page(document: PlanDocument) -> Page:
     operators = sorted(document.operators, key=state_bytes, reverse=True)
-    changed = sum(operator.is_changed for operator in operators)
+    number = sum(operator.is_changed for operator in operators)
     title = f"The {_MOST_OPERATORS} largest operators" if len(operators) > _MOST_OPERATORS else "Operators"
-    shown: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_MOST_OPERATORS]))]
+    shown_blocks: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_MOST_OPERATORS]))]
     if meanings := work_lines(document):
-        shown.append(Bullets("", (*meanings, _EVENNESS)))
+        shown_blocks.append(Bullets("", (*meanings, _EVENNESS)))
     blocks: list[Block] = [
         paragraph(
             (
                 Strong(human_bytes(document.bytes_moved)),
-                f" of state in {counted(len(operators), 'operator')} are moved, {changed} of them to a new shape.",
+                f" of state in {counted(len(operators), 'operator')} are moved, {number} of them to a new shape.",
             )
         ),
         Bullets(
             "",
             (
-                ("from ", Code(document.source), f", its _metadata written {when(document.taken)}"),
+                ("from ", Code(document.source), f", its _metadata written {instant_text(document.taken)}"),
                 ("to ", Code(document.target)),
                 ("plan ", Code(document.plan[:8])),
             ),
         ),
         *list_section(DECLARED, declared_lines(document.surgery)),
-        Section(title, tuple(shown)),
+        Section(title, tuple(shown_blocks)),
         *list_section("Kafka sources", cut_lines(list(map(kafka_line, document.kafka)))),
         *table_section(RESTORES, restores_table(document.insight)),
         *table_section(FORMATS, formats_table(document.insight)),

@@ -28,7 +28,7 @@ from rescale.runstate.follower.rounds import Round
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.given_names import unused_names_note
-from rescale.text.units import arrow, counted, human_bytes, when
+from rescale.text.units import arrow, counted, human_bytes, instant_text
 
 
 def plan_document(
@@ -74,20 +74,22 @@ def plan_text(document: PlanDocument) -> str:
 
 def plan_page(document: PlanDocument) -> Page:
     operators = document.operators
-    shown = lowest(operators, MOST_OPERATORS, lambda operator: (not operator.is_changed, -state_bytes(operator)))
-    moves = f"{counted(len(operators), 'operator')}, {human_bytes(document.bytes_moved)} to write"
+    shown_operators = lowest(
+        operators, MOST_OPERATORS, lambda operator: (not operator.is_changed, -state_bytes(operator))
+    )
+    moves_text = f"{counted(len(operators), 'operator')}, {human_bytes(document.bytes_moved)} to write"
     blocks: list[Block] = [
         Bullets(
-            f"plan {document.plan[:8]}: {moves}",
+            f"plan {document.plan[:8]}: {moves_text}",
             (
-                f"from {document.source}, its _metadata written {when(document.taken)}",
+                f"from {document.source}, its _metadata written {instant_text(document.taken)}",
                 f"to   {document.target}",
                 *declared_lines(document.surgery),
             ),
         ),
-        table(OPERATOR_HEADERS, map(operator_row, shown)),
-        *left_operators(operators, shown),
-        *_shares(operators, shown),
+        table(OPERATOR_HEADERS, map(operator_row, shown_operators)),
+        *left_operators(operators, shown_operators),
+        *_shares(operators, shown_operators),
     ]
     blocks += paragraphs(work_lines(document))
     blocks += kafka_tables(document.kafka)
@@ -101,19 +103,26 @@ def plan_page(document: PlanDocument) -> Page:
     return Page(tuple(blocks))
 
 
-def _shares(operators: Sequence[PlannedOperator], shown: Sequence[PlannedOperator]) -> list[Block]:
+def _shares(operators: Sequence[PlannedOperator], shown_operators: Sequence[PlannedOperator]) -> list[Block]:
     """Return the table of the keyed state of new subtasks; if there are many, only the fullest are shown."""
     rows = [
         (operator.label, share.subtask, share.key_groups, human_bytes(share.bytes))
-        for operator in shown
+        for operator in shown_operators
         if operator.is_changed
         for share in lowest(operator.subtasks, _MOST_SUBTASKS, lambda share: -share.bytes)
     ][:MOST_ROWS]
     if not rows:
         return []
-    left = sum(len(operator.subtasks) for operator in operators if operator.is_changed) - len(rows)
+    number_omitted = sum(len(operator.subtasks) for operator in operators if operator.is_changed) - len(rows)
     shares = table(("operator", "new subtask", "key groups", "state"), rows)
-    return [shares, *note_on_rest(left, "more new subtask", "more new subtasks, none of them fuller in its operator")]
+    return [
+        shares,
+        *note_on_rest(
+            number_omitted,
+            "more new subtask",
+            "more new subtasks, none of which holds more than those of its operator that are shown",
+        ),
+    ]
 
 
 OPERATOR_HEADERS = ("operator", "parallelism", "max parallelism", "work", "keyed", "worst ÷ mean", "operator state")
@@ -121,14 +130,14 @@ OPERATOR_HEADERS = ("operator", "parallelism", "max parallelism", "work", "keyed
 
 def operator_row(operator: PlannedOperator) -> tuple[str, ...]:
     """Return the row of an operator of a plan, for `OPERATOR_HEADERS`."""
-    keyed = operator.keyed_bytes
+    keyed_bytes = operator.keyed_bytes
     return (
         operator.label,
         arrow(operator.parallelism, operator.new_parallelism),
         arrow(operator.max_parallelism, operator.new_max_parallelism),
-        _work(operator) if keyed else "",
-        human_bytes(keyed) if keyed else "",
-        f"{operator.evenness:.2f} → {operator.new_evenness:.2f}" if keyed else "",
+        _work_text(operator) if keyed_bytes else "",
+        human_bytes(keyed_bytes) if keyed_bytes else "",
+        f"{operator.evenness:.2f} → {operator.new_evenness:.2f}" if keyed_bytes else "",
         human_bytes(operator.operator_bytes) if operator.operator_bytes else "",
     )
 
@@ -148,7 +157,7 @@ _WORK = {
 }
 
 
-def _work(operator: PlannedOperator) -> str:
+def _work_text(operator: PlannedOperator) -> str:
     """Return the class of work, with the formula of the key hash unless the hash is a known one."""
     own_hash = operator.key_hash not in (None, KNOWN)
     return f"{operator.work} by {operator.key_hash}" if own_hash else operator.work

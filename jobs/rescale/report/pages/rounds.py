@@ -25,8 +25,8 @@ def rounds_blocks(rounds: Sequence[Round]) -> list[Block]:
     """Return a table of the last rounds, in order; no table without rounds."""
     if not rounds:
         return []
-    expected: list[float | None] = [None, *(before.last_round_seconds for before, _ in pairwise(rounds))]
-    rows = [_row(*row) for row in zip(rounds, expected, strict=True)][-_MOST_SHOWN:]
+    expected_seconds: list[float | None] = [None, *(before.last_round_seconds for before, _ in pairwise(rounds))]
+    rows = [_row(*row) for row in zip(rounds, expected_seconds, strict=True)][-_MOST_SHOWN:]
     summary = f"{counted(rounds[-1].number, 'round')} after the base, each from a new checkpoint of the running job."
     if (compared := rounds[-1].compared) is not None:
         summary += (
@@ -35,7 +35,7 @@ def rounds_blocks(rounds: Sequence[Round]) -> list[Block]:
     return [paragraph(summary), table(_HEADERS, rows)]
 
 
-def _row(follower_round: Round, expected: float | None) -> tuple[str, ...]:
+def _row(follower_round: Round, expected_seconds: float | None) -> tuple[str, ...]:
     return (
         f"{follower_round.number}{_KINDS[follower_round.kind]}",
         str(follower_round.checkpoint),
@@ -44,7 +44,7 @@ def _row(follower_round: Round, expected: float | None) -> tuple[str, ...]:
         human_bytes(follower_round.bytes_changed),
         human_bytes(follower_round.bytes_read),
         "-" if follower_round.change_rate is None else f"{human_bytes(follower_round.change_rate)}/s",
-        "-" if follower_round.kind is RoundKind.BASE else _number_or_dash(expected, "{:.1f} s"),
+        "-" if follower_round.kind is RoundKind.BASE else _number_or_dash(expected_seconds, "{:.1f} s"),
         _number_or_dash(follower_round.seconds, "{:.1f} s"),
     )
 

@@ -27,32 +27,34 @@ _WIDEST = 100
 
 def render_text(page: Page) -> str:
     """Return a page as text, with a blank line between blocks."""
-    return _blocks(page.blocks)
+    return _render_blocks(page.blocks)
 
 
-def _blocks(blocks: Sequence[Block]) -> str:
-    return "\n\n".join(map(_block, blocks))
+def _render_blocks(blocks: Sequence[Block]) -> str:
+    return "\n\n".join(map(_render_block, blocks))
 
 
-def _block(block: Block) -> str:
+def _render_block(block: Block) -> str:
     match block:
         case Paragraph(lines):
-            return "\n".join(map(_line, lines))
+            return "\n".join(map(_render_line, lines))
         case WarningBlock(sentence):
             return f"warning: {printable(sentence)}"
         case Bullets(lead, items):
-            return "\n".join([*([_line(lead)] if lead else []), *(_INDENT + _line(item) for item in items)])
+            return "\n".join(
+                [*([_render_line(lead)] if lead else []), *(_INDENT + _render_line(item) for item in items)]
+            )
         case Command(line):
             return _INDENT + printable(line)
         case Table(headers, rows):
             cells = [[_cut_cell(printable(cell)) for cell in row] for row in rows]
             return tabulate(cells, headers=[*map(printable, headers)], disable_numparse=True)
         case Figure(title, caption, _, numbers):
-            return _blocks([Paragraph((f"{title}. {caption}",)), *([numbers] if numbers.rows else [])])
+            return _render_blocks([Paragraph((f"{title}. {caption}",)), *([numbers] if numbers.rows else [])])
         case Verdict(progress, sentence):
             return f"{progress.upper()}: {printable(sentence)}"
         case Section(title, inner):
-            return f"{printable(title)}\n\n{_blocks(inner)}"
+            return f"{printable(title)}\n\n{_render_blocks(inner)}"
 
 
 def _cut_cell(cell: str) -> str:
@@ -60,7 +62,7 @@ def _cut_cell(cell: str) -> str:
     return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST // 2]} … {cell[-_WIDEST // 2 :]}"
 
 
-def _line(line: Line) -> str:
+def _render_line(line: Line) -> str:
     if isinstance(line, tuple):
-        return "".join(map(_line, line))
+        return "".join(map(_render_line, line))
     return printable(line if isinstance(line, str) else line.text)

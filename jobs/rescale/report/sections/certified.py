@@ -27,10 +27,13 @@ def proof(certificate: Certificate, detail: DetailLevel) -> list[Block]:
     return [Section("Certificate", tuple(blocks))]
 
 
-def _cut_table(shown: Table, limit: int) -> list[Block]:
-    if not shown.rows:
+def _cut_table(full_table: Table, limit: int) -> list[Block]:
+    if not full_table.rows:
         return []
-    if len(shown.rows) <= limit:
-        return [shown]
-    left = counted(len(shown.rows) - limit, "operator")
-    return [Table(shown.headers, shown.rows[:limit]), paragraph(f"The certificate lists {left} more.")]
+    if len(full_table.rows) <= limit:
+        return [full_table]
+    omitted_text = counted(len(full_table.rows) - limit, "operator")
+    return [
+        Table(full_table.headers, full_table.rows[:limit]),
+        paragraph(f"The certificate lists {omitted_text} more."),
+    ]

@@ -23,29 +23,29 @@ def costs(insight: Insight, took: dict[str, float]) -> list[Block]:
 
 
 def _own_rescale(insight: Insight) -> list[Block]:
-    refused = [paragraph(restore.refused) for restore in insight.restores if restore.refused]
-    done = [restore for restore in insight.restores if restore.operators]
-    if not done:
-        return [*refused]
-    rows = [_restore_row(restore) for restore in done]
+    refusals = [paragraph(restore.refused) for restore in insight.restores if restore.refused]
+    possible_restores = [restore for restore in insight.restores if restore.operators]
+    if not possible_restores:
+        return [*refusals]
+    rows = [_restore_row(restore) for restore in possible_restores]
     figure = Figure(RESTORES, "Bytes of all subtasks together.", _bars(rows), restores_table(insight))
-    return [*refused, figure]
+    return [*refusals, figure]
 
 
-_Row = tuple[str, tuple[int, int, int], str]
+_BarRow = tuple[str, tuple[int, int, int], str]
 
 
-def _restore_row(restore: JobRestore) -> _Row:
-    read = replayed = copied = 0
+def _restore_row(restore: JobRestore) -> _BarRow:
+    bytes_read = replayed_bytes = copied_bytes = 0
     for operator in restore.operators:
         for subtask in operator.subtasks:
-            read += subtask.read
+            bytes_read += subtask.read
             if subtask.base is None:
-                replayed += subtask.by_record
+                replayed_bytes += subtask.by_record
             else:
-                copied += subtask.by_record
+                copied_bytes += subtask.by_record
     label = f"{restore.shape}: {restore_shape(restore)}"
-    return label, (read, replayed, copied), f"about {duration(restore.seconds)}"
+    return label, (bytes_read, replayed_bytes, copied_bytes), f"about {duration(restore.seconds)}"
 
 
 def _formats(insight: Insight) -> list[Block]:
@@ -53,7 +53,7 @@ def _formats(insight: Insight) -> list[Block]:
     if insight.durations is None or not insight.durations.formats:
         return []
     formats = insight.durations.formats
-    rows: list[_Row] = [
+    rows: list[_BarRow] = [
         (
             f"{option.format}{' (this plan)' if option.chosen else ''}",
             (option.read, option.by_record, 0),
@@ -65,13 +65,13 @@ def _formats(insight: Insight) -> list[Block]:
     return [Figure(FORMATS, caption, _bars(rows), formats_table(insight))]
 
 
-def _bars(rows: Sequence[_Row]) -> StackedBars:
-    most = max(sum(sizes) for _, sizes, _ in rows) or 1
+def _bars(rows: Sequence[_BarRow]) -> StackedBars:
+    largest = max(sum(sizes) for _, sizes, _ in rows) or 1
     bars = tuple(
         StackedBar(
             label,
             tuple(
-                Part(kind, size / most, f"{_LEGEND[kind]}: {human_bytes(size)}")
+                Part(kind, size / largest, f"{_LEGEND[kind]}: {human_bytes(size)}")
                 for kind, size in enumerate(sizes)
                 if size
             ),
@@ -79,26 +79,26 @@ def _bars(rows: Sequence[_Row]) -> StackedBars:
         )
         for label, sizes, total in rows
     )
-    used = max((kind for _, sizes, _ in rows for kind, size in enumerate(sizes) if size), default=0)
-    return StackedBars(bars, _LEGEND[: used + 1])
+    used_kinds = max((kind for _, sizes, _ in rows for kind, size in enumerate(sizes) if size), default=0)
+    return StackedBars(bars, _LEGEND[: used_kinds + 1])
 
 
 def _steps(insight: Insight, took: dict[str, float]) -> list[Block]:
     if insight.durations is None:
         return []
     steps = insight.durations.steps
-    most = max([1.0, *(step.seconds for step in steps), *took.values()])
+    largest = max([1.0, *(step.seconds for step in steps), *took.values()])
     bars, rows = [], []
     for step in steps:
         name, real = step.step, took.get(step.step)
-        bars.append(_step_bar(0, f"{name}: estimated", step.seconds, most))
+        bars.append(_step_bar(0, f"{name}: estimated", step.seconds, largest))
         if real is not None:
-            bars.append(_step_bar(1, f"{name}: took", real, most))
+            bars.append(_step_bar(1, f"{name}: took", real, largest))
         rows.append((name, duration(step.seconds), duration(real) if real is not None else ""))
     drawn = StackedBars(tuple(bars), ("estimated", "took")[: 2 if took else 1])
     caption = "The steps of the run, estimated for Spark on two cores" + (", and the time they took." if took else ".")
     return [Figure("Time by step", caption, drawn, table(("step", "estimated", "took"), rows))]
 
 
-def _step_bar(kind: int, label: str, seconds: float, most: float) -> StackedBar:
-    return StackedBar(label, (Part(kind, seconds / most, duration(seconds)),), duration(seconds))
+def _step_bar(kind: int, label: str, seconds: float, longest_seconds: float) -> StackedBar:
+    return StackedBar(label, (Part(kind, seconds / longest_seconds, duration(seconds)),), duration(seconds))

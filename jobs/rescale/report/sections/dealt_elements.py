@@ -32,10 +32,10 @@ def operator_state(
     )
     if not states:
         return []
-    shown = states[: detail.rows]
-    sparks = Sparks(tuple(spark(*_row(label, state)) for label, state in shown))
-    planned = states[0][1].new_per_subtask is not UNSET
-    headers = ("operator", "state", "mode", "elements", "bytes", "a subtask holds", *(["then"] if planned else []))
+    shown_states = states[: detail.rows]
+    sparks = Sparks(tuple(spark(*_row(label, state)) for label, state in shown_states))
+    is_planned = states[0][1].new_per_subtask is not UNSET
+    headers = ("operator", "state", "mode", "elements", "bytes", "a subtask holds", *(["then"] if is_planned else []))
     rows = [
         (
             label,
@@ -44,24 +44,29 @@ def operator_state(
             f"{state.elements:,}",
             human_bytes(state.bytes),
             range_text(state.per_subtask),
-            *([range_text(state.new_per_subtask or ())] if planned else []),
+            *([range_text(state.new_per_subtask or ())] if is_planned else []),
         )
-        for label, state in shown
+        for label, state in shown_states
     ]
-    cut = f" The {len(shown)} largest of {len(states)} states." if len(states) > len(shown) else ""
-    what = "before → after" if planned else "now"
+    cut_sentence = (
+        f" The {len(shown_states)} largest of {len(states)} states." if len(states) > len(shown_states) else ""
+    )
+    what = "before → after" if is_planned else "now"
     figure = Figure(
-        "Elements by subtask", f"How many elements each subtask holds, {what}.{cut}", sparks, table(headers, rows)
+        "Elements by subtask",
+        f"How many elements each subtask holds, {what}.{cut_sentence}",
+        sparks,
+        table(headers, rows),
     )
     meanings = tuple(meaning for mode, (_, meaning) in _MODES.items() if any(state.mode == mode for _, state in states))
     return [Section("Operator state", (figure, Bullets("", meanings)))]
 
 
 def _row(label: str, state: DealtState) -> tuple[str, Sequence[int], Sequence[int] | None, str]:
-    after = state.new_per_subtask or None
-    held = " → ".join(range_text(numbers) for numbers in (state.per_subtask, after) if numbers)
-    caption = f"{counted(state.elements, 'element')}, {human_bytes(state.bytes)}; {held} a subtask"
-    return f"{label}: {state.state} ({_mode(state)})", state.per_subtask, after, caption
+    new_per_subtask = state.new_per_subtask or None
+    counts_text = " → ".join(range_text(numbers) for numbers in (state.per_subtask, new_per_subtask) if numbers)
+    caption = f"{counted(state.elements, 'element')}, {human_bytes(state.bytes)}; {counts_text} a subtask"
+    return f"{label}: {state.state} ({_mode(state)})", state.per_subtask, new_per_subtask, caption
 
 
 def _mode(state: DealtState) -> str:
@@ -73,14 +78,14 @@ def spark(label: str, before: Sequence[int], after: Sequence[int] | None, captio
 
     If there are many subtasks, several share a bar, which shows the highest number among them.
     """
-    most = max([1, *before, *(after or ())])
-    return Sparkline(label, _heights(before, most), _heights(after or (), most), caption)
+    largest = max([1, *before, *(after or ())])
+    return Sparkline(label, _heights(before, largest), _heights(after or (), largest), caption)
 
 
-def _heights(numbers: Sequence[int], most: int) -> tuple[float, ...]:
+def _heights(numbers: Sequence[int], largest: int) -> tuple[float, ...]:
     bars = min(len(numbers), _BARS)
     cuts = [bar * len(numbers) // bars for bar in range(bars + 1)] if bars else []
-    return tuple(max(numbers[first:end]) / most for first, end in pairwise(cuts))
+    return tuple(max(numbers[first:end]) / largest for first, end in pairwise(cuts))
 
 
 def range_text(numbers: Sequence[int]) -> str:

@@ -17,7 +17,7 @@ from rescale.text.units import counted
 
 def kafka_sources(documents: Sequence[KafkaSource], detail: DetailLevel) -> list[Block]:
     """Return the section about Kafka sources; none without a source."""
-    shown = documents[: detail.rows]
+    shown_sources = documents[: detail.rows]
     blocks: list[Block] = []
     sparks = [
         spark(
@@ -26,19 +26,19 @@ def kafka_sources(documents: Sequence[KafkaSource], detail: DetailLevel) -> list
             source.new_per_subtask or None,
             kafka_line(source),
         )
-        for source in shown
+        for source in shown_sources
         if source.partitions
     ]
     if sparks:
-        rows, number = list(_partitions(shown)), sum(len(source.partitions) for source in documents)
-        planned = bool(shown[0].partitions) and shown[0].partitions[0].new_subtask is not UNSET
-        headers = ("source", "topic", "partition", "next record", "subtask", *(["new subtask"] if planned else []))
-        cut = len(rows) > 4 * detail.rows
-        rows_note = f"the first {4 * detail.rows} of {counted(number, 'partition')}" if cut else "partitions"
+        rows, number = list(_partitions(shown_sources)), sum(len(source.partitions) for source in documents)
+        is_planned = bool(shown_sources[0].partitions) and shown_sources[0].partitions[0].new_subtask is not UNSET
+        headers = ("source", "topic", "partition", "next record", "subtask", *(["new subtask"] if is_planned else []))
+        is_cut = len(rows) > 4 * detail.rows
+        rows_note = f"the first {4 * detail.rows} of {counted(number, 'partition')}" if is_cut else "partitions"
         caption = "How many partitions each subtask reads. Offsets stay the same, except for declared differences."
         numbers = table(headers, rows[: 4 * detail.rows])
         blocks.append(Figure("Partitions by subtask", caption, Sparks(tuple(sparks)), numbers, rows_note))
-    blocks += [paragraph(kafka_line(source)) for source in shown if not source.partitions]
+    blocks += [paragraph(kafka_line(source)) for source in shown_sources if not source.partitions]
     odd = [(source.operator, finding) for source in documents for finding in source.findings]
     blocks += [WarningBlock(f"{label}: {finding.sentence} [{finding.name}]") for label, finding in odd[: detail.rows]]
     return [Section("Kafka sources", tuple(blocks))] if blocks else []

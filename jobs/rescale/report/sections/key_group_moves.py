@@ -19,7 +19,7 @@ _CELLS = 512
 
 _SHADES = 24
 _FULL_SHADE = 3
-"""Multiple of the mean bytes of a cell from which on a cell is darkest."""
+"""A cell has the darkest shade if it has at least this many times the mean bytes of a cell."""
 
 _MATRIX = 64
 
@@ -27,7 +27,7 @@ _MATRIX = 64
 def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     """Return the map of an operator's key groups, before and, for a plan, after."""
     old, new = operator.old, operator.new
-    same = new is None or new.shape.max_parallelism == old.shape.max_parallelism
+    same_maximum = new is None or new.shape.max_parallelism == old.shape.max_parallelism
     marks = {group.key_group: _hot_text(group) for group in operator.hot}
     top = _strip(old, detail, marks)
     sentences = [f"{side.name}: {_shape_text(side.shape)}{_expected_note(side)}" for side in operator.sides]
@@ -38,7 +38,7 @@ def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     drawn = KeyGroupMap(
         top,
         ribbons if len(ribbons) <= detail.ribbons else (),
-        _strip(new, detail, marks if same else {}) if new is not None else None,
+        _strip(new, detail, marks if same_maximum else {}) if new is not None else None,
     )
     sentences += _hot_summary(operator.hot)
     title = "Key groups before and after" if new is not None else "Key groups"
@@ -57,8 +57,8 @@ def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
 def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
     """Return the matrix of bytes that move between subtasks; if there are many, neighbours share a row or column."""
     matrix = flow_matrix(old.sizes, old.shape, new.shape, _MATRIX)
-    most = float(matrix.max()) or 1.0
-    shades = tuple(tuple(_shade(float(cell) / most) for cell in row) for row in matrix)
+    darkest = float(matrix.max()) or 1.0
+    shades = tuple(tuple(_shade(float(cell) / darkest) for cell in row) for row in matrix)
     largest = sorted(
         ((float(cell), i, j) for i, row in enumerate(matrix) for j, cell in enumerate(row) if cell), reverse=True
     )
@@ -78,8 +78,9 @@ def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
 
 def _axis_label(which: str, shape: KeyedShape) -> str:
     """Return the label of an axis of the matrix; `which` is old or new."""
-    each = -(-shape.parallelism // _MATRIX)
-    return f"{which}: {counted(shape.parallelism, 'subtask')}{f', up to {each} a line' if each > 1 else ''}"
+    subtasks_per_line = -(-shape.parallelism // _MATRIX)
+    per_line_text = f", up to {subtasks_per_line} a line" if subtasks_per_line > 1 else ""
+    return f"{which}: {counted(shape.parallelism, 'subtask')}{per_line_text}"
 
 
 def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
@@ -88,21 +89,21 @@ def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
     mean = sum(cells) / len(cells) or 1.0
     return Strip(
         f"{side.name}: {_shape_text(side.shape)}",
-        tuple(_owners(side) if detail.parts and side.shape.parallelism <= MOST_DRAWN_SUBTASKS else ()),
+        tuple(_subtask_shares(side) if detail.parts and side.shape.parallelism <= MOST_DRAWN_SUBTASKS else ()),
         tuple(_shade(cell / mean / _FULL_SHADE) for cell in cells),
-        tuple(_parts(side.sizes, min(number, detail.parts)) if detail.parts else ()),
+        tuple(_part_shares(side.sizes, min(number, detail.parts)) if detail.parts else ()),
         tuple(Mark((group + 0.5) / number, tooltip) for group, tooltip in hot.items()),
     )
 
 
-def _owners(side: KeyedSide) -> Iterator[Share]:
+def _subtask_shares(side: KeyedSide) -> Iterator[Share]:
     sizes, ends = side.sizes, list(accumulate(side.sizes, initial=0))
     for subtask, (first, end) in enumerate(pairwise(side.shape.starts)):
         tooltip = f"subtask {subtask}: key groups {_range_text(first, end)}, {human_bytes(ends[end] - ends[first])}"
         yield Share(first / len(sizes), end / len(sizes), str(subtask), tooltip)
 
 
-def _parts(sizes: Sequence[int], number: int) -> Iterator[Share]:
+def _part_shares(sizes: Sequence[int], number: int) -> Iterator[Share]:
     ends = list(accumulate(sizes, initial=0))
     cuts = [part * len(sizes) // number for part in range(number + 1)]
     for first, end in pairwise(cuts):
@@ -121,11 +122,11 @@ def _resampled(sizes: Sequence[int], number: int) -> list[float]:
         return [*map(float, sizes)]
     ends = list(accumulate(map(float, sizes), initial=0.0))
 
-    def up_to(cell: int) -> float:
-        whole, rest = divmod(cell * len(sizes), number)
-        return ends[whole] + (rest / number * sizes[whole] if rest else 0.0)
+    def bytes_before(cell: int) -> float:
+        whole_groups, remainder = divmod(cell * len(sizes), number)
+        return ends[whole_groups] + (remainder / number * sizes[whole_groups] if remainder else 0.0)
 
-    return [up_to(cell + 1) - up_to(cell) for cell in range(number)]
+    return [bytes_before(cell + 1) - bytes_before(cell) for cell in range(number)]
 
 
 def _shade(part: float) -> int:
@@ -161,34 +162,34 @@ def _moved_bytes_sentence(old: KeyedSide, new: KeyedSide) -> str:
     if not stays_together(old.shape, new.shape):
         return "Every key is hashed again, so nearly every old subtask has records for every new one"
     ends = list(accumulate(old.sizes, initial=0))
-    moving = [flow for flow in flows(old.shape, new.shape) if flow.subtask != flow.new_subtask]
-    size = sum(ends[flow.last + 1] - ends[flow.first] for flow in moving)
+    moving_flows = [flow for flow in flows(old.shape, new.shape) if flow.subtask != flow.new_subtask]
+    size = sum(ends[flow.last + 1] - ends[flow.first] for flow in moving_flows)
     return f"{human_bytes(size)} of {human_bytes(old.total)} go to another subtask"
 
 
 def _subtasks_table(operator: KeyedOperator, detail: DetailLevel) -> Table:
     rows: list[tuple[object, ...]] = []
     for side in operator.sides:
-        held, ranges = loads(side.sizes, side.shape.parallelism), list(pairwise(side.shape.starts))
+        subtask_bytes, ranges = loads(side.sizes, side.shape.parallelism), list(pairwise(side.shape.starts))
         rows += [
-            (side.name, subtask, _range_text(*ranges[subtask]), human_bytes(held[subtask]))
-            for subtask in _shown_subtasks(held, detail.rows)
+            (side.name, subtask, _range_text(*ranges[subtask]), human_bytes(subtask_bytes[subtask]))
+            for subtask in _shown_subtasks(subtask_bytes, detail.rows)
         ]
     return table(("", "subtask", "key groups", "keyed state"), rows)
 
 
-def _shown_subtasks(held: Sequence[int], most: int) -> list[int]:
-    """Return the subtasks that a table shows, in order; `held` are their bytes.
+def _shown_subtasks(subtask_bytes: Sequence[int], most_rows: int) -> list[int]:
+    """Return the subtasks that a table shows, in order; `subtask_bytes` are their bytes.
 
-    If there are more than `most`, only the fullest are returned.
+    If there are more than `most_rows`, only the fullest are returned.
     """
-    return sorted(subtask for subtask, _ in fullest(held, most))
+    return sorted(subtask for subtask, _ in fullest(subtask_bytes, most_rows))
 
 
 def _shape_text(shape: KeyedShape) -> str:
     least, most = shape.max_parallelism // shape.parallelism, -(-shape.max_parallelism // shape.parallelism)
-    each = f"{least}" if least == most else f"{least} or {most}"
-    return f"{counted(shape.parallelism, 'subtask')} of {each} key groups, {shape.max_parallelism:,} in all"
+    each_text = f"{least}" if least == most else f"{least} or {most}"
+    return f"{counted(shape.parallelism, 'subtask')} of {each_text} key groups, {shape.max_parallelism:,} in all"
 
 
 def _hot_text(hot: HotKeyGroup) -> str:
@@ -198,8 +199,8 @@ def _hot_text(hot: HotKeyGroup) -> str:
 def _hot_summary(hot: Sequence[HotKeyGroup]) -> list[str]:
     if not hot:
         return []
-    named = ", ".join(f"{group.key_group} ({group.share:.0%})" for group in hot[:5])
-    return [f"Hot, and marked: {named}{' and more' if len(hot) > 5 else ''}"]
+    hottest_text = ", ".join(f"{group.key_group} ({group.share:.0%})" for group in hot[:5])
+    return [f"Hot, and marked: {hottest_text}{' and more' if len(hot) > 5 else ''}"]
 
 
 def _expected_note(side: KeyedSide) -> str:

@@ -45,19 +45,20 @@ class KeyedOperator:
 def keyed_operators(operators: Sequence[InspectedOperator | PlannedOperator], insight: Insight) -> list[KeyedOperator]:
     """Return the operators with keyed state of a plan or an inspection, the largest first."""
     by_id = {operator.operator_id: operator for operator in operators}
-    hot = {shape.operator_id: shape.hot for shape in insight.shapes}
-    keyed = [
-        _keyed(by_id[groups.operator_id], groups, hot.get(groups.operator_id, ())) for groups in insight.key_groups
+    hot_groups = {shape.operator_id: shape.hot for shape in insight.shapes}
+    result = [
+        _keyed(by_id[groups.operator_id], groups, hot_groups.get(groups.operator_id, ()))
+        for groups in insight.key_groups
     ]
-    return sorted(keyed, key=lambda operator: -operator.old.total)
+    return sorted(result, key=lambda operator: -operator.old.total)
 
 
 def _keyed(
     operator: InspectedOperator | PlannedOperator, groups: KeyGroupBytes, hot: Sequence[HotKeyGroup]
 ) -> KeyedOperator:
-    shape, after = KeyedShape(operator.parallelism, operator.max_parallelism), None
+    shape, side_after = KeyedShape(operator.parallelism, operator.max_parallelism), None
     if isinstance(operator, PlannedOperator) and groups.after is not None:
         new_shape = KeyedShape(operator.new_parallelism, operator.new_max_parallelism)
-        after = KeyedSide("after", new_shape, groups.after, bool(groups.after_exact))
-    before = KeyedSide("now" if after is None else "before", shape, groups.before, groups.exact)
-    return KeyedOperator(operator.label, before, after, hot)
+        side_after = KeyedSide("after", new_shape, groups.after, bool(groups.after_exact))
+    side_before = KeyedSide("now" if side_after is None else "before", shape, groups.before, groups.exact)
+    return KeyedOperator(operator.label, side_before, side_after, hot)

@@ -27,35 +27,37 @@ _HEIGHTS = (1.0, 1.5, 2.0, 3.0, 4.0)
 def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     """Return charts of the keyed bytes of every subtask, the fullest first; old and new shape have one scale."""
     sides = [(side.name, loads(side.sizes, side.shape.parallelism)) for side in operator.sides]
-    most = max(max(sizes) for _, sizes in sides) or 1
-    charts = tuple(_bars(name, sizes, most) for name, sizes in sides)
+    largest = max(max(sizes) for _, sizes in sides) or 1
+    charts = tuple(_bars(name, sizes, largest) for name, sizes in sides)
     rows = [
         (name, subtask, human_bytes(size), f"{size / mean:.2f}")
         for name, sizes in sides
         if (mean := sum(sizes) / len(sizes))
         for subtask, size in fullest(sizes, detail.rows)
     ]
-    cut = max(len(sizes) for _, sizes in sides) > detail.rows
+    is_cut = max(len(sizes) for _, sizes in sides) > detail.rows
     return Figure(
         "Load by subtask",
         "Keyed state of every subtask, the fullest first. The line is the mean.",
         BarCharts(charts),
         table(("", "subtask", "keyed state", "÷ mean"), rows),
-        f"the {detail.rows} fullest subtasks" if cut else "subtasks",
+        f"the {detail.rows} fullest subtasks" if is_cut else "subtasks",
     )
 
 
-def _bars(label: str, sizes: Sequence[int], most: int) -> Bars:
-    ranked = fullest(sizes, len(sizes))
+def _bars(label: str, sizes: Sequence[int], largest: int) -> Bars:
+    ranked_sizes = fullest(sizes, len(sizes))
     mean = sum(sizes) / len(sizes)
-    worst = f"{ranked[0][1] / mean:.2f}" if mean else "1.00"
+    worst_text = f"{ranked_sizes[0][1] / mean:.2f}" if mean else "1.00"
     caption = (
-        f"{counted(len(sizes), 'subtask')}, worst ÷ mean {worst}; most {human_bytes(ranked[0][1])} (subtask "
-        f"{ranked[0][0]}), mean {human_bytes(mean)}, least {human_bytes(ranked[-1][1])}"
+        f"{counted(len(sizes), 'subtask')}, worst ÷ mean {worst_text}; most {human_bytes(ranked_sizes[0][1])} (subtask "
+        f"{ranked_sizes[0][0]}), mean {human_bytes(mean)}, least {human_bytes(ranked_sizes[-1][1])}"
     )
-    few = len(sizes) <= MOST_DRAWN_SUBTASKS
-    tooltips = tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked) if few else ()
-    return Bars(label, tuple(size / most for _, size in ranked), mean / most, tooltips, caption)
+    has_few_subtasks = len(sizes) <= MOST_DRAWN_SUBTASKS
+    tooltips = (
+        tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked_sizes) if has_few_subtasks else ()
+    )
+    return Bars(label, tuple(size / largest for _, size in ranked_sizes), mean / largest, tooltips, caption)
 
 
 def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
@@ -67,41 +69,46 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
     ends = list(accumulate(side.sizes, initial=0))
     last = min(maximum, max(4 * requested, 16))
     numbers = _parallelisms(maximum, last, requested)
-    worst = {number: evenness_over(ends, number) for number in numbers}
-    known = [number for number in numbers if maximum % number == 0 or number == requested]
-    near = sorted(sorted(known, key=lambda number: abs(log(number / requested)))[: detail.rows])
+    evenness = {number: evenness_over(ends, number) for number in numbers}
+    drawn = [number for number in numbers if maximum % number == 0 or number == requested]
+    near = sorted(sorted(drawn, key=lambda number: abs(log(number / requested)))[: detail.rows])
     rows = [
-        (number, f"{worst[number]:.2f}", _group_counts(maximum, number), "asked" if number == requested else "")
+        (
+            number,
+            f"{evenness[number]:.2f}",
+            _group_counts_text(maximum, number),
+            "asked" if number == requested else "",
+        )
         for number in near
     ]
     return Figure(
         "Evenness over parallelism",
-        f"At {requested} the fullest subtask holds {worst[requested]:.2f} times the mean of bytes. Filled dots divide "
-        f"the max parallelism {maximum:,}: all subtasks own equally many key groups. The ring is parallelism "
+        f"At {requested} the fullest subtask holds {evenness[requested]:.2f} times the mean of bytes. Filled dots "
+        f"divide the max parallelism {maximum:,}: all subtasks own equally many key groups. The ring is parallelism "
         f"{requested}.",
-        _curve(worst, last, requested, maximum),
+        _curve(evenness, last, requested, maximum),
         table(("parallelism", "worst ÷ mean of bytes", "key groups of a subtask", ""), rows),
         "parallelisms that divide",
     )
 
 
-def _curve(worst: Mapping[int, float], last: int, requested: int, maximum: int) -> Curve:
-    """Return the curve for parallelisms from 1 to `last`; `worst` has worst ÷ mean of bytes by parallelism."""
-    top = min(_LARGEST_RATIO, max(2.0, *worst.values()))
+def _curve(evenness: Mapping[int, float], last: int, requested: int, maximum: int) -> Curve:
+    """Return the curve for parallelisms from 1 to `last`; `evenness` has worst ÷ mean of bytes by parallelism."""
+    top = min(_LARGEST_RATIO, max(2.0, *evenness.values()))
     points = tuple(
         Point(
             _log_position(number, last),
             (min(height, top) - 1) / (top - 1),
-            f"parallelism {number}: worst ÷ mean {height:.2f}, {_group_counts(maximum, number)} key groups each",
+            f"parallelism {number}: worst ÷ mean {height:.2f}, {_group_counts_text(maximum, number)} key groups each",
             maximum % number == 0,
             number == requested,
         )
-        for number, height in worst.items()
+        for number, height in evenness.items()
     )
     ticks = tuple(AxisTick(_log_position(number, last), f"{number:,}") for number in _tick_numbers(last))
-    above = "≥ " if max(worst.values()) > top else ""
+    at_least = "≥ " if max(evenness.values()) > top else ""
     y_ticks = tuple(
-        AxisTick((height - 1) / (top - 1), f"{above if height == top else ''}{height:.3g}")
+        AxisTick((height - 1) / (top - 1), f"{at_least if height == top else ''}{height:.3g}")
         for height in _HEIGHTS
         if height <= top
     )
@@ -110,10 +117,10 @@ def _curve(worst: Mapping[int, float], last: int, requested: int, maximum: int) 
 
 def _parallelisms(maximum: int, last: int, requested: int) -> list[int]:
     """Return the parallelisms of the curve in order: divisors of the `maximum`, the requested one, some others."""
-    even = [number for number in range(1, last + 1) if maximum % number == 0]
-    steps = max(_MOST_POINTS - len(even), 10)
+    divisors = [number for number in range(1, last + 1) if maximum % number == 0]
+    steps = max(_MOST_POINTS - len(divisors), 10)
     between = [round(last ** (step / steps)) for step in range(steps + 1)]
-    return sorted({*even, *between, requested})
+    return sorted({*divisors, *between, requested})
 
 
 def _log_position(number: int, last: int) -> float:
@@ -127,7 +134,7 @@ def _tick_numbers(last: int) -> Iterator[int]:
         number *= 2 if last <= 64 else 4 if last <= 4096 else 8
 
 
-def _group_counts(maximum: int, parallelism: int) -> str:
+def _group_counts_text(maximum: int, parallelism: int) -> str:
     return (
         str(maximum // parallelism)
         if maximum % parallelism == 0

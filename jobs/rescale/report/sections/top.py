@@ -32,7 +32,7 @@ from rescale.report.shortening import state_bytes
 from rescale.snapshot.kafka.audit import DISCOVERY
 from rescale.text.error_document import ErrorDocument
 from rescale.text.names import first_of
-from rescale.text.units import arrow, counted, human_bytes, when
+from rescale.text.units import arrow, counted, human_bytes, instant_text
 
 _MOST_NAMED = 3
 _MOST_SENTENCES = 3
@@ -42,26 +42,28 @@ def verdict(document: ReportDocument) -> list[Block]:
     """Return the line about the progress of a run; for a failed run, also the details of its error."""
     error, certificate, plan = document.error, document.certificate, document.plan
     if (snapshot := document.snapshot) is not None:
-        operators = counted(len(snapshot.operators), "operator")
-        return [Verdict(RunProgress.SEEN, f"{snapshot.kind}: {operators}, {human_bytes(snapshot.bytes)} of state")]
+        operators_text = counted(len(snapshot.operators), "operator")
+        return [Verdict(RunProgress.SEEN, f"{snapshot.kind}: {operators_text}, {human_bytes(snapshot.bytes)} of state")]
     if error is not None:
         return [Verdict(RunProgress.REFUSED, error.what), *_details(error)]
     if certificate is None:
-        size = human_bytes(plan.bytes_moved if plan is not None else 0)
-        return [Verdict(RunProgress.PLANNED, f"{size} to write; nothing is written yet")]
-    published = "and the result is published" if document.published else "and nothing is published yet"
-    size = human_bytes(certificate.bytes)
+        size_text = human_bytes(plan.bytes_moved if plan is not None else 0)
+        return [Verdict(RunProgress.PLANNED, f"{size_text} to write; nothing is written yet")]
+    published_clause = "and the result is published" if document.published else "and nothing is published yet"
+    size_text = human_bytes(certificate.bytes)
     by_files = "by files or checksums of the store where possible, " if certificate.proof == Proof.FILES else ""
     exceptions = exceptions_clause(certificate.surgery)
-    sentence = f"{size} compared, {by_files}every part of the source is in the result{exceptions}, {published}"
+    sentence = (
+        f"{size_text} compared, {by_files}every part of the source is in the result{exceptions}, {published_clause}"
+    )
     return [Verdict(RunProgress.PROVEN, sentence)]
 
 
 def _details(error: ErrorDocument) -> list[Block]:
     """Return the path, operator, state, expected and found values and the advice of an error."""
-    named = {name: getattr(error, name) for name in ("operator", "state", "expected", "found")}
+    values = {name: getattr(error, name) for name in ("operator", "state", "expected", "found")}
     details: list[Line] = [Code(error.path)] if error.path is not UNSET else []
-    details += [f"{name}: {value}" for name, value in named.items() if value is not UNSET]
+    details += [f"{name}: {value}" for name, value in values.items() if value is not UNSET]
     if error.advice is not UNSET:
         details.append((Strong("what to do: "), error.advice))
     return [Bullets("", tuple(details))] if details else []
@@ -70,7 +72,7 @@ def _details(error: ErrorDocument) -> list[Block]:
 def changes_section(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
     """Return the section about source and target, new shapes, declared differences, and how to start the job."""
     facts: list[Line] = [
-        ("from ", Code(plan.source), f", its _metadata written {when(plan.taken)}"),
+        ("from ", Code(plan.source), f", its _metadata written {instant_text(plan.taken)}"),
         ("to ", Code(plan.target)),
         *_changes(plan.operators),
         *first_lines(declared_lines(plan.surgery), detail.rows),
@@ -81,32 +83,34 @@ def changes_section(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
 
 
 def _changes(operators: Sequence[PlannedOperator]) -> Iterator[Line]:
-    alike: dict[tuple[str, str], list[str]] = {}
+    labels_by_change: dict[tuple[str, str], list[str]] = {}
     for operator in operators:
         if operator.is_changed:
             shape = arrow(operator.parallelism, operator.new_parallelism)
             maximum = arrow(operator.max_parallelism, operator.new_max_parallelism)
-            alike.setdefault((shape, maximum), []).append(operator.label)
-    for (parallelism, maximum), labels in sorted(alike.items(), key=lambda change: -len(change[1]))[:_MOST_NAMED]:
+            labels_by_change.setdefault((shape, maximum), []).append(operator.label)
+    for (parallelism, maximum), labels in sorted(labels_by_change.items(), key=lambda change: -len(change[1]))[
+        :_MOST_NAMED
+    ]:
         yield (first_of(labels, _MOST_NAMED), ": ", Strong(f"parallelism {parallelism}, max parallelism {maximum}"))
-    if len(alike) > _MOST_NAMED:
-        yield f"and {counted(len(alike) - _MOST_NAMED, 'other change')} of shape, below"
-    same = len(operators) - sum(map(len, alike.values()))
-    if same:
-        yield f"{counted(same, 'operator')} as before"
+    if len(labels_by_change) > _MOST_NAMED:
+        yield f"and {counted(len(labels_by_change) - _MOST_NAMED, 'other change')} of shape, below"
+    number_unchanged = len(operators) - sum(map(len, labels_by_change.values()))
+    if number_unchanged:
+        yield f"{counted(number_unchanged, 'operator')} as before"
 
 
 def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:
     """Return the section with at most three sentences, those with the worst effects in production first."""
-    kafka = [warning for warning in warnings if "[kafka-" in warning]
+    kafka_warnings = [warning for warning in warnings if "[kafka-" in warning]
     parts: Iterable[Iterable[str]] = (
         hand_picked_sentences(insight),
-        (warning for warning in kafka if DISCOVERY not in warning),
+        (warning for warning in kafka_warnings if DISCOVERY not in warning),
         shape_sentences(insight),
         union_sentences(insight),
         duration_sentences(insight),
-        (warning for warning in warnings if warning not in kafka),
-        kafka,
+        (warning for warning in warnings if warning not in kafka_warnings),
+        kafka_warnings,
     )
     first = list(dict.fromkeys(sentence for part in parts for sentence in list(part)[:2]))[:_MOST_SENTENCES]
     if not first:
@@ -118,9 +122,9 @@ def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:
 def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
     """Return the section with the table of a plan's operators, the largest first."""
     operators = sorted(plan.operators, key=state_bytes, reverse=True)
-    shown, blocks = operators[: 2 * detail.rows], list[Block]()
-    blocks.append(table(OPERATOR_HEADERS, map(operator_row, shown)))
-    blocks += _rest(operators[len(shown) :], len(shown))
+    shown_operators, blocks = operators[: 2 * detail.rows], list[Block]()
+    blocks.append(table(OPERATOR_HEADERS, map(operator_row, shown_operators)))
+    blocks += _remaining_line(operators[len(shown_operators) :], len(shown_operators))
     blocks.append(Bullets("", tuple(work_lines(plan))))
     return [Section("Operators", tuple(block for block in blocks if block != Bullets("", ())))]
 
@@ -128,26 +132,33 @@ def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
 def inspected_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block]:
     """Return the section with the table of a snapshot's operators, the largest first."""
     operators = sorted(snapshot.operators, key=state_bytes, reverse=True)
-    shown = operators[: 2 * detail.rows]
+    shown_operators = operators[: 2 * detail.rows]
     headers = ("operator", "parallelism", "max parallelism", "key", "keyed", "operator state", "")
-    listing = table(headers, map(inspected_row, shown))
-    return [Section("Operators", (listing, *_rest(operators[len(shown) :], len(shown))))]
+    listing = table(headers, map(inspected_row, shown_operators))
+    return [Section("Operators", (listing, *_remaining_line(operators[len(shown_operators) :], len(shown_operators))))]
 
 
-def _rest(left: Sequence[InspectedOperator | PlannedOperator], shown: int) -> list[Block]:
-    if not left:
+def _remaining_line(
+    remaining_operators: Sequence[InspectedOperator | PlannedOperator], number_shown: int
+) -> list[Block]:
+    if not remaining_operators:
         return []
-    size = human_bytes(sum(map(state_bytes, left)))
-    return [paragraph(f"These are the {shown} largest; {counted(len(left), 'smaller one')} hold {size} in total.")]
+    size_text = human_bytes(sum(map(state_bytes, remaining_operators)))
+    return [
+        paragraph(
+            f"These are the {number_shown} largest; {counted(len(remaining_operators), 'smaller one')} hold "
+            f"{size_text} in total."
+        )
+    ]
 
 
 def further_notes(sentences: Sequence[str], warnings: Sequence[str], detail: DetailLevel) -> list[Block]:
     """Return the section with the first warnings and insights (`sentences`), and the number that it leaves out."""
-    most = 3 * detail.rows
-    blocks: list[Block] = [*map(WarningBlock, warnings[:most])]
+    limit = 3 * detail.rows
+    blocks: list[Block] = [*map(WarningBlock, warnings[:limit])]
     if sentences:
-        blocks.append(Bullets("", tuple(sentences[:most])))
-    left = max(len(warnings) - most, 0) + max(len(sentences) - most, 0)
-    if left:
-        blocks.append(paragraph(f"The commands print {counted(left, 'other sentence')} of this kind."))
+        blocks.append(Bullets("", tuple(sentences[:limit])))
+    number_omitted = max(len(warnings) - limit, 0) + max(len(sentences) - limit, 0)
+    if number_omitted:
+        blocks.append(paragraph(f"The commands print {counted(number_omitted, 'other sentence')} of this kind."))
     return [Section("Good to know", tuple(blocks))] if blocks else []

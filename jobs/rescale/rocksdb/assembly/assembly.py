@@ -76,24 +76,26 @@ def refuse_ingested(source: SourceDatabase) -> None:
 
     An ingested file stores its own sequence number, and the MANIFEST must have the same number.
     """
-    ingested = [file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested]
-    if ingested:
+    ingested_names = [
+        file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested
+    ]
+    if ingested_names:
         raise UnsupportedError(
             "a database with ingested SST files cannot be joined with others",
             path=source.uri,
-            found=", ".join(sorted(ingested)),
+            found=", ".join(sorted(ingested_names)),
             advice=ASK_FOR_CANONICAL_RESULT,
         )
 
 
 def _straddling_files(source: SourceDatabase, new_range: KeyRange, max_parallelism: int) -> list[LiveFile]:
     """Return the files with rows in `new_range` that straddle the bounds of the source's key groups."""
-    own = key_range(source.key_groups, max_parallelism)
+    own_range = key_range(source.key_groups, max_parallelism)
     return [
         file
         for file in source.manifest.files.values()
-        if Overlap.OUTSIDE not in (new_range.overlap(file), own.overlap(file))
-        and own.overlap(file) == Overlap.STRADDLING
+        if Overlap.OUTSIDE not in (new_range.overlap(file), own_range.overlap(file))
+        and own_range.overlap(file) == Overlap.STRADDLING
     ]
 
 
@@ -133,8 +135,8 @@ class _Assembly:
         column_families = []
         for number, (name, reused_files) in enumerate(families.items()):
             files = self._with_epochs(reused_files)
-            deleted = list(self._deleted_ranges(files, created))
-            for file in deleted:
+            files_of_deletions = list(self._deleted_ranges(files, created))
+            for file in files_of_deletions:
                 data = write_tombstone(
                     file.smallest,
                     file.largest,
@@ -178,23 +180,23 @@ class _Assembly:
         `number` is the index of `source` in the arguments of `assemble`, and `place` its index in the order of key
         groups.
         """
-        own = key_range(source.key_groups, self._max_parallelism)
-        wanted = [
+        own_range = key_range(source.key_groups, self._max_parallelism)
+        wanted_files = [
             (file, family.name)
             for family in source.manifest.column_families
             for file in family.files
-            if Overlap.OUTSIDE not in (self._new_range.overlap(file), own.overlap(file))
+            if Overlap.OUTSIDE not in (self._new_range.overlap(file), own_range.overlap(file))
         ]
-        for file, family in sorted(wanted, key=lambda pair: pair[0].number):
+        for file, family in sorted(wanted_files, key=lambda pair: pair[0].number):
             shift = self._shifts[place] if file.level == 0 else 0
-            moved = replace(
+            renumbered_file = replace(
                 file,
                 number=self._new_number(),
                 smallest_sequence=file.smallest_sequence + shift,
                 largest_sequence=file.largest_sequence + shift,
                 fields=tuple(field for field in file.fields if field[0] != FileTag.MIN_LOG_NUMBER_TO_KEEP),
             )
-            families[family].append(_Reused(number, file, moved))
+            families[family].append(_Reused(number, file, renumbered_file))
 
     def _new_number(self) -> int:
         self._next_number += 1
@@ -209,9 +211,9 @@ class _Assembly:
         newest: Counter[int] = Counter()
         for reused, epoch in zip(files, epochs, strict=True):
             newest[reused.source] = max(newest[reused.source], epoch or 0)
-        before = dict(zip(newest, [0, *accumulate(newest.values())], strict=False))
+        epochs_before = dict(zip(newest, [0, *accumulate(newest.values())], strict=False))
         return [
-            replace(reused.file, fields=_with_epoch(reused.file, (epoch or 0) + before[reused.source]))
+            replace(reused.file, fields=_with_epoch(reused.file, (epoch or 0) + epochs_before[reused.source]))
             if reused.file.level == 0
             else reused.file
             for reused, epoch in zip(files, epochs, strict=True)
@@ -223,13 +225,13 @@ class _Assembly:
         The entries have size 0, which the caller replaces.
         """
         begin, end = self._new_range.begin, self._new_range.end
-        below = [file.smallest for file in files if self._new_range.reaches_below(file)]
-        above = [file.largest for file in files if self._new_range.reaches_above(file)]
-        ranges = [(min(below), begin)] if below else []
-        ranges += [(end, max(above) + b"\0")] if above else []
+        keys_below = [file.smallest for file in files if self._new_range.reaches_below(file)]
+        keys_above = [file.largest for file in files if self._new_range.reaches_above(file)]
+        ranges = [(min(keys_below), begin)] if keys_below else []
+        ranges += [(end, max(keys_above) + b"\0")] if keys_above else []
         epochs = [file.epoch for file in files]
         newest = None if None in epochs else max((epoch or 0 for epoch in epochs), default=0)
-        for number, (first, behind) in enumerate(ranges, 1):
+        for number, (first, range_end) in enumerate(ranges, 1):
             sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
             fields: list[tuple[int, bytes]] = [
                 (FileTag.OLDEST_ANCESTOR_TIME, varint(created)),
@@ -243,7 +245,7 @@ class _Assembly:
                 number=self._new_number(),
                 size=0,
                 smallest_key=InternalKey(first, sequence, RANGE_DELETION),
-                largest_key=InternalKey(behind, LARGEST_SEQUENCE, RANGE_DELETION),
+                largest_key=InternalKey(range_end, LARGEST_SEQUENCE, RANGE_DELETION),
                 smallest_sequence=sequence,
                 largest_sequence=sequence,
                 fields=tuple(fields),
@@ -251,8 +253,8 @@ class _Assembly:
 
     def _check_levels(self, files: Sequence[LiveFile], state: str) -> None:
         """Check that no two files of a level below level 0 overlap, as they would if two sources shared a key group."""
-        ordered = sorted(files, key=lambda file: (file.level, file.smallest_key.order))
-        for before, after in pairwise(ordered):
+        sorted_files = sorted(files, key=lambda file: (file.level, file.smallest_key.order))
+        for before, after in pairwise(sorted_files):
             if before.level == after.level > 0 and before.largest_key.order >= after.smallest_key.order:
                 raise SnapshotError(
                     "two files of one level of a database have keys in common",
@@ -274,8 +276,10 @@ class _Assembly:
             NewFile(MANIFEST_NAME, write_manifest(manifest, MANIFEST_NAME)),
             NewFile(CURRENT, write_current(MANIFEST_NAME)),
         ]
-        straddling = [file.file.name for file in reused if self._new_range.overlap(file.file) == Overlap.STRADDLING]
-        return AssembledDatabase(manifest, tuple(files), (*small, *new_files), tuple(straddling))
+        straddling_names = [
+            file.file.name for file in reused if self._new_range.overlap(file.file) == Overlap.STRADDLING
+        ]
+        return AssembledDatabase(manifest, tuple(files), (*small, *new_files), tuple(straddling_names))
 
 
 def _without_epoch(file: LiveFile) -> tuple[tuple[int, bytes], ...]:

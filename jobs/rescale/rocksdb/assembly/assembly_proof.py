@@ -57,25 +57,25 @@ class _Proof:
     ) -> None:
         self._sources, self._result = sources, result
         self._own = [key_range(source.key_groups, maximum) for source in sources]
-        alone = key_groups.intersection(sources[0].key_groups) if len(sources) == 1 else key_groups
-        self._new_range = key_range(alone, maximum)
+        covered_range = key_groups.intersection(sources[0].key_groups) if len(sources) == 1 else key_groups
+        self._new_range = key_range(covered_range, maximum)
 
     def check(self) -> None:
         states = {family.name for source in self._sources for family in source.manifest.column_families}
-        present = {family.name for family in self._result.manifest.column_families}
-        if present != states:
-            raise self._error("a database has other states than its sources", expected=states, found=present)
+        state_names = {family.name for family in self._result.manifest.column_families}
+        if state_names != states:
+            raise self._error("a database has other states than its sources", expected=states, found=state_names)
         names = self._result.manifest.files.keys()
-        known = self._result.origins.keys() | self._result.deleted.keys()
-        if names != known or self._result.origins.keys() & self._result.deleted.keys():
-            raise self._error("the database has an SST file of unknown origin", expected=known, found=set(names))
+        known_files = self._result.origins.keys() | self._result.deleted.keys()
+        if names != known_files or self._result.origins.keys() & self._result.deleted.keys():
+            raise self._error("the database has an SST file of unknown origin", expected=known_files, found=set(names))
         for family in self._result.manifest.column_families:
             self._check_family(family)
 
     def _check_family(self, family: ColumnFamily) -> None:
         reused = {self._result.origins[file.name]: file for file in family.files if file.name in self._result.origins}
-        deleted = [file for file in family.files if file.name in self._result.deleted]
-        if len(reused) + len(deleted) != len(family.files):
+        files_of_deletions = [file for file in family.files if file.name in self._result.deleted]
+        if len(reused) + len(files_of_deletions) != len(family.files):
             raise self._error("an SST file of a source is in the database twice", state=family.name)
         of_level_0 = [
             [file for origin, file in reused.items() if origin.source == number and not file.level]
@@ -88,16 +88,16 @@ class _Proof:
                 "an SST file belongs to another state in its source", state=family.name, found=min(reused).name
             )
         self._check_apart(filter(None, of_level_0), family.name)
-        self._check_deleted(family, deleted)
+        self._check_deleted(family, files_of_deletions)
         self._check_levels(family)
 
     def _check_source(self, number: int, source: SourceDatabase, state: str, reused: dict[Origin, LiveFile]) -> None:
         """Check that the result has the right files of one source, and remove these files from `reused`."""
-        own = self._own[number]
+        own_range = self._own[number]
         live = [file for family in source.manifest.column_families if family.name == state for file in family.files]
         pairs = []
         for file in live:
-            overlap = own.overlap(file)
+            overlap = own_range.overlap(file)
             result_file = reused.pop(Origin(number, file.name), None)
             if result_file is not None:
                 pairs.append((file, result_file))
@@ -137,33 +137,33 @@ class _Proof:
             if first < last or 0 < epochs[1] <= epochs[0]:
                 raise self._error("the files of two sources are interleaved in age", state=state)
 
-    def _check_deleted(self, family: ColumnFamily, deleted: Sequence[LiveFile]) -> None:
-        reused = [file for file in family.files if file not in deleted]
-        ranges = [self._deleted_range(file, family.name) for file in deleted]
-        self._check_newest(deleted, reused, family.name)
+    def _check_deleted(self, family: ColumnFamily, files_of_deletions: Sequence[LiveFile]) -> None:
+        reused_files = [file for file in family.files if file not in files_of_deletions]
+        ranges = [self._deleted_range(file, family.name) for file in files_of_deletions]
+        self._check_newest(files_of_deletions, reused_files, family.name)
         self._check_own_not_hidden(ranges, family.name)
-        self._check_foreign_hidden(reused, ranges, family.name)
+        self._check_foreign_hidden(reused_files, ranges, family.name)
 
     def _deleted_range(self, file: LiveFile, state: str) -> KeyRange:
         """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
         sequence = file.smallest_sequence
-        expected = [RangeTombstone(file.smallest, file.largest, sequence)]
-        present = list(self._result.deleted[file.name])
-        if present != expected or not file.exclusive or file.level or file.largest_sequence != sequence:
+        expected_tombstones = [RangeTombstone(file.smallest, file.largest, sequence)]
+        tombstones = list(self._result.deleted[file.name])
+        if tombstones != expected_tombstones or not file.exclusive or file.level or file.largest_sequence != sequence:
             raise self._error("a range tombstone differs from its entry in the MANIFEST", state=state, found=file.name)
         return KeyRange(file.smallest, file.largest)
 
-    def _check_newest(self, deleted: Sequence[LiveFile], reused: Sequence[LiveFile], state: str) -> None:
+    def _check_newest(self, files_of_deletions: Sequence[LiveFile], reused: Sequence[LiveFile], state: str) -> None:
         """Check that range tombstones are newer than all rows, by sequence and epoch number, and differ in age."""
         newest = max((file.largest_sequence for file in reused), default=0)
         newest_epoch = max((file.epoch or 0 for file in reused), default=0)
-        sequences = [file.largest_sequence for file in deleted]
+        sequences = [file.largest_sequence for file in files_of_deletions]
         older = any(sequence <= newest for sequence in sequences) or any(
-            file.epoch is not None and file.epoch <= newest_epoch for file in deleted
+            file.epoch is not None and file.epoch <= newest_epoch for file in files_of_deletions
         )
         if older or len(set(sequences)) < len(sequences):
             raise self._error("a range tombstone is not newer than the rows that it must hide", state=state)
-        if len({file.epoch is None for file in (*reused, *deleted)}) > 1:
+        if len({file.epoch is None for file in (*reused, *files_of_deletions)}) > 1:
             raise self._error("only some files have an epoch number", state=state)
 
     def _check_own_not_hidden(self, ranges: Sequence[KeyRange], state: str) -> None:
@@ -180,24 +180,24 @@ class _Proof:
     def _check_foreign_hidden(self, reused: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
         """Check that range tombstones hide all rows below and above the subtask's key groups."""
         for file in reused:
-            below = not self._new_range.reaches_below(file) or any(
+            is_hidden_below = not self._new_range.reaches_below(file) or any(
                 hidden.begin <= file.smallest and hidden.end >= self._new_range.begin for hidden in ranges
             )
-            above = not self._new_range.reaches_above(file) or any(
+            is_hidden_above = not self._new_range.reaches_above(file) or any(
                 hidden.begin <= self._new_range.end and hidden.end > file.largest for hidden in ranges
             )
-            if not (below and above):
+            if not (is_hidden_below and is_hidden_above):
                 raise self._error(
                     "rows outside of the subtask's key groups are not hidden", state=state, found=file.name
                 )
 
     def _check_levels(self, family: ColumnFamily) -> None:
         """Check that no two files of a level below level 0 overlap."""
-        ordered = sorted(family.files, key=lambda file: (file.level, file.smallest_key.order))
-        for first, second in pairwise(ordered):
+        sorted_files = sorted(family.files, key=lambda file: (file.level, file.smallest_key.order))
+        for first, second in pairwise(sorted_files):
             if first.level == second.level > 0 and first.largest_key.order >= second.smallest_key.order:
-                files = f"{first.name}, {second.name}"
-                raise self._error("two files of one level have keys in common", state=family.name, found=files)
+                file_names = f"{first.name}, {second.name}"
+                raise self._error("two files of one level have keys in common", state=family.name, found=file_names)
 
     def _error(
         self, what: str, *, state: str | None = None, expected: object = None, found: object = None

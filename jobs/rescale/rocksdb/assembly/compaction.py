@@ -94,33 +94,35 @@ def compacted_database(
             ]
         else:
             key_groups = key_groups.intersection(sources[0].database.key_groups)
-        assembled = assemble([source.database for source in sources], key_groups, max_parallelism)
-        stored = _stored_database(assembled, sources, key_groups, name)
-        if assembled.straddling:
+        assembled_database = assemble([source.database for source in sources], key_groups, max_parallelism)
+        stored_database = _stored_database(assembled_database, sources, key_groups, name)
+        if assembled_database.straddling:
             identity = str(uuid.uuid5(uuid.NAMESPACE_URL, name)).encode()
-            needed = [file for file in stored.files.values() if not file.name.startswith("OPTIONS-")]
-            needed.append(StoredFile(_IDENTITY, name, len(identity), data=identity))
-            directory = stack.enter_context(fetched_database(needed, scratch))
+            files_without_options = [
+                file for file in stored_database.files.values() if not file.name.startswith("OPTIONS-")
+            ]
+            files_without_options.append(StoredFile(_IDENTITY, name, len(identity), data=identity))
+            directory = stack.enter_context(fetched_database(files_without_options, scratch))
             new_range = key_range(key_groups, max_parallelism)
-            _compact_in_child(directory, assembled.manifest, new_range)
-            stored = _compacted(directory, stored, new_range, name)
-        yield stored
+            _compact_in_child(directory, assembled_database.manifest, new_range)
+            stored_database = _compacted(directory, stored_database, new_range, name)
+        yield stored_database
 
 
 def _stored_database(
     assembled: AssembledDatabase, sources: Sequence[StoredDatabase], key_groups: KeyGroupRange, name: str
 ) -> StoredDatabase:
-    files, written = {}, set()
+    files, written_names = {}, set()
     for reused in assembled.reused_files:
         source = sources[reused.source]
         files[reused.name] = replace(source.files[reused.source_name], name=reused.name)
         if reused.source_name in source.written:
-            written.add(reused.name)
+            written_names.add(reused.name)
     for new_file in assembled.new_files:
         files[new_file.name] = StoredFile(new_file.name, name, len(new_file.data), data=new_file.data)
     options = next((file for file in files if file.startswith("OPTIONS-")), None)
     database = SourceDatabase(name, assembled.manifest, key_groups, options)
-    return StoredDatabase(database, files, frozenset(written))
+    return StoredDatabase(database, files, frozenset(written_names))
 
 
 def _compact_in_child(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRange) -> None:
@@ -154,14 +156,15 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
             wait_options = rocksdb.call("wait_for_compact_options_create")
             stack.callback(rocksdb.call, "wait_for_compact_options_destroy", wait_options)
             for family in manifest.column_families:
-                below = [file.smallest for file in family.files if new_range.reaches_below(file)]
-                above = [file.largest for file in family.files if new_range.reaches_above(file)]
-                ranges = [(min(below), new_range.begin)] if below else []
-                ranges += [(new_range.end, max(above))] if above else []
+                keys_below = [file.smallest for file in family.files if new_range.reaches_below(file)]
+                keys_above = [file.largest for file in family.files if new_range.reaches_above(file)]
+                ranges = [(min(keys_below), new_range.begin)] if keys_below else []
+                ranges += [(new_range.end, max(keys_above))] if keys_above else []
                 for begin, end in ranges:
                     handle = families[family.name]
                     rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))
-                    rocksdb.checked("wait_for_compact", address, wait_options)  # compact_range_cf_opt reports no error
+                    # Reports errors of compact_range_cf_opt, which reports none itself.
+                    rocksdb.checked("wait_for_compact", address, wait_options)
         except RocksdbError as error:
             if any(message in str(error) for message in _DISK_FULL_MESSAGES):
                 raise StoreError(
@@ -208,8 +211,10 @@ def _compacted(directory: DatabaseDirectory, before: StoredDatabase, new_range: 
         path, file = directory.path / f"{number:06d}.sst", f"{numbers[number]:06d}.sst"
         overwrite_identity(path, f"{name}/{file}", created)
         files[file] = StoredFile(file, str(path), path.stat().st_size)
-    written = {file for file in before.written if file in files} | {f"{number:06d}.sst" for number in numbers.values()}
-    return StoredDatabase(replace(before.database, manifest=manifest), files, frozenset(written))
+    written_names = {file for file in before.written if file in files} | {
+        f"{number:06d}.sst" for number in numbers.values()
+    }
+    return StoredDatabase(replace(before.database, manifest=manifest), files, frozenset(written_names))
 
 
 def _manifest_in(directory: DatabaseDirectory) -> Manifest:

@@ -66,13 +66,13 @@ def continued_manifest(
     files of states that are not in `tables` are left out. New files are numbered in order, state by state. `created` is
     in seconds since 1970. Raises `IntegrityError` if new files of a state overlap.
     """
-    before = {family.name: family.files for family in base.column_families}
+    files_before = {family.name: family.files for family in base.column_families}
     families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], base.next_file_number
     for state, state_tables in tables.items():
         _check_disjoint(state_tables, state)
-        new = tuple(_live_file(number + i, table, place, created) for i, table in enumerate(state_tables))
-        number += len(new)
-        families.append(ColumnFamily(len(families), state, (*new, *before.get(state, ()))))
+        new_files = tuple(_live_file(number + i, table, place, created) for i, table in enumerate(state_tables))
+        number += len(new_files)
+        families.append(ColumnFamily(len(families), state, (*new_files, *files_before.get(state, ()))))
     return Manifest(tuple(families), last_sequence=place.sequence, next_file_number=number - 1 + SPARE_FILE_NUMBERS)
 
 

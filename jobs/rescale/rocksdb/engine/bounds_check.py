@@ -30,15 +30,15 @@ def check_bounds(directory: DatabaseDirectory, manifest: Manifest) -> None:
     uri = next(file.uri for file in directory.files if file.name.startswith("MANIFEST-"))
     for family in manifest.column_families:
         for live in family.files:
-            ends = _ends(directory, by_name[live.name])
+            ends = _first_and_last_row(directory, by_name[live.name])
             if ends is not None:
                 _check(live, *ends, uri, family.name)
 
 
-def _ends(directory: DatabaseDirectory, file: StoredFile) -> tuple[TableRow, TableRow] | None:
+def _first_and_last_row(directory: DatabaseDirectory, file: StoredFile) -> tuple[TableRow, TableRow] | None:
     try:
-        with (directory.path / file.name).open("rb") as opened:
-            return SstTable(partial(read_at, opened.fileno()), file.length, file.uri).ends()
+        with (directory.path / file.name).open("rb") as open_file:
+            return SstTable(partial(read_at, open_file.fileno()), file.length, file.uri).ends()
     except (FileNotFoundError, SnapshotError, UnsupportedError):
         return None
 
@@ -58,11 +58,11 @@ def _error(what: str, live: LiveFile, row: InternalKey, bound: InternalKey, uri:
         f"the key range of {live.name} in the MANIFEST {what}, so a job would not find this row",
         path=uri,
         state=state,
-        expected=_described_key(row),
-        found=_described_key(bound),
+        expected=_key_text(row),
+        found=_key_text(bound),
         advice=TAKE_ANOTHER_SNAPSHOT,
     )
 
 
-def _described_key(key: InternalKey) -> str:
+def _key_text(key: InternalKey) -> str:
     return f"{key.user_key.hex()} (sequence number {key.sequence}, type {key.kind})"

@@ -45,7 +45,7 @@ _CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, 
 _idle: list[Child] = []
 _busy: set[Child] = set()
 """References to busy children: otherwise the garbage collector could close a child's connection while it is read."""
-os.register_at_fork(after_in_child=_idle.clear)  # the idle children belong to the parent
+os.register_at_fork(after_in_child=_idle.clear)  # a forked process must not use the idle children of its parent
 
 
 class ChildEnded(Exception):  # noqa: N818
@@ -92,15 +92,15 @@ def conversation(start: Callable[..., ChildTask], *arguments: Any, size: int) ->
     """
     child = _idle_or_new_child()
     try:
-        opened = Conversation(child, size)
-        opened.ask((start, arguments))
+        new_conversation = Conversation(child, size)
+        new_conversation.ask((start, arguments))
         try:
-            yield opened
+            yield new_conversation
         except BaseException:
             with suppress(ChildEnded, RescaleError):  # the block's own error is the one to report
-                opened.end()
+                new_conversation.end()
             raise
-        opened.end()
+        new_conversation.end()
     finally:
         child.release()
 
@@ -164,8 +164,8 @@ class Child:
         _, status = os.waitpid(self.pid, 0)
         self._has_ended = True
         code = os.waitstatus_to_exitcode(status)
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return ChildEnded(how, killed=-code in _EXTERNAL_SIGNALS)
+        exit_text = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return ChildEnded(exit_text, killed=-code in _EXTERNAL_SIGNALS)
 
 
 def _compiler_lock() -> AbstractContextManager[Any]:
@@ -184,10 +184,11 @@ def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:
     """Run the child: hold conversations until the parent closes the connection, then exit."""
     code = 1
     try:
-        gc.disable()  # a collection could close the parent's connections
-        for number in (signal.SIGTERM, signal.SIGHUP, *_CRASH_SIGNALS):
-            signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to both; the parent handles it
+        gc.disable()  # a garbage collection could close the parent's connections
+        for signal_number in (signal.SIGTERM, signal.SIGHUP, *_CRASH_SIGNALS):
+            signal.signal(signal_number, signal.SIG_DFL)
+        # A terminal sends Ctrl-C to parent and child; the parent handles it.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         _close_all_but({0, 1, 2, connection.fileno(), arrays.descriptor})
         _limit_memory()
         threading.Thread(target=_exit_with_parent, args=(connection.fileno(),), daemon=True).start()
@@ -237,7 +238,7 @@ def _limit_memory() -> None:
 
 def _exit_with_parent(descriptor: int) -> None:
     """End this process when the parent closes its side of the connection, even while RocksDB reads."""
-    waiting = select.poll()
-    waiting.register(descriptor, 0)  # poll always reports a hang-up
-    waiting.poll()
+    poll = select.poll()
+    poll.register(descriptor, 0)  # registered for no event, because poll(2) reports a hang-up anyway
+    poll.poll()
     os._exit(0)

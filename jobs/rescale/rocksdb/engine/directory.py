@@ -64,31 +64,35 @@ def partly_fetched_database(
     Before the database is opened, the caller must call `PartialFiles.begin`; before it reads rows from these files, it
     must fetch their blocks. Linked and small files are always whole.
     """
-    needed = needed_files(files)
-    linked = {file.name for file in needed if _is_whole_local_file(file)}
+    files_to_provide = needed_files(files)
+    linked_names = {file.name for file in files_to_provide if _is_whole_local_file(file)}
     fetched_in_parts = {
         file.name
-        for file in needed
-        if file.name in in_parts and file.name not in linked and file.data is None and file.length >= SMALLEST_IN_PARTS
+        for file in files_to_provide
+        if file.name in in_parts
+        and file.name not in linked_names
+        and file.data is None
+        and file.length >= SMALLEST_IN_PARTS
     }
-    whole = [file for file in needed if file.name not in fetched_in_parts]
+    fetched_whole = [file for file in files_to_provide if file.name not in fetched_in_parts]
     with ExitStack() as stack:
         with disk_errors(scratch):
             path = stack.enter_context(scratch_folder(scratch, ScratchKind.DATABASE))
-            _check_space(scratch, sum(file.length for file in whole if file.name not in linked))
+            _check_space(scratch, sum(file.length for file in fetched_whole if file.name not in linked_names))
             with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
                 places = [
-                    pool.submit(_link if file.name in linked else _fetch, file, path / file.name) for file in whole
+                    pool.submit(_link if file.name in linked_names else _fetch, file, path / file.name)
+                    for file in fetched_whole
                 ]
                 try:
                     for place in places:
                         place.result()
                 finally:
                     pool.shutdown(cancel_futures=True)
-        parts = PartialFiles(path, [file for file in needed if file.name in fetched_in_parts])
-        yield DatabaseDirectory(path, tuple(needed)), parts
-        for file in needed:
-            if file.name in linked:
+        parts = PartialFiles(path, [file for file in files_to_provide if file.name in fetched_in_parts])
+        yield DatabaseDirectory(path, tuple(files_to_provide)), parts
+        for file in files_to_provide:
+            if file.name in linked_names:
                 _check_version(file)
 
 
@@ -99,14 +103,14 @@ def _is_whole_local_file(file: StoredFile) -> bool:
     return pin is not None and pin.size == file.length
 
 
-def _check_space(scratch: Path, needed: int) -> None:
-    free = shutil.disk_usage(scratch).free
-    if needed > free:
+def _check_space(scratch: Path, needed_bytes: int) -> None:
+    free_bytes = shutil.disk_usage(scratch).free
+    if needed_bytes > free_bytes:
         raise StoreError(
             "the disk has no room for the database that is fetched to it",
             path=str(scratch),
-            expected=f"{needed} bytes for the files of one subtask's RocksDB directory",
-            found=f"{free} bytes are free",
+            expected=f"{needed_bytes} bytes for the files of one subtask's RocksDB directory",
+            found=f"{free_bytes} bytes are free",
             advice=ROOM,
         )
 

@@ -62,8 +62,8 @@ class KeyGroupRows(NamedTuple):
         with ExitStack() as stack:
             rows = [stack.enter_context(database.rows(state, begin, end)) for state in states]
             iterators = _StateIterators(database, arrays, prefix, states, [self.ids[state] for state in states], rows)
-            upcoming = [key_group_of_row(iterator.address, prefix, iterators.scratch) for iterator in rows]
-            yield from iterators.read(upcoming)
+            next_key_groups = [key_group_of_row(iterator.address, prefix, iterators.scratch) for iterator in rows]
+            yield from iterators.read(next_key_groups)
             for iterator in rows:
                 iterator.check()
 
@@ -87,25 +87,25 @@ class _StateIterators:
         self.scratch = np.zeros(2, np.int64)
         """Scratch space of the compiled loops."""
 
-    def read(self, upcoming: list[int]) -> Iterator[FramedRows]:
-        """Yield all key groups; `upcoming` has the key group of the next row of each state."""
+    def read(self, next_key_groups: list[int]) -> Iterator[FramedRows]:
+        """Yield all key groups; `next_key_groups` has the key group of the next row of each state."""
         from rescale.rocksdb.engine.row_loop import NO_ROW, SHORT_KEY, frame_rows
 
         ids, states, rows = self._ids, self._states, self._rows
         starts, key_ends, ends, in_state, in_group = self._columns
         pieces: list[tuple[int, int, int]] = []
         at = count = 0
-        while any(group != NO_ROW for group in upcoming):
-            key_group = min(group for group in upcoming if group != NO_ROW)
+        while any(group != NO_ROW for group in next_key_groups):
+            key_group = min(group for group in next_key_groups if group != NO_ROW)
             if key_group == SHORT_KEY:
-                state = states[upcoming.index(SHORT_KEY)]
+                state = states[next_key_groups.index(SHORT_KEY)]
                 raise SnapshotError("a row without a key group", path=self._database.uri, state=state)
-            present = [number for number, group in enumerate(upcoming) if group == key_group]
-            for number, following in zip(present, [*present[1:], None], strict=True):
-                first_id = ids[number] if number == present[0] else -1
-                mark = END_OF_GROUP if following is None else ids[following]
-                while upcoming[number] == key_group:
-                    more, size, needs, upcoming[number] = frame_rows(
+            states_with_rows = [number for number, group in enumerate(next_key_groups) if group == key_group]
+            for number, next_number in zip(states_with_rows, [*states_with_rows[1:], None], strict=True):
+                first_id = ids[number] if number == states_with_rows[0] else -1
+                mark = END_OF_GROUP if next_number is None else ids[next_number]
+                while next_key_groups[number] == key_group:
+                    row_count, size, needs, next_key_groups[number] = frame_rows(
                         rows[number].address,
                         self._prefix,
                         first_id,
@@ -117,10 +117,13 @@ class _StateIterators:
                         ends[count:],
                         at,
                     )
-                    if more:
+                    if row_count:
                         pieces.append((key_group, at, at + size))
-                        in_state[count : count + more], in_group[count : count + more] = ids[number], key_group
-                        at, count, first_id = at + size, count + more, -1
+                        in_state[count : count + row_count], in_group[count : count + row_count] = (
+                            ids[number],
+                            key_group,
+                        )
+                        at, count, first_id = at + size, count + row_count, -1
                     if needs and count:
                         yield self._framed_rows(pieces, at, count)
                         pieces, at, count = [], 0, 0

@@ -78,8 +78,8 @@ def guarded_database(directory: DatabaseDirectory, states: Collection[str]) -> I
     states = tuple(states)
     size = sum(file.length for file in directory.files)
     try:
-        with conversation(_reader, directory, states, size=size) as opened:
-            yield GuardedDatabase(opened, directory, states)
+        with conversation(_reader, directory, states, size=size) as reader_conversation:
+            yield GuardedDatabase(reader_conversation, directory, states)
     except ChildEnded as error:
         raise ended_child_error(error, directory, states) from None
 
@@ -91,7 +91,8 @@ def _reader(
     with opened_database(directory, states) as database:
         request = yield None
         while not isinstance(request, str):
-            with closing(request.read(database, arrays)) as batches:  # its iterators must be closed before the database
+            # The iterators of the request must be closed before the database.
+            with closing(request.read(database, arrays)) as batches:
                 request = yield next(batches, None)
                 while request == _NEXT_RESULT:
                     request = yield next(batches, None)

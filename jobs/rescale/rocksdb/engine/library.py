@@ -85,7 +85,7 @@ CALLED_BY_LOOPS = {
     "rescale_crc32c": "_ZN7rocksdb6crc32c6ExtendEjPKcm",
 }
 """Exported symbols of the functions that compiled loops call, by the names that the loops use. The C interface lacks
-`rocksdb::crc32c::Extend`, so that one is found by its C++ symbol."""
+`rocksdb::crc32c::Extend`, so this function is found by its C++ symbol."""
 
 
 def _fast_crc32c() -> dict[str, Any]:
@@ -153,12 +153,14 @@ def library() -> Library:
 def _library() -> Library:
     from llvmlite import binding  # comes with numba, which only tasks have
 
-    loaded = load_library()
+    loaded_library = load_library()
     try:
-        functions = {name: loaded[exported] for name, exported in CALLED_BY_LOOPS.items()} | _fast_crc32c()
+        functions = {
+            name: loaded_library[exported_name] for name, exported_name in CALLED_BY_LOOPS.items()
+        } | _fast_crc32c()
         for name, function in functions.items():
             binding.add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
-        return Library(loaded)
+        return Library(loaded_library)
     except AttributeError as error:
         raise UnsupportedError(
             f"Spark's RocksDB lacks a function: {error}", advice="use PySpark 4.1 or later"
@@ -183,8 +185,8 @@ def load_library() -> ctypes.CDLL:
             zipfile.ZipFile(jar) as archive,
         ):
             place = folder / f"librocksdbjni-{suffix}"
-            with archive.open(place.name) as packed, os.fdopen(owned.new_file(place), "wb") as file:
-                shutil.copyfileobj(packed, file)
+            with archive.open(place.name) as packed_file, os.fdopen(owned.new_file(place), "wb") as file:
+                shutil.copyfileobj(packed_file, file)
             return _loaded(str(place), jar)
     except (KeyError, zipfile.BadZipFile) as error:
         raise UnsupportedError(

@@ -74,7 +74,7 @@ class KeysOfRange(NamedTuple):
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[list[bytes], None, None]:
         """Yield batches of keys. Raises `SnapshotError` if RocksDB finds damage."""
-        prefix = 1  # any length will do: keys are returned whole
+        prefix = 1  # any length of the prefix serves here, because keys are returned whole
         for data, columns in copied_rows(database, arrays, self.state, self.begin, self.end, prefix):
             starts, key_ends = columns[0].tolist(), columns[1].tolist()
             yield [data[start - prefix : limit].tobytes() for start, limit in zip(starts, key_ends, strict=True)]

@@ -120,9 +120,9 @@ class OpenDatabase:
     def error(self, message: str, state: str) -> RescaleError:
         """Return Rescale's error for a message of RocksDB about reading a state."""
         (family,) = (family for family in self.manifest.column_families if family.name == state)
-        read = [file.name for file in family.files]
-        damaged = [name for name in _damaged_tables(self._directory) if name in read]
-        return rocksdb_message_error(message, self._directory, damaged or read).located(state=state)
+        file_names = [file.name for file in family.files]
+        damaged_names = [name for name in _damaged_tables(self._directory) if name in file_names]
+        return rocksdb_message_error(message, self._directory, damaged_names or file_names).located(state=state)
 
 
 @contextmanager
@@ -152,17 +152,17 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
 
 def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
     """Return the SST files with a damaged end or index: the parts that RocksDB reads when it opens a database."""
-    damaged = []
+    damaged_names = []
     for file in directory.files:
         if not file.name.endswith(".sst"):
             continue
         try:
-            with (directory.path / file.name).open("rb") as opened:
-                for _ in SstTable(partial(read_at, opened.fileno()), file.length, file.uri).index():
+            with (directory.path / file.name).open("rb") as open_file:
+                for _ in SstTable(partial(read_at, open_file.fileno()), file.length, file.uri).index():
                     pass
         except (RescaleError, OSError):
-            damaged.append(file.name)
-    return damaged
+            damaged_names.append(file.name)
+    return damaged_names
 
 
 def rocksdb_message_error(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:
@@ -171,11 +171,11 @@ def rocksdb_message_error(message: str, directory: DatabaseDirectory, read: Sequ
     If the message names no file, the error lists the files that were `read`.
     """
     sources = {file.name: file.uri for file in directory.files}
-    named = [name for name in _FILE_IN_MESSAGE.findall(message) if name in sources]
-    if not named and read:
+    named_files = [name for name in _FILE_IN_MESSAGE.findall(message) if name in sources]
+    if not named_files and read:
         message += f" (in {' or '.join(read)})"
-        named = list(read[:1] if len(read) == 1 else ())
-    path = sources[named[0] if named else CURRENT]
+        named_files = list(read[:1] if len(read) == 1 else ())
+    path = sources[named_files[0] if named_files else CURRENT]
     text = message.replace(f"{directory.path}/", "")
     if text.startswith(_TRANSIENT) and "No such file" not in text:
         return StoreError("RocksDB cannot read the database", path=path, found=text)

@@ -32,8 +32,8 @@ def open_directory(
     All column families get the same options. Raises `RocksdbError` if the directory cannot be opened, or if a state
     name has a zero character: the C interface would cut the name there, and open another state.
     """
-    if cut := [state for state in states if "\0" in state]:
-        raise RocksdbError(f"a state name has a zero character: {cut[0]!r}")
+    if states_with_nul := [state for state in states if "\0" in state]:
+        raise RocksdbError(f"a state name has a zero character: {states_with_nul[0]!r}")
     rocksdb = library()
     handles = (ctypes.c_void_p * len(states))()
     chosen = options_of(options, stack)

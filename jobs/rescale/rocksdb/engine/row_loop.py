@@ -104,13 +104,13 @@ def find_rows(
     of the next key, and the bytes that its row needs if there was no room for it. The second element of `scratch` must
     be 0; if RocksDB reports an error, the search ends, and that element is the address of the error text.
     """
-    base, wanted = data.ctypes.data, keys.ctypes.data
+    base, keys_address = data.ctypes.data, keys.ctypes.data
     length, error = scratch.ctypes.data, scratch.ctypes.data + 8
     at, count = np.int64(0), 0
     for i in range(first, len(searched_ends)):
         begin = searched_ends[i - 1] if i else np.int64(0)
         size = searched_ends[i] - begin
-        row = _rocksdb_get_pinned_cf(database, options, family, wanted + begin, size, error)
+        row = _rocksdb_get_pinned_cf(database, options, family, keys_address + begin, size, error)
         if scratch[1] != 0:
             return count, i, np.int64(0)
         if row == 0:
@@ -121,7 +121,7 @@ def find_rows(
         if count == len(starts) or needs > len(data) - at:
             _rocksdb_pinnableslice_destroy(row)
             return count, i, needs
-        _memcpy(base + at, wanted + begin, size)
+        _memcpy(base + at, keys_address + begin, size)
         group = np.int64(data[at])
         if prefix == 2:
             group = group << 8 | np.int64(data[at + 1])
@@ -185,8 +185,8 @@ def frame_rows(
     base, slot = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0
     key, key_length, group = _key_of_row(iterator, prefix, scratch)
-    upcoming = group
-    while upcoming == group and group >= 0:
+    next_key_group = group
+    while next_key_group == group and group >= 0:
         value = _rocksdb_iter_value(iterator, slot)
         value_length = scratch[0]
         needs = 2 * ID_SIZE + 2 * LENGTH_SIZE + key_length + value_length
@@ -207,16 +207,16 @@ def frame_rows(
         ends[count] = origin + at
         count += 1
         _rocksdb_iter_next(iterator)
-        key, key_length, upcoming = _key_of_row(iterator, prefix, scratch)
-        if upcoming != group:
+        key, key_length, next_key_group = _key_of_row(iterator, prefix, scratch)
+        if next_key_group != group:
             data[key_at] |= FLAG
             data[at], data[at + 1] = mark >> 8 & 0xFF, mark & 0xFF
             at += ID_SIZE
-    return count, at, np.int64(0), upcoming
+    return count, at, np.int64(0), next_key_group
 
 
 def load() -> None:
-    """Compile all loops, so that processes forked from this one need not. Call `library` before."""
+    """Compile all loops, so that processes forked from this one need not. `library` must have been called before."""
     data, longs = types.Array(types.uint8, 1, "C"), types.Array(types.int64, 1, "C")
     number = types.int64
     loops: list[tuple[Any, tuple[Any, ...]]] = [

@@ -72,9 +72,9 @@ class SharedArrays:
 
     def packed(self, message: Any) -> bytes:
         """Return the pickled message, in which shared arrays are replaced by their offsets."""
-        packed = io.BytesIO()
-        _Pickler(self, packed).dump(message)
-        return packed.getvalue()
+        pickle_file = io.BytesIO()
+        _Pickler(self, pickle_file).dump(message)
+        return pickle_file.getvalue()
 
     def unpacked(self, message: bytes) -> Any:
         """Return the message; its arrays are views of the shared memory, valid until they are overwritten."""

@@ -36,8 +36,8 @@ def _tables(directory: DatabaseDirectory) -> Iterator[tuple[StoredFile, Callable
     """Yield each SST file with a function that reads it; missing files are skipped, since RocksDB reports them."""
     for file in directory.files:
         if file.name.endswith(".sst"):
-            with suppress(FileNotFoundError), (directory.path / file.name).open("rb") as opened:
-                yield file, partial(read_at, opened.fileno())
+            with suppress(FileNotFoundError), (directory.path / file.name).open("rb") as open_file:
+                yield file, partial(read_at, open_file.fileno())
 
 
 def _check_blocks(read: Callable[[int, int], bytes], size: int, uri: str) -> None:

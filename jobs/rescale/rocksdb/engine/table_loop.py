@@ -106,14 +106,14 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
     kind = 0
     if room > 0 and size <= _LARGEST_PACKED:
         base = scratch.ctypes.data
-        packed = _lz4_compress(
+        compressed_size = _lz4_compress(
             lz4.ctypes.data, data.ctypes.data + begin, base, np.int32(size), np.int32(room), np.int32(1)
         )
-        if packed > 0:
+        if compressed_size > 0:
             kind = _LZ4
             _varint(data, begin, size)
-            _memcpy(data.ctypes.data + begin + head, base, packed)
-            size = head + packed
+            _memcpy(data.ctypes.data + begin + head, base, compressed_size)
+            size = head + compressed_size
     data[np.uint64(begin + size)] = kind
     crc = np.int64(_crc32c(np.uint32(0), data.ctypes.data + begin, size + 1))
     _put_fixed(data, begin + size + 1, ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
@@ -144,7 +144,7 @@ def finish_block(
     numbers: Longs,
     last: Bytes,
     separator: Long,
-    raised: Long,
+    increment: Long,
     out: Bytes,
     scratch: Bytes,
     lz4: Longs,
@@ -154,7 +154,7 @@ def finish_block(
 ) -> None:
     """Finish the current block, and add it to the index.
 
-    Its separator is `last[:separator]`, with the last byte raised by `raised`.
+    Its separator is `last[:separator]`, with the last byte raised by `increment`.
     """
     begin, at = numbers[BLOCK], numbers[AT]
     for i in range(numbers[RESTARTS]):
@@ -167,7 +167,7 @@ def finish_block(
     entry = _varint(index, entry, separator)
     _memcpy(index.ctypes.data + entry, last.ctypes.data, separator)
     entry += separator
-    index[entry - 1] += raised
+    index[entry - 1] += increment
     entry = _varint(index, entry, numbers[OFFSET] + begin)
     numbers[INDEX] = _varint(index, entry, size)
     numbers[BLOCKS] += 1
@@ -214,36 +214,37 @@ def put_rows(
             or numbers[BLOCKS] == len(index_restarts)
         ):
             return at, NO_ROOM
-        shared, least = np.int64(0), min(key_size, last_size)
-        while shared < least and last[np.uint64(shared)] == data[np.uint64(key + shared)]:
-            shared += 1
+        shared_size, shorter_size = np.int64(0), min(key_size, last_size)
+        while shared_size < shorter_size and last[np.uint64(shared_size)] == data[np.uint64(key + shared_size)]:
+            shared_size += 1
         if last_size >= 0 and (
-            shared == key_size or (shared < last_size and data[np.uint64(key + shared)] < last[np.uint64(shared)])
+            shared_size == key_size
+            or (shared_size < last_size and data[np.uint64(key + shared_size)] < last[np.uint64(shared_size)])
         ):
             return at, OUT_OF_ORDER
 
-        restarting = numbers[ENTRIES] % _RESTART_INTERVAL == 0
+        is_restart = numbers[ENTRIES] % _RESTART_INTERVAL == 0
         if numbers[ENTRIES]:
             size = numbers[AT] - numbers[BLOCK] + 4 * numbers[RESTARTS] + 4
-            after = size + key_size + KEY_TRAILER_SIZE + value_size + 4 + (4 if restarting else 0)
-            after += _varint_size(key_size + KEY_TRAILER_SIZE) + _varint_size(value_size)
-            if size >= BLOCK_SIZE or (after > BLOCK_SIZE and size > _NEARLY_FULL):
-                separator, raised = _shortest_separator(last, last_size, data, key, key_size, shared)
-                finish_block(numbers, last, separator, raised, out, scratch, lz4, restarts, index, index_restarts)
-                restarting = True
+            size_after = size + key_size + KEY_TRAILER_SIZE + value_size + 4 + (4 if is_restart else 0)
+            size_after += _varint_size(key_size + KEY_TRAILER_SIZE) + _varint_size(value_size)
+            if size >= BLOCK_SIZE or (size_after > BLOCK_SIZE and size > _NEARLY_FULL):
+                separator, increment = _shortest_separator(last, last_size, data, key, key_size, shared_size)
+                finish_block(numbers, last, separator, increment, out, scratch, lz4, restarts, index, index_restarts)
+                is_restart = True
         if key_size + value_size + ROOM > len(out) - numbers[AT]:
             return at, NO_ROOM
 
-        if restarting:
+        if is_restart:
             restarts[numbers[RESTARTS]] = numbers[AT] - numbers[BLOCK]
             numbers[RESTARTS] += 1
             shared_internal = np.int64(0)
-        elif shared == last_size:
+        elif shared_size == last_size:
             shared_internal = _shared_with_trailer(
                 data, key, key_size, last_size, numbers[SEQUENCE] << 8 | numbers[KIND]
             )
         else:
-            shared_internal = shared
+            shared_internal = shared_size
         end = _varint(out, numbers[AT], shared_internal)
         end = _varint(out, end, key_size + KEY_TRAILER_SIZE - shared_internal)
         end = _varint(out, end, value_size)

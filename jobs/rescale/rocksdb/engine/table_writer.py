@@ -106,7 +106,7 @@ class TableWriter(Generic[File]):
         from rescale.rocksdb.engine import table_loop  # imported late: it needs numba, which only tasks have
 
         library()
-        self._loop = table_loop
+        self._table_loop = table_loop
         self._begin, self._name, self._created = begin, name, created
         self._path, self._state = path, state
         self._table_bytes = table_bytes
@@ -127,12 +127,12 @@ class TableWriter(Generic[File]):
 
         Raises `SnapshotError` for a duplicate key, `IntegrityError` for a key out of order, and errors of the files.
         """
-        loop, at = self._loop, 0
+        table_loop, at = self._table_loop, 0
         while at < len(order):
             if self._file is None:
                 self._file, first = self._begin(self._number), int(order[at])
                 self._first, self._first_kind = rows.key(first), rows.kind(first)
-            at, reason = loop.put_rows(
+            at, reason = table_loop.put_rows(
                 *rows,
                 order,
                 at,
@@ -146,11 +146,11 @@ class TableWriter(Generic[File]):
                 self._index,
                 self._index_restarts,
             )
-            if reason == loop.OUT_OF_ORDER:
+            if reason == table_loop.OUT_OF_ORDER:
                 raise self._key_order_error(rows.key(int(order[at])))
-            if reason == loop.FULL:
+            if reason == table_loop.FULL:
                 yield self._finish_table()
-            elif reason == loop.NO_ROOM:
+            elif reason == table_loop.NO_ROOM:
                 self._make_room(rows, int(order[at]))
 
     def finish(self) -> Iterator[WrittenTable[File]]:
@@ -161,34 +161,38 @@ class TableWriter(Generic[File]):
     def _make_room(self, rows: Rows, row: int) -> None:
         """Pass the finished blocks on, and enlarge the arrays that are too small for this row."""
         self._send()
-        loop, numbers = self._loop, self._numbers
+        table_loop, numbers = self._table_loop, self._numbers
         key = int(rows.key_ends[row] - rows.key_begins[row])
         value = int(rows.value_ends[row] - rows.value_begins[row])
         self._last = _grown(self._last, key)
-        self._out = _grown(self._out, int(numbers[loop.AT]) + key + value + loop.ROOM)
+        self._out = _grown(self._out, int(numbers[table_loop.AT]) + key + value + table_loop.ROOM)
         if len(self._scratch) < len(self._out):
             self._scratch = np.empty(len(self._out), np.uint8)
-        self._index = _grown(self._index, int(numbers[loop.INDEX] + max(numbers[loop.LAST], 0)) + loop.INDEX_ROOM)
-        self._index_restarts = _grown(self._index_restarts, int(numbers[loop.BLOCKS]) + 1)
+        self._index = _grown(
+            self._index, int(numbers[table_loop.INDEX] + max(numbers[table_loop.LAST], 0)) + table_loop.INDEX_ROOM
+        )
+        self._index_restarts = _grown(self._index_restarts, int(numbers[table_loop.BLOCKS]) + 1)
 
     def _send(self) -> None:
         """Pass the finished blocks on to the file."""
-        loop, numbers = self._loop, self._numbers
+        table_loop, numbers = self._table_loop, self._numbers
         assert self._file is not None
-        finished_size, filled = int(numbers[loop.BLOCK]), int(numbers[loop.AT])
+        finished_size, filled_size = int(numbers[table_loop.BLOCK]), int(numbers[table_loop.AT])
         self._file.write(self._out[:finished_size].data)
-        self._out[: filled - finished_size] = self._out[finished_size:filled].copy()
-        numbers[loop.OFFSET] += finished_size
-        numbers[loop.BLOCK], numbers[loop.AT] = 0, filled - finished_size
+        self._out[: filled_size - finished_size] = self._out[finished_size:filled_size].copy()
+        numbers[table_loop.OFFSET] += finished_size
+        numbers[table_loop.BLOCK], numbers[table_loop.AT] = 0, filled_size - finished_size
 
     def _finish_table(self) -> WrittenTable[File]:
-        loop, numbers = self._loop, self._numbers
-        self._index = _grown(self._index, int(numbers[loop.INDEX] + numbers[loop.LAST]) + loop.INDEX_ROOM)
-        self._index_restarts = _grown(self._index_restarts, int(numbers[loop.BLOCKS]) + 1)
-        loop.finish_block(
+        table_loop, numbers = self._table_loop, self._numbers
+        self._index = _grown(
+            self._index, int(numbers[table_loop.INDEX] + numbers[table_loop.LAST]) + table_loop.INDEX_ROOM
+        )
+        self._index_restarts = _grown(self._index_restarts, int(numbers[table_loop.BLOCKS]) + 1)
+        table_loop.finish_block(
             numbers,
             self._last,
-            int(numbers[loop.LAST]),
+            int(numbers[table_loop.LAST]),
             0,
             self._out,
             self._scratch,
@@ -202,69 +206,69 @@ class TableWriter(Generic[File]):
         assert file is not None
         tail = self._tail()
         file.write(memoryview(tail))
-        written = WrittenTable(
+        written_table = WrittenTable(
             file=file,
             number=self._number,
-            size=int(numbers[loop.OFFSET]) + len(tail),
-            rows=int(numbers[loop.ROWS]),
+            size=int(numbers[table_loop.OFFSET]) + len(tail),
+            rows=int(numbers[table_loop.ROWS]),
             smallest=self._first,
-            largest=self._last[: numbers[loop.LAST]].tobytes(),
-            kinds=(self._first_kind, int(numbers[loop.KIND])),
+            largest=self._last[: numbers[table_loop.LAST]].tobytes(),
+            kinds=(self._first_kind, int(numbers[table_loop.KIND])),
         )
         self._begin_anew()
-        return written
+        return written_table
 
     def _begin_anew(self) -> None:
         """Reset the state for the next file, whose keys must be larger than the last key of the finished file."""
-        loop, numbers = self._loop, self._numbers
+        table_loop, numbers = self._table_loop, self._numbers
         self._file, self._number = None, self._number + 1
         if len(self._out) > _SENT_AT_ONCE:
             self._out, self._scratch = np.empty(_SENT_AT_ONCE, np.uint8), np.empty(_SENT_AT_ONCE, np.uint8)
-        kept = numbers[[loop.LAST, loop.SEQUENCE]]
+        kept_numbers = numbers[[table_loop.LAST, table_loop.SEQUENCE]]
         numbers[:] = 0
-        numbers[[loop.LAST, loop.SEQUENCE]] = kept
+        numbers[[table_loop.LAST, table_loop.SEQUENCE]] = kept_numbers
 
     def _tail(self) -> bytes:
         """Return the end of the file, after the data blocks: index, properties, metaindex, footer."""
-        loop, numbers = self._loop, self._numbers
-        restarts = self._index_restarts[: numbers[loop.BLOCKS]]
-        content = self._index[: numbers[loop.INDEX]].tobytes()
+        table_loop, numbers = self._table_loop, self._numbers
+        restarts = self._index_restarts[: numbers[table_loop.BLOCKS]]
+        content = self._index[: numbers[table_loop.INDEX]].tobytes()
         content += np.append(restarts, len(restarts)).astype("<u4").tobytes()
         index = np.frombuffer(bytearray(content) + bytes(TRAILER_SIZE), np.uint8)
-        size = loop.seal_block(index, 0, len(content), np.empty(len(content), np.uint8), self._lz4)
-        start = int(numbers[loop.OFFSET])
+        size = table_loop.seal_block(index, 0, len(content), np.empty(len(content), np.uint8), self._lz4)
+        start = int(numbers[table_loop.OFFSET])
         file = BlockFile(start)
-        stored = file.add_sealed(index[: size + TRAILER_SIZE].tobytes())
+        index_handle = file.add_sealed(index[: size + TRAILER_SIZE].tobytes())
         properties = file.add(write_entries(self._properties(len(content) + TRAILER_SIZE)))
         metaindex = file.add(write_entries([(PROPERTIES, write_handle(properties))], whole_keys=True))
-        return file.finish(metaindex, stored)
+        return file.finish(metaindex, index_handle)
 
     def _properties(self, index_size: int) -> list[tuple[bytes, bytes]]:
-        loop, numbers = self._loop, self._numbers.tolist()
+        table_loop, numbers = self._table_loop, self._numbers.tolist()
         return property_entries(
             {
                 "column.family.id": _UNKNOWN_COLUMN_FAMILY,
                 "creation.time": self._created,
-                "data.size": numbers[loop.OFFSET],
-                "deleted.keys": numbers[loop.DELETES],
+                "data.size": numbers[table_loop.OFFSET],
+                "deleted.keys": numbers[table_loop.DELETES],
                 "file.creation.time": self._created,
                 "format.version": FORMAT_VERSION,
                 "index.size": index_size,
-                "num.data.blocks": numbers[loop.BLOCKS],
-                "key.largest.seqno": numbers[loop.SEQUENCE],
-                "num.entries": numbers[loop.ROWS],
+                "num.data.blocks": numbers[table_loop.BLOCKS],
+                "key.largest.seqno": numbers[table_loop.SEQUENCE],
+                "num.entries": numbers[table_loop.ROWS],
                 "num.filter_entries": 0,
                 "oldest.key.time": self._created,
                 "original.file.number": 1,
-                "raw.key.size": numbers[loop.KEYS] + KEY_TRAILER_SIZE * numbers[loop.ROWS],
-                "raw.value.size": numbers[loop.VALUES],
-                "tail.start.offset": numbers[loop.OFFSET],
+                "raw.key.size": numbers[table_loop.KEYS] + KEY_TRAILER_SIZE * numbers[table_loop.ROWS],
+                "raw.value.size": numbers[table_loop.VALUES],
+                "tail.start.offset": numbers[table_loop.OFFSET],
             },
             {"compression": "LZ4", "merge.operator": "nullptr", **new_identity(f"{self._name}/{self._number:06d}.sst")},
         )
 
     def _key_order_error(self, key: bytes) -> RescaleError:
-        last = self._last[: self._numbers[self._loop.LAST]].tobytes()
+        last = self._last[: self._numbers[self._table_loop.LAST]].tobytes()
         if key == last:
             return SnapshotError("two rows have the same key", path=self._path, state=self._state, found=key.hex())
         return IntegrityError(

@@ -49,7 +49,7 @@ def rewritten_files(
     if not later.startswith(earlier):
         return Rewritten()
     groups = {file.number: _Group({file.number}) for file in read_manifest(earlier, path).files.values()}
-    names, flushed = dict[int, str](), dict[int, TransientTable]()
+    names, flushed_tables = dict[int, str](), dict[int, TransientTable]()
     sizes = dict[int, int]()
     for edit in read_edits(later, path):
         if edit.added is not None:
@@ -59,7 +59,7 @@ def rewritten_files(
             continue
         state = names.get(edit.column_family, "")
         if not inputs:
-            flushed |= {number: TransientTable(state, table_name(number)) for number in outputs}
+            flushed_tables |= {number: TransientTable(state, table_name(number)) for number in outputs}
             sizes |= {file.number: file.size for file in edit.files}
         is_followed = not inputs or (bool(outputs) and state in families)
         group = _joined((groups[number] for number in inputs), outputs, is_followed)
@@ -67,10 +67,12 @@ def rewritten_files(
     live = {file.number for file in read_manifest(later, path).files.values()}
     files, transient = set[str](), set[TransientTable]()
     for number, group in groups.items():
-        removed = (group.numbers & flushed.keys()) - live
-        if group.is_followed and all(readable.get(flushed[number].name) == sizes[number] for number in removed):
-            transient |= {flushed[number] for number in removed}
-            if number not in flushed or number not in live:
+        removed_numbers = (group.numbers & flushed_tables.keys()) - live
+        if group.is_followed and all(
+            readable.get(flushed_tables[number].name) == sizes[number] for number in removed_numbers
+        ):
+            transient |= {flushed_tables[number] for number in removed_numbers}
+            if number not in flushed_tables or number not in live:
                 files.add(table_name(number))
     return Rewritten(frozenset(files), frozenset(transient))
 
@@ -89,8 +91,8 @@ class _Group:
 
 def _joined(groups: Iterable[_Group], outputs: set[int], is_followed: bool) -> _Group:
     """Return the union of `groups`, which have the input files of an edit, and of the edit's `outputs`."""
-    joined = _Group(set(outputs), is_followed)
+    joined_group = _Group(set(outputs), is_followed)
     for group in groups:
-        joined.numbers |= group.numbers
-        joined.is_followed &= group.is_followed
-    return joined
+        joined_group.numbers |= group.numbers
+        joined_group.is_followed &= group.is_followed
+    return joined_group

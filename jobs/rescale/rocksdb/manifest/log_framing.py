@@ -63,32 +63,32 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
     pieces: list[bytes] = []
     start = at = 0
     while at < len(data):
-        left = min(BLOCK_SIZE - at % BLOCK_SIZE, len(data) - at)
-        if left < _HEADER.size:
-            if at % BLOCK_SIZE + left < BLOCK_SIZE:
+        bytes_left = min(BLOCK_SIZE - at % BLOCK_SIZE, len(data) - at)
+        if bytes_left < _HEADER.size:
+            if at % BLOCK_SIZE + bytes_left < BLOCK_SIZE:
                 raise _torn_record_error(path, at)
-            if any(data[at : at + left]):
+            if any(data[at : at + bytes_left]):
                 raise SnapshotError("the end of a block is not zeros", path=path, offset=at)
-            at += left
+            at += bytes_left
             continue
         crc, length, kind = _HEADER.unpack_from(data, at)
         if kind == _Type.PADDING and not length:
-            if crc or any(data[at : at + left]):
+            if crc or any(data[at : at + bytes_left]):
                 raise SnapshotError("the padding of a block is not zeros", path=path, offset=at)
-            at += left
+            at += bytes_left
             continue
-        if length > left - _HEADER.size:
+        if length > bytes_left - _HEADER.size:
             if at + _HEADER.size + length > len(data):
                 raise _torn_record_error(path, at)
             raise SnapshotError("a record extends beyond its block", path=path, offset=at, found=f"{length} bytes")
         payload = data[at + _HEADER.size : at + _HEADER.size + length]
-        if (computed := masked_crc32c(data[at + 6 : at + _HEADER.size + length])) != crc:
+        if (computed_crc := masked_crc32c(data[at + 6 : at + _HEADER.size + length])) != crc:
             raise SnapshotError(
                 "the checksum of a record is wrong",
                 path=path,
                 offset=at,
                 expected=f"{crc:08x}",
-                found=f"{computed:08x}",
+                found=f"{computed_crc:08x}",
             )
         if kind not in _Type._value2member_map_ or kind == _Type.PADDING:
             raise UnsupportedError("a record has a type that no MANIFEST has", path=path, offset=at, found=kind)
@@ -111,11 +111,11 @@ def write_log(payloads: Iterable[bytes]) -> bytes:
     for payload in payloads:
         begin, is_first, is_last = 0, True, False
         while not is_last:
-            left = BLOCK_SIZE - len(out) % BLOCK_SIZE
-            if left < _HEADER.size:
-                out += bytes(left)
-                left = BLOCK_SIZE
-            end = min(begin + left - _HEADER.size, len(payload))
+            bytes_left = BLOCK_SIZE - len(out) % BLOCK_SIZE
+            if bytes_left < _HEADER.size:
+                out += bytes(bytes_left)
+                bytes_left = BLOCK_SIZE
+            end = min(begin + bytes_left - _HEADER.size, len(payload))
             is_last = end == len(payload)
             kind = _KINDS[is_first, is_last]
             crc = masked_crc32c(bytes((kind,)) + payload[begin:end])

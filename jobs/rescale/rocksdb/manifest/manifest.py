@@ -50,8 +50,8 @@ def read_current(data: bytes, path: str) -> str:
     text = data.decode(errors="replace")
     name = text.removesuffix("\n")
     if name == text or not _MANIFEST_NAME.fullmatch(name):
-        expected = "MANIFEST-<number> and a newline"
-        raise SnapshotError("CURRENT names no MANIFEST", path=path, expected=expected, found=text)
+        expected_content = "MANIFEST-<number> and a newline"
+        raise SnapshotError("CURRENT names no MANIFEST", path=path, expected=expected_content, found=text)
     return name
 
 
@@ -163,9 +163,11 @@ class _History:
             files[file.number] = file
 
     def result(self) -> Manifest:
-        missing = {"next file number", "last sequence"} - self._seen_fields
-        if missing:
-            raise SnapshotError("the MANIFEST is incomplete", path=self._path, expected=", ".join(sorted(missing)))
+        missing_fields = {"next file number", "last sequence"} - self._seen_fields
+        if missing_fields:
+            raise SnapshotError(
+                "the MANIFEST is incomplete", path=self._path, expected=", ".join(sorted(missing_fields))
+            )
         families = tuple(
             ColumnFamily(i, name, tuple(sorted(self._files[i].values(), key=lambda file: (file.level, file.number))))
             for i, name in sorted(self._names.items())

@@ -69,5 +69,5 @@ class BlockChecksums:
             number, position = end_number, limit
             yield chunk
 
-    def _check(self, stored: bytes, start: int) -> None:
-        check_block(stored, self._table.checksum, self._table.path, self._table.start + start)
+    def _check(self, stored_block: bytes, start: int) -> None:
+        check_block(stored_block, self._table.checksum, self._table.path, self._table.start + start)

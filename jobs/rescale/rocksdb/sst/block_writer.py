@@ -18,17 +18,17 @@ def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = 
 
     Each key is stored without the prefix that it shares with the previous key, unless `whole_keys` is set.
     """
-    writer, before = EditWriter(), b""
+    writer, previous_key = EditWriter(), b""
     restarts: list[int] = []
     for key, value in entries:
         if whole_keys or not restarts:
             restarts.append(writer.size)
-            before = b""
-        shared = _common_prefix_size(before, key)
-        for number in (shared, len(key) - shared, len(value)):
+            previous_key = b""
+        shared_size = _common_prefix_size(previous_key, key)
+        for number in (shared_size, len(key) - shared_size, len(value)):
             writer.varint(number)
-        writer.raw(key[shared:]).raw(value)
-        before = key
+        writer.raw(key[shared_size:]).raw(value)
+        previous_key = key
     for number in (*(restarts or [0]), max(len(restarts), 1)):
         writer.raw(number.to_bytes(4, "little"))
     return writer.bytes()
@@ -57,10 +57,10 @@ class BlockFile:
         checksum = masked_crc32c(content + _UNCOMPRESSED)
         return self.add_sealed(content + _UNCOMPRESSED + checksum.to_bytes(4, "little"))
 
-    def add_sealed(self, stored: bytes) -> BlockHandle:
+    def add_sealed(self, sealed_block: bytes) -> BlockHandle:
         """Add a block that already has its trailer, and return its handle."""
-        handle = BlockHandle(self._start + len(self._data), len(stored) - TRAILER_SIZE)
-        self._data += stored
+        handle = BlockHandle(self._start + len(self._data), len(sealed_block) - TRAILER_SIZE)
+        self._data += sealed_block
         return handle
 
     def finish(self, metaindex: BlockHandle, index: BlockHandle) -> bytes:

@@ -27,9 +27,9 @@ def block_offsets(index: bytes, form: IndexFormat, path: str, offset: int) -> tu
 
     `path` and `offset` are those of the index, for errors. Raises `SnapshotError` for a damaged index.
     """
-    decoded = _decode_restarts(index, form)
-    if decoded is not None:
-        return decoded.offsets, decoded.sizes
+    decoded_restarts = _decode_restarts(index, form)
+    if decoded_restarts is not None:
+        return decoded_restarts.offsets, decoded_restarts.sizes
     entries = [entry.block for entry in index_entries(index, form, path, offset)]
     offsets, sizes = zip(*entries, strict=True) if entries else ((), ())
     return np.array(offsets, np.int64), np.array(sizes, np.int64)
@@ -41,26 +41,26 @@ def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str
     The key group is the number in the first `prefix` bytes of the separator, padded with zero bytes. The other
     arguments, and the errors, are those of `block_offsets`.
     """
-    decoded = _decode_restarts(index, form)
-    if decoded is None:
+    decoded_restarts = _decode_restarts(index, form)
+    if decoded_restarts is None:
         entries = list(index_entries(index, form, path, offset))
         groups = [int.from_bytes(entry.separator[:prefix].ljust(prefix, b"\0"), "big") for entry in entries]
         return np.array(groups, np.int64), np.array([entry.block.size for entry in entries], np.int64)
     data = np.frombuffer(index, np.uint8)
-    key_groups = np.zeros(len(decoded.sizes), np.int64)
+    key_groups = np.zeros(len(decoded_restarts.sizes), np.int64)
     for i in range(prefix):
-        key_groups = key_groups << 8 | np.where(i < decoded.key_lengths, data[decoded.keys + i], 0)
-    return key_groups, decoded.sizes
+        key_groups = key_groups << 8 | np.where(i < decoded_restarts.key_lengths, data[decoded_restarts.keys + i], 0)
+    return key_groups, decoded_restarts.sizes
 
 
 def separators(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Bytes, Longs]:
     """Return the user keys of all separators end to end, and where each ends; arguments as in `block_offsets`."""
-    decoded = _decode_restarts(index, form)
-    if decoded is None:
+    decoded_restarts = _decode_restarts(index, form)
+    if decoded_restarts is None:
         keys = [entry.separator for entry in index_entries(index, form, path, offset)]
         return np.frombuffer(bytearray().join(keys), np.uint8), np.cumsum([len(key) for key in keys], dtype=np.int64)
-    ends = np.cumsum(decoded.key_lengths)
-    shifts = np.repeat(decoded.keys - ends + decoded.key_lengths, decoded.key_lengths)
+    ends = np.cumsum(decoded_restarts.key_lengths)
+    shifts = np.repeat(decoded_restarts.keys - ends + decoded_restarts.key_lengths, decoded_restarts.key_lengths)
     return np.frombuffer(index, np.uint8)[shifts + np.arange(len(shifts))], ends
 
 
@@ -81,18 +81,18 @@ def _decode_restarts(index: bytes, form: IndexFormat) -> _IndexEntries | None:
         return None
     data = np.frombuffer(index, np.uint8)
     starts = np.frombuffer(index, "<u4", count, end).astype(np.int64)
-    padded = np.concatenate([data[:end], np.zeros(_VARINT_BYTES, np.uint8)])
-    shared, at = _varints(padded, np.minimum(starts, end))
-    unshared, at = _varints(padded, at)
+    padded_data = np.concatenate([data[:end], np.zeros(_VARINT_BYTES, np.uint8)])
+    shared_sizes, at = _varints(padded_data, np.minimum(starts, end))
+    unshared_sizes, at = _varints(padded_data, at)
     if not form.by_difference:
-        _, at = _varints(padded, at)
-    keys, key_lengths = at, unshared if form.user_keys else unshared - KEY_TRAILER_SIZE
-    offsets, at = _varints(padded, np.clip(at + unshared, 0, end))
-    sizes, at = _varints(padded, at)
+        _, at = _varints(padded_data, at)
+    keys, key_lengths = at, unshared_sizes if form.user_keys else unshared_sizes - KEY_TRAILER_SIZE
+    offsets, at = _varints(padded_data, np.clip(at + unshared_sizes, 0, end))
+    sizes, at = _varints(padded_data, at)
     if form.first_keys:
-        length, at = _varints(padded, at)
+        length, at = _varints(padded_data, at)
         at = at + length
-    is_plain = not shared.any() and bool((sizes > 0).all()) and bool((offsets >= 0).all())
+    is_plain = not shared_sizes.any() and bool((sizes > 0).all()) and bool((offsets >= 0).all())
     is_plain = is_plain and np.array_equal(at, np.append(starts[1:], end))
     return _IndexEntries(offsets, sizes, keys, key_lengths) if is_plain else None
 
@@ -101,12 +101,12 @@ def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
     """Return the varint at each offset, and the offset after it."""
     last = len(data) - 1
     values, at = np.zeros(len(at), np.int64), at.copy()
-    unfinished = np.ones(len(at), np.bool_)
+    is_unfinished = np.ones(len(at), np.bool_)
     for shift in range(0, 7 * _VARINT_BYTES, 7):
         byte = data[np.minimum(at, last)].astype(np.int64)
-        values += np.where(unfinished, (byte & _CONTINUATION_BIT - 1) << shift, 0)
-        at += unfinished
-        unfinished &= byte >= _CONTINUATION_BIT
-        if not unfinished.any():
+        values += np.where(is_unfinished, (byte & _CONTINUATION_BIT - 1) << shift, 0)
+        at += is_unfinished
+        is_unfinished &= byte >= _CONTINUATION_BIT
+        if not is_unfinished.any():
             break
     return values, at

@@ -69,7 +69,10 @@ class SstTable:
     def parts(self) -> dict[bytes, BlockHandle]:
         """Handles of the blocks that the metaindex names, by name: properties, filters, range tombstones."""
         offset = self._file_offset(self._footer.metaindex)
-        return {name: read_handle(EditReader(stored, self.path, offset)) for name, stored in self._stored.items()}
+        return {
+            name: read_handle(EditReader(stored_handle, self.path, offset))
+            for name, stored_handle in self._stored.items()
+        }
 
     @property
     def index_size(self) -> int:
@@ -149,13 +152,13 @@ class SstTable:
         )
 
     def separators(self) -> tuple[Bytes, Longs]:
-        """Return the user keys of the separators of all data blocks end to end, and the end offset of each."""
+        """Return the user key of each data block's separator, all keys end to end, and the end offset of each key."""
         data, ends = np.empty(0, np.uint8), np.empty(0, np.int64)
         for index in self._indexes:
-            more, more_ends = separators(
+            more_keys, more_ends = separators(
                 self._block(index), self.properties.index_format, self.path, self._file_offset(index)
             )
-            data, ends = np.concatenate([data, more]), np.append(ends, more_ends + len(data))
+            data, ends = np.concatenate([data, more_keys]), np.append(ends, more_ends + len(data))
         return data, ends
 
     @property
@@ -172,14 +175,14 @@ class SstTable:
         """
         self._refuse_dictionary()
         start, end = int(offsets[0]), int(offsets[-1] + sizes[-1] + TRAILER_SIZE)
-        stored = self._read(start, end - start)
-        if len(stored) < end - start:
+        stored_bytes = self._read(start, end - start)
+        if len(stored_bytes) < end - start:
             raise SnapshotError(
-                "an SST file ends inside a data block", path=self.path, expected=end, found=start + len(stored)
+                "an SST file ends inside a data block", path=self.path, expected=end, found=start + len(stored_bytes)
             )
         contents = []
         for offset, size in zip((offsets - start).tolist(), sizes.tolist(), strict=True):
-            block = stored[offset : offset + size + TRAILER_SIZE]
+            block = stored_bytes[offset : offset + size + TRAILER_SIZE]
             content = unpacked(block, self._footer.checksum, self.path, self.start + start + offset)
             if int.from_bytes(content[-4:], "little") & HASH_INDEX:
                 raise UnsupportedError(
@@ -233,8 +236,8 @@ class SstTable:
         check_handle(handle, self._size, self.path)
         size = handle.size + TRAILER_SIZE
         in_tail = handle.offset - (self._size - len(self._tail))
-        stored = self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._read(handle.offset, size)
-        return unpacked(stored, self._footer.checksum, self.path, self._file_offset(handle))
+        stored_block = self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._read(handle.offset, size)
+        return unpacked(stored_block, self._footer.checksum, self.path, self._file_offset(handle))
 
 
 def _end_to_end(pairs: Sequence[tuple[Longs, Longs]]) -> tuple[Longs, Longs]:

@@ -54,27 +54,27 @@ def read_handle(reader: EditReader) -> BlockHandle:
     return BlockHandle(reader.varint(), reader.varint())
 
 
-def unpacked(stored: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
-    """Return the uncompressed content of a block; `stored` includes the trailer.
+def unpacked(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
+    """Return the uncompressed content of a block; `stored_block` includes the trailer.
 
     `path` and `offset` are those of the block, for errors. Raises `SnapshotError` for a damaged block, and
     `UnsupportedError` for an unknown compression or more than `LARGEST_BLOCK` bytes.
     """
-    check_block(stored, kind, path, offset)
-    content, compression = stored[:-TRAILER_SIZE], stored[-TRAILER_SIZE]
+    check_block(stored_block, kind, path, offset)
+    content, compression = stored_block[:-TRAILER_SIZE], stored_block[-TRAILER_SIZE]
     return _decompressed(content, compression, path, offset) if compression else content
 
 
-def check_block(stored: bytes, kind: ChecksumType, path: str, offset: int) -> None:
+def check_block(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> None:
     """Raise `WrongChecksum` if the checksum of a block is wrong; the arguments are those of `unpacked`."""
-    expected, computed = int.from_bytes(stored[-4:], "little"), CHECKSUMS[kind](stored[:-4])
-    if expected != computed:
+    stored_checksum, computed_checksum = int.from_bytes(stored_block[-4:], "little"), CHECKSUMS[kind](stored_block[:-4])
+    if stored_checksum != computed_checksum:
         raise WrongChecksum(
             "the checksum of a block is wrong",
             path=path,
             offset=offset,
-            expected=f"{expected:08x}",
-            found=f"{computed:08x}",
+            expected=f"{stored_checksum:08x}",
+            found=f"{computed_checksum:08x}",
             advice="take another snapshot",
         )
 
@@ -96,7 +96,7 @@ def _decompressed(content: bytes, compression: int, path: str, offset: int) -> b
     reader = EditReader(content, path, offset)
     try:
         size = cramjam.snappy.decompress_raw_len(content) if compression == _SNAPPY else reader.varint32()
-        packed = content[reader.position :]
+        compressed_content = content[reader.position :]
         if size > LARGEST_BLOCK:
             raise UnsupportedError(
                 "a block of an SST file is too large",
@@ -106,24 +106,24 @@ def _decompressed(content: bytes, compression: int, path: str, offset: int) -> b
                 found=f"{size} bytes",
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
-        plain: Any
+        decompressed: Any
         if compression == _SNAPPY:
-            plain = cramjam.snappy.decompress_raw(packed)
+            decompressed = cramjam.snappy.decompress_raw(compressed_content)
         elif compression in _LZ4:
-            plain = cramjam.lz4.decompress_block(packed, output_len=size)
+            decompressed = cramjam.lz4.decompress_block(compressed_content, output_len=size)
         elif compression == _ZSTD:
-            plain = bytearray(size)
-            plain = plain[: cramjam.zstd.decompress_into(packed, plain)]
+            decompressed = bytearray(size)
+            decompressed = decompressed[: cramjam.zstd.decompress_into(compressed_content, decompressed)]
         else:
             raise reader.refusal("blocks with an unsupported compression", found=f"compression type {compression}")
     except (cramjam.DecompressionError, ValueError) as error:
         raise SnapshotError(f"a block cannot be decompressed: {error}", path=path, offset=offset) from None
-    if len(plain) != size:
+    if len(decompressed) != size:
         raise SnapshotError(
             "a decompressed block does not have the length that is stored with it",
             path=path,
             offset=offset,
             expected=f"{size} bytes",
-            found=f"{len(plain)} bytes",
+            found=f"{len(decompressed)} bytes",
         )
-    return bytes(plain)
+    return bytes(decompressed)

@@ -57,8 +57,8 @@ def value_places(block: bytes, path: str, offset: int, *, tail: bool = False) ->
     """Yield the key of every entry and the slice of its value in the block; arguments and errors as in `entries`."""
     reader, key = _entry_reader(block, path, offset, tail=tail), b""
     while reader.remaining:
-        shared, unshared, size = reader.varint32(), reader.varint32(), reader.varint32()
-        key = _key(reader, key, shared, unshared)
+        shared_size, unshared_size, size = reader.varint32(), reader.varint32(), reader.varint32()
+        key = _key(reader, key, shared_size, unshared_size)
         begin = reader.position
         reader.raw(size)
         yield key, slice(begin, reader.position)
@@ -79,14 +79,14 @@ def index_entries(
     """Yield the entries of an index block (`IndexValue::DecodeFrom`); arguments and errors as in `entries`."""
     reader, key, handle = _entry_reader(block, path, offset, tail=tail), b"", BlockHandle(0, 0)
     while reader.remaining:
-        shared, unshared = reader.varint32(), reader.varint32()
+        shared_size, unshared_size = reader.varint32(), reader.varint32()
         if not form.by_difference:
             reader.varint32()
-        key = _key(reader, key, shared, unshared)
-        if form.by_difference and shared:
+        key = _key(reader, key, shared_size, unshared_size)
+        if form.by_difference and shared_size:
             difference = reader.varint()
-            signed = difference >> 1 ^ -(difference & 1)
-            handle = BlockHandle(handle.offset + handle.size + TRAILER_SIZE, handle.size + signed)
+            signed_difference = difference >> 1 ^ -(difference & 1)
+            handle = BlockHandle(handle.offset + handle.size + TRAILER_SIZE, handle.size + signed_difference)
         else:
             handle = read_handle(reader)
         if handle.size < 1:
@@ -114,11 +114,11 @@ def _entry_reader(block: bytes, path: str, offset: int, *, tail: bool) -> EditRe
     return reader
 
 
-def _key(reader: EditReader, before: bytes, shared: int, unshared: int) -> bytes:
-    if shared > len(before):
+def _key(reader: EditReader, before: bytes, shared_size: int, unshared_size: int) -> bytes:
+    if shared_size > len(before):
         raise reader.error(
             "a key shares more bytes with the previous key than that key has",
             expected=f"at most {len(before)} bytes",
-            found=shared,
+            found=shared_size,
         )
-    return before[:shared] + reader.raw(unshared)
+    return before[:shared_size] + reader.raw(unshared_size)

@@ -34,9 +34,9 @@ def _with_ingested(snapshot: Snapshot, operator: Operator) -> Operator:
 
 def _with_ingested_marked(snapshot: Snapshot, database: Database) -> Database:
     assert database.source is not None
-    ingested = frozenset(
+    ingested_names = frozenset(
         table.file.name
         for table in database.tables
         if table.file.level == 0 and open_table(table, snapshot.contents).properties.global_sequence
     )
-    return replace(database, source=replace(database.source, ingested=ingested))
+    return replace(database, source=replace(database.source, ingested=ingested_names))

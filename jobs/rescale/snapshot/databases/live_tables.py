@@ -65,8 +65,10 @@ def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) ->
 
     Only the first database is checked, because all subtasks have the same options.
     """
-    logged = (part for changelog in operator.changelogs for part in changelog.base if isinstance(part, Database))
-    for database in islice(chain(operator.databases, logged), 1):
+    databases_of_logs = (
+        part for changelog in operator.changelogs for part in changelog.base if isinstance(part, Database)
+    )
+    for database in islice(chain(operator.databases, databases_of_logs), 1):
         if (options := newest_options_of(snapshot, database)) is not None:
             path, settings = options
             with located(operator=operator.label):

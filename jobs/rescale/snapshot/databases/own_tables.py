@@ -66,8 +66,8 @@ def differing_tables(
     """
     old, new = _tables_by_place(earlier, before), _tables_by_place(later, after)
     sides = [[own[place] for place in own.keys() - others.keys()] for own, others in ((old, new), (new, old))]
-    again = _uploaded_again(earlier, sides[0], later, sides[1])
-    gone, added = (frozenset(table.file.name for table in own) - again for own in sides)
+    uploaded_again = _uploaded_again(earlier, sides[0], later, sides[1])
+    gone, added = (frozenset(table.file.name for table in own) - uploaded_again for own in sides)
     return gone, added
 
 
@@ -128,15 +128,19 @@ def _uploaded_again(
     earlier: Snapshot, gone: Sequence[LiveTable], later: Snapshot, added: Sequence[LiveTable]
 ) -> frozenset[str]:
     """Return the names of the files `gone` that Flink has uploaded again, so that they are among the files `added`."""
-    others = {_comparable_entry(table): table for table in added}
-    pairs = [(table, others[_comparable_entry(table)]) for table in gone if _comparable_entry(table) in others]
+    tables_by_entry = {_comparable_entry(table): table for table in added}
+    pairs = [
+        (table, tables_by_entry[_comparable_entry(table)])
+        for table in gone
+        if _comparable_entry(table) in tables_by_entry
+    ]
 
     def is_same(pair: tuple[LiveTable, LiveTable]) -> bool:
         old, new = pair
         return (writer := _session_and_number(earlier, old)) is not None and writer == _session_and_number(later, new)
 
-    same = side_by_side(is_same, pairs)
-    return frozenset(old.file.name for (old, _), equal in zip(pairs, same, strict=True) if equal)
+    are_same = side_by_side(is_same, pairs)
+    return frozenset(old.file.name for (old, _), equal in zip(pairs, are_same, strict=True) if equal)
 
 
 def _comparable_entry(table: LiveTable) -> LiveFile:
@@ -161,8 +165,8 @@ def _rewritten(
         return Rewritten()
     path, settings = options
     _, old = _manifest(earlier, before)
-    manifest, new = _manifest(later, after)
-    return rewritten_files(old, new, unfiltered_families(settings, path), readable, manifest)
+    manifest, later_manifest = _manifest(later, after)
+    return rewritten_files(old, later_manifest, unfiltered_families(settings, path), readable, manifest)
 
 
 def _manifest(snapshot: Snapshot, database: Database) -> tuple[str, bytes]:

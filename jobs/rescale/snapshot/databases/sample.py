@@ -41,16 +41,18 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, limit: in
         if room < 0:
             return
         try:
-            opened = open_table(table, files)
-            if opened.index_size > room:
+            table_reader = open_table(table, files)
+            if table_reader.index_size > room:
                 continue
-            room -= opened.index_size
-            blocks = [entry.block for entry in opened.index()]
+            room -= table_reader.index_size
+            blocks = [entry.block for entry in table_reader.index()]
             for block in blocks[:: -(-len(blocks) // _MOST_BLOCKS)] if blocks else []:
                 if block.size + TRAILER_SIZE > room:
                     continue
                 room -= block.size + TRAILER_SIZE
-                for row in islice(opened.rows(block), limit // (len(chosen) * min(len(blocks), _MOST_BLOCKS)) + 1):
+                for row in islice(
+                    table_reader.rows(block), limit // (len(chosen) * min(len(blocks), _MOST_BLOCKS)) + 1
+                ):
                     yield int.from_bytes(row.key[:prefix], "big"), row.key[key_start:]
         except UnsupportedError:
             continue

@@ -63,7 +63,7 @@ def open_extent(extent: Extent, files: SnapshotFiles) -> SstTable:
     """Open the SST file that lies in an extent of one of the snapshot's `files`."""
 
     def read(at: int, size: int) -> bytes:
-        return files.read(extent.part(at, size), limit=size)  # `SstTable` bounds the sizes that it asks for
+        return files.read(extent.part(at, size), limit=size)  # `SstTable` bounds the size of its reads
 
     return SstTable(read, extent.length, files.uri(extent), extent.start)
 
@@ -75,8 +75,8 @@ def _measured_operator(operator: Operator, block_runs: Mapping[LiveTable, Runs])
         sizes = np.zeros(1 << 8 * prefix, np.int64)
         for table in database.tables:
             _add_file(sizes, table.extent.length, block_runs.get(table) or _one_run(_key_groups(table.file, prefix)))
-        own = database.key_groups
-        databases.append(replace(database, measured=tuple(sizes[own.first : own.last + 1].tolist())))
+        own_groups = database.key_groups
+        databases.append(replace(database, measured=tuple(sizes[own_groups.first : own_groups.last + 1].tolist())))
     return replace(operator, databases=tuple(databases))
 
 
@@ -98,19 +98,19 @@ def _block_runs(operator: Operator, table: LiveTable, files: SnapshotFiles) -> R
     """Return the runs of a file's blocks; None if the index is too large, or only RocksDB's library can read it."""
     prefix = prefix_size(operator.max_parallelism)
     try:
-        opened = open_table(table, files)
-        if opened.index_size > LARGEST_INDEX:
+        table_reader = open_table(table, files)
+        if table_reader.index_size > LARGEST_INDEX:
             return None
-        separators, sizes = opened.key_groups_of_blocks(prefix)
+        separators, sizes = table_reader.key_groups_of_blocks(prefix)
     except UnsupportedError:
         return None
     except RescaleError as error:
         raise error.located(operator=operator.label) from None
     if not len(sizes):
         return None
-    within = _key_groups(table.file, prefix)
-    lasts = np.minimum(np.maximum.accumulate(np.maximum(separators, within.first)), within.last)
-    return Runs(np.append(within.first, lasts[:-1]), lasts, sizes)
+    key_groups = _key_groups(table.file, prefix)
+    lasts = np.minimum(np.maximum.accumulate(np.maximum(separators, key_groups.first)), key_groups.last)
+    return Runs(np.append(key_groups.first, lasts[:-1]), lasts, sizes)
 
 
 def _key_groups(file: LiveFile, prefix: int) -> KeyGroupRange:

@@ -82,21 +82,22 @@ def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
             f"{idle} of {parallelism} subtasks have no Kafka partition to read"
             + (watermarks if kafka.kind is KafkaKind.SOURCE else ""),
         )
-    most, even = max(numbers), -(-len(kafka.held) // parallelism)
-    if most > even:
+    largest, even_share = max(numbers), -(-len(kafka.held) // parallelism)
+    if largest > even_share:
         yield OffsetFinding(
             UNEVEN,
             kafka.label,
-            f"subtask {numbers.index(most)} reads {most} of {len(kafka.held)} Kafka partitions; {even} would be even",
+            f"subtask {numbers.index(largest)} reads {largest} of {len(kafka.held)} Kafka partitions; "
+            f"{even_share} would be even",
         )
 
 
 def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
     """Yield a finding about how the job handles partitions that the snapshot lacks, if that may surprise the user."""
-    placed = tuple(owner(*position.partition, parallelism) for position in kafka.held)
+    owners = tuple(owner(*position.partition, parallelism) for position in kafka.held)
     if kafka.kind is KafkaKind.CONSUMER:
         sentence = "partitions without a stored offset are read from the earliest record (FlinkKafkaConsumerBase)"
-    elif kafka.holders(parallelism) != placed:
+    elif kafka.holders(parallelism) != owners:
         sentence = (
             "its partitions are dealt to subtasks in turn; later partitions go to subtasks by topic and number "
             "(KafkaSourceEnumerator.getSplitOwner), even to subtasks with many, and are read from the earliest record"
@@ -129,21 +130,25 @@ def _offset_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 
 
 def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
-    number = Counter(position.partition for position in offsets.held)
-    twice = [partition for partition, count in number.items() if count > 1]
+    count_by_partition = Counter(position.partition for position in offsets.held)
+    twice = [partition for partition, count in count_by_partition.items() if count > 1]
     positions_by_partition: dict[TopicPartition, set[Position]] = {partition: set() for partition in twice}
     for position in offsets.held:
         if position.partition in positions_by_partition:
             positions_by_partition[position.partition].add(position)
-    contradicting = [partition for partition, positions in positions_by_partition.items() if len(positions) > 1]
+    contradicting_partitions = [
+        partition for partition, positions in positions_by_partition.items() if len(positions) > 1
+    ]
     if offsets.kind is KafkaKind.SOURCE and twice:
         yield PARTITION_TWICE, f"readers hold {_names(twice)} more than once: records will be read twice"
-    if contradicting:
-        nexts = " and ".join(sorted(str(position.next) for position in positions_by_partition[contradicting[0]]))
+    if contradicting_partitions:
+        offsets_text = " and ".join(
+            sorted(str(position.next) for position in positions_by_partition[contradicting_partitions[0]])
+        )
         yield (
             OFFSETS_CONTRADICT,
-            f"there are several offsets for {_names(contradicting)}: the next record of {contradicting[0]} would be "
-            f"{nexts}",
+            f"there are several offsets for {_names(contradicting_partitions)}: the next record of "
+            f"{contradicting_partitions[0]} would be {offsets_text}",
         )
 
 
@@ -153,28 +158,28 @@ def _partitions_without_offset(offsets: KafkaOffsets) -> Iterator[tuple[str, str
     last = dict(sorted(with_offset))
     number = sum(last.values()) + len(last) - len(with_offset)
     if number:
-        missing = (
+        missing_partitions = (
             partition
             for topic, count in last.items()
             for i in range(count)
             if (partition := TopicPartition(topic, i)) not in with_offset
         )
-        named = first_of(list(map(str, islice(missing, _MOST_SHOWN))), _MOST_SHOWN, number)
-        yield PARTITION_MISSING, f"there is no offset for {named}: these are read from the earliest record"
+        partition_names = first_of(list(map(str, islice(missing_partitions, _MOST_SHOWN))), _MOST_SHOWN, number)
+        yield PARTITION_MISSING, f"there is no offset for {partition_names}: these are read from the earliest record"
 
 
 def _enumerator_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     assert offsets.enumerator is not None
-    held = {position.partition for position in offsets.held}
-    assigned = set(offsets.enumerator.assigned)
-    unread = sorted(assigned - held)
+    held_partitions = {position.partition for position in offsets.held}
+    assigned_partitions = set(offsets.enumerator.assigned)
+    unread = sorted(assigned_partitions - held_partitions)
     if unread:
         yield (
             PARTITION_UNREAD,
             f"no reader holds {_names(unread)}, which the enumerator has assigned and will not assign again: nobody "
             "reads them, which is right only if the source had read them up to their stopping offsets",
         )
-    unknown = sorted(held - assigned)
+    unknown = sorted(held_partitions - assigned_partitions)
     if unknown:
         yield (
             PARTITION_UNKNOWN,

@@ -28,7 +28,7 @@ from rescale.flink.operator_state import has_compressed_elements, read_operator_
 from rescale.snapshot.kafka.changes import KafkaChange
 from rescale.snapshot.kafka.migrated import splits_of
 from rescale.snapshot.kafka.offsets import UnreadError, contents_of, has_consumer
-from rescale.snapshot.locate import WRITTEN, Extent
+from rescale.snapshot.locate import WRITTEN_FILE_NUMBER, Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import SnapshotError
@@ -41,7 +41,7 @@ def with_kafka_changes(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Sn
     if not changes:
         return snapshot
     try:
-        return _changed(snapshot, changes)
+        return _changed_snapshot(snapshot, changes)
     except (UnreadError, UnknownVersionError) as error:
         raise SnapshotError(
             f"the request changes Kafka offsets that cannot be read: {error}",
@@ -49,7 +49,7 @@ def with_kafka_changes(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Sn
         ) from None
 
 
-def _changed(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
+def _changed_snapshot(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
     by_id = {change.operator_id: change for change in changes}
     writer = _Writer(snapshot)
     operators = tuple(
@@ -70,21 +70,23 @@ class _Writer:
     def changed(self, operator: Operator, change: KafkaChange) -> Operator:
         """Return the operator after the change."""
         if change.becomes_source:
-            return self._migrated(operator, change)
-        name, edited = (
+            return self._operator_with_source(operator, change)
+        name, edit_element = (
             (OFFSETS_STATE, edited_consumer_element)
             if has_consumer(operator)
             else (READER_STATE, edited_reader_element)
         )
-        streams = tuple(self._stream(stream, name, edited, change.applied) for stream in operator.operator)
+        streams = tuple(
+            self._changed_stream(stream, name, edit_element, change.applied) for stream in operator.operator
+        )
         entry = operator.entry
         if entry.coordinator is not None:
             data = edited_coordinator(entry.coordinator.data, change.applied)
             entry = replace(entry, coordinator=replace(entry.coordinator, data=data))
         return replace(operator, entry=entry, operator=streams)
 
-    def _migrated(self, operator: Operator, change: KafkaChange) -> Operator:
-        stored = (
+    def _operator_with_source(self, operator: Operator, change: KafkaChange) -> Operator:
+        stored_positions = (
             (stream.subtask, position)
             for stream in operator.operator
             for state in stream.states
@@ -92,35 +94,42 @@ class _Writer:
             for element in contents_of(self._snapshot, stream, state.elements)
             if (position := change.applied(read_consumer_element(element))) is not None
         )
-        splits = splits_of(stored)
-        streams = tuple(self._reader(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
-        assigned = sorted(position.partition for held in splits.values() for position in held)
-        coordinator = InlineStream(operator.operator_id, write_coordinator(write_assigned(assigned)))
+        splits = splits_of(stored_positions)
+        streams = tuple(self._reader_stream(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
+        assigned_partitions = sorted(position.partition for positions in splits.values() for position in positions)
+        coordinator = InlineStream(operator.operator_id, write_coordinator(write_assigned(assigned_partitions)))
         return replace(operator, entry=replace(operator.entry, coordinator=coordinator), operator=streams)
 
-    def _reader(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:
+    def _reader_stream(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:
         """Return reader state with these splits, which replaces the consumer's state `stream` of a subtask."""
         header, start = reader_state_header(stream.header), len(self.written)
         self.written += header
         extents = tuple(self._write(stream, write_reader_element(position)) for position in splits)
-        whole = Extent(WRITTEN, start, len(self.written) - start)
+        extent = Extent(WRITTEN_FILE_NUMBER, start, len(self.written) - start)
         state = ElementState(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE, extents)
-        return ElementStream(stream.subtask, whole, (state,), header, read_operator_state_header(header, ""))
+        return ElementStream(stream.subtask, extent, (state,), header, read_operator_state_header(header, ""))
 
-    def _stream(self, stream: ElementStream, name: str, edited: _EditElement, edit: Edit) -> ElementStream:
-        states = (self._state(stream, state, edited, edit) if state.name == name else state for state in stream.states)
+    def _changed_stream(
+        self, stream: ElementStream, name: str, edit_element: _EditElement, edit: Edit
+    ) -> ElementStream:
+        states = (
+            self._changed_state(stream, state, edit_element, edit) if state.name == name else state
+            for state in stream.states
+        )
         return replace(stream, states=tuple(states))
 
-    def _state(self, stream: ElementStream, state: ElementState, edited: _EditElement, edit: Edit) -> ElementState:
+    def _changed_state(
+        self, stream: ElementStream, state: ElementState, edit_element: _EditElement, edit: Edit
+    ) -> ElementState:
         extents: list[Extent] = []
         contents = contents_of(self._snapshot, stream, state.elements) if state.elements else []
         for extent, old in zip(state.elements, contents, strict=True):
-            new = edited(old, edit)
-            if new is not None:
-                extents.append(extent if new == old else self._write(stream, new))
+            new_element = edit_element(old, edit)
+            if new_element is not None:
+                extents.append(extent if new_element == old else self._write(stream, new_element))
         return replace(state, elements=tuple(extents))
 
     def _write(self, stream: ElementStream, element: bytes) -> Extent:
-        stored = plain_chunk(element) if has_compressed_elements(stream.header) else element
-        self.written += stored
-        return Extent(WRITTEN, len(self.written) - len(stored), len(stored))
+        stored_element = plain_chunk(element) if has_compressed_elements(stream.header) else element
+        self.written += stored_element
+        return Extent(WRITTEN_FILE_NUMBER, len(self.written) - len(stored_element), len(stored_element))

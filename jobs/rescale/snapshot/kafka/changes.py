@@ -27,9 +27,9 @@ class ChangedPartition:
         """Return the new position in the partition; None if the partition is dropped."""
         if self.dropped:
             return None
-        following = position.next if self.new_next is None else self.new_next
+        next_offset = position.next if self.new_next is None else self.new_next
         partition = position.partition._replace(topic=self.new_topic or self.topic)
-        return position._replace(partition=partition, next=following)
+        return position._replace(partition=partition, next=next_offset)
 
 
 @dataclass(frozen=True)
@@ -52,5 +52,5 @@ class KafkaChange:
 
     def applied(self, position: Position) -> Position | None:
         """Return the new position for a position of the source; None if its partition is dropped."""
-        changed = self._by_partition.get(position.partition)
-        return position if changed is None else changed.applied(position)
+        changed_partition = self._by_partition.get(position.partition)
+        return position if changed_partition is None else changed_partition.applied(position)

@@ -14,7 +14,7 @@ from rescale.text.advice import Advice, mention
 from rescale.text.errors import UnsupportedError
 
 
-def splits_of(stored: Iterable[tuple[int, Position]]) -> dict[int, list[Position]]:
+def splits_of(stored_positions: Iterable[tuple[int, Position]]) -> dict[int, list[Position]]:
     """Return the splits of each subtask from the (subtask, position) pairs of the union state.
 
     A partition that several subtasks stored becomes a split of the first subtask. Raises `UnsupportedError` if a
@@ -22,7 +22,7 @@ def splits_of(stored: Iterable[tuple[int, Position]]) -> dict[int, list[Position
     """
     splits: dict[int, list[Position]] = defaultdict(list)
     first_positions: dict[TopicPartition, Position] = {}
-    for subtask, position in stored:
+    for subtask, position in stored_positions:
         if position.next is StartAt.UNSET:
             raise _no_split_error(position, "none: the consumer had not determined its first offset yet")
         if position.partition not in first_positions:

@@ -130,16 +130,16 @@ def has_consumer(operator: Operator) -> bool:
 
 def _consumer_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
     try:
-        stored_by, held = _positions(snapshot, operator, OFFSETS_STATE, read_consumer_element)
+        stored_by, positions = _positions(snapshot, operator, OFFSETS_STATE, read_consumer_element)
     except UnreadError as error:
         return KafkaOffsets(operator, KafkaKind.CONSUMER, unread=str(error))
-    return KafkaOffsets(operator, KafkaKind.CONSUMER, held, stored_by)
+    return KafkaOffsets(operator, KafkaKind.CONSUMER, positions, stored_by)
 
 
 def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
     """Return the offsets of a `KafkaSource`; None for an operator that is no Kafka source.
 
-    Only bytes tell which Kafka source it is, if any: those of the enumerator's state, then those of the first split.
+    Only the bytes of the enumerator's state and of the first split tell whether it is a Kafka source, and which kind.
     """
     enumerator, unread_enumerator = None, None
     coordinator = operator.entry.coordinator.data if operator.entry.coordinator is not None else None
@@ -155,10 +155,10 @@ def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | No
         return None
     offsets = KafkaOffsets(operator, KafkaKind.SOURCE, enumerator=enumerator, unread_enumerator=unread_enumerator)
     try:
-        stored_by, held = _positions(snapshot, operator, READER_STATE, _read_split)
+        stored_by, positions = _positions(snapshot, operator, READER_STATE, _read_split)
     except UnreadError as error:
         return replace(offsets, unread=str(error))
-    return replace(offsets, held=held, stored_by=stored_by)
+    return replace(offsets, held=positions, stored_by=stored_by)
 
 
 def _unread_kind(snapshot: Snapshot, operator: Operator, coordinator: bytes) -> KafkaKind | None:
@@ -231,7 +231,7 @@ def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Ex
     uri = snapshot.contents.uri(elements[0])
     if uri in snapshot.missing:
         raise UnreadError(f"{uri} is gone")
-    stored = snapshot.contents.read_each(elements)
+    stored_contents = snapshot.contents.read_each(elements)
     if not has_compressed_elements(stream.header):
-        return stored
-    return [b"".join(decompressed([element], identifier=False)) for element in stored]
+        return stored_contents
+    return [b"".join(decompressed([element], identifier=False)) for element in stored_contents]

@@ -45,13 +45,13 @@ def _with_header(
 ) -> Changelog:
     """Return the changelog with its header; `known_headers` stores equal headers of thousands of subtasks only once."""
     base_headers = [part.parsed for part in read.changelog.base]
-    known = [replace(header, compressed=False) for header in base_headers if header is not None]
-    if key is None or read.logged is None or len(known) < len(base_headers):
+    parsed_headers = [replace(header, compressed=False) for header in base_headers if header is not None]
+    if key is None or read.logged is None or len(parsed_headers) < len(base_headers):
         return read.changelog
-    logged = [KeyedHeader(False, key, (state,)) for state in read.logged]
-    merged = merge_keyed_headers([*known, *logged]).header
-    written = write_keyed_header(merged)
-    header, parsed = known_headers.setdefault(written, (written, merged))
+    logged_headers = [KeyedHeader(False, key, (state,)) for state in read.logged]
+    merged_header = merge_keyed_headers([*parsed_headers, *logged_headers]).header
+    written_header = write_keyed_header(merged_header)
+    header, parsed = known_headers.setdefault(written_header, (written_header, merged_header))
     names = frozenset(state.name for state in read.logged)
     return replace(read.changelog, header=header, parsed=parsed, logged=names)
 

@@ -24,7 +24,7 @@ _FIRST_CHUNK = 1 << 16
 def logged_changes(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[LoggedChange]:
     """Yield all changes of some change sets, in order. Errors name the file."""
     for change_set in sets:
-        yield from _located(files, change_set, _CHUNK)
+        yield from _changes_with_file_in_errors(files, change_set, _CHUNK)
 
 
 def logged_states(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[LoggedState]:
@@ -33,7 +33,7 @@ def logged_states(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[L
     Raises `UnknownSerializer` if the class of a serializer is unknown.
     """
     for change_set in sets:
-        changes = _located(files, change_set, _FIRST_CHUNK)
+        changes = _changes_with_file_in_errors(files, change_set, _FIRST_CHUNK)
         if change_set.offset is not None:
             changes = takewhile(_describes_state, changes)
         for change in filter(_describes_state, changes):
@@ -46,7 +46,7 @@ def _describes_state(change: LoggedChange) -> bool:
     return change[0] == METADATA_GROUP
 
 
-def _located(files: SnapshotFiles, change_set: ChangeSet, at_once: int) -> Iterator[LoggedChange]:
+def _changes_with_file_in_errors(files: SnapshotFiles, change_set: ChangeSet, at_once: int) -> Iterator[LoggedChange]:
     chunks = files.chunks(change_set.extent, at_once)
     with located(path=files.uri(change_set.extent)):
         yield from (

@@ -29,14 +29,14 @@ def find_metadata(uri: str) -> str:
 
     Raises `NoSnapshotError` if there is none, and the errors of `refuse_two_starts`.
     """
-    own = uri if name(uri) == METADATA else join(uri, METADATA)
-    if exists(own):
-        return own
-    checkpoints = complete_checkpoints(uri) if uri not in (own, parent(uri)) else []
+    metadata_uri = uri if name(uri) == METADATA else join(uri, METADATA)
+    if exists(metadata_uri):
+        return metadata_uri
+    checkpoints = complete_checkpoints(uri) if uri not in (metadata_uri, parent(uri)) else []
     if not checkpoints:
         raise NoSnapshotError(
             "there is no snapshot",
-            path=own,
+            path=metadata_uri,
             expected="a directory with a file _metadata (a savepoint, a checkpoint, or a result that a run has "
             "published), or a job's directory with complete checkpoints (chk-N)",
             advice="name the directory that Flink printed when it took the savepoint, or the target of a run that has "
@@ -69,8 +69,10 @@ def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:
     """
     places = [join(checkpoint_directory(directory, number), METADATA) for number in checkpoints]
     times = side_by_side(open_store(directory).modified, places)
-    written = [(time, number) for time, number in zip(times, checkpoints, strict=True) if time is not None]
-    if not written or (last := max(written)) == (highest := max(written, key=itemgetter(1))):
+    written_checkpoints = [(time, number) for time, number in zip(times, checkpoints, strict=True) if time is not None]
+    if not written_checkpoints or (last := max(written_checkpoints)) == (
+        highest := max(written_checkpoints, key=itemgetter(1))
+    ):
         return
     raise RequestError(
         "the directory holds checkpoints of two starts of a job: the one with the highest number is not the last one",

@@ -47,7 +47,7 @@ def _has_records(group: Extent, key_group: int, read: Callable[[Extent], bytes])
         reader = RecordReader(max_parallelism, None)
         numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
         try:
-            if sum(map(len, reader.read(numbers, start, [data], whole=len(data) == group.length))):
+            if sum(map(len, reader.read(numbers, start, [data], is_whole=len(data) == group.length))):
                 return True
         except (SnapshotError, UnsupportedError):
             continue

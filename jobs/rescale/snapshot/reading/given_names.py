@@ -22,10 +22,10 @@ def unused_names(pairs: Iterable[tuple[str, str]], operator_ids: Collection[str]
     )
 
 
-def unused_names_note(names: Sequence[str], where: str = "the snapshot") -> Iterator[str]:
+def unused_names_note(names: Sequence[str], place: str = "the snapshot") -> Iterator[str]:
     """Yield a sentence if there are unused names, which are no error, because one list may serve several jobs."""
     if names:
         yield (
-            f"no operator of {where} has these names: {first_of(names, _MOST_NAMED)}; they may be misspelt, or "
+            f"no operator of {place} has these names: {first_of(names, _MOST_NAMED)}; they may be misspelt, or "
             "belong to another job"
         )

@@ -30,8 +30,8 @@ def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
         for operator in (state.managed_operator, state.raw_operator):
             if operator is not None:
                 yield operator.stream
-        for keyed in (state.managed_keyed, state.raw_keyed):
-            yield from keyed_streams(keyed)
+        for keyed_handle in (state.managed_keyed, state.raw_keyed):
+            yield from keyed_streams(keyed_handle)
         for channel in (*state.input_channels, *state.output_channels):
             yield channel.stream
 

@@ -66,9 +66,9 @@ def open_readable(
             raise
     metadata_uri = find_metadata(uri)
     data, _ = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
-    every = [entry.operator_id for entry in read_metadata(data, metadata_uri).operators]
-    tried = open_snapshot(uri, allow_prefixes, uids, every, moves)
-    unread = [operator.operator_id for operator in tried.operators if operator.unread is not None]
+    all_ids = [entry.operator_id for entry in read_metadata(data, metadata_uri).operators]
+    snapshot = open_snapshot(uri, allow_prefixes, uids, all_ids, moves)
+    unread = [operator.operator_id for operator in snapshot.operators if operator.unread is not None]
     return open_snapshot(uri, allow_prefixes, uids, unread, moves)
 
 
@@ -94,7 +94,7 @@ def open_candidate(
     data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     metadata = read_metadata(data, metadata_uri)
     labels = dict(uids)
-    unused = unused_names(labels.items(), {entry.operator_id for entry in metadata.operators})
+    unused_uids = unused_names(labels.items(), {entry.operator_id for entry in metadata.operators})
     given_up_ids = frozenset(
         entry.operator_id for entry in metadata.operators if _is_one_of(given_up, entry, _label(entry, labels))
     )
@@ -102,20 +102,20 @@ def open_candidate(
         streams = [stream for entry in metadata.operators for stream in streams_of(entry)]
         moves = (*moves, *find_moves(streams, metadata_uri, directory, moves))
     locator = Locator(metadata_uri, directory, allow_prefixes, moves)
-    pinned = _locate(metadata.operators, locator, given_up_ids)
+    number_pinned = _locate(metadata.operators, locator, given_up_ids)
     versions = stats_of(locator.files[1:])
     pins: list[Pin | None] = [pin, *(versions[uri] for uri in locator.files[1:])]
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, pins, strict=True))
-        gone = frozenset(uri for uri, pin in zip(locator.files, pins, strict=True) if pin is None)
-        reader = StreamReader(data, files, gone, locator, metadata.operators)
+        missing_uris = frozenset(uri for uri, pin in zip(locator.files, pins, strict=True) if pin is None)
+        reader = StreamReader(data, files, missing_uris, locator, metadata.operators)
         try:
             operators = _operators(metadata.operators, reader, labels, given_up_ids, pool)
         except KeyboardInterrupt:  # do not start the queued reads
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    files = files[:pinned]
-    missing = tuple(uri for uri, _ in files if uri in gone)
+    files = files[:number_pinned]
+    missing = tuple(uri for uri, _ in files if uri in missing_uris)
     metadata_time = open_store(metadata_uri).modified(metadata_uri)
     kind = snapshot_type(metadata.properties)
     return Snapshot(
@@ -127,7 +127,7 @@ def open_candidate(
         missing,
         metadata_time,
         operators,
-        unused_names=unused,
+        unused_names=unused_uids,
         moves=tuple(moves),
         moved_files=tuple(locator.moved),
     )
@@ -216,15 +216,15 @@ class _Pending:
         is_logged = any(_is_logged(subtask.state.managed_keyed) for subtask in entry.subtasks if subtask.state)
         for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
             i, state = subtask.index, subtask.state or SubtaskState()
-            keyed = _materialised(state.managed_keyed)
+            keyed_handle = _materialised(state.managed_keyed)
             if is_logged and isinstance(state.managed_keyed, ChangelogHandle):
                 self.changelogs.append(pool.submit(reader.changelog, label, i, state.managed_keyed))
-            elif isinstance(keyed, KeyGroupsHandle):
-                self.keyed.append(pool.submit(reader.keyed, label, i, keyed))
-            elif isinstance(keyed, IncrementalHandle):
-                self.databases.append(pool.submit(reader.database, label, i, keyed))
-            elif keyed is not None:
-                self.other.append(pool.submit(reader.other, keyed, i))
+            elif isinstance(keyed_handle, KeyGroupsHandle):
+                self.keyed.append(pool.submit(reader.keyed, label, i, keyed_handle))
+            elif isinstance(keyed_handle, IncrementalHandle):
+                self.databases.append(pool.submit(reader.database, label, i, keyed_handle))
+            elif keyed_handle is not None:
+                self.other.append(pool.submit(reader.other, keyed_handle, i))
             if state.raw_keyed is not None:
                 self.raw_keyed.append(pool.submit(reader.raw_keyed, label, i, state.raw_keyed))
             if state.managed_operator is not None:
@@ -258,8 +258,8 @@ def _is_logged(handle: KeyedHandle | None) -> bool:
     """
     if not isinstance(handle, ChangelogHandle):
         return False
-    own, parts = _key_groups(handle), [_key_groups(part) for part in handle.base]
-    return any(map(has_changes, handle.delta)) or (bool(parts) and parts != [own])
+    own_groups, parts = _key_groups(handle), [_key_groups(part) for part in handle.base]
+    return any(map(has_changes, handle.delta)) or (bool(parts) and parts != [own_groups])
 
 
 def _key_groups(handle: KeyedHandle) -> tuple[int, int]:
@@ -281,5 +281,5 @@ def _results(pending: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:
 
 def _label(entry: OperatorState, labels: dict[str, str]) -> str:
     """Return the label of an operator: the name that the user gave, its uid, its name with the id, or the id."""
-    named = f"{entry.name} ({entry.operator_id})" if entry.name else entry.operator_id
-    return labels.get(entry.operator_id) or entry.uid or named
+    name_with_id = f"{entry.name} ({entry.operator_id})" if entry.name else entry.operator_id
+    return labels.get(entry.operator_id) or entry.uid or name_with_id

@@ -64,7 +64,8 @@ class StreamReader:
         entries: Iterable[OperatorState],
     ) -> None:
         self._files = files
-        # Not pinned: tasks that move or compare the source's bytes pin the files, and a result may be written again.
+        # The reads here use no pins: tasks that move or compare the source's bytes pin the files, and a result may be
+        # written again.
         self._contents = SnapshotFiles(files, data).unpinned()
         self._missing = missing
         self._locator = locator
@@ -81,13 +82,13 @@ class StreamReader:
     def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
         """Return the managed keyed stream of a subtask."""
         extent = self._extent(label, subtask, handle.stream)
-        others = self._shared.get(handle.stream, ())
-        next_index = bisect_right(others, max(handle.offsets, default=0))
-        own_extent = extent.part(0, min((*others[next_index : next_index + 1], extent.length)))
+        other_offsets = self._shared.get(handle.stream, ())
+        next_index = bisect_right(other_offsets, max(handle.offsets, default=0))
+        own_extent = extent.part(0, min((*other_offsets[next_index : next_index + 1], extent.length)))
         framing = framing_of(handle, own_extent, self._read)
         groups = self._groups(label, own_extent, handle, framing)
         begins = (group.start - extent.start for group in groups if group is not None)
-        header = self._header(extent.part(0, min((*begins, *others[:1], extent.length))))
+        header = self._header(extent.part(0, min((*begins, *other_offsets[:1], extent.length))))
         return KeyedStream(
             subtask,
             handle.tag,
@@ -132,8 +133,8 @@ class StreamReader:
         )
         begin = min((e.start for state in states for e in state.elements), default=extent.start + extent.length)
         header = b"" if raw else self._header(extent.part(0, begin - extent.start))
-        parsed = self._parsed(read_operator_state_header, self._operator_headers, label, extent, header)
-        return ElementStream(subtask, extent, states, header, parsed)
+        parsed_header = self._parsed(read_operator_state_header, self._operator_headers, label, extent, header)
+        return ElementStream(subtask, extent, states, header, parsed_header)
 
     def database(self, label: str, subtask: int, handle: IncrementalHandle) -> Database:
         """Return the RocksDB directory of a subtask, before its MANIFEST is read.
@@ -166,24 +167,24 @@ class StreamReader:
 
     def changelog(self, label: str, subtask: int, handle: ChangelogHandle) -> ReadChangelog:
         """Return the changelog of a subtask, whose materialised base and changes may both be empty."""
-        own = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_groups - 1)
-        base = tuple(self._base(label, subtask, part, own) for part in handle.base)
+        own_groups = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_groups - 1)
+        base = tuple(self._base(label, subtask, part, own_groups) for part in handle.base)
         sets = tuple(change_set for delta in handle.delta for change_set in self._change_sets(label, subtask, delta))
         size = sum(bytes_of_changes(delta) for delta in handle.delta)
-        read = Changelog(subtask, own, base, sets, size, header=b"", parsed=None)
+        changelog = Changelog(subtask, own_groups, base, sets, size, header=b"", parsed=None)
         if any(self._files[change_set.extent.file][0] in self._missing for change_set in sets):
-            return ReadChangelog(read, None)
+            return ReadChangelog(changelog, None)
         try:
             with located(operator=label):
-                return ReadChangelog(read, tuple(state.info for state in logged_states(self._contents, sets)))
+                return ReadChangelog(changelog, tuple(state.info for state in logged_states(self._contents, sets)))
         except UnknownSerializer:
-            return ReadChangelog(read, None)
+            return ReadChangelog(changelog, None)
 
-    def _base(self, label: str, subtask: int, handle: KeyedHandle, own: KeyGroupRange) -> KeyedStream | Database:
-        """Return the key groups `own` of one part of a materialised base; another subtask may have the rest."""
+    def _base(self, label: str, subtask: int, handle: KeyedHandle, own_groups: KeyGroupRange) -> KeyedStream | Database:
+        """Return the key groups `own_groups` of one part of a materialised base; another subtask may have the rest."""
         if isinstance(handle, IncrementalHandle):
             database = self.database(label, subtask, handle)
-            return replace(database, key_groups=database.key_groups.intersection(own))
+            return replace(database, key_groups=database.key_groups.intersection(own_groups))
         if not isinstance(handle, KeyGroupsHandle):
             raise SnapshotError(
                 f"the changelog of subtask {subtask} has a base of an invalid kind",
@@ -194,9 +195,9 @@ class StreamReader:
             )
         stream = self.keyed(label, subtask, handle)
         groups = tuple(
-            group for key_group, group in enumerate(stream.groups, stream.first_key_group) if key_group in own
+            group for key_group, group in enumerate(stream.groups, stream.first_key_group) if key_group in own_groups
         )
-        return replace(stream, first_key_group=max(stream.first_key_group, own.first), groups=groups)
+        return replace(stream, first_key_group=max(stream.first_key_group, own_groups.first), groups=groups)
 
     def _change_sets(self, label: str, subtask: int, delta: ChangelogDelta) -> Iterator[ChangeSet]:
         if isinstance(delta, InMemoryChangelogHandle):
@@ -256,9 +257,9 @@ class StreamReader:
 
         The services come from the smallest key group, because all key groups list the same services.
         """
-        present = [group for group in groups if group is not None]
-        telling = [group for group in present if group.length > EMPTY_BLOCK_SIZE] or present
-        smallest = min(telling, key=lambda group: group.length, default=None)
+        present_groups = [group for group in groups if group is not None]
+        telling_groups = [group for group in present_groups if group.length > EMPTY_BLOCK_SIZE] or present_groups
+        smallest = min(telling_groups, key=lambda group: group.length, default=None)
         if smallest is None or not len(BLOCK_HEAD) <= smallest.length <= HEADER_LIMIT:
             return None
         is_of_timers = self._read(smallest.part(0, len(BLOCK_HEAD))) == BLOCK_HEAD
@@ -272,16 +273,21 @@ class StreamReader:
         return tuple(None if group is None else extent.part(*group) for group in ranges)
 
     def _parsed(
-        self, read: Callable[[bytes, str], H], known: dict[bytes, H | None], label: str, extent: Extent, header: bytes
+        self,
+        read: Callable[[bytes, str], H],
+        parsed_headers: dict[bytes, H | None],
+        label: str,
+        extent: Extent,
+        header: bytes,
     ) -> H | None:
         """Return the parsed header; None if it has an unknown serializer, or if its file is missing."""
-        if header and header not in known:
+        if header and header not in parsed_headers:
             try:
                 with located(operator=label):
-                    known[header] = read(header, self._files[extent.file][0])
+                    parsed_headers[header] = read(header, self._files[extent.file][0])
             except UnknownSerializer:
-                known[header] = None
-        return known.get(header)
+                parsed_headers[header] = None
+        return parsed_headers.get(header)
 
     def _header(self, extent: Extent) -> bytes:
         """Return the bytes of a header. Equal headers share memory: thousands of streams may have the same header."""
@@ -303,15 +309,15 @@ class StreamReader:
 
 
 def _begins_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[int, ...]]:
-    """Return the sorted offsets of key groups, from all subtasks' handles, in streams that are bases of changelogs.
+    """Return the sorted offsets of the key groups in each stream that is a base of a changelog, from all handles.
 
     After a restore at another parallelism, and until state is materialised again, each handle has only some of the
     offsets of a stream (`KeyGroupsStateHandle.getIntersection`).
     """
     offsets: defaultdict[Stream, set[int]] = defaultdict(set)
     for subtask in (subtask for entry in entries for subtask in entry.subtasks):
-        keyed = subtask.state and subtask.state.managed_keyed
-        for part in keyed.base if isinstance(keyed, ChangelogHandle) else ():
+        keyed_handle = subtask.state and subtask.state.managed_keyed
+        for part in keyed_handle.base if isinstance(keyed_handle, ChangelogHandle) else ():
             if isinstance(part, KeyGroupsHandle):
                 offsets[part.stream].update(offset for offset in part.offsets if offset > 0)
     return {stream: tuple(sorted(begins)) for stream, begins in offsets.items()}

@@ -15,12 +15,12 @@ from rescale.storage.files.mounts import closed_after
 @contextmanager
 def directory_for(folder: Path) -> Iterator[None]:
     """Make a directory durably; after an `OSError` in the block, remove the new directories that are empty."""
-    missing = [path for path in (folder, *folder.parents) if not path.is_dir()]
+    missing_directories = [path for path in (folder, *folder.parents) if not path.is_dir()]
     try:
         make_directory(folder)
         yield
     except OSError:
-        for path in missing:
+        for path in missing_directories:
             owned.remove_folder(path)
         raise
 
@@ -32,8 +32,8 @@ def make_directory(folder: Path) -> None:
 
 def is_in_one_mount(*folders: Path) -> bool:
     """Tell whether a rename can move files between two directories, once both exist."""
-    existing = [next(path for path in (folder, *folder.parents) if path.is_dir()) for folder in folders]
-    return owned.is_in_one_mount(*existing)
+    existing_folders = [next(path for path in (folder, *folder.parents) if path.is_dir()) for folder in folders]
+    return owned.is_in_one_mount(*existing_folders)
 
 
 def force_to_disk(path: Path) -> None:

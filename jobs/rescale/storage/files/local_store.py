@@ -130,7 +130,7 @@ class LocalStore:
             return holds
 
     def honours_conditions(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
-        return True  # link(2) never replaces
+        return True  # link(2) never replaces a file
 
     def list(self, directory: str, prefix: str = "") -> list[Entry]:
         def fail(error: OSError) -> None:
@@ -145,8 +145,8 @@ class LocalStore:
         with translated_errors(directory):
             for folder, folders, names in os.walk(directory, onerror=fail):
                 if folder == directory:
-                    for listed in (folders, names):
-                        listed[:] = [name for name in listed if name.startswith(prefix)]
+                    for entry_names in (folders, names):
+                        entry_names[:] = [name for name in entry_names if name.startswith(prefix)]
                 for name in names:
                     if name in document_folders.HIDDEN and folder.endswith(document_folders.BESIDE):
                         continue
@@ -187,8 +187,8 @@ class LocalStore:
         with translated_errors(token), closed_after(owned.open_for_writing(Path(token))) as descriptor:
             view, position = memoryview(data), offset
             while view:
-                written = os.pwrite(descriptor, view[:_WRITTEN_AT_ONCE], position)
-                view, position = view[written:], position + written
+                written_bytes = os.pwrite(descriptor, view[:_WRITTEN_AT_ONCE], position)
+                view, position = view[written_bytes:], position + written_bytes
             begin_write_back(descriptor, offset, len(data))
         return ""
 
@@ -224,10 +224,13 @@ class LocalStore:
     def complete_parts(self, uri: str, token: str, receipts: Sequence[str], size: int) -> None:  # noqa: ARG002
         with translated_errors(uri):
             try:
-                written = Path(token).stat().st_size
-                if written != size:
+                written_size = Path(token).stat().st_size
+                if written_size != size:
                     raise StoreError(
-                        "parts of a file are missing", path=token, expected=f"{size} bytes", found=f"{written} bytes"
+                        "parts of a file are missing",
+                        path=token,
+                        expected=f"{size} bytes",
+                        found=f"{written_size} bytes",
                     )
                 if not has_same_bytes(Path(token), Path(uri), size):
                     make_directory(Path(uri).parent)
@@ -235,8 +238,8 @@ class LocalStore:
                     owned.replace(Path(token), Path(uri))
                     force_to_disk(Path(uri).parent)
             except FileNotFoundError:
-                present = self.stat(uri)
-                if present is None or present.size != size:
+                current_pin = self.stat(uri)
+                if current_pin is None or current_pin.size != size:
                     raise
         self.delete([token])
 

@@ -28,8 +28,8 @@ class Location(NamedTuple):
 
     def contains(self, other: Location) -> bool:
         """Tell whether `other` is this location or lies below it."""
-        same = self.device == other.device
-        return same and (self.path == other.path or other.path.startswith(self.path.rstrip("/") + "/"))
+        same_device = self.device == other.device
+        return same_device and (self.path == other.path or other.path.startswith(self.path.rstrip("/") + "/"))
 
 
 @contextmanager
@@ -44,9 +44,9 @@ def closed_after(descriptor: int) -> Iterator[int]:
 def location_of(path: Path) -> Location:
     """Return the location that a path leads to, whether or not anything exists there yet."""
     real = Path(os.path.realpath(path))
-    existing = next(folder for folder in (real, *real.parents) if folder.is_dir())
+    existing_folder = next(folder for folder in (real, *real.parents) if folder.is_dir())
     try:
-        with closed_after(os.open(existing, FOLDER)) as descriptor:
+        with closed_after(os.open(existing_folder, FOLDER)) as descriptor:
             mount = mount_of(descriptor)
         table = _MOUNTS.read_text().splitlines() if mount is not None else []
     except OSError:  # nothing at this path is accessible, or the system has no mount table
@@ -54,8 +54,8 @@ def location_of(path: Path) -> Location:
     for line in table:
         number, _, device, root, point = line.split()[:5]
         if number == mount:
-            below = os.path.relpath(real, _unescaped_path(point))
-            return Location(device, os.path.normpath(os.path.join(_unescaped_path(root), below)))  # noqa: PTH118
+            relative_path = os.path.relpath(real, _unescaped_path(point))
+            return Location(device, os.path.normpath(os.path.join(_unescaped_path(root), relative_path)))  # noqa: PTH118
     return Location("", str(real))
 
 

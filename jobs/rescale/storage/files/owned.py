@@ -123,14 +123,14 @@ def write_new(path: Path, data: bytes) -> None:
 
 def replace(path: Path, target: Path) -> None:
     """Rename a file to `target`, and replace the file that has that name."""
-    with _folder_of(path) as folder, _folder_of(target) as other, naming(path):
-        os.replace(path.name, target.name, src_dir_fd=folder, dst_dir_fd=other)
+    with _folder_of(path) as folder, _folder_of(target) as target_folder, naming(path):
+        os.replace(path.name, target.name, src_dir_fd=folder, dst_dir_fd=target_folder)
 
 
 def link(path: Path, target: Path) -> None:
     """Give a file the second name `target`. Raises `FileExistsError` if that is taken."""
-    with _folder_of(path) as folder, _folder_of(target) as other, naming(path):
-        os.link(path.name, target.name, src_dir_fd=folder, dst_dir_fd=other, follow_symlinks=False)
+    with _folder_of(path) as folder, _folder_of(target) as target_folder, naming(path):
+        os.link(path.name, target.name, src_dir_fd=folder, dst_dir_fd=target_folder, follow_symlinks=False)
 
 
 def link_from(source: Path, path: Path) -> None:
@@ -162,9 +162,10 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
     if not folder.is_dir():
         make_folder(folder.parent, after)
         try:
-            with _folder_of(folder) as above, naming(folder):
-                os.mkdir(folder.name, dir_fd=above)
-        except FileExistsError:  # another process made it; if it has removed it again, the next write fails
+            with _folder_of(folder) as parent_descriptor, naming(folder):
+                os.mkdir(folder.name, dir_fd=parent_descriptor)
+        # Another process has made the directory; if the directory is removed again, the next write fails.
+        except FileExistsError:
             if folder.is_symlink() and not folder.exists():
                 raise
             with suppress(FileNotFoundError):
@@ -181,11 +182,11 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
 
 def new_folder(place: Path, prefix: str) -> Path:
     """Make a directory with a new name in `place` that only this user can access, and return its path."""
-    with opened_folder(place) as above:
+    with opened_folder(place) as parent_descriptor:
         while True:
             path = place / f"{prefix}{uuid.uuid4().hex[:12]}"
             with suppress(FileExistsError), naming(path):
-                os.mkdir(path.name, 0o700, dir_fd=above)
+                os.mkdir(path.name, 0o700, dir_fd=parent_descriptor)
                 _note_made(path)
                 return path
 
@@ -194,24 +195,24 @@ def remove_folder(folder: Path) -> None:
     """Remove an empty directory if Rescale made it."""
     with suppress(OSError):
         with opened_folder(folder) as descriptor:
-            here = identity_from(os.fstat(descriptor))
-            inside = is_inside_marked(folder)
-            marked = inside or folder.name.endswith(BESIDE)
-            if not marked and here not in _made and not is_recorded(folder):
+            identity_here = identity_from(os.fstat(descriptor))
+            is_in_marked = is_inside_marked(folder)
+            may_be_removed = is_in_marked or folder.name.endswith(BESIDE)
+            if not may_be_removed and identity_here not in _made and not is_recorded(folder):
                 return
             if folder.name.endswith(BESIDE) and _names_in(descriptor) <= HIDDEN:
                 for name in sorted(HIDDEN):
                     with suppress(FileNotFoundError):
                         os.unlink(name, dir_fd=descriptor)
         try:
-            with _folder_of(folder) as above:
-                os.rmdir(folder.name, dir_fd=above)
+            with _folder_of(folder) as parent_descriptor:
+                os.rmdir(folder.name, dir_fd=parent_descriptor)
         except OSError:
             if folder.name.endswith(BESIDE):  # another run has just put a document into it
                 mark(folder)
             return
-        _made.discard(here)
-        if inside and is_inside_marked(folder.parent):
+        _made.discard(identity_here)
+        if is_in_marked and is_inside_marked(folder.parent):
             remove_folder(folder.parent)
 
 
@@ -220,14 +221,16 @@ def remove_tree(folder: Path, identity: Identity, last: str) -> None:
 
     Follows no links. Directories that are mounted below `folder` stay, with the directories that lead to them.
     """
-    with _folder_of(folder) as above:
-        with closed_after(os.open(folder.name, _DIRECTORY_FLAGS | os.O_NOFOLLOW, dir_fd=above)) as descriptor:
+    with _folder_of(folder) as parent_descriptor:
+        with closed_after(
+            os.open(folder.name, _DIRECTORY_FLAGS | os.O_NOFOLLOW, dir_fd=parent_descriptor)
+        ) as descriptor:
             if identity_from(os.fstat(descriptor)) != identity:
                 return
             _remove_content(descriptor, mount_of(descriptor), last)
             with suppress(FileNotFoundError):
                 os.unlink(last, dir_fd=descriptor)
-        os.rmdir(folder.name, dir_fd=above)
+        os.rmdir(folder.name, dir_fd=parent_descriptor)
     _made.discard(identity)
 
 
@@ -284,8 +287,8 @@ def is_in_one_mount(*folders: Path) -> bool:
 def opened_folder(folder: Path) -> Iterator[int]:
     """Open a directory for the block, to change it. Raises `RequestError` if it must not be changed."""
     with naming(folder):
-        opened = os.open(folder, FOLDER)
-    with closed_after(opened) as descriptor:
+        folder_descriptor = os.open(folder, FOLDER)
+    with closed_after(folder_descriptor) as descriptor:
         identity = identity_from(os.fstat(descriptor))
         if _checked.get(folder) != identity:
             _check(folder, descriptor, identity)
@@ -322,8 +325,8 @@ def _refuse_protected(folder: Path, leads_to: str) -> None:
     if not _protected:
         return
     location = location_of(folder)
-    for source, protected in _protected.items():
-        if protected.contains(location):
+    for source, protected_identity in _protected.items():
+        if protected_identity.contains(location):
             raise RequestError(
                 "this directory is the source or lies in it, and Rescale never writes to a source",
                 path=str(folder),
@@ -352,8 +355,8 @@ def _check_marked(folder: Path, descriptor: int) -> None:
 
 
 def _names_in(descriptor: int) -> set[str]:
-    with closed_after(os.open(".", _DIRECTORY_FLAGS, dir_fd=descriptor)) as listed:
-        return set(os.listdir(listed))  # noqa: PTH208
+    with closed_after(os.open(".", _DIRECTORY_FLAGS, dir_fd=descriptor)) as folder_descriptor:
+        return set(os.listdir(folder_descriptor))  # noqa: PTH208
 
 
 def _mark(descriptor: int) -> None:
@@ -376,8 +379,10 @@ def _note_made(folder: Path) -> None:
 
 def _remove_content(descriptor: int, mount: str | None, keep: str) -> None:
     with os.scandir(descriptor) as entries:
-        below = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != keep]
-    for name, is_folder in below:
+        entries_to_remove = [
+            (entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != keep
+        ]
+    for name, is_folder in entries_to_remove:
         if not is_folder:
             os.unlink(name, dir_fd=descriptor)
             continue

@@ -44,8 +44,8 @@ def pin_of(status: os.stat_result) -> Pin:
 def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
     """Return exactly `length` bytes from offset `start`. Raises `SnapshotError` if the file is too short."""
     data = os.pread(descriptor, length, start)
-    while len(data) < length and (more := os.pread(descriptor, length - len(data), start + len(data))):
-        data += more
+    while len(data) < length and (chunk := os.pread(descriptor, length - len(data), start + len(data))):
+        data += chunk
     if len(data) < length:
         raise _short_file_error(uri, start, length, len(data))
     return data
@@ -54,9 +54,9 @@ def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
 def copy_span(source: Span, target: int, offset: int) -> None:
     """Copy a span to `offset` of the file descriptor `target`. Raises the same errors as a read."""
     with opened(source.uri, source.pin) as descriptor:
-        copied = copy_range(descriptor, source.start, source.length, target, offset)
-        if copied < source.length:
-            raise _short_file_error(source.uri, source.start, source.length, copied)
+        number_copied = copy_range(descriptor, source.start, source.length, target, offset)
+        if number_copied < source.length:
+            raise _short_file_error(source.uri, source.start, source.length, number_copied)
 
 
 def has_same_bytes(path: Path, other: Path, size: int) -> bool:
@@ -76,44 +76,44 @@ def has_same_bytes(path: Path, other: Path, size: int) -> bool:
         raise
 
 
-def _check_pin(uri: str, present: Pin, pin: Pin) -> None:
-    if (pin.size, pin.mtime_ns) != (present.size, present.mtime_ns):
+def _check_pin(uri: str, present_pin: Pin, pin: Pin) -> None:
+    if (pin.size, pin.mtime_ns) != (present_pin.size, present_pin.mtime_ns):
         raise SnapshotError(
             "a file has changed since it was first read",
             path=uri,
             expected=pin,
-            found=present,
+            found=present_pin,
             advice="make sure that nothing writes to the snapshot, and plan again",
         )
 
 
-def _short_file_error(uri: str, start: int, length: int, present: int) -> SnapshotError:
+def _short_file_error(uri: str, start: int, length: int, present_size: int) -> SnapshotError:
     return SnapshotError(
-        "a file ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{present} bytes"
+        "a file ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{present_size} bytes"
     )
 
 
 def copy_range(source: int, start: int, length: int, target: int, offset: int) -> int:
     """Copy `length` bytes between file descriptors; return the number of bytes copied, fewer if the source ends."""
-    done, in_the_kernel = 0, hasattr(os, "copy_file_range")  # Linux has it
-    while done < length:
-        offsets = start + done, offset + done
+    copied_bytes, in_the_kernel = 0, hasattr(os, "copy_file_range")  # a call of Linux
+    while copied_bytes < length:
+        offsets = start + copied_bytes, offset + copied_bytes
         try:
-            copied = (_copy_in_kernel if in_the_kernel else _copy_through_memory)(
-                source, target, length - done, *offsets
+            number_copied = (_copy_in_kernel if in_the_kernel else _copy_through_memory)(
+                source, target, length - copied_bytes, *offsets
             )
         except OSError as error:
             if not in_the_kernel or error.errno not in _UNSUPPORTED_COPY_ERRORS:
                 raise
             in_the_kernel = False
             continue
-        if copied:
-            done += copied
+        if number_copied:
+            copied_bytes += number_copied
         elif in_the_kernel:
             in_the_kernel = False  # some file systems return 0 in the middle of a file
         else:
             break
-    return done
+    return copied_bytes
 
 
 def _copy_in_kernel(source: int, target: int, length: int, start: int, offset: int) -> int:

@@ -39,7 +39,8 @@ def temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
         with _naming(uri, path):
             descriptor = owned.new_file(path)
             try:
-                with suppress(OSError):  # without locks, no other process removes the file either
+                # On a file system without locks, no process removes the temporary files of others.
+                with suppress(OSError):
                     fcntl.flock(descriptor, fcntl.LOCK_EX)
                 fill(descriptor)
                 os.fsync(descriptor)
@@ -54,8 +55,10 @@ def _place_for(folder: Path) -> Path:
     if document_folders.is_marked(folder):
         return folder
     documents = documents_of(folder)
-    beside = documents if document_folders.is_marked(documents) else folder.parent
-    return beside if is_in_one_mount(beside, folder) and os.access(beside, os.W_OK) else folder
+    temporary_place = documents if document_folders.is_marked(documents) else folder.parent
+    return (
+        temporary_place if is_in_one_mount(temporary_place, folder) and os.access(temporary_place, os.W_OK) else folder
+    )
 
 
 def documents_of(folder: Path) -> Path:
@@ -104,5 +107,5 @@ def _remove_unless_locked(path: Path) -> None:
             except BlockingIOError:
                 raise
             except OSError:
-                return  # without locks, another process may still write the file
+                return  # on a file system without locks, another process may still write the file
             owned.unlink(path)

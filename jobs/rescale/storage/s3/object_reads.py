@@ -121,8 +121,8 @@ class ObjectReads:
         raise AssertionError("the last attempt returns or raises")
 
     def _error(self, answer: AWSResponse, body: bytes) -> ClientError:
-        read = {"headers": answer.headers, "status_code": answer.status_code, "body": body}
-        return ClientError(self._parser.parse(read, self._shape), "GetObject")
+        parsed_answer = {"headers": answer.headers, "status_code": answer.status_code, "body": body}
+        return ClientError(self._parser.parse(parsed_answer, self._shape), "GetObject")
 
     def _address(self, bucket: str) -> _Address | None:
         """Return the address that botocore uses for a bucket; None if `_Address` cannot sign requests to it."""

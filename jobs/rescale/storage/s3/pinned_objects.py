@@ -73,17 +73,17 @@ class PinnedObjects:
         a chunked body is unknown until it ends, so no more bytes are read than needed to refuse an object that is too
         large.
         """
-        allowed = limit if length is None else length
+        most_bytes = limit if length is None else length
         give_up_at = time.monotonic() + s3_client.RETRY_SECONDS
         for attempt in range(ATTEMPTS):
             answer = self._get(uri, pin, start, length)
             body, size = answer["Body"], answer.get("ContentLength", -1)
-            if allowed is not None and size > allowed:
+            if most_bytes is not None and size > most_bytes:
                 body.close()
-                raise _large_object_error(uri, start, length, allowed, size)
+                raise _large_object_error(uri, start, length, most_bytes, size)
             try:
                 with translated_errors(uri):
-                    data = body.read() if size >= 0 or allowed is None else body.read(allowed + 1)
+                    data = body.read() if size >= 0 or most_bytes is None else body.read(most_bytes + 1)
             except StoreError:
                 if attempt == ATTEMPTS - 1 or time.monotonic() >= give_up_at:
                     raise
@@ -91,9 +91,9 @@ class PinnedObjects:
             else:
                 if length is not None and len(data) < length:
                     raise _short_object_error(uri, start, length, len(data))
-                if allowed is not None and len(data) > allowed:
+                if most_bytes is not None and len(data) > most_bytes:
                     body.close()
-                    raise _large_object_error(uri, start, length, allowed, len(data))
+                    raise _large_object_error(uri, start, length, most_bytes, len(data))
                 return data, Pin(len(data) if size < 0 else size, etag=answer["ETag"])
         raise AssertionError("the last attempt returns or raises")
 
@@ -155,20 +155,22 @@ def gone_error(uri: str) -> SnapshotError:
     return SnapshotError("an object is gone", path=uri, advice="make sure that nothing removes it, and start again")
 
 
-def _short_object_error(uri: str, start: int, length: int, present: int) -> SnapshotError:
+def _short_object_error(uri: str, start: int, length: int, present_size: int) -> SnapshotError:
     return SnapshotError(
-        "an object ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{present} bytes"
+        "an object ends too early", path=uri, offset=start, expected=f"{length} bytes", found=f"{present_size} bytes"
     )
 
 
-def _large_object_error(uri: str, start: int, length: int | None, allowed: int, present: int) -> RescaleError:
+def _large_object_error(uri: str, start: int, length: int | None, most_bytes: int, present_size: int) -> RescaleError:
     if length is None:
-        return SnapshotError("an object is too large", path=uri, expected=f"at most {allowed} bytes", found=present)
+        return SnapshotError(
+            "an object is too large", path=uri, expected=f"at most {most_bytes} bytes", found=present_size
+        )
     return StoreError(
         "the store sent more bytes of an object than were requested",
         path=uri,
         offset=start,
         expected=f"{length} bytes",
-        found=f"{present} bytes or more",
+        found=f"{present_size} bytes or more",
         advice="check that the store, and proxies on the way, honour the Range header",
     )

@@ -12,5 +12,5 @@ def request_size(length: int, at_once: int | None = None) -> int:
 
     The caller processes `at_once` bytes together; None if any size suits the caller.
     """
-    least = at_once or _READ
-    return max(least, min(_LARGEST_READ, length // 16)) if length > _LONG else least
+    least_size = at_once or _READ
+    return max(least_size, min(_LARGEST_READ, length // 16)) if length > _LONG else least_size

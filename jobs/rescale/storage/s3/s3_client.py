@@ -48,7 +48,7 @@ _ADDRESSING_STYLES = {"true": "virtual", "false": "path"}
 def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
     """Return a client, configured by the AWS variables of a side. Raises `RequestError` if they are invalid."""
     variables, profile = variables_of(side, environment()), profile_of(side, os.environ)
-    own = variables if has_own_variables(side, os.environ) else None
+    own_variables = variables if has_own_variables(side, os.environ) else None
     settings = ObjectSettings.read(variables)
     try:
         with aws_variables(variables):
@@ -61,7 +61,7 @@ def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
                 response_checksum_validation=_checksum_setting("AWS_RESPONSE_CHECKSUM_VALIDATION"),
                 s3=_addressing(os.environ.get(ADDRESSING)),
             )
-            client: S3Client = _session(own, profile).client("s3", config=config)
+            client: S3Client = _session(own_variables, profile).client("s3", config=config)
     except ProfileNotFound:
         raise missing_profile_error(str(profile or variables.get("AWS_PROFILE")), variables) from None
     except (BotoCoreError, ValueError) as error:
@@ -97,15 +97,15 @@ def refuse_unknown_profile(side: StoreSide) -> None:
         raise missing_profile_error(profile, variables)
 
 
-def _session(own: Mapping[str, str] | None, profile: str | None) -> boto3.session.Session:
+def _session(own_variables: Mapping[str, str] | None, profile: str | None) -> boto3.session.Session:
     """Return a session for a profile.
 
-    `own` is the environment of a side with variables of its own, by which the session renews container credentials;
-    None for a side without.
+    If the side has variables of its own, `own_variables` is its environment, with which the session renews container
+    credentials. Otherwise it is None.
     """
     session = botocore.session.Session(profile=profile)
-    if own is not None:
-        session.get_component("credential_provider").insert_before("container-role", ContainerProvider(own))
+    if own_variables is not None:
+        session.get_component("credential_provider").insert_before("container-role", ContainerProvider(own_variables))
     return boto3.session.Session(region_name=_region(), botocore_session=session)
 
 

@@ -148,8 +148,8 @@ def is_locked(error: ClientError) -> bool:
 
 def lock_of(head: HeadObjectOutputTypeDef) -> str | None:
     """Return until when an object is locked, as text; None if the answer to a HEAD names no lock."""
-    until, has_hold = head.get("ObjectLockRetainUntilDate"), head.get("ObjectLockLegalHoldStatus") == "ON"
-    details = [f"locked until {until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"] if until is not None else []
+    locked_until, has_hold = head.get("ObjectLockRetainUntilDate"), head.get("ObjectLockLegalHoldStatus") == "ON"
+    details = [f"locked until {locked_until.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"] if locked_until is not None else []
     details += ["under a legal hold that somebody has to end"] if has_hold else []
     return " and ".join(details) or None
 
@@ -176,11 +176,11 @@ def _answer_error(error: ClientError, uri: str) -> RescaleError:
 
 def _missing_library_error(error: MissingDependencyException, uri: str) -> RequestError:
     """Return the error for a request for which boto3 needs awscrt, such as to multi-region access points (SigV4A)."""
-    where, instead = "this request", ""
+    request, instead = "this request", ""
     if split_s3(uri)[0].endswith(".mrap"):
-        where, instead = "a request to a multi-region access point", ", or name an access point of one region"
+        request, instead = "a request to a multi-region access point", ", or name an access point of one region"
     return RequestError(
-        f"{where} needs the library awscrt, which is not installed here",
+        f"{request} needs the library awscrt, which is not installed here",
         path=uri,
         found=sentence(error),
         advice=f"install it wherever Rescale runs (pip install awscrt){instead}",

@@ -66,10 +66,10 @@ class S3Store:
 
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
         listed_pins: dict[str, Pin] = {}
-        wanted = set(uris)
+        wanted_uris = set(uris)
         for directory, number in Counter(map(parent, uris)).items():
             if number >= WORTH_A_PAGE:
-                listed_pins |= list_pins(self._client, directory, wanted)
+                listed_pins |= list_pins(self._client, directory, wanted_uris)
         return side_by_side(lambda uri: listed_pins.get(uri) or self.stat(uri), uris)
 
     def modified(self, uri: str) -> datetime | None:
@@ -115,10 +115,10 @@ class S3Store:
         return list_objects(self._client, directory, prefix)
 
     def delete(self, uris: Iterable[str]) -> None:
-        locked = [error for error in side_by_side(self._delete, uris) if error is not None]
-        for first in locked[:1]:
+        errors_of_locked = [error for error in side_by_side(self._delete, uris) if error is not None]
+        for first in errors_of_locked[:1]:
             with self._with_lock_details(first.path or ""):
-                first.found = f"{first.found} ({len(locked)} such objects)"
+                first.found = f"{first.found} ({len(errors_of_locked)} such objects)"
                 raise first
 
     def begin_parts(self, uri: str, staging: str) -> str:  # noqa: ARG002
@@ -150,8 +150,8 @@ class S3Store:
                 )
         except (StoreError, LockedError):
             # If an answer was lost, the upload may no longer exist because it has become the object.
-            present = self.stat(uri)
-            if present is None or present.size != size:
+            current_pin = self.stat(uri)
+            if current_pin is None or current_pin.size != size:
                 raise
 
     def abort_parts(self, uri: str, is_ours: Callable[[str], bool] | None = None) -> None:
@@ -168,7 +168,7 @@ class S3Store:
                 try:
                     self._client.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
                 except ClientError as error:
-                    if not is_absent(error):  # absent: the upload has ended since it was listed
+                    if not is_absent(error):  # an absent upload has ended since it was listed
                         raise
 
     def _delete(self, uri: str) -> LockedError | None:

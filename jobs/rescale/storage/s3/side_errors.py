@@ -50,8 +50,8 @@ def _description(side: StoreSide) -> str:
     """Return a phrase for the store of a side, with its profile and its endpoint if it has them."""
     profile, variables = profile_of(side, os.environ), variables_of(side, environment())
     with aws_variables(variables):
-        configured = Session(profile=profile).get_scoped_config().get("endpoint_url")
-    endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL") or configured
+        configured_endpoint = Session(profile=profile).get_scoped_config().get("endpoint_url")
+    endpoint = variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL") or configured_endpoint
     details = [*([f"AWS profile {profile}"] if profile else []), *([f"endpoint {endpoint}"] if endpoint else [])]
     return f"the {side.value.lower()}'s store" + (f" ({', '.join(details)})" if details else "")
 

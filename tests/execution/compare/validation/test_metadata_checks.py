@@ -38,7 +38,7 @@ def streams(framing: Framing, parallelism: int) -> tuple[KeyedStream, ...]:
 
 
 def taken(parallelism: int = 2, *, properties: bytes = CANONICAL, **more: Any) -> Snapshot:
-    """Return a savepoint with two operators, one with keyed state and one without."""
+    """Return a savepoint with two operators, of which only one has keyed state."""
     keyed = more if more else {"keyed": streams(Framing.CANONICAL, parallelism)}
     return with_properties(snapshot(operator("a", parallelism, **keyed), operator("b", parallelism)), properties)
 

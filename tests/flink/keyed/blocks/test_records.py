@@ -247,7 +247,7 @@ def test_key_shorter_than_its_key_group_prefix_is_refused() -> None:
 def test_beginning_of_a_group_gives_its_whole_records() -> None:
     reader = RecordReader(128, 2)
     for size in range(len(GROUP_3) + 1):
-        batches = reader.read(np.array([3], np.int64), np.zeros(1, np.int64), [GROUP_3[:size]], whole=False)
+        batches = reader.read(np.array([3], np.int64), np.zeros(1, np.int64), [GROUP_3[:size]], is_whole=False)
         count = sum(len(batch) for batch in batches)
         assert count == (size >= SECOND) + (size >= len(GROUP_3))
 

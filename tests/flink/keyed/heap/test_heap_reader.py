@@ -90,7 +90,9 @@ def test_damaged_heap_group_is_refused_with_its_key_group(block: bytes, wrong: s
 
 def test_beginning_of_a_heap_group_gives_its_whole_records() -> None:
     blocks = {9: (BLOCK[:6] + i32(3) + 3 * ENTRY)[:-1]}
-    assert [record.key for _, record in read(HeapReader(VALUE, 128), blocks, whole=False)] == 2 * [ENTRY[1:4] + b"\0"]
+    assert [record.key for _, record in read(HeapReader(VALUE, 128), blocks, is_whole=False)] == 2 * [
+        ENTRY[1:4] + b"\0"
+    ]
 
 
 UNKNOWN = pojo({"amount": STRING}, {}, {"com.example.Money": None})

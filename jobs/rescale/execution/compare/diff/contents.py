@@ -40,18 +40,18 @@ class ElementFormatter:
 
     def format_value(self, side: Side, item: DigestedItem) -> str:
         """Return the element's values as text, or the beginning of its bytes if its type is unknown."""
-        beginning = self._files[side].beginning(item.extent, _LARGEST_BEGINNING)
+        first_bytes = self._files[side].beginning(item.extent, _LARGEST_BEGINNING)
         if item.subtask in self._deflated[side]:
-            beginning = FramedDecompressor(identifier=False).feed(beginning)
+            first_bytes = FramedDecompressor(identifier=False).feed(first_bytes)
         trees = self._element_types[side]
-        if trees is not None and len(trees) == 1 and len(beginning) <= _LARGEST_FORMATTED:
+        if trees is not None and len(trees) == 1 and len(first_bytes) <= _LARGEST_FORMATTED:
             with suppress(SnapshotError):
-                reader = ByteReader(beginning)
+                reader = ByteReader(first_bytes)
                 values = format_value(trees[0], reader)
                 if not reader.remaining:
                     return values
-        size = counted(item.extent.length, "byte")
-        return f"{size} {format_bytes(beginning[:_BYTES_SHOWN])}{'…' if len(beginning) > _BYTES_SHOWN else ''}"
+        size_text = counted(item.extent.length, "byte")
+        return f"{size_text} {format_bytes(first_bytes[:_BYTES_SHOWN])}{'…' if len(first_bytes) > _BYTES_SHOWN else ''}"
 
     def copy(self, side: Side, item: DigestedItem) -> CopyUnit | None:
         """Return the copy of a broadcast state as a unit to compare by entry; None if its entries cannot be read."""

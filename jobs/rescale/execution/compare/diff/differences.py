@@ -1,4 +1,4 @@
-"""Words for the differences of two snapshots, and functions that make the parts of their document
+"""Texts for the differences of two snapshots, and functions that make the parts of their document
 (`report.differences`).
 """
 

@@ -62,7 +62,7 @@ class ItemComparison(NamedTuple):
     remark: str | None = None
 
 
-Describe = Callable[[Side, DigestedItem], str]
+DescribeItem = Callable[[Side, DigestedItem], str]
 """Returns a text that names the content of an item."""
 
 
@@ -75,28 +75,30 @@ def compare_key_groups(items: DigestedItems, remark: str | None) -> ItemComparis
     for number, (a, b) in sorted(by_number.items()):
         if sorted(item.digest for item in a) != sorted(item.digest for item in b):
             kind = OTHER_VALUE if a and b else ONLY_IN[bool(b)]
-            differences.append(ListedDifference(kind, {"key_group": str(number)}, _sizes(a), _sizes(b)))
+            differences.append(ListedDifference(kind, {"key_group": str(number)}, _sizes_text(a), _sizes_text(b)))
     first = tuple(differences[:MOST_SHOWN])
     return ItemComparison(_amount(items.a), _amount(items.b), first, len(differences), remark if differences else None)
 
 
-def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describe) -> ItemComparison:
+def compare_bags(items: DigestedItems, mode: DistributionMode, describe: DescribeItem) -> ItemComparison:
     """Compare elements of SPLIT_DISTRIBUTE and UNION states as bags, wherever they are stored."""
     a, b = (Counter(item.digest for item in side) for side in items)
     places = {item.digest: (side, item) for side, item in items.by_side}
-    differing = sorted((digest for digest in places if a[digest] != b[digest]), key=lambda d: _sort_key(places[d]))
+    differing_digests = sorted(
+        (digest for digest in places if a[digest] != b[digest]), key=lambda d: _sort_key(places[d])
+    )
     differences = []
-    for digest in differing[:MOST_SHOWN]:
+    for digest in differing_digests[:MOST_SHOWN]:
         side, item = places[digest]
         kind = OTHER_NUMBER if a[digest] and b[digest] else ONLY_IN[not a[digest]]
         name = {"element": describe(side, item), "subtask": str(item.subtask)}
-        differences.append(ListedDifference(kind, name, _times(a[digest]), _times(b[digest])))
-    multiplied = bool(differing) and a.keys() == b.keys() and (a <= b or b <= a)
-    remark = REPEATED_ELEMENTS if multiplied and mode is DistributionMode.UNION else None
-    return ItemComparison(_amount(items.a), _amount(items.b), tuple(differences), len(differing), remark)
+        differences.append(ListedDifference(kind, name, _times_text(a[digest]), _times_text(b[digest])))
+    is_multiplied = bool(differing_digests) and a.keys() == b.keys() and (a <= b or b <= a)
+    remark = REPEATED_ELEMENTS if is_multiplied and mode is DistributionMode.UNION else None
+    return ItemComparison(_amount(items.a), _amount(items.b), tuple(differences), len(differing_digests), remark)
 
 
-def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe: Describe) -> ItemComparison:
+def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe: DescribeItem) -> ItemComparison:
     """Compare copies of a BROADCAST state: both sides need the same distinct copies, and each subtask needs a copy."""
     places: dict[int, tuple[Side, DigestedItem]] = {}
     holders: tuple[dict[int, list[int]], dict[int, list[int]]] = (defaultdict(list), defaultdict(list))
@@ -110,7 +112,7 @@ def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe:
             side, item = places[digest]
             name = {"copy": describe(side, item)}
             differences.append(
-                ListedDifference(ONLY_IN[side], name, _subtasks(a.get(digest)), _subtasks(b.get(digest)))
+                ListedDifference(ONLY_IN[side], name, _subtasks_text(a.get(digest)), _subtasks_text(b.get(digest)))
             )
     missing_copies = _missing_copies(items, parallelism)
     if missing_copies is not None and items.a and items.b:
@@ -126,10 +128,15 @@ def _missing_copies(items: DigestedItems, parallelism: tuple[int, int]) -> Liste
 
     There is none if both snapshots lack copies but have different parallelisms.
     """
-    lacking = [set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)]
-    if lacking[0] == lacking[1] or (all(lacking) and parallelism[0] != parallelism[1]):
+    lacking_subtasks = [
+        set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)
+    ]
+    if lacking_subtasks[0] == lacking_subtasks[1] or (all(lacking_subtasks) and parallelism[0] != parallelism[1]):
         return None
-    a, b = (f"missing in {_subtasks(sorted(subtasks))}" if subtasks else "in every subtask" for subtasks in lacking)
+    a, b = (
+        f"missing in {_subtasks_text(sorted(subtasks))}" if subtasks else "in every subtask"
+        for subtasks in lacking_subtasks
+    )
     return ListedDifference(OTHER_NUMBER, {"copies": "by subtask"}, a, b)
 
 
@@ -147,16 +154,16 @@ def _sort_key(place: tuple[Side, DigestedItem]) -> tuple[int, int, int]:
     return side, item.subtask, item.number
 
 
-def _sizes(items: Iterable[DigestedItem]) -> str | None:
+def _sizes_text(items: Iterable[DigestedItem]) -> str | None:
     return " and ".join(counted(item.extent.length, "byte") for item in items) or None
 
 
-def _times(count: int) -> str | None:
+def _times_text(count: int) -> str | None:
     return counted(count, "time") if count else None
 
 
-def _subtasks(subtasks: Sequence[int] | None) -> str | None:
+def _subtasks_text(subtasks: Sequence[int] | None) -> str | None:
     if not subtasks:
         return None
-    shown = ", ".join(map(str, subtasks[:MOST_SHOWN]))
-    return f"subtask{'s' if len(subtasks) > 1 else ''} {shown}{', …' if len(subtasks) > MOST_SHOWN else ''}"
+    listed_text = ", ".join(map(str, subtasks[:MOST_SHOWN]))
+    return f"subtask{'s' if len(subtasks) > 1 else ''} {listed_text}{', …' if len(subtasks) > MOST_SHOWN else ''}"

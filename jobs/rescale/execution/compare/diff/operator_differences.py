@@ -26,13 +26,15 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
     if a is None or b is None:
         (operator,) = pair.listed
         if operator.bytes or operator.entry.coordinator is not None:
-            size = f"{counted(operator.bytes, 'byte')} of state"
-            yield ListedDifference(ONLY_IN[a is None], {"operator": pair.label}, *((size, None) if a else (None, size)))
+            size_text = f"{counted(operator.bytes, 'byte')} of state"
+            yield ListedDifference(
+                ONLY_IN[a is None], {"operator": pair.label}, *((size_text, None) if a else (None, size_text))
+            )
         return
-    finished = _finish_text(a), _finish_text(b)
+    finish_texts = _finish_text(a), _finish_text(b)
     any_partly_finished = a.partially_finished or b.partially_finished
-    if finished[0] != finished[1] and (any_partly_finished or a.entry.fully_finished != b.entry.fully_finished):
-        yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finished)
+    if finish_texts[0] != finish_texts[1] and (any_partly_finished or a.entry.fully_finished != b.entry.fully_finished):
+        yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finish_texts)
     keys = [{type_name(header.key_serializer) for header in side.parsed_headers} for side in (a, b)]
     if all(keys) and keys[0] != keys[1]:
         yield ListedDifference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in keys))
@@ -54,26 +56,26 @@ def _coordinator_names(a: Operator, b: Operator) -> Iterator[ListedDifference]:
 def _unknown_headers(a: Operator, b: Operator) -> Iterator[ListedDifference]:
     """Yield a difference if headers of operator state differ and an unknown serializer hides how."""
     headers = [{stream.header for stream in side.operator} for side in (a, b)]
-    known = all(stream.parsed is not None for side in (a, b) for stream in side.operator)
-    if not known and all(headers) and headers[0] != headers[1]:
+    are_parsed = all(stream.parsed is not None for side in (a, b) for stream in side.operator)
+    if not are_parsed and all(headers) and headers[0] != headers[1]:
         sizes = (counted(sum(map(len, side_headers)), "byte") for side_headers in headers)
         descriptions = (f"{size}, with an unknown serializer in them" for size in sizes)
         yield ListedDifference(OTHER_VALUE, {"operator": "headers of operator state"}, *descriptions)
 
 
 def _finish_text(operator: Operator) -> str:
-    finished = sorted(subtask.index for subtask in operator.entry.subtasks if subtask.finished)
+    finished_subtasks = sorted(subtask.index for subtask in operator.entry.subtasks if subtask.finished)
     if operator.entry.fully_finished:
         return "finished"
-    return f"finished in subtasks {', '.join(map(str, finished))}" if finished else "running"
+    return f"finished in subtasks {', '.join(map(str, finished_subtasks))}" if finished_subtasks else "running"
 
 
 def state_types(operator: Operator | None) -> dict[str, str]:
     """Return the types of an operator's keyed states by name, from headers without unknown serializers."""
     if operator is None:
         return {}
-    staying = (state for state in operator.keyed_states if state.name not in operator.dropped_states)
-    return {state.name: _type_text(state) for state in staying}
+    staying_states = (state for state in operator.keyed_states if state.name not in operator.dropped_states)
+    return {state.name: _type_text(state) for state in staying_states}
 
 
 def element_types(operator: Operator | None) -> dict[str, str]:
@@ -99,7 +101,7 @@ def opaque_state(state: str, kind: str, a: bytes | None, b: bytes | None) -> Dif
     differences: tuple[ListedDifference, ...] = ()
     if a != b:
         kind_of_difference = OTHER_VALUE if a is not None and b is not None else ONLY_IN[a is None]
-        differences = (ListedDifference(kind_of_difference, {}, _size_in_words(a), _size_in_words(b)),)
+        differences = (ListedDifference(kind_of_difference, {}, _size_text(a), _size_text(b)),)
     return diffed_state(state, kind, "bytes", _opaque_amount(a), _opaque_amount(b), differences, len(differences))
 
 
@@ -107,5 +109,5 @@ def _opaque_amount(data: bytes | None) -> StateAmount:
     return amount(len(data), digest([data])) if data is not None else amount()
 
 
-def _size_in_words(data: bytes | None) -> str | None:
+def _size_text(data: bytes | None) -> str | None:
     return counted(len(data), "byte") if data is not None else None

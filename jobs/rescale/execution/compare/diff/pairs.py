@@ -77,10 +77,10 @@ def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
     sides = [{operator.operator_id: operator for operator in snapshot.operators} for snapshot in (a, b)]
     pairs = []
     for operator_id in dict.fromkeys([*sides[0], *sides[1]]):
-        listed = (sides[0].get(operator_id), sides[1].get(operator_id))
-        labels = [operator.label for operator in listed if operator is not None]
-        named = next((label for label in labels if label != operator_id), operator_id)
-        pair = OperatorPair(operator_id, named, listed)
+        operators = (sides[0].get(operator_id), sides[1].get(operator_id))
+        labels = [operator.label for operator in operators if operator is not None]
+        pair_label = next((label for label in labels if label != operator_id), operator_id)
+        pair = OperatorPair(operator_id, pair_label, operators)
         _check_kinds(pair)
         _check_keyed(pair)
         _check_raw_keyed(pair)
@@ -140,11 +140,13 @@ def _check_keyed(pair: OperatorPair) -> None:
 
 def _check_same_places(pair: OperatorPair, headers: Sequence[KeyedHeader]) -> None:
     try:
-        merged = merge_keyed_headers(headers) if headers else None
+        merged_headers = merge_keyed_headers(headers) if headers else None
     except SnapshotError as error:
         disagreement = error.what
     else:
-        if merged is None or all(ids == tuple(range(len(merged.header.states))) for ids in merged.id_maps):
+        if merged_headers is None or all(
+            ids == tuple(range(len(merged_headers.header.states))) for ids in merged_headers.id_maps
+        ):
             return
         disagreement = "different states, or another order of states"
     raise UnsupportedError(

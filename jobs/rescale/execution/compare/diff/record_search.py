@@ -31,7 +31,7 @@ from rescale.text.errors import located
 from rescale.text.units import counted
 
 _BITS, _MOST_BITS = 10, 60
-"""Bits of the keys' digests by which a pass splits buckets, and the most bits that all passes use."""
+"""Number of bits of the keys' digests by which a pass splits buckets, and the maximum for all passes together."""
 _FEW_RECORDS = 1000
 """Largest number of records of a state, in both snapshots together, that are listed without another pass."""
 
@@ -98,14 +98,14 @@ class RecordSearcher:
             for records in SourceReader(self.files[search.unit.side]).batches(search.unit.source):
                 for state, is_map, chosen in _states_in(records, search):
                     keys = key_digests(chosen)
-                    inside = np.isin(_suffixes(keys, search.bits), np.array(search.chosen[state], np.uint64))
-                    chosen, keys = _select(chosen, inside), keys[inside]
+                    is_chosen = np.isin(_low_bits(keys, search.bits), np.array(search.chosen[state], np.uint64))
+                    chosen, keys = _select(chosen, is_chosen), keys[is_chosen]
                     digests = record_digests(chosen, np.full(len(chosen), is_map))
                     if self.listing:
                         room = _MOST_LISTED - len(result.records[state])
                         result.records[state] += _found_records(search.unit.side, chosen, keys, digests)[:room]
                     else:
-                        _add(result.buckets[state], _suffixes(keys, search.bits + _BITS), digests)
+                        _add(result.buckets[state], _low_bits(keys, search.bits + _BITS), digests)
         return result
 
 
@@ -121,7 +121,7 @@ def _select(records: Records, is_selected: Flags) -> Records:
     return replace(records, **{column: getattr(records, column)[is_selected] for column in columns})
 
 
-def _suffixes(keys: Words, bits: int) -> Words:
+def _low_bits(keys: Words, bits: int) -> Words:
     return keys & np.uint64((1 << bits) - 1)
 
 
@@ -138,13 +138,13 @@ def _joined_bucket(a: Bucket, b: Bucket) -> Bucket:
 
 
 def _found_records(side: int, records: Records, keys: Words, digests: Words) -> list[FoundRecord]:
-    listed = []
+    result = []
     for i in range(min(len(records), _MOST_LISTED)):
         start, limit, end = int(records.starts[i]), int(records.key_ends[i]), int(records.ends[i])
         key = records.data[start : min(limit, start + _RETURNED_BYTES)].tobytes()
         value = records.data[limit + LENGTH_SIZE : min(end, limit + LENGTH_SIZE + _RETURNED_BYTES)].tobytes()
-        listed.append(FoundRecord(side, int(keys[i]), key, int(digests[i]), value, end - limit - LENGTH_SIZE))
-    return listed
+        result.append(FoundRecord(side, int(keys[i]), key, int(digests[i]), value, end - limit - LENGTH_SIZE))
+    return result
 
 
 class RecordDifferences(NamedTuple):
@@ -175,10 +175,10 @@ def differing_records(
         remaining = max(
             (sum(counts[state][ending] for ending in differences) for state, differences in chosen.items()), default=0
         )
-    listed: dict[str, list[FoundRecord]] = defaultdict(list)
+    listed_records: dict[str, list[FoundRecord]] = defaultdict(list)
     for unit_result in _search(units, bits, chosen, files, tasks, listing=True):
         for state, records in unit_result.records.items():
-            listed[state] += records
+            listed_records[state] += records
     headers = [unit.source.header for unit in units if unit.source.header is not None]
     result = {}
     for state, number in differing.items():
@@ -187,7 +187,7 @@ def differing_records(
         )
         differences = [
             ListedDifference(what, name_record(header, state, key), a, b)
-            for key, what, a, b in _key_differences(listed[state])
+            for key, what, a, b in _key_differences(listed_records[state])
         ]
         result[state] = RecordDifferences(tuple(differences[:MOST_SHOWN]), max(number, len(differences)))
     return result
@@ -217,8 +217,8 @@ def _differing_buckets(results: Sequence[SearchResult]) -> tuple[dict[str, Count
             for ending, bucket in buckets.items():
                 counts[state][ending] += bucket.records
                 side[ending] = _joined_bucket(side.get(ending, Bucket(0, 0)), bucket)
-    differing = {state: [e for e in counts[state] if a.get(e) != b.get(e)] for state, (a, b) in sides.items()}
-    return counts, differing
+    differing_endings = {state: [e for e in counts[state] if a.get(e) != b.get(e)] for state, (a, b) in sides.items()}
+    return counts, differing_endings
 
 
 def _key_differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, str | None, str | None]]:
@@ -244,7 +244,7 @@ def _values_text(records: Sequence[FoundRecord], begin: int) -> str | None:
     if not records:
         return None
     size, value = records[0].value_size, records[0].value[begin : begin + _SHOWN_BYTES]
-    times = f"{len(records)} records, the first of " if len(records) > 1 else ""
+    count_text = f"{len(records)} records, the first of " if len(records) > 1 else ""
     place = f" from byte {begin} on" if begin else ""
     ellipsis = "…" if size > begin + len(value) else ""
-    return f"{times}{counted(size, 'byte')}{place}{f' {format_bytes(value)}{ellipsis}' if value else ''}"
+    return f"{count_text}{counted(size, 'byte')}{place}{f' {format_bytes(value)}{ellipsis}' if value else ''}"

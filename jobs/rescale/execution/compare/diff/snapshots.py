@@ -95,11 +95,13 @@ class _Comparison:
         names = sorted({*a, *b, *types[0], *types[1]}) if pair.is_compared_by_record else []
         amounts = {name: (_amount_of(a.get(name)), _amount_of(b.get(name))) for name in names}
         differing_states = {name: x.count + y.count for name, (x, y) in amounts.items() if x != y}
-        searched: dict[str, RecordDifferences] = {}
+        differences_by_state: dict[str, RecordDifferences] = {}
         if differing_states and all(pair.sides):
-            searched = differing_records(self._first_pass.record_units[i], differing_states, self._files, self._tasks)
+            differences_by_state = differing_records(
+                self._first_pass.record_units[i], differing_states, self._files, self._tasks
+            )
         for name in names:
-            differences, differing = searched.get(name, RecordDifferences((), 0))
+            differences, differing = differences_by_state.get(name, RecordDifferences((), 0))
             type_a, type_b = types[0].get(name), types[1].get(name)
             type_difference = _other_type(type_a, type_b)
             differences, differing = (*type_difference, *differences), differing + len(type_difference)
@@ -115,17 +117,17 @@ class _Comparison:
                 continue
             raw = "" if part.slot in (Slot.KEYED, Slot.OPERATOR) else "raw "
             if part.mode is None:
-                state, kind, counted = f"{raw}keyed state", f"{raw}key groups", "key groups"
-                compared = compare_key_groups(items, UNORDERED_ENTRIES if part.slot is Slot.KEYED else None)
+                state, kind, counted_things = f"{raw}keyed state", f"{raw}key groups", "key groups"
+                comparison = compare_key_groups(items, UNORDERED_ENTRIES if part.slot is Slot.KEYED else None)
             elif part.mode is DistributionMode.BROADCAST:
-                state, kind, counted = part.state, f"{raw}{part.mode.name}", "distinct copies"
-                compared = self._compare_copies(items, self._element_formatter(part, pair), pair)
+                state, kind, counted_things = part.state, f"{raw}{part.mode.name}", "distinct copies"
+                comparison = self._compare_copies(items, self._element_formatter(part, pair), pair)
             else:
-                state, kind, counted = part.state, f"{raw}{part.mode.name}", "elements"
-                compared = compare_bags(items, part.mode, self._element_formatter(part, pair).format_value)
+                state, kind, counted_things = part.state, f"{raw}{part.mode.name}", "elements"
+                comparison = compare_bags(items, part.mode, self._element_formatter(part, pair).format_value)
             if part.slot is Slot.OPERATOR:
-                compared = _with_types(compared, *(side_types.get(part.state) for side_types in types))
-            yield diffed_state(state, kind, counted, *compared)
+                comparison = _with_types(comparison, *(side_types.get(part.state) for side_types in types))
+            yield diffed_state(state, kind, counted_things, *comparison)
 
     def _compare_copies(self, items: DigestedItems, contents: ElementFormatter, pair: OperatorPair) -> ItemComparison:
         a, b = (operator.parallelism if operator else 0 for operator in pair.sides)
@@ -150,10 +152,10 @@ def _other_type(type_a: str | None, type_b: str | None) -> tuple[ListedDifferenc
     return (ListedDifference(OTHER_TYPE, {}, type_a, type_b),) if type_a and type_b and type_a != type_b else ()
 
 
-def _with_types(compared: ItemComparison, type_a: str | None, type_b: str | None) -> ItemComparison:
+def _with_types(comparison: ItemComparison, type_a: str | None, type_b: str | None) -> ItemComparison:
     type_difference = _other_type(type_a, type_b)
-    return compared._replace(
-        differences=(*type_difference, *compared.differences), differing=compared.differing + len(type_difference)
+    return comparison._replace(
+        differences=(*type_difference, *comparison.differences), differing=comparison.differing + len(type_difference)
     )
 
 

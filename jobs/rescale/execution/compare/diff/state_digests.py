@@ -72,9 +72,9 @@ class Digester:
             return self._digest_extents(unit) if isinstance(unit, ExtentUnit) else self._digest_records(unit)
 
     def _digest_extents(self, unit: ExtentUnit) -> ExtentDigests:
-        whole = span(unit.extents)
+        whole_span = span(unit.extents)
         files = self.files[unit.side]
-        contents = runs(files.chunks(whole), [extent.length for extent in unit.extents])
+        contents = runs(files.chunks(whole_span), [extent.length for extent in unit.extents])
         try:
             if unit.deflated:
                 digests = [digest(decompressed(content, identifier=False)) for content in contents]
@@ -82,7 +82,7 @@ class Digester:
                 digests = [digest(content) for content in contents]
         except SnapshotError as error:
             advice = UPGRADE_FLINK_FIRST if unit.deflated and error.path is None else None
-            raise error.located(path=files.uri(whole), state=unit.state, advice=advice) from None
+            raise error.located(path=files.uri(whole_span), state=unit.state, advice=advice) from None
         return ExtentDigests(unit.number, tuple(digests))
 
     def _digest_records(self, unit: RecordUnit) -> RecordDigests:

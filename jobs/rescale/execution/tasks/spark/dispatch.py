@@ -46,10 +46,10 @@ def spark_errors_raised() -> Iterator[None]:
 @contextmanager
 def progress_reported(progress: Progress, bytes_done: Callable[[], int]) -> Iterator[None]:
     """Report the bytes done about every second while the block runs."""
-    finished = threading.Event()
+    finish_event = threading.Event()
 
     def report() -> None:
-        while not finished.wait(_POLL_SECONDS):
+        while not finish_event.wait(_POLL_SECONDS):
             progress.update(bytes_done())
 
     reporter = threading.Thread(target=report, daemon=True)
@@ -57,7 +57,7 @@ def progress_reported(progress: Progress, bytes_done: Callable[[], int]) -> Iter
     try:
         yield
     finally:
-        finished.set()
+        finish_event.set()
         reporter.join()
     progress.finish(bytes_done())
 
@@ -73,9 +73,11 @@ def error_of_failed_task(text: str) -> RescaleError:
     traceback = list(takewhile(lambda line: line and not line.startswith(_AFTER_TRACEBACK), lines))
     last = max(i for i, line in enumerate(traceback) if not line.startswith(" "))
     kind, _, message = "\n".join(traceback[last:]).partition(": ")
-    ours = RescaleError.from_text(kind.removeprefix(_MODULE), message) if kind.startswith(_MODULE) and message else None
-    if ours is not None:
-        return ours if ours.final else ours.located(advice=RESUME_ADVICE)
+    restored_error = (
+        RescaleError.from_text(kind.removeprefix(_MODULE), message) if kind.startswith(_MODULE) and message else None
+    )
+    if restored_error is not None:
+        return restored_error if restored_error.final else restored_error.located(advice=RESUME_ADVICE)
     summary = "; ".join(line.strip()[:300] for line in traceback[last:])
     if kind.rpartition(".")[2] in _WORTH_ANOTHER_TRY:
         return StoreError(FAILED_REPEATEDLY, found=summary, advice=RESUME_ADVICE)

@@ -2,8 +2,9 @@
 
 Only RDDs are used, so there is a `SparkContext` but no `SparkSession`: loading the SQL engine would double the time to
 start. With a local master, the Python workers do the work and the JVM only passes blocks on, so the time to start
-matters more than peak speed: the JVM uses the C1 compiler and the serial collector, opens no port to the outside, and
-does not use Kryo, whose classes take a sixth of that time.
+matters more than peak speed. Therefore the JVM uses the C1 compiler and the serial collector, and opens no port to the
+outside. It does not use Kryo either: to load Kryo's classes would take a sixth of the time to start.
+
 With any other master, executors do the work; their configured number and size (`spark.executor.instances`,
 `spark.executor.cores`) limit how many are requested.
 """
@@ -52,7 +53,7 @@ _STOPPED_MESSAGE = "stopped"
 
 @contextmanager
 def spark_context(name: str, master: str | None, work: int | None = None) -> Iterator[SparkContext]:
-    """Run Spark inside the block, with executors for `work` bytes (None: all that are allowed).
+    """Run Spark inside the block, with executors for `work` bytes, or with all that are allowed if `work` is None.
 
     If `master` is None, `spark-submit` and its configuration choose it.
     """
@@ -79,7 +80,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
 
 def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContext:
     scratch: list[str] = []
-    with as_file(files("rescale.execution.tasks.spark") / "log4j2.properties") as logging:
+    with as_file(files("rescale.execution.tasks.spark") / "log4j2.properties") as log4j_file:
         if master is not None:
             conf.setMaster(_with_attempts(master))
             if is_on_this_machine(master):
@@ -90,13 +91,13 @@ def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContex
                 scratch = _own_scratch()
                 conf.set(
                     "spark.driver.extraJavaOptions",
-                    f"-Dlog4j2.configurationFile={logging.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+                    f"-Dlog4j2.configurationFile={log4j_file.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
                     f'"-Djava.io.tmpdir={scratch[0]}"',
                 )
                 conf.set("spark.python.unix.domain.socket.dir", _socket_directory(scratch[0]))
         try:
             if not is_on_this_machine(master):
-                conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={logging.as_uri()}")
+                conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={log4j_file.as_uri()}")
                 conf = _with_executors(conf, work)
             with _local_directories(scratch[1:]), _temporary_files_in(scratch[:1]):
                 context = SparkContext(conf=conf)
@@ -137,11 +138,10 @@ def _no_answer_error(master: str, cause: str) -> StoreError:
 
 @cache
 def _own_scratch() -> list[str]:
-    """Make scratch directories of this process: the first for the JVM's temporary files, the others for Spark's local
-    files.
+    """Make scratch directories of this process: one for the JVM's temporary files, then those for Spark's local files.
 
-    There is one of the others in each configured place. All are deleted when this process ends, with the files that a
-    killed JVM has left in them.
+    Each configured place has a directory for Spark's local files. All directories are deleted when this process ends,
+    with the files that a killed JVM has left in them.
     """
     cleanup = ExitStack()
     atexit.register(cleanup.close)
@@ -163,31 +163,31 @@ def _short_scratch() -> str:
 @contextmanager
 def _local_directories(places: list[str]) -> Iterator[None]:
     """Let a JVM that starts in the block have `places`, if there are any, as SPARK_LOCAL_DIRS."""
-    before = os.environ.get("SPARK_LOCAL_DIRS")
+    directories_before = os.environ.get("SPARK_LOCAL_DIRS")
     if places:
         os.environ["SPARK_LOCAL_DIRS"] = ",".join(places)
     try:
         yield
     finally:
-        if before is not None:
-            os.environ["SPARK_LOCAL_DIRS"] = before
+        if directories_before is not None:
+            os.environ["SPARK_LOCAL_DIRS"] = directories_before
         else:
             os.environ.pop("SPARK_LOCAL_DIRS", None)
 
 
 @contextmanager
 def _temporary_files_in(places: list[str]) -> Iterator[None]:
-    """Let PySpark make the directory for the JVM's port file (`launch_gateway`) in the first of `places`.
+    """Make PySpark create the directory for the JVM's port file (`launch_gateway`) in the first of `places`.
 
     Otherwise, a process that is killed while it waits for the JVM would leave the directory in the system's place for
     temporary files. Without `places`, a scratch directory is made for it.
     """
     with nullcontext(places[0]) if places else scratch_folder(Path(temporary_directory()), ScratchKind.SPARK) as place:
-        before, tempfile.tempdir = tempfile.tempdir, str(place)
+        folder_before, tempfile.tempdir = tempfile.tempdir, str(place)
         try:
             yield
         finally:
-            tempfile.tempdir = before
+            tempfile.tempdir = folder_before
 
 
 def _root_cause(text: str) -> str:
@@ -215,8 +215,10 @@ def _with_executors(base_conf: SparkConf, work: int | None) -> SparkConf:
     conf = SparkConf().setAll(base_conf.getAll())
     if is_on_this_machine(conf.get("spark.master")):
         return conf
-    most = Executors(int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1")))
-    executors = most if work is None else executors_for(work, most)
+    configured_executors = Executors(
+        int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1"))
+    )
+    executors = configured_executors if work is None else executors_for(work, configured_executors)
     return (
         conf.set("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
         .set("spark.executor.instances", str(executors.instances))

@@ -37,15 +37,15 @@ class SparkShuffle:
     ) -> None:
         self._spark = spark
         self._progress = progress
-        self._done = done = spark.accumulator(0)
+        self._done = bytes_done = spark.accumulator(0)
         slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, spark.defaultParallelism)]
-        shared, sent = SharedFunction.pack(make_sender), new_counters_accumulator(spark)
+        shared_sender, counters = SharedFunction.pack(make_sender), new_counters_accumulator(spark)
 
         def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
-            with counted_into(sent):
-                yield from shared.unpacked()(done.add)(parts)
+            with counted_into(counters):
+                yield from shared_sender.unpacked()(bytes_done.add)(parts)
 
-        self._sent = sent
+        self._sent = counters
         self._rows = _send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partitions)
 
     @spark_errors_raised()
@@ -61,17 +61,17 @@ class SparkShuffle:
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
         """Return the results of `work(partition, rows)` for all partitions in `sizes` (bytes), in any order."""
-        done, written = self._spark.accumulator(0), new_counters_accumulator(self._spark)
-        shared = SharedFunction.pack(work)
+        bytes_done, counters = self._spark.accumulator(0), new_counters_accumulator(self._spark)
+        shared_work = SharedFunction.pack(work)
 
         def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
-            with counted_into(written):
-                yield from shared.unpacked()(partition, rows)
-            done.add(sizes[partition])
+            with counted_into(counters):
+                yield from shared_work.unpacked()(partition, rows)
+            bytes_done.add(sizes[partition])
 
-        with progress_reported(progress, lambda: done.value):
+        with progress_reported(progress, lambda: bytes_done.value):
             results = list(self._spark.runJob(self._rows.mapPartitionsWithIndex(write), list, sorted(sizes)))
-        METER.add(written.value)
+        METER.add(counters.value)
         return results
 
 
@@ -82,12 +82,12 @@ def _send_to_partitions(rows: RDD[tuple[int, bytes]], partitions: int) -> RDD[by
     them in lists. This uses the classes of PySpark that `partitionBy` is made of. They are not part of the public
     interface, so tests cover the supported versions of Spark.
     """
-    keyed: Any = rows.mapPartitions(_keys_and_rows, preservesPartitioning=True)
-    keyed._bypass_serializer = True
+    keyed_rows: Any = rows.mapPartitions(_keys_and_rows, preservesPartitioning=True)
+    keyed_rows._bypass_serializer = True
     jvm: Any = rows.context._jvm
-    pairs = jvm.PairwiseRDD(keyed._jrdd.rdd()).asJavaPairRDD()
-    partitioned = pairs.partitionBy(jvm.PythonPartitioner(partitions, 0))
-    return RDD(jvm.PythonRDD.valueOfPair(partitioned), rows.context, NoOpSerializer())
+    pairs = jvm.PairwiseRDD(keyed_rows._jrdd.rdd()).asJavaPairRDD()
+    partitioned_pairs = pairs.partitionBy(jvm.PythonPartitioner(partitions, 0))
+    return RDD(jvm.PythonRDD.valueOfPair(partitioned_pairs), rows.context, NoOpSerializer())
 
 
 def _keys_and_rows(rows: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:

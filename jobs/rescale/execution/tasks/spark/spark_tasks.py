@@ -46,18 +46,18 @@ class SparkTasks:
         if not units:
             return []
         slices = slices_of(units, self.cores)
-        done: Accumulator[int] = self.context.accumulator(0)
-        counted = new_counters_accumulator(self.context)
-        shared = SharedFunction.pack(work)
+        bytes_done: Accumulator[int] = self.context.accumulator(0)
+        counters = new_counters_accumulator(self.context)
+        shared_work = SharedFunction.pack(work)
 
         def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[Outcome[R]]:
-            with counted_into(counted):
+            with counted_into(counters):
                 for part in parts:
-                    yield from work_through(shared.unpacked(), part, done.add)
+                    yield from work_through(shared_work.unpacked(), part, bytes_done.add)
 
-        with progress_reported(progress, lambda: done.value):
+        with progress_reported(progress, lambda: bytes_done.value):
             rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
-        METER.add(counted.value)
+        METER.add(counters.value)
         return results_of(rows)
 
     @spark_errors_raised()

@@ -26,7 +26,7 @@ def new_counters_accumulator(context: SparkContext) -> Accumulator[StepCounters]
 @contextmanager
 def counted_into(total: Accumulator[StepCounters]) -> Iterator[None]:
     """Add the counts of the block, which is the work of a task, to `total`. Adds nothing if the block fails."""
-    before, task = METER.read(), TaskContext.get()
+    counters_before, task = METER.read(), TaskContext.get()
     yield
-    done = METER.own_since(before)
-    total.add(done.plus(StepCounters(lost_tasks=task.attemptNumber() if task is not None else 0)))
+    counters = METER.own_since(counters_before)
+    total.add(counters.plus(StepCounters(lost_tasks=task.attemptNumber() if task is not None else 0)))

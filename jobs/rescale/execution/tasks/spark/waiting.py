@@ -1,5 +1,5 @@
-"""Notices while no executor starts: Spark itself waits forever, and logs only that its job "has not accepted any
-resources"."""
+"""Prints notices while no executor starts: Spark itself waits forever, and logs only that its job "has not accepted
+any resources"."""
 
 from __future__ import annotations
 
@@ -20,21 +20,25 @@ _POLL_SECONDS = 2.0
 @contextmanager
 def executors_awaited(context: SparkContext) -> Iterator[None]:
     """Print on standard error, inside the block, what Spark waits for while there is no executor."""
-    ended = threading.Event()
-    arguments = (lambda: _count_executors(context), missing_resources(context.getConf(), context.applicationId), ended)
+    end_event = threading.Event()
+    arguments = (
+        lambda: _count_executors(context),
+        missing_resources(context.getConf(), context.applicationId),
+        end_event,
+    )
     watcher = threading.Thread(target=watch, args=arguments, daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        ended.set()
+        end_event.set()
         watcher.join()
 
 
 def watch(
     executors: Callable[[], int],
     resources: str,
-    ended: threading.Event,
+    end_event: threading.Event,
     first: float = FIRST_SECONDS,
     interval: float = AGAIN_SECONDS,
     poll: float = _POLL_SECONDS,
@@ -43,27 +47,28 @@ def watch(
 
     Ends silently if Spark has stopped: the code that uses Spark reports that.
     """
-    waited, due = 0.0, first
+    waited_seconds, next_report = 0.0, first
     with suppress(Py4JError, ConnectionError):
         while not executors():
-            if ended.wait(poll):
+            if end_event.wait(poll):
                 return
-            waited += poll
-            if waited >= due:
-                due += interval
-                print(f"no executor has started for {waited:.0f} s: {resources}", file=sys.stderr, flush=True)
+            waited_seconds += poll
+            if waited_seconds >= next_report:
+                next_report += interval
+                print(f"no executor has started for {waited_seconds:.0f} s: {resources}", file=sys.stderr, flush=True)
 
 
 def missing_resources(conf: SparkConf, application: str) -> str:
     """Return a sentence on the resources that an executor needs to start, and where to look."""
     cores = conf.get("spark.kubernetes.executor.request.cores") or conf.get("spark.executor.cores", "1")
-    memory = f"{conf.get('spark.executor.memory', '1g')} + {conf.get('spark.executor.memoryOverhead')} of memory"
+    memory_text = f"{conf.get('spark.executor.memory', '1g')} + {conf.get('spark.executor.memoryOverhead')} of memory"
     if not (conf.get("spark.master") or "").startswith("k8s"):
-        return f"the cluster must offer {cores} cores and {memory}"
+        return f"the cluster must offer {cores} cores and {memory_text}"
     namespace = conf.get("spark.kubernetes.namespace", "default")
     return (
-        f"its pod requests {cores} cores and {memory}; a node must have this room, and the image must be available. To "
-        f"see why: kubectl -n {namespace} describe pods -l spark-role=executor,spark-app-selector={application}"
+        f"its pod requests {cores} cores and {memory_text}; a node must have this room, and the image must be "
+        f"available. To see why: kubectl -n {namespace} describe pods -l "
+        f"spark-role=executor,spark-app-selector={application}"
     )
 
 

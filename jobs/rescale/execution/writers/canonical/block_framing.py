@@ -38,18 +38,18 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
     marks = np.where(ends_state, np.where(ends, END_OF_GROUP, np.append(states[1:], 0)), -1)
     framed_ends = np.cumsum(blocks.sizes + ID_SIZE * begins + ID_SIZE * ends_state)
     out = np.empty(0, np.uint8)
-    first, written = 0, 0
+    first, written_bytes = 0, 0
     while first < len(blocks):
-        last = max(first + 1, int(np.searchsorted(framed_ends, written + WINDOW, side="right")))
+        last = max(first + 1, int(np.searchsorted(framed_ends, written_bytes + WINDOW, side="right")))
         window = slice(first, last)
-        size = int(framed_ends[last - 1]) - written
+        size = int(framed_ends[last - 1]) - written_bytes
         if size > len(out):
             out = np.empty(max(size, WINDOW), np.uint8)
         data, starts = blocks.load(first, last)
         sizes, last_offsets = blocks.sizes[window], blocks.last_offsets[window]
         framing_loop.frame_blocks(data, starts, sizes, last_offsets, first_ids[window], marks[window], out)
         yield out[:size].data
-        first, written = last, written + size
+        first, written_bytes = last, written_bytes + size
 
 
 def blocks_by_key_group(blocks: Blocks) -> Iterator[tuple[int, Blocks]]:

@@ -37,7 +37,7 @@ from rescale.storage.store import open_store
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import IntegrityError, LockedError, SnapshotError, StoreError
 
-_Place = tuple[int, int]
+_StreamPlace = tuple[int, int]
 """Index of an operator in the plan, and index of a stream in the operator."""
 
 
@@ -82,8 +82,10 @@ class CanonicalWriter:
         )
         limits = part_limits(self.plan)
         for (stream, sizes), token in zip(in_parts, tokens_of_streams, strict=True):
-            filled = list(zip(stream.ranges, sizes, strict=True))
-            work_items += stream_parts(self.plan, stream.number, name(self._uri(stream)), token, filled, limits)
+            ranges_and_sizes = list(zip(stream.ranges, sizes, strict=True))
+            work_items += stream_parts(
+                self.plan, stream.number, name(self._uri(stream)), token, ranges_and_sizes, limits
+            )
         return work_items
 
     def write(self, work: PartsWork, blocks: Blocks) -> WrittenParts:
@@ -101,10 +103,10 @@ class CanonicalWriter:
         lengths = [0] * stream.key_groups
         if operator.is_compressed:
             for key_group, part in blocks_by_key_group(blocks):
-                before = sink.size
+                size_before = sink.size
                 for chunk in compressed(bytes(window) for window in framed(part)):
                     sink.write(chunk)
-                lengths[key_group - stream.first_key_group] = sink.size - before
+                lengths[key_group - stream.first_key_group] = sink.size - size_before
         else:
             for window in framed(blocks):
                 sink.write(window)
@@ -129,43 +131,43 @@ class CanonicalWriter:
         work_items: Sequence[PartsWork],
         results: Sequence[WrittenParts],
     ) -> list[WrittenHandle]:
-        written: dict[_Place, list[WrittenParts]] = defaultdict(list)
+        written_parts: dict[_StreamPlace, list[WrittenParts]] = defaultdict(list)
         for result in results:
-            written[result.operator, result.stream].append(result)
+            written_parts[result.operator, result.stream].append(result)
         merges = [(work.merge.size, work.merge) for work in work_items if work.merge is not None]
-        joining = Progress("join small parts", sum(size for size, _ in merges), ByteAction.COPIED)
-        joined: dict[_Place, dict[int, str]] = defaultdict(dict)
-        for merge, receipt in tasks.run(partial(merge_staged_parts, self.plan), merges, joining):
-            joined[merge.operator, merge.stream][merge.part] = receipt
+        progress = Progress("join small parts", sum(size for size, _ in merges), ByteAction.COPIED)
+        joined_receipts: dict[_StreamPlace, dict[int, str]] = defaultdict(dict)
+        for merge, receipt in tasks.run(partial(merge_staged_parts, self.plan), merges, progress):
+            joined_receipts[merge.operator, merge.stream][merge.part] = receipt
         tokens = {(work.range.operator, work.stream): work.token for work in work_items if work.token}
 
         def complete(stream: StreamToWrite) -> None:
             place = stream.operator, stream.number
-            receipts = joined.get(place, {}) | dict(
-                pair for result_parts in written[place] for pair in result_parts.numbered
+            receipts = joined_receipts.get(place, {}) | dict(
+                pair for result_parts in written_parts[place] for pair in result_parts.numbered
             )
-            in_order = [receipt for _, receipt in sorted(receipts.items())]
+            ordered_receipts = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
-            open_store(uri).complete_parts(uri, tokens[place], in_order, _uncompressed_size(stream))
+            open_store(uri).complete_parts(uri, tokens[place], ordered_receipts, _uncompressed_size(stream))
 
         side_by_side(complete, [stream for stream in streams if (stream.operator, stream.number) in tokens])
         self._clear_staging(streams)
-        return [self._handle(stream, written[stream.operator, stream.number]) for stream in streams]
+        return [self._handle(stream, written_parts[stream.operator, stream.number]) for stream in streams]
 
     def _clear_staging(self, streams: Sequence[StreamToWrite]) -> None:
         """Delete staged parts, also those of an earlier attempt."""
         store = open_store(self.plan.target)
         names = tuple(name(self._uri(stream)) for stream in streams)
-        staged = [entry.uri for entry in store.list(places_of(self.plan).staging)]
+        staged_uris = [entry.uri for entry in store.list(places_of(self.plan).staging)]
         with suppress(LockedError):  # S3 Object Lock may keep staged parts, which do no harm
-            store.delete([uri for uri in staged if name(uri).startswith(names)])
+            store.delete([uri for uri in staged_uris if name(uri).startswith(names)])
 
-    def _handle(self, stream: StreamToWrite, written: Sequence[WrittenParts]) -> WrittenHandle:
-        """Return the handle of a stream; `written` is empty if an earlier attempt has written it."""
-        inline = [(parts.first_key_group, parts.data) for parts in written if parts.data is not None]
+    def _handle(self, stream: StreamToWrite, written_parts: Sequence[WrittenParts]) -> WrittenHandle:
+        """Return the handle of a stream; `written_parts` is empty if an earlier attempt has written it."""
+        inline = [(parts.first_key_group, parts.data) for parts in written_parts if parts.data is not None]
         lengths: Sequence[int] = framed_lengths(stream.blocks).tolist()
         size = stream.stream.size + sum(lengths)
-        for parts in written:
+        for parts in written_parts:
             if parts.key_groups:
                 lengths, size = parts.key_groups, parts.size
         content = b"".join(data for _, data in sorted(inline)) if inline else None

@@ -66,10 +66,10 @@ def _write_stream(
     assert operator.rekeying is not None
     conversion = _Conversion(plan, operator, operator.rekeying, stream)
     if name(uri) in existing_sizes:
-        counted = _CountingSink()
-        lengths = conversion.write(counted)
-        if counted.size == existing_sizes[name(uri)]:
-            return WrittenStream(stream, counted.size, lengths, None)
+        counting_sink = _CountingSink()
+        lengths = conversion.write(counting_sink)
+        if counting_sink.size == existing_sizes[name(uri)]:
+            return WrittenStream(stream, counting_sink.size, lengths, None)
     size = part_size(plan, _expected_size(operator, stream))
     sink = StreamSink(uri, places_of(plan).staging, size, inline=False)
     lengths = conversion.write(sink)
@@ -105,29 +105,31 @@ class _Conversion:
         lengths = [-1] * self.stream.key_groups
         with closing(self._bytes_by_key_group()) as all_pieces:  # so that no database stays open if the sink fails
             for key_group, pieces in groupby(all_pieces, key=itemgetter(0)):
-                before = sink.size
-                framed = (piece for _, piece in pieces)
-                chunks: Iterator[Chunk] = compressed(map(bytes, framed)) if self.operator.is_compressed else framed
+                size_before = sink.size
+                framed_pieces = (piece for _, piece in pieces)
+                chunks: Iterator[Chunk] = (
+                    compressed(map(bytes, framed_pieces)) if self.operator.is_compressed else framed_pieces
+                )
                 for part in chunks:
                     sink.write(part)
-                lengths[key_group - self.stream.first_key_group] = sink.size - before
+                lengths[key_group - self.stream.first_key_group] = sink.size - size_before
         return tuple(lengths)
 
     def _bytes_by_key_group(self) -> Generator[tuple[int, memoryview], None, None]:
         """Yield (key group, bytes) in order, database by database."""
-        wanted = self.stream.covers
+        wanted_groups = self.stream.covers
         for database, place in sorted(self.rekeying.databases, key=lambda source: source[1].key_groups):
-            shared = wanted.intersection(KeyGroupRange(*place.key_groups))
-            if len(shared):
-                yield from self._database_pieces(database, shared)
+            common_groups = wanted_groups.intersection(KeyGroupRange(*place.key_groups))
+            if len(common_groups):
+                yield from self._database_pieces(database, common_groups)
 
     def _database_pieces(self, database: PlannedSource, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
-        planned = rekeyed_operator(self.plan, self.operator, self.rekeying)
-        source, new_ids = planned.source(database)
+        rekeyed = rekeyed_operator(self.plan, self.operator, self.rekeying)
+        source, new_ids = rekeyed.source(database)
         header = require_header(source.header)
         ids = {state.name: int(new_ids[state_id]) for state_id, state in enumerate(header.states)}
         assert isinstance(source.place, DatabasePlace)
-        with database_of_snapshot(self.plan.contents, source.place.files, header) as opened:
-            for window in opened.read(KeyGroupRows(self.operator.max_parallelism, ids, key_groups)):
-                planned.key_groups.of(window.records)  # raises if a key does not hash to its key group
+        with database_of_snapshot(self.plan.contents, source.place.files, header) as open_database:
+            for window in open_database.read(KeyGroupRows(self.operator.max_parallelism, ids, key_groups)):
+                rekeyed.key_groups.of(window.records)  # raises an error if a key does not hash to its key group
                 yield from window.pieces

@@ -59,20 +59,20 @@ def stream_parts(
     size_of_parts = part_size(plan, total)
     smallest = max(limits.smallest, -(-total // limits.most_parts))
     work_items: list[PartsWork] = []
-    waiting: list[str] = []
+    waiting_pieces: list[str] = []
     part, offset, waiting_size = 1, 0, 0
-    filled = [(write_range, size) for write_range, size in ranges if size]
-    for i, (write_range, size) in enumerate(filled):
-        is_last = i == len(filled) - 1
-        staged, staging, merge = 0, "", None
-        if waiting or (size < smallest and not is_last):
-            staged = size if size < 2 * size_of_parts else size_of_parts
+    filled_ranges = [(write_range, size) for write_range, size in ranges if size]
+    for i, (write_range, size) in enumerate(filled_ranges):
+        is_last = i == len(filled_ranges) - 1
+        staged_bytes, staging, merge = 0, "", None
+        if waiting_pieces or (size < smallest and not is_last):
+            staged_bytes = size if size < 2 * size_of_parts else size_of_parts
             staging = _staging_place(plan, name, token, write_range)
-            waiting.append(staging)
-            waiting_size += staged
+            waiting_pieces.append(staging)
+            waiting_size += staged_bytes
             if waiting_size >= smallest or is_last:
-                merge = Merge(write_range.operator, stream, token, part, offset, tuple(waiting), waiting_size)
-                part, offset, waiting, waiting_size = part + 1, offset + waiting_size, [], 0
+                merge = Merge(write_range.operator, stream, token, part, offset, tuple(waiting_pieces), waiting_size)
+                part, offset, waiting_pieces, waiting_size = part + 1, offset + waiting_size, [], 0
         work_items.append(
             PartsWork(
                 write_range,
@@ -83,13 +83,13 @@ def stream_parts(
                 token=token,
                 part=part,
                 offset=offset,
-                staged=staged,
+                staged=staged_bytes,
                 staging=staging,
                 merge=merge,
             )
         )
-        part += number_of_parts(size - staged, size_of_parts)
-        offset += size - staged
+        part += number_of_parts(size - staged_bytes, size_of_parts)
+        offset += size - staged_bytes
     return work_items
 
 

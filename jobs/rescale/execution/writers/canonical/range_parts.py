@@ -70,6 +70,6 @@ class RangeParts:
 
     def _take(self, size: int) -> bytearray:
         """Take the first bytes out of the buffer; copies only the rest, which is small or empty."""
-        taken, self._buffer = self._buffer, self._buffer[size:]
-        del taken[size:]
-        return taken
+        full_buffer, self._buffer = self._buffer, self._buffer[size:]
+        del full_buffer[size:]
+        return full_buffer

@@ -50,9 +50,9 @@ def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
         for j, stream in enumerate(operator.compacted)
     ]
     progress = Progress("have RocksDB rewrite files", sum(size for size, _ in units), ByteAction.WRITTEN)
-    compacted = tasks.run(partial(_compact, plan), units, progress)
-    report_refused_copies(progress, (database.refused for database in compacted))
-    return [database.handle for database in compacted]
+    compacted_directories = tasks.run(partial(_compact, plan), units, progress)
+    report_refused_copies(progress, (database.refused for database in compacted_directories))
+    return [database.handle for database in compacted_directories]
 
 
 def _compact(plan: Plan, unit: tuple[int, int]) -> _Compacted:
@@ -60,8 +60,8 @@ def _compact(plan: Plan, unit: tuple[int, int]) -> _Compacted:
     stream = operator.compacted[unit[1]]
     with located(operator=operator.label):
         files = list(_written_files(plan, operator, stream))
-    refused = next((file.refused for file in files if file.refused), "")
-    return _Compacted(directory_handle(plan, operator, stream, files), refused)
+    refusal = next((file.refused for file in files if file.refused), "")
+    return _Compacted(directory_handle(plan, operator, stream, files), refusal)
 
 
 def _written_files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:

@@ -16,38 +16,38 @@ from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.store import open_store, read_in_chunks
 
 
-def directory_sink(plan: Plan, stored: str, size: int, *, inline: bool) -> StreamSink:
-    """Return a sink for a file of about `size` bytes that is called `stored` in the target."""
+def directory_sink(plan: Plan, stored_name: str, size: int, *, inline: bool) -> StreamSink:
+    """Return a sink for a file of about `size` bytes that is called `stored_name` in the target."""
     places = places_of(plan)
-    return StreamSink(places.stream(stored), places.staging, part_size(plan, size), inline=inline)
+    return StreamSink(places.stream(stored_name), places.staging, part_size(plan, size), inline=inline)
 
 
 def put_directory_file(
-    plan: Plan, stored: str, local_name: str, size: int, chunks: Iterable[Chunk], *, inline: bool
+    plan: Plan, stored_name: str, local_name: str, size: int, chunks: Iterable[Chunk], *, inline: bool
 ) -> DirectoryFile:
-    """Write a file of `size` bytes that is called `stored` in the target and `local_name` in its directory."""
-    sink = directory_sink(plan, stored, size, inline=inline)
+    """Write a file of `size` bytes that is called `stored_name` in the target and `local_name` in its directory."""
+    sink = directory_sink(plan, stored_name, size, inline=inline)
     for chunk in chunks:
         sink.write(chunk)
     data = sink.close()
-    return DirectoryFile(local_name, stored, sink.size, data)
+    return DirectoryFile(local_name, stored_name, sink.size, data)
 
 
-def take_directory_file(plan: Plan, stored: str, file: StoredFile, *, inline: bool) -> DirectoryFile:
-    """Copy an existing file to the name `stored` in the target.
+def take_directory_file(plan: Plan, stored_name: str, file: StoredFile, *, inline: bool) -> DirectoryFile:
+    """Copy an existing file to the name `stored_name` in the target.
 
     The store copies the file if it can, else this task reads and writes it. An `inline` file is read into memory.
     """
     refused = ""
     if not inline and (span := _whole_file(plan, file)) is not None:
-        uri = places_of(plan).stream(stored)
+        uri = places_of(plan).stream(stored_name)
         try:
             open_store(uri).copy(uri, span)
-            return DirectoryFile(file.name, stored, file.length, None)
+            return DirectoryFile(file.name, stored_name, file.length, None)
         except CopyRefused as refusal:
             refused = str(refusal)
-    put = put_directory_file(plan, stored, file.name, file.length, _chunks(plan, file), inline=inline)
-    return put._replace(refused=refused)
+    written_file = put_directory_file(plan, stored_name, file.name, file.length, _chunks(plan, file), inline=inline)
+    return written_file._replace(refused=refused)
 
 
 def _whole_file(plan: Plan, file: StoredFile) -> Span | None:

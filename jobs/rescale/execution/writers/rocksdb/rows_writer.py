@@ -104,22 +104,26 @@ class RowsWriter:
         rows = rows_of_blocks if base is None else changes_of_blocks
         tables: list[StateTable] = []
         for state, name in enumerate(states):
-            files = f"{prefix}-{state}"
+            table_prefix = f"{prefix}-{state}"
 
-            def begin(number: int, files: str = files) -> StreamSink:
-                return directory_sink(self.plan, _table_name(files, number), TABLE_BYTES, inline=work.inline)
+            def begin(number: int, table_prefix: str = table_prefix) -> StreamSink:
+                return directory_sink(self.plan, _table_name(table_prefix, number), TABLE_BYTES, inline=work.inline)
 
             writer = TableWriter(
                 begin,
-                files,
+                table_prefix,
                 created=stream.created,
                 path=self.plan.source,
                 state=name,
                 sequence=base.sequence if base is not None else 0,
             )
-            for written in _written_tables(writer, rows(blocks.blocks_of_state(state))):
-                table = NewTable(written.size, written.smallest, written.largest, written.kinds)
-                tables.append(StateTable(state, _table_name(files, written.number), table, written.file.close()))
+            for written_table in _written_tables(writer, rows(blocks.blocks_of_state(state))):
+                table = NewTable(written_table.size, written_table.smallest, written_table.largest, written_table.kinds)
+                tables.append(
+                    StateTable(
+                        state, _table_name(table_prefix, written_table.number), table, written_table.file.close()
+                    )
+                )
         return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
 
     def finish(
@@ -129,15 +133,15 @@ class RowsWriter:
         work_items: Sequence[RowsWork],  # noqa: ARG002
         results: Sequence[WrittenRows],
     ) -> list[WrittenHandle]:
-        written: dict[tuple[int, int], list[WrittenRows]] = defaultdict(list)
+        written_rows: dict[tuple[int, int], list[WrittenRows]] = defaultdict(list)
         for result in results:
-            written[result.operator, result.stream].append(result)
+            written_rows[result.operator, result.stream].append(result)
         inline = self._inline_streams(streams)
         bases = take_over_base_files(self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline)
 
         def handle_of(stream: StreamToWrite) -> WrittenHandle:
             place = stream.operator, stream.number
-            ranges = sorted(written[place], key=lambda result: result.first_key_group)
+            ranges = sorted(written_rows[place], key=lambda result: result.first_key_group)
             tables = [table for result in ranges for table in result.tables]
             return self._finish_directory(*place, tables, bases.get(place, []), place in inline)
 
@@ -160,12 +164,14 @@ class RowsWriter:
             state: [state_table for state_table in tables_of_states if state_table.state == i]
             for i, state in enumerate(states)
         }
-        new = {state: [state_table.table for state_table in state_tables] for state, state_tables in by_state.items()}
+        new_tables = {
+            state: [state_table.table for state_table in state_tables] for state, state_tables in by_state.items()
+        }
         base = base_of(operator, stream_index)
         if base is None:
-            manifest = new_manifest(new, stream.created)
+            manifest = new_manifest(new_tables, stream.created)
         else:
-            manifest = continued_manifest(base_manifest(self.plan, base), new, base.changes, stream.created)
+            manifest = continued_manifest(base_manifest(self.plan, base), new_tables, base.changes, stream.created)
         tables = [state_table for state_tables in by_state.values() for state_table in state_tables]
         other_files = {
             META_STREAM: read_piece(self.plan, stream.header)[1],
@@ -173,8 +179,8 @@ class RowsWriter:
             MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME),
         }
         prefix = self.plan.file_name(operator, stream)
-        copied = {file.local_name for file in base_files}
-        names = [local_name for local_name in manifest.files if local_name not in copied]
+        copied_names = {file.local_name for file in base_files}
+        names = [local_name for local_name in manifest.files if local_name not in copied_names]
         files = [
             DirectoryFile(local_name, state_table.stored, state_table.table.size, state_table.data)
             for local_name, state_table in zip(names, tables, strict=True)
@@ -227,8 +233,8 @@ def _written_tables(
     yield from writer.finish()
 
 
-def _table_name(files: str, number: int) -> str:
-    return f"{files}-{number:06d}.sst"
+def _table_name(prefix: str, number: int) -> str:
+    return f"{prefix}-{number:06d}.sst"
 
 
 def changes_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
@@ -252,8 +258,8 @@ def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
     for first, last in windows_of_cells(blocks):
         data, starts = blocks.load(first, last)
         records = records_of_blocks(data, starts, starts + blocks.sizes[first:last])
-        firsts, _ = cells(blocks.part(first, last))
-        borders = np.append(np.searchsorted(records.blocks, firsts), len(records.starts))
+        first_blocks, _ = cells(blocks.part(first, last))
+        borders = np.append(np.searchsorted(records.blocks, first_blocks), len(records.starts))
         order = np.empty(len(records.starts), np.int64)
         sort_keys(data, records.starts, records.key_ends, borders, order, np.empty(len(order), np.uint64))
         yield Rows(data, records.starts, records.key_ends, records.key_ends + LENGTH_SIZE, records.ends), order

@@ -31,7 +31,7 @@ class StateIdTranslator:
 
     def __init__(self, table: tuple[int, ...]) -> None:
         self._table = np.array(table, dtype=np.int64)
-        self._progress = np.zeros(3, dtype=np.int64)  # at the beginning of the key group
+        self._progress = np.zeros(3, dtype=np.int64)  # all zeros stand for the beginning of the key group
         self._carried = b""
         self._position = 0
 
@@ -43,15 +43,16 @@ class StateIdTranslator:
         from rescale.flink.keyed.blocks import id_loop
 
         data = np.frombuffer(bytearray(b"".join((self._carried, chunk))), dtype=np.uint8)
-        walked, wrong = id_loop.translate_ids(data, self._progress, self._table)
-        if wrong != id_loop.FINE:
+        walked_bytes, error_code = id_loop.translate_ids(data, self._progress, self._table)
+        if error_code != id_loop.FINE:
             raise SnapshotError(
-                f"the framing of a key group is broken: {_ERROR_TEXTS[wrong]}", offset=self._position + int(walked)
+                f"the framing of a key group is broken: {_ERROR_TEXTS[error_code]}",
+                offset=self._position + int(walked_bytes),
             )
-        translated = data.tobytes()
-        self._carried = translated[walked:]
-        self._position += int(walked)
-        return translated[:walked]
+        translated_data = data.tobytes()
+        self._carried = translated_data[walked_bytes:]
+        self._position += int(walked_bytes)
+        return translated_data[:walked_bytes]
 
     def finish(self) -> None:
         """Raise `SnapshotError` unless the key group is complete."""

@@ -22,7 +22,7 @@ def _rotated(word: Long, bits: int) -> Long:
 
 
 @compiled
-def _finished(word: Long) -> Long:
+def _final_mix(word: Long) -> Long:
     shift = np.uint64(33)
     word = (word ^ word >> shift) * _M1
     word = (word ^ word >> shift) * _M2
@@ -46,7 +46,7 @@ def _murmur(message: Words, size: int) -> tuple[Long, Long]:
     second ^= np.uint64(size)
     first += second
     second += first
-    first, second = _finished(first), _finished(second)
+    first, second = _final_mix(first), _final_mix(second)
     first += second
     return first, second + first
 
@@ -54,9 +54,9 @@ def _murmur(message: Words, size: int) -> tuple[Long, Long]:
 @compiled
 def _add(sums: Words, at: int, low: Long, high: Long) -> None:
     """Add a number of 128 bits to the sum whose low half is `sums[at]`."""
-    before = sums[at]
+    low_before = sums[at]
     sums[at] += low
-    sums[at + 1] += high + (np.uint64(1) if sums[at] < before else np.uint64(0))
+    sums[at + 1] += high + (np.uint64(1) if sums[at] < low_before else np.uint64(0))
 
 
 @compiled
@@ -93,7 +93,7 @@ def digest_records(
         counts[states[i]] += 1
         at = 4 * states[i]
         _add(sums, at, low, high)
-        # The digest times `factor`, mod 2^128. `factor` has few bits, so products of 32-bit halves do not overflow.
+        # Add the digest times `factor`, mod 2^128. `factor` has few bits, so products of 32-bit halves do not overflow.
         factor = np.uint64(groups[i] + 1)
         lower, upper = (low & _LOW) * factor, (low >> _HALF) * factor
         middle = upper + (lower >> _HALF)

@@ -17,7 +17,7 @@ PHASE, _REMAINING, _FLAGGED = range(3)
 def translate_ids(data: Bytes, progress: Longs, table: Longs) -> tuple[int, int]:
     """Replace each id in `data` by `table[id]`, in place, and update `progress`; return (bytes walked, error code)."""
     at, end = 0, len(data)
-    phase, remaining, flagged = progress[PHASE], progress[_REMAINING], progress[_FLAGGED]
+    phase, remaining, has_flag = progress[PHASE], progress[_REMAINING], progress[_FLAGGED]
     while at < end:
         if phase in (_IN_KEY, _IN_VALUE):
             step = min(remaining, end - at)
@@ -25,7 +25,7 @@ def translate_ids(data: Bytes, progress: Longs, table: Longs) -> tuple[int, int]
             remaining -= step
             if remaining:
                 break
-            after_value = _AT_NEXT_ID if flagged else _AT_KEY_LENGTH
+            after_value = _AT_NEXT_ID if has_flag else _AT_KEY_LENGTH
             phase = _AT_VALUE_LENGTH if phase == _IN_KEY else after_value
         elif phase in (_AT_KEY_LENGTH, _AT_VALUE_LENGTH):
             # The flag is in the key's first byte, so this byte is read together with the length.
@@ -39,12 +39,12 @@ def translate_ids(data: Bytes, progress: Longs, table: Longs) -> tuple[int, int]
             at += 4
             remaining = length
             if phase == _AT_KEY_LENGTH:
-                flagged = np.int64(data[at]) & FLAG
+                has_flag = np.int64(data[at]) & FLAG
                 phase = _IN_KEY
             elif length:
                 phase = _IN_VALUE
             else:
-                phase = _AT_NEXT_ID if flagged else _AT_KEY_LENGTH
+                phase = _AT_NEXT_ID if has_flag else _AT_KEY_LENGTH
         elif phase == AT_END:
             return at, BEHIND_THE_END
         else:
@@ -59,5 +59,5 @@ def translate_ids(data: Bytes, progress: Longs, table: Longs) -> tuple[int, int]
                 data[at], data[at + 1] = table[old] >> 8, table[old] & 0xFF
                 phase = _AT_KEY_LENGTH
             at += 2
-    progress[PHASE], progress[_REMAINING], progress[_FLAGGED] = phase, remaining, flagged
+    progress[PHASE], progress[_REMAINING], progress[_FLAGGED] = phase, remaining, has_flag
     return at, FINE

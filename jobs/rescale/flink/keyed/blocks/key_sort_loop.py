@@ -36,9 +36,9 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, borders: Longs, order: Lo
     """
     for i in range(len(order)):
         order[i] = i
-    waiting = [(borders[i], borders[i + 1], np.int64(0)) for i in range(len(borders) - 1)]
-    while len(waiting):
-        first, last, depth = waiting.pop()
+    waiting_runs = [(borders[i], borders[i + 1], np.int64(0)) for i in range(len(borders) - 1)]
+    while len(waiting_runs):
+        first, last, depth = waiting_runs.pop()
         depth += _fill_words(data, begins, ends, order, key_words, first, last, depth)
         chosen = np.argsort(key_words[first:last])
         order[first:last] = order[first:last][chosen]
@@ -51,7 +51,7 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, borders: Longs, order: Lo
             if end - begin > 1:
                 longer = _sort_by_length(begins, ends, order, begin, end, depth + 8)
                 if end - longer > 1:
-                    waiting.append((longer, end, depth + 8))
+                    waiting_runs.append((longer, end, depth + 8))
             begin = end
 
 
@@ -64,17 +64,17 @@ def _fill_words(
     Returns the number of shared bytes, at most seven. Keys of a key group begin with the same number, and small numbers
     with the same zeros. Without these bytes, the first word usually decides the order.
     """
-    shared = np.int64(0)
+    shared_size = np.int64(0)
     while True:
-        differing = np.uint64(0)
+        differing_bits = np.uint64(0)
         for i in range(first, last):
-            key_words[i] = word_of_key(data, begins[order[i]] + depth + shared, ends[order[i]])
-            differing |= key_words[i] ^ key_words[first]
-        if shared or not differing or differing >> np.uint64(56):
-            return shared
-        while not differing >> np.uint64(56):
-            differing <<= np.uint64(8)
-            shared += 1
+            key_words[i] = word_of_key(data, begins[order[i]] + depth + shared_size, ends[order[i]])
+            differing_bits |= key_words[i] ^ key_words[first]
+        if shared_size or not differing_bits or differing_bits >> np.uint64(56):
+            return shared_size
+        while not differing_bits >> np.uint64(56):
+            differing_bits <<= np.uint64(8)
+            shared_size += 1
 
 
 @compiled

@@ -45,46 +45,46 @@ def walk_records(
     `group_starts[i]`. Returns (number of records, bytes walked, error code, bytes that the next record needs).
     """
     state, i = place[STATE_ID], place[GROUP]
-    at, end, count, needs, wrong = 0, len(data), 0, 0, FINE
+    at, end, count, needs, error_code = 0, len(data), 0, 0, FINE
     while count < len(starts) and at < end:
         begin = at
         if state == NO_STATE:
             if i >= len(groups) or group_starts[i] > origin + at:
-                wrong = BEHIND_THE_END
+                error_code = BEHIND_THE_END
             elif group_starts[i] < origin + at:
-                wrong = TOO_EARLY
+                error_code = TOO_EARLY
             elif end - at < 2:
                 needs = 2
             else:
                 state = np.int64(data[at]) << 8 | np.int64(data[at + 1])
                 begin += 2
                 if state >= number_of_states:
-                    wrong = BAD_ID
-            if wrong != FINE or needs:
+                    error_code = BAD_ID
+            if error_code != FINE or needs:
                 break
         needs = begin - at + LENGTH_SIZE
         if end - at < needs:
             break
         key = read_u32(data, begin)
         if key > 0x7FFFFFFF or key < prefix_size:
-            wrong = BAD_LENGTH
+            error_code = BAD_LENGTH
             break
         needs += key + LENGTH_SIZE
         if end - at < needs:
             break
         value = read_u32(data, begin + LENGTH_SIZE + key)
         if value > 0x7FFFFFFF:
-            wrong = BAD_LENGTH
+            error_code = BAD_LENGTH
             break
-        flagged = data[begin + LENGTH_SIZE] & FLAG
-        needs += value + (2 if flagged else 0)
+        has_flag = data[begin + LENGTH_SIZE] & FLAG
+        needs += value + (2 if has_flag else 0)
         if end - at < needs:
             break
         group = np.int64(data[begin + LENGTH_SIZE] & 0x7F)
         if prefix_size == 2:
             group = group << 8 | np.int64(data[begin + LENGTH_SIZE + 1])
         if group != groups[i]:
-            wrong = FOREIGN
+            error_code = FOREIGN
             break
         starts[count] = begin + LENGTH_SIZE + prefix_size
         key_ends[count] = begin + LENGTH_SIZE + key
@@ -94,14 +94,14 @@ def walk_records(
         count += 1
         at, needs = at + needs, 0
         place[STATE_ID], place[GROUP] = state, i
-        if flagged:
+        if has_flag:
             state = np.int64(data[at - 2]) << 8 | np.int64(data[at - 1])
             if state == END_OF_GROUP:
                 state = NO_STATE
                 i += 1
             elif state >= number_of_states:
-                wrong = BAD_ID
+                error_code = BAD_ID
                 at -= 2
                 break
             place[STATE_ID], place[GROUP] = state, i
-    return count, at, wrong, needs
+    return count, at, error_code, needs

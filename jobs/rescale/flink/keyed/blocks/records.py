@@ -88,52 +88,52 @@ class RecordReader:
         self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
 
     def read(
-        self, key_groups: Longs, group_starts: Longs, chunks: Iterable[bytes | memoryview], *, whole: bool = True
+        self, key_groups: Longs, group_starts: Longs, chunks: Iterable[bytes | memoryview], *, is_whole: bool = True
     ) -> Iterator[Records]:
         """Yield all records of a run in order.
 
         Key group i of the run is `key_groups[i]` and begins at `group_starts[i]`, counted from the first chunk.
-        `group_starts[i]` may still be unset until `chunks` yields the first chunk of key group i. If `whole` is false,
-        the last key group may be cut off anywhere. Raises `SnapshotError` for broken framing, with the offset in the
-        run, and `UnsupportedError` for a record of more than `LARGEST_RECORD` bytes.
+        `group_starts[i]` may still be unset until `chunks` yields the first chunk of key group i. If `is_whole` is
+        false, the last key group may be cut off anywhere. Raises `SnapshotError` for broken framing, with the offset in
+        the run, and `UnsupportedError` for a record of more than `LARGEST_RECORD` bytes.
         """
         from rescale.flink.keyed.blocks import record_walk
 
         place = np.array([record_walk.NO_STATE, 0], np.int64)
-        origin = filled = 0
+        origin = filled_bytes = 0
         for chunk in _with_end_mark(chunks):
             rest = memoryview(chunk or b"")
             while rest or chunk is None:
-                taken = min(len(rest), len(self._buffer) - filled)
-                self._buffer[filled : filled + taken] = np.frombuffer(rest[:taken], np.uint8)
-                filled, rest = filled + taken, rest[taken:]
-                if chunk is not None and filled < len(self._buffer):
+                taken_bytes = min(len(rest), len(self._buffer) - filled_bytes)
+                self._buffer[filled_bytes : filled_bytes + taken_bytes] = np.frombuffer(rest[:taken_bytes], np.uint8)
+                filled_bytes, rest = filled_bytes + taken_bytes, rest[taken_bytes:]
+                if chunk is not None and filled_bytes < len(self._buffer):
                     break
                 begin = needs = 0
                 count = self._at_once
                 while count == self._at_once:
-                    data = self._buffer[begin:filled]
-                    count, walked, wrong, needs = record_walk.walk_records(
+                    data = self._buffer[begin:filled_bytes]
+                    count, walked_bytes, error_code, needs = record_walk.walk_records(
                         data, origin, key_groups, group_starts, self._prefix, self._states, place, *self._columns
                     )
                     if count:
                         yield Records(data, *(column[:count] for column in self._columns))
-                    begin, origin = begin + walked, origin + walked
-                    if wrong == record_walk.BAD_ID and not self._states_are_known:
+                    begin, origin = begin + walked_bytes, origin + walked_bytes
+                    if error_code == record_walk.BAD_ID and not self._states_are_known:
                         raise _too_many_states_error(
-                            int.from_bytes(data[walked : walked + ID_SIZE].tobytes(), "big"), origin
+                            int.from_bytes(data[walked_bytes : walked_bytes + ID_SIZE].tobytes(), "big"), origin
                         )
-                    if wrong:
+                    if error_code:
                         raise SnapshotError(
-                            f"the framing of a key group is broken: {_ERROR_TEXTS[wrong]}", offset=origin
+                            f"the framing of a key group is broken: {_ERROR_TEXTS[error_code]}", offset=origin
                         )
-                self._buffer[: filled - begin] = self._buffer[begin:filled]
-                filled -= begin
+                self._buffer[: filled_bytes - begin] = self._buffer[begin:filled_bytes]
+                filled_bytes -= begin
                 if chunk is None:
                     break
                 self._make_room(needs, origin)
         in_group = place[record_walk.GROUP] != len(key_groups) or place[record_walk.STATE_ID] != record_walk.NO_STATE
-        if whole and (filled or in_group):
+        if is_whole and (filled_bytes or in_group):
             raise SnapshotError("a key group ends inside a record", offset=origin)
 
     def _make_room(self, needs: int, origin: int) -> None:

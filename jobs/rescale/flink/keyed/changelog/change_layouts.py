@@ -96,6 +96,7 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeL
     kind, parts = content_of(state, value)
     first, second = (*(map(compile_if_known, parts)), None)[:2]
     if kind is EntryKind.MAP:
-        first = compile_program(parts[0])  # must be known: a user key precedes each value, and has no length in front
+        # The type must be known: a user key precedes each value, and has no length in front.
+        first = compile_program(parts[0])
     has_lengths = key.fixed_length is None and namespace.fixed_length is None
     return ChangeLayout(state, kind, key, namespace, first, second, has_lengths)

@@ -51,7 +51,7 @@ def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChan
 
 
 def read_in_memory_changes(chunks: Iterable[bytes]) -> Iterator[LoggedChange]:
-    """Yield the changes of an in-memory changelog in `_metadata`; errors are those of `read_change_set`."""
+    """Yield the changes of an in-memory changelog in `_metadata`. Raises the errors of `read_change_set`."""
     contents = _Contents(chunks)
     while not contents.at_end():
         key_group = contents.number()

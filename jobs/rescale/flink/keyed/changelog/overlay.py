@@ -43,7 +43,7 @@ class Overlay:
         if not chosen.any():
             yield records
             return
-        kept = np.ones(len(records), np.bool_)
+        is_kept = np.ones(len(records), np.bool_)
         batch = _RecordBatch(self._prefix)
         data = records.data.tobytes()
         columns = (records.starts, records.key_ends, records.ends, records.states)
@@ -53,17 +53,17 @@ class Overlay:
             key = data[start:limit]
             new_value = self._states[state_id].new_values.get(key)
             if new_value is None:
-                kept[i] = not self._is_cleared(state_id, key)
+                is_kept[i] = not self._is_cleared(state_id, key)
                 continue
-            kept[i] = False
+            is_kept[i] = False
             if key in self._references[state_id]:
                 self._old_values[state_id][key] = data[limit + LENGTH_SIZE : end]
                 if self._depends_on_itself_only(state_id, key, new_value):
                     self._add_record(state_id, key, new_value, batch)
                     new_value.parts.clear()
                     del self._old_values[state_id][key]
-        if kept.any():
-            yield records.only(kept)
+        if is_kept.any():
+            yield records.only(is_kept)
         yield from batch.all()
 
     def rest(self) -> Iterator[Records]:
@@ -84,12 +84,12 @@ class Overlay:
 
     def _depends_on_itself_only(self, state_id: int, key: bytes, new_value: NewValue) -> bool:
         """Whether a new value needs only the base record with its own key, and no other new value needs this record."""
-        used = sum(isinstance(part, OldValue) for part in new_value.parts)
-        return used == 1 and self._references[state_id][key] == 1 and OldValue(key) in new_value.parts
+        used_old_values = sum(isinstance(part, OldValue) for part in new_value.parts)
+        return used_old_values == 1 and self._references[state_id][key] == 1 and OldValue(key) in new_value.parts
 
     def _is_cleared(self, state_id: int, key: bytes) -> bool:
-        cleared = self._states[state_id].cleared
-        return any(key[:size] in cleared for size in self._cleared_sizes[state_id])
+        cleared_keys = self._states[state_id].cleared
+        return any(key[:size] in cleared_keys for size in self._cleared_sizes[state_id])
 
 
 def _count_references(state: ReplayedState) -> Counter[bytes]:

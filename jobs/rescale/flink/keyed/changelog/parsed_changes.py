@@ -99,13 +99,13 @@ def _find_parts(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs,
 
 
 def _ends(layout: ChangeLayout, program: Program, what: str, data: Bytes, begins: Longs, limits: Longs) -> Longs:
-    walked = walk_keys(program, data, begins, limits)
-    wrong = walked.first_wrong()
-    if wrong is not None:
+    walked_keys = walk_keys(program, data, begins, limits)
+    first_fault = walked_keys.first_wrong()
+    if first_fault is not None:
         raise SnapshotError(
-            f"the {what} of a change cannot be read as a {program.name}", state=layout.state.name, found=wrong[1]
+            f"the {what} of a change cannot be read as a {program.name}", state=layout.state.name, found=first_fault[1]
         )
-    return walked.ends
+    return walked_keys.ends
 
 
 def _check_operations(layout: ChangeLayout, codes: Bytes) -> None:
@@ -132,15 +132,15 @@ def _check_key_groups(
         return
     begins = parts.keys
     if layout.kind is EntryKind.ELEMENT:
-        added = data[parts.keys - CHANGE_HEAD_SIZE] == Operation.ADD_ELEMENT
-        begins = begins + TIME_SIZE + np.where(added, _COUNT_SIZE, 0)
-    walked = walk_keys(layout.key, data, np.minimum(begins, limits), limits)
-    codes = walked.codes
+        is_added_element = data[parts.keys - CHANGE_HEAD_SIZE] == Operation.ADD_ELEMENT
+        begins = begins + TIME_SIZE + np.where(is_added_element, _COUNT_SIZE, 0)
+    walked_keys = walk_keys(layout.key, data, np.minimum(begins, limits), limits)
+    codes = walked_keys.codes
     if codes is None:
         return
-    wrong = (key_groups_of_hashes(codes, max_parallelism) != groups) | (walked.wrong != 0)
-    if wrong.any():
-        index = int(np.argmax(wrong))
+    is_wrong = (key_groups_of_hashes(codes, max_parallelism) != groups) | (walked_keys.error_codes != 0)
+    if is_wrong.any():
+        index = int(np.argmax(is_wrong))
         raise SnapshotError(
             "a change is not logged under the key group of its key",
             state=layout.state.name,

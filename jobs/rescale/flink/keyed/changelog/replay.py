@@ -102,9 +102,9 @@ class ReplayedState:
             case Operation.ADD_ELEMENT:
                 self._parts(change, scope).append(change.payload)
             case _:
-                merged = list(self._merged(change))
-                parts = [part for key in merged for part in self._parts(change, key)]
-                for key in merged:
+                merged_values = list(self._merged(change))
+                parts = [part for key in merged_values for part in self._parts(change, key)]
+                for key in merged_values:
                     self._put(change, key)
                 self._put(change, scope, *parts)
 
@@ -216,9 +216,9 @@ class ReplayedState:
             )
         if number > len(change.payload):
             raise self._damaged_log_error(change, f"an impossible count: {number}")
-        ends, wrong = walk_values(program, np.frombuffer(change.payload, np.uint8), start, number)
+        ends, fault = walk_values(program, np.frombuffer(change.payload, np.uint8), start, number)
         if len(ends) < number:
-            raise self._damaged_log_error(change, f"not a {program.name}: {wrong}")
+            raise self._damaged_log_error(change, f"not a {program.name}: {fault}")
         return [int(end) for end in ends]
 
     def _check_end(self, change: Change, at: int) -> None:

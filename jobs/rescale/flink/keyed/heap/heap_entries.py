@@ -90,8 +90,8 @@ def can_delimit_entries(header: KeyedHeader | None) -> bool:
 
 
 def _may_hold_subclasses(snapshot: SerializerSnapshot) -> bool:
-    listed = bool(snapshot.subclasses or snapshot.values("registered subclass"))
-    return listed or any(map(_may_hold_subclasses, snapshot.nested))
+    lists_subclasses = bool(snapshot.subclasses or snapshot.values("registered subclass"))
+    return lists_subclasses or any(map(_may_hold_subclasses, snapshot.nested))
 
 
 def _located(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLayout:
@@ -122,8 +122,8 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
 def content_of(state: StateMetaInfo, value: SerializerSnapshot) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:
     """Return the kind of a state's entries, and the serializers of their content; `value` is its value serializer.
 
-    The serializers are that of the elements of a list, those of the user keys and the values of a map, and `value` for
-    any other state. Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
+    A list has the serializer of its elements, a map those of its user keys and its values, and any other state `value`.
+    Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
     """
     if state.state_type not in ("LIST", "MAP"):
         return EntryKind.VALUE, (value,)

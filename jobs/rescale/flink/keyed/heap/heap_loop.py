@@ -17,7 +17,7 @@ ENTRIES, ITEMS, HELD = range(3)
 """Indices in `progress`: remaining entries, remaining items of a map, size of `held`."""
 
 FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
-"""Result codes, in addition to the error codes of the machine."""
+"""Result codes, in addition to the error codes of `machine`."""
 
 _LONGEST_LENGTH = 4
 """Largest size of a length after a key or a namespace (`CompositeKeySerializationUtils.writeVariableIntBytes`)."""
@@ -27,11 +27,11 @@ DELIMITER = 0x2C
 
 @compiled
 def end_of_value(
-    instructions: Longs, depth: int, data: Bytes, at: Long, numbers: Longs, hashes: Codes, wrong: Bytes
+    instructions: Longs, depth: int, data: Bytes, at: Long, numbers: Longs, hashes: Codes, error_codes: Bytes
 ) -> tuple[Long, Long]:
     """Return (end of the value at `at`, error code); the last three arrays are scratch space.
 
-    Values of fixed size, such as most namespaces and numbers, are measured without the machine.
+    Values of fixed size, such as most namespaces and numbers, are measured without `machine`.
     """
     if (
         instructions[0, 0] == machine.FIXED
@@ -41,8 +41,8 @@ def end_of_value(
         end = at + instructions[0, 1]
         return (at, np.int64(machine.SHORT)) if end > len(data) else (end, np.int64(FINE))
     numbers[0], numbers[1] = at, len(data)
-    machine.walk(instructions, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, wrong)
-    return numbers[2], np.int64(wrong[0])
+    machine.walk(instructions, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, error_codes)
+    return numbers[2], np.int64(error_codes[0])
 
 
 @compiled
@@ -107,56 +107,56 @@ def copy_entries(
     entry or item, end of the records in `out`, result code).
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
-    count, wrong = 0, np.int64(FINE)
+    count, error_code = 0, np.int64(FINE)
     while count < len(starts) and (progress[ENTRIES] or progress[ITEMS]):
         record = filled + prefix_size
         if progress[ITEMS]:
-            user_key, wrong = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
-            if wrong == FINE and user_key >= len(data):
-                wrong = np.int64(machine.SHORT)
-            if wrong != FINE:
+            user_key, error_code = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
+            if error_code == FINE and user_key >= len(data):
+                error_code = np.int64(machine.SHORT)
+            if error_code != FINE:
                 break
             end = user_key + 1
             if data[user_key] > 1:
-                wrong = np.int64(machine.BAD_FLAG)
+                error_code = np.int64(machine.BAD_FLAG)
             elif not data[user_key]:
-                end, wrong = end_of_value(second_program, depth, data, end, numbers, hashes, flags)
-            if wrong != FINE:
+                end, error_code = end_of_value(second_program, depth, data, end, numbers, hashes, flags)
+            if error_code != FINE:
                 break
             if record + progress[HELD] + end - at + LENGTH_SIZE > len(out):
-                wrong = np.int64(NO_ROOM)
+                error_code = np.int64(NO_ROOM)
                 break
             limit = copy_bytes(held, np.int64(0), progress[HELD], out, record)
             limit = copy_bytes(data, at, user_key, out, limit)
-            behind = copy_bytes(data, user_key, end, out, limit + LENGTH_SIZE)
+            value_end = copy_bytes(data, user_key, end, out, limit + LENGTH_SIZE)
             at = end
             progress[ITEMS] -= 1
         elif kind == ELEMENT:
-            end, wrong = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
-            if wrong == FINE and record + end - at + LENGTH_SIZE > len(out):
-                wrong = np.int64(NO_ROOM)
-            if wrong != FINE:
+            end, error_code = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
+            if error_code == FINE and record + end - at + LENGTH_SIZE > len(out):
+                error_code = np.int64(NO_ROOM)
+            if error_code != FINE:
                 break
             limit = copy_bytes(data, at, end, out, record)
-            behind = limit + LENGTH_SIZE
+            value_end = limit + LENGTH_SIZE
             at = end
             progress[ENTRIES] -= 1
         else:
-            key_start, wrong = end_of_value(namespace_program, depth, data, at, numbers, hashes, flags)
-            if wrong != FINE:
+            key_start, error_code = end_of_value(namespace_program, depth, data, at, numbers, hashes, flags)
+            if error_code != FINE:
                 break
-            value_start, wrong = end_of_value(key_program, depth, data, key_start, numbers, hashes, flags)
-            if wrong != FINE:
+            value_start, error_code = end_of_value(key_program, depth, data, key_start, numbers, hashes, flags)
+            if error_code != FINE:
                 break
             size = value_start - at + 2 * _LONGEST_LENGTH
             items = np.int64(0)
             if kind != VALUE:
                 if value_start + 4 > len(data):
-                    wrong = np.int64(machine.SHORT)
+                    error_code = np.int64(machine.SHORT)
                     break
                 items = read_u32(data, value_start)
                 if items > 0x7FFFFFFF:
-                    wrong = np.int64(machine.BAD_LENGTH)
+                    error_code = np.int64(machine.BAD_LENGTH)
                     break
             if kind != VALUE and items == 0:  # empty lists and maps have no record
                 at = value_start + 4
@@ -164,7 +164,7 @@ def copy_entries(
                 continue
             if kind == MAP:
                 if size > len(held):
-                    wrong = np.int64(NO_ROOM_TO_HOLD)
+                    error_code = np.int64(NO_ROOM_TO_HOLD)
                     break
                 progress[HELD] = _put_key(data, at, key_start, value_start, has_lengths, held, np.int64(0))
                 progress[ITEMS] = items
@@ -172,29 +172,29 @@ def copy_entries(
                 at = value_start + 4
                 continue
             if record + size + LENGTH_SIZE > len(out):
-                wrong = np.int64(NO_ROOM)
+                error_code = np.int64(NO_ROOM)
                 break
             limit = _put_key(data, at, key_start, value_start, has_lengths, out, record)
-            behind = limit + LENGTH_SIZE
+            value_end = limit + LENGTH_SIZE
             end = value_start if kind == VALUE else value_start + 4
             for i in range(1 if kind == VALUE else items):
                 begin = end
-                end, wrong = end_of_value(first_program, depth, data, begin, numbers, hashes, flags)
-                if wrong == FINE and behind + 1 + end - begin > len(out):
-                    wrong = np.int64(NO_ROOM)
-                if wrong != FINE:
+                end, error_code = end_of_value(first_program, depth, data, begin, numbers, hashes, flags)
+                if error_code == FINE and value_end + 1 + end - begin > len(out):
+                    error_code = np.int64(NO_ROOM)
+                if error_code != FINE:
                     break
                 if i:
-                    out[behind] = DELIMITER
-                    behind += 1
-                behind = copy_bytes(data, begin, end, out, behind)
-            if wrong != FINE:
+                    out[value_end] = DELIMITER
+                    value_end += 1
+                value_end = copy_bytes(data, begin, end, out, value_end)
+            if error_code != FINE:
                 break
             at = end
             progress[ENTRIES] -= 1
         out[filled:record] = 0
-        starts[count], key_ends[count], ends[count] = record, limit, behind
-        _put_i32(behind - limit - LENGTH_SIZE, out, limit)
-        filled = behind
+        starts[count], key_ends[count], ends[count] = record, limit, value_end
+        _put_i32(value_end - limit - LENGTH_SIZE, out, limit)
+        filled = value_end
         count += 1
-    return count, at, filled, wrong
+    return count, at, filled, error_code

@@ -57,11 +57,11 @@ class HeapReader:
         self._count = self._filled = 0
 
     def read(
-        self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]], *, whole: bool = True
+        self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]], *, is_whole: bool = True
     ) -> Iterator[Records]:
         """Yield all entries of the key groups, in order; each batch overwrites the previous one.
 
-        `key_groups` has (key group, chunks of its bytes). If `whole` is false, key groups may be cut off anywhere.
+        `key_groups` has (key group, chunks of its bytes). If `is_whole` is false, key groups may be cut off anywhere.
         Raises `SnapshotError` for a damaged key group, with the offset in the key group (0 if it is compressed), and
         `UnsupportedError` for an entry that is too large or has no known end.
         """
@@ -70,19 +70,19 @@ class HeapReader:
             try:
                 yield from self._group(key_group, chunks)
             except EndsTooEarly:
-                if whole:
+                if is_whole:
                     raise
         yield from self._batch()
 
     def _group(self, key_group: int, chunks: Iterable[bytes | memoryview]) -> Iterator[Records]:
         block = GroupBytes(_KIND_OF_STATE, key_group, chunks)
-        stored = block.non_negative_i32()
-        if stored != key_group:
+        stored_group = block.non_negative_i32()
+        if stored_group != key_group:
             raise SnapshotError(
                 f"the block of key group {key_group} of the heap begins with another number",
                 offset=0,
                 expected=key_group,
-                found=stored,
+                found=stored_group,
             )
         if not self._compressed:
             yield from self._listed(block)
@@ -94,12 +94,12 @@ class HeapReader:
             raise
 
     def _listed(self, block: GroupBytes) -> Iterator[Records]:
-        due = set(range(len(self._states)))
-        while due:
+        unread_states = set(range(len(self._states)))
+        while unread_states:
             state_id = block.u16()
-            if state_id not in due:
+            if state_id not in unread_states:
                 raise block.error(f"contains the state id {state_id}, which is unknown or occurs twice")
-            due.remove(state_id)
+            unread_states.remove(state_id)
             count = block.non_negative_i32()
             if count > 1 and not self._states[state_id].takes_bytes:
                 raise block.error(f"counts {count} entries of the state with id {state_id}, which can have only one")
@@ -114,8 +114,8 @@ class HeapReader:
         loop, progress = self._states[state_id], np.array([count, 0, 0], np.int64)
         while progress[heap_loop.ENTRIES] or progress[heap_loop.ITEMS]:
             room = slice(self._count, self._at_once)
-            with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
-                converted, block.at, self._filled, wrong = heap_loop.copy_entries(
+            with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
+                number_of_records, block.at, self._filled, error_code = heap_loop.copy_entries(
                     block.bytes,
                     block.at,
                     loop.kind,
@@ -131,18 +131,18 @@ class HeapReader:
                     key_ends[room],
                     ends[room],
                 )
-            room = slice(self._count, self._count + converted)
+            room = slice(self._count, self._count + number_of_records)
             states[room], groups[room] = state_id, block.key_group
-            self._count += converted
-            if wrong == heap_loop.NO_ROOM_TO_HOLD:
+            self._count += number_of_records
+            if error_code == heap_loop.NO_ROOM_TO_HOLD:
                 self._held = np.empty(2 * len(self._held), np.uint8)
-            elif self._count and (wrong == heap_loop.NO_ROOM or self._count == self._at_once):
+            elif self._count and (error_code == heap_loop.NO_ROOM or self._count == self._at_once):
                 yield from self._batch()
-            elif wrong == heap_loop.NO_ROOM:
+            elif error_code == heap_loop.NO_ROOM:
                 self._out = np.empty(2 * len(self._out), np.uint8)
                 self._check_size(block, state_id)
-            elif wrong and not (wrong in _INCOMPLETE and block.fill()):
-                raise self._error(block, state_id, wrong)
+            elif error_code and not (error_code in _INCOMPLETE and block.fill()):
+                raise self._error(block, state_id, error_code)
 
     def _batch(self) -> Iterator[Records]:
         if self._count:
@@ -159,18 +159,18 @@ class HeapReader:
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
 
-    def _error(self, block: GroupBytes, state_id: int, wrong: int) -> SnapshotError | UnsupportedError:
-        if wrong == SUBCLASS:
+    def _error(self, block: GroupBytes, state_id: int, error_code: int) -> SnapshotError | UnsupportedError:
+        if error_code == SUBCLASS:
             return UnsupportedError(
                 f"entries of the heap's format have no lengths, and an entry in key group {block.key_group} contains "
-                f"{ERROR_TEXTS[wrong]}",
+                f"{ERROR_TEXTS[error_code]}",
                 offset=block.offset,
                 state=self._names[state_id],
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
-        what = f"has an entry that cannot be read: {ERROR_TEXTS[wrong]}"
-        early = wrong in _INCOMPLETE
-        error = block.ends_too_early(what) if early else block.error(what)
+        what = f"has an entry that cannot be read: {ERROR_TEXTS[error_code]}"
+        ends_too_early = error_code in _INCOMPLETE
+        error = block.ends_too_early(what) if ends_too_early else block.error(what)
         return error.located(state=self._names[state_id])
 
 
@@ -187,12 +187,12 @@ class _LoopArguments(NamedTuple):
 def _loop_arguments(layout: EntryLayout) -> _LoopArguments:
     from rescale.flink.keys.lowering import lower
 
-    counted = layout.kind in (EntryKind.LIST, EntryKind.MAP)
+    has_count = layout.kind in (EntryKind.LIST, EntryKind.MAP)
     namespace, key, first, second = map(lower, (layout.namespace, layout.key, layout.first, layout.second))
     return _LoopArguments(
         int(layout.kind),
         (namespace[0], key[0], first[0], second[0]),
         max(depth for _, depth in (namespace, key, first, second)),
         int(layout.has_lengths),
-        counted or any(map(takes_bytes, (layout.namespace, layout.key, layout.first))),
+        has_count or any(map(takes_bytes, (layout.namespace, layout.key, layout.first))),
     )

@@ -22,7 +22,7 @@ _STATE_HEAD = struct.Struct(">hi")
 class HeapWriter:
     """Writes the key groups that `HeapReader` reads as whole entries; state ids are those of `header`.
 
-    Errors are those of `entry_layouts`.
+    Raises the errors of `entry_layouts`.
     """
 
     def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:
@@ -66,9 +66,10 @@ class HeapWriter:
             self._out = np.empty(end - begin, np.uint8)
         layout, (instructions, depth) = self._layouts[state_id], self._keys[state_id]
         read_only = data.view()
-        read_only.flags.writeable = False  # for a writeable array, numba would compile the loop a second time
+        # A writeable array is another type, for which numba would compile the loop again.
+        read_only.flags.writeable = False
         is_element = int(layout.kind is EntryKind.ELEMENT)
-        with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
+        with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
             size = write_entries(
                 read_only, begin, end, self._prefix, is_element, instructions, depth, int(layout.has_lengths), self._out
             )

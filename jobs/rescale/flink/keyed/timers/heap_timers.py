@@ -80,8 +80,10 @@ def read_services(block: bytes) -> tuple[TimerService, ...] | None:
 
 def timer_header(services: Iterable[TimerService], *, compressed: bool = False) -> KeyedHeader:
     """Return the header of canonical state with the timers of these services; at least one service is needed."""
-    listed = tuple(services)
-    return KeyedHeader(compressed, listed[0].key, tuple(state for service in listed for state in service.states))
+    all_services = tuple(services)
+    return KeyedHeader(
+        compressed, all_services[0].key, tuple(state for service in all_services for state in service.states)
+    )
 
 
 def services_of(header: KeyedHeader) -> tuple[TimerService, ...]:
@@ -105,9 +107,9 @@ def _end_of_timers(program: Program, reader: ByteReader, count: int) -> int:
 
     from rescale.flink.keys.java_hash import walk_values
 
-    ends, wrong = walk_values(program, np.frombuffer(reader.data, np.uint8), reader.position, count)
+    ends, fault = walk_values(program, np.frombuffer(reader.data, np.uint8), reader.position, count)
     if len(ends) < count:
-        raise reader.error(f"a timer cannot be read: {wrong}")
+        raise reader.error(f"a timer cannot be read: {fault}")
     return int(ends[-1])
 
 

@@ -68,8 +68,8 @@ class TimerReader:
                 found=str(unknown),
                 advice=f"rescale the snapshot from which this one was made, or {RESCALE_CANONICAL_SAVEPOINT}",
             ) from None
-        expected = service.serializers
-        if block.take(len(expected)) != expected:
+        expected_serializers = service.serializers
+        if block.take(len(expected_serializers)) != expected_serializers:
             raise block.error(f"has timers of {service.name} with other serializers than other key groups")
         return first, service
 
@@ -81,24 +81,24 @@ class TimerReader:
         while remaining:
             if self._count == self._at_once:
                 yield from self._batch()
-            places, wrong = walk_values(program, block.bytes, block.at, min(remaining, self._at_once - self._count))
+            places, fault = walk_values(program, block.bytes, block.at, min(remaining, self._at_once - self._count))
             if not len(places):
                 if not block.fill():
-                    raise block.error(f"has a timer that cannot be read: {wrong}")
+                    raise block.error(f"has a timer that cannot be read: {fault}")
                 continue
             room = slice(self._count, self._count + len(places))
-            copied, filled = copy_timers(
+            number_of_timers, filled = copy_timers(
                 block.bytes, block.at, places, self._prefix, self._out, self._filled, starts[room], key_ends[room]
             )
-            if not copied:
+            if not number_of_timers:
                 yield from self._batch()
                 self._make_room(int(places[0]) - block.at)
                 continue
-            room = slice(self._count, self._count + copied)
+            room = slice(self._count, self._count + number_of_timers)
             ends[room], states[room], groups[room] = key_ends[room] + LENGTH_SIZE, state_id, block.key_group
-            self._count, self._filled = self._count + copied, filled
-            block.at = int(places[copied - 1])
-            remaining -= copied
+            self._count, self._filled = self._count + number_of_timers, filled
+            block.at = int(places[number_of_timers - 1])
+            remaining -= number_of_timers
 
     def _batch(self) -> Iterator[Records]:
         if self._count:

@@ -62,10 +62,10 @@ def _element_end(
     """
     if at + TIME_SIZE > end:
         return at, np.int64(machine.SHORT)
-    behind, wrong = end_of_value(instructions, depth, data[:end], at + TIME_SIZE, numbers, hashes, flags)
-    if wrong == FINE and behind < end and (data[behind] != DELIMITER or behind + 1 == end):
-        wrong = np.int64(machine.BAD_FLAG)
-    return behind, wrong
+    element_end, error_code = end_of_value(instructions, depth, data[:end], at + TIME_SIZE, numbers, hashes, flags)
+    if error_code == FINE and element_end < end and (data[element_end] != DELIMITER or element_end + 1 == end):
+        error_code = np.int64(machine.BAD_FLAG)
+    return element_end, error_code
 
 
 @compiled
@@ -83,15 +83,15 @@ def shorten_lists(
         begin, end = key_ends[i] + LENGTH_SIZE, ends[i]
         at, filled = begin, begin
         while at < end:
-            behind, wrong = _element_end(data, at, end, instructions, depth, numbers, hashes, flags)
-            if wrong != FINE:
-                return i, wrong
+            element_end, error_code = _element_end(data, at, end, instructions, depth, numbers, hashes, flags)
+            if error_code != FINE:
+                return i, error_code
             if _time(data, at) > until:
                 if filled > begin:
                     data[filled] = DELIMITER
                     filled += 1
-                filled = copy_bytes(data, at, behind, data, filled)
-            at = behind + 1
+                filled = copy_bytes(data, at, element_end, data, filled)
+            at = element_end + 1
         if filled == begin and begin < end:
             keep[i] = False
         elif filled < end:
@@ -125,10 +125,10 @@ def find_elements(
     for i in chosen:
         at, end = key_ends[i] + LENGTH_SIZE, ends[i]
         while at < end:
-            behind, wrong = _element_end(data, at, end, instructions, depth, numbers, hashes, flags)
-            if wrong != FINE:
-                return count, i, wrong
-            owners[count], begins[count], element_ends[count] = i, at, behind
+            element_end, error_code = _element_end(data, at, end, instructions, depth, numbers, hashes, flags)
+            if error_code != FINE:
+                return count, i, error_code
+            owners[count], begins[count], element_ends[count] = i, at, element_end
             count += 1
-            at = behind + 1
+            at = element_end + 1
     return count, np.int64(-1), np.int64(FINE)

@@ -37,7 +37,7 @@ def milliseconds(instant: datetime) -> int:
 
 
 def instant_of(time: int) -> str:
-    """Return a time of last access as text, such as `2026-10-01T00:00:00.000Z`, or in ms if no date stands for it."""
+    """Return a time of last access as text, such as `2026-10-01T00:00:00.000Z`, or in ms if it is beyond all dates."""
     try:
         instant = _EPOCH + timedelta(milliseconds=time)
     except OverflowError:
@@ -99,13 +99,13 @@ def _rule(state_id: int, state: StateMetaInfo, until: int) -> AgeRule:
     return AgeRule(state_id, state.name, kind, until, element)
 
 
-def unreadable_time(name: str, wrong: int | None = None) -> SnapshotError | UnsupportedError:
+def unreadable_time(name: str, error_code: int | None = None) -> SnapshotError | UnsupportedError:
     """Return the error for a value of the state `name` without a readable time.
 
-    `wrong` is the error code for a list whose elements cannot be read (`java_hash.ERROR_TEXTS`).
+    `error_code` is the error code for a list whose elements cannot be read (`java_hash.ERROR_TEXTS`).
     """
-    if wrong == SUBCLASS:
+    if error_code == SUBCLASS:
         return UnsupportedError(
-            f"an element of a list cannot be delimited: it contains {ERROR_TEXTS[wrong]}", state=name
+            f"an element of a list cannot be delimited: it contains {ERROR_TEXTS[error_code]}", state=name
         )
     return SnapshotError("a value of this state has no time of last access where Flink writes it", state=name)

@@ -50,7 +50,7 @@ class OldRecords:
     def remaining(self, records: Records) -> Records:
         """Return the records that stay, with lists without their old elements.
 
-        Errors are those of `YoungRecords.remaining`.
+        Raises the errors of `YoungRecords.remaining`.
         """
         young, keep = records, np.ones(len(records), np.bool_)
         for rule in self._rules:
@@ -72,56 +72,56 @@ class OldRecords:
         owners, begins, element_ends = _elements(records, rule, chosen)
         young = _times(records.data, begins) > rule.until
         old = len(young) - int(np.count_nonzero(young))
-        losing, staying = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
-        losing[owners[~young]], staying[owners[young]] = True, True
-        keep[losing & ~staying] = False
-        changed = np.flatnonzero(losing & staying)
-        if not len(changed):
+        loses_elements, keeps_elements = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
+        loses_elements[owners[~young]], keeps_elements[owners[young]] = True, True
+        keep[loses_elements & ~keeps_elements] = False
+        changed_lists = np.flatnonzero(loses_elements & keeps_elements)
+        if not len(changed_lists):
             return records, old
-        runs = _runs(owners, begins, element_ends, young & losing[owners])
-        return self._with_lists(records, changed, *self._joined(records, changed, *runs)), old
+        runs = _runs(owners, begins, element_ends, young & loses_elements[owners])
+        return self._with_lists(records, changed_lists, *self._joined(records, changed_lists, *runs)), old
 
     def _joined(
-        self, records: Records, changed: Longs, owners: Longs, begins: Longs, element_ends: Longs
+        self, records: Records, changed_lists: Longs, owners: Longs, begins: Longs, element_ends: Longs
     ) -> tuple[Bytes, Longs]:
         """Return the bytes of the changed lists, end to end, and the size of each.
 
-        `owners`, `begins` and `element_ends` are the runs of elements that stay. A list is its key, room for its
-        length, and its runs with a comma between two of them.
+        `owners`, `begins` and `element_ends` are the runs of elements that stay. The bytes of a list are its
+        key, space for its length, and its runs of elements, separated by commas.
         """
         is_last = np.append(owners[1:] != owners[:-1], True)
-        parts = np.concatenate([records.starts[changed] - self._prefix, begins])
-        heads = records.key_ends[changed] + LENGTH_SIZE - parts[: len(changed)]
+        parts = np.concatenate([records.starts[changed_lists] - self._prefix, begins])
+        heads = records.key_ends[changed_lists] + LENGTH_SIZE - parts[: len(changed_lists)]
         sizes = np.concatenate([heads, element_ends - begins + np.where(is_last, 0, 1)])
-        of_list = np.concatenate([changed, owners])
+        of_list = np.concatenate([changed_lists, owners])
         order = np.lexsort((parts, of_list))  # for each list: its key and its length, then its elements
         places = zip(parts[order].tolist(), (parts + sizes)[order].tolist(), strict=True)
         view = records.data.data
         pieces = np.frombuffer(b"".join([view[begin:end] for begin, end in places]), np.uint8)
         return pieces, np.add.reduceat(sizes[order], np.flatnonzero(np.diff(of_list[order], prepend=-1)))
 
-    def _with_lists(self, records: Records, changed: Longs, pieces: Bytes, totals: Longs) -> Records:
-        """Return the records with new bytes for the lists in `changed`, and write their new lengths.
+    def _with_lists(self, records: Records, changed_lists: Longs, pieces: Bytes, totals: Longs) -> Records:
+        """Return the records with new bytes for the lists in `changed_lists`, and write their new lengths.
 
         `pieces` has the new bytes of these lists, end to end, and `totals` their sizes.
         """
         ends = len(records.data) + np.cumsum(totals)
         columns = {name: getattr(records, name).copy() for name in ("starts", "key_ends", "ends")}
-        key = records.key_ends[changed] - records.starts[changed]
-        columns["starts"][changed] = ends - totals + self._prefix
-        columns["key_ends"][changed] = ends - totals + self._prefix + key
-        columns["ends"][changed] = ends
+        key = records.key_ends[changed_lists] - records.starts[changed_lists]
+        columns["starts"][changed_lists] = ends - totals + self._prefix
+        columns["key_ends"][changed_lists] = ends - totals + self._prefix + key
+        columns["ends"][changed_lists] = ends
         data = np.concatenate([records.data, pieces])
-        lengths = (ends - columns["key_ends"][changed] - LENGTH_SIZE).astype(">u4").view(np.uint8)
-        data[columns["key_ends"][changed][:, None] + np.arange(LENGTH_SIZE)] = lengths.reshape(-1, LENGTH_SIZE)
+        lengths = (ends - columns["key_ends"][changed_lists] - LENGTH_SIZE).astype(">u4").view(np.uint8)
+        data[columns["key_ends"][changed_lists][:, None] + np.arange(LENGTH_SIZE)] = lengths.reshape(-1, LENGTH_SIZE)
         return replace(records, data=data, **columns)
 
 
-def _runs(owners: Longs, begins: Longs, element_ends: Longs, staying: Flags) -> tuple[Longs, Longs, Longs]:
+def _runs(owners: Longs, begins: Longs, element_ends: Longs, is_staying: Flags) -> tuple[Longs, Longs, Longs]:
     """Return (list, begin, end) of each run of adjacent elements that stay, as three arrays."""
-    follows = np.append(False, staying[:-1] & (owners[1:] == owners[:-1]))
-    goes_on = np.append(staying[1:] & (owners[1:] == owners[:-1]), False)
-    first, last = staying & ~follows, staying & ~goes_on
+    follows = np.append(False, is_staying[:-1] & (owners[1:] == owners[:-1]))
+    goes_on = np.append(is_staying[1:] & (owners[1:] == owners[:-1]), False)
+    first, last = is_staying & ~follows, is_staying & ~goes_on
     return owners[first], begins[first], element_ends[last]
 
 
@@ -129,15 +129,15 @@ def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
     """Return whether each value with an index in `chosen` is young or has no time."""
     places, ends = records.key_ends[chosen] + LENGTH_SIZE, records.ends[chosen]
     young = np.ones(len(chosen), np.bool_)
-    timed = np.arange(len(chosen))
+    timed_indices = np.arange(len(chosen))
     if rule.kind is EntryKind.MAP:
         if (places >= ends).any():
             raise unreadable_time(rule.name)
-        timed = np.flatnonzero(records.data[places] != 1)  # a null has no time
+        timed_indices = np.flatnonzero(records.data[places] != 1)  # a null has no time
         places = places + 1
-    if (places[timed] + TIME_SIZE > ends[timed]).any():
+    if (places[timed_indices] + TIME_SIZE > ends[timed_indices]).any():
         raise unreadable_time(rule.name)
-    young[timed] = _times(records.data, places[timed]) > rule.until
+    young[timed_indices] = _times(records.data, places[timed_indices]) > rule.until
     return young
 
 
@@ -158,10 +158,10 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
     # An element has at least its time and a comma, except the last element of a list, which has no comma.
     room = int((records.ends[chosen] - records.key_ends[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)
     owners, begins, element_ends = (np.empty(room, np.int64) for _ in range(3))
-    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
-        count, _, wrong = age_loop.find_elements(
+    with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
+        count, _, error_code = age_loop.find_elements(
             records.data, records.key_ends, records.ends, chosen, instructions, depth, owners, begins, element_ends
         )
-    if wrong != machine.FINE:
-        raise unreadable_time(rule.name, int(wrong))
+    if error_code != machine.FINE:
+        raise unreadable_time(rule.name, int(error_code))
     return owners[:count], begins[:count], element_ends[:count]

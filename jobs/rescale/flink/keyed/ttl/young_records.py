@@ -39,14 +39,14 @@ class YoungRecords:
         )
         if wrong_index >= 0:
             raise unreadable_time(self._names[int(records.states[wrong_index])])
-        shortened = records
+        shortened_records = records
         for rule in self._lists:
             chosen = np.flatnonzero(records.states == rule.state_id)
             if len(chosen):
-                if shortened is records:
-                    shortened = replace(records, data=records.data.copy(), ends=records.ends.copy())
-                _shorten(shortened, rule, chosen, keep)
-        return shortened if keep.all() else shortened.only(keep)
+                if shortened_records is records:
+                    shortened_records = replace(records, data=records.data.copy(), ends=records.ends.copy())
+                _shorten(shortened_records, rule, chosen, keep)
+        return shortened_records if keep.all() else shortened_records.only(keep)
 
 
 def _shorten(records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> None:
@@ -57,9 +57,9 @@ def _shorten(records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> Non
 
     assert rule.element is not None
     instructions, depth = lower(rule.element)
-    with np.errstate(over="ignore"):  # without numba, NumPy would warn that hashes overflow, as they should
-        _, wrong = age_loop.shorten_lists(
+    with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
+        _, error_code = age_loop.shorten_lists(
             records.data, records.key_ends, records.ends, chosen, instructions, depth, rule.until, keep
         )
-    if wrong != machine.FINE:
-        raise unreadable_time(rule.name, int(wrong))
+    if error_code != machine.FINE:
+        raise unreadable_time(rule.name, int(error_code))

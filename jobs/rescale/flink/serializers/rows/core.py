@@ -96,9 +96,9 @@ def _has_kind(snapshot: SerializerSnapshot) -> bool:
 
 
 def _pojo(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
-    names, registered = snapshot.values("field"), snapshot.values("registered subclass")
+    names, subclass_names = snapshot.values("field"), snapshot.values("registered subclass")
     (class_name,) = snapshot.values("class")
-    if len(snapshot.nested) < len(names) + len(registered):
+    if len(snapshot.nested) < len(names) + len(subclass_names):
         raise UnsupportedError(
             f"the fields of POJO {class_name} are not all known: their snapshots are missing",
             advice=DIVISORS_NEED_NO_HASH,
