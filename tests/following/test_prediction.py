@@ -31,7 +31,7 @@ def predicted(finished: Round, seconds: float, now: float) -> float | None:
 
 
 def test_last_round_soon_after_a_round_has_less_to_move() -> None:
-    assert predicted(ROUND, 1.2, 1002.0) == pytest.approx(1.2 * 32 / 40)
+    assert predicted(ROUND, 1.2, 1002.0) == pytest.approx(1.2 * 62 / 70)
 
 
 def test_large_round_is_proportional_to_its_changes() -> None:
@@ -45,7 +45,7 @@ def test_last_round_moves_at_most_as_much_as_the_round_before() -> None:
 
 @pytest.mark.parametrize("ahead", [1.0, 3600.0])
 def test_clock_of_a_store_that_is_ahead(ahead: float) -> None:
-    assert predicted(ROUND, 1.2, 1000.0 - ahead) == pytest.approx(1.2 * 31.2 / 40)
+    assert predicted(ROUND, 1.2, 1000.0 - ahead) == pytest.approx(1.2 * 61.2 / 70)
 
 
 def test_round_of_a_store_without_times_predicts_its_own_duration() -> None:

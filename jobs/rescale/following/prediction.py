@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rescale.runstate.follower.rounds import Round, RoundKind
 
-_OVERHEAD_BYTES = 30_000_000
+_OVERHEAD_BYTES = 60_000_000
 """Number of changed bytes that take as long to move as everything else in a round; measured with 4 to 6 databases."""
 
 
