@@ -64,11 +64,12 @@ ROWS_IN_ORDER, ROWS = Rates(450 * MB, 285 * MB, 100, 130), Rates(330 * MB, 285 *
 _KEY_SECONDS = 8e-6
 """CPU time for each key in the files that a round reads, in addition to the time for the bytes of the files.
 
-The key is looked up in both checkpoints, and, for the proof, in base and result (`benchmarks/live.py`).
+Its entries are decoded twice, and, for the proof, it is looked up in the result (`benchmarks/live.py`).
 """
 
 DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS = 0.04, 0.03
-"""CPU time to open the databases of a directory: in both checkpoints (`DIRECTORY_SECONDS`), and in base and result."""
+"""CPU time to read the MANIFESTs of a directory and open its databases: in both checkpoints (`DIRECTORY_SECONDS`), and
+in base and result."""
 
 S3_CONNECTION_RATE = 85 * MB
 """Bytes per second that an S3 connection sends or receives (Amazon S3 performance guidelines: 85 to 90 MB/s)."""
