@@ -22,8 +22,8 @@ def mixed_maxima(changes: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     different.
     """
     changes = list(changes)
-    new_maxima = sorted({new_maxima for _, new_maxima in changes} - {1})
-    return tuple(new_maxima) if len(new_maxima) > 1 and any(old != new_maxima for old, new_maxima in changes) else ()
+    new_maxima = sorted({new for _, new in changes} - {1})
+    return tuple(new_maxima) if len(new_maxima) > 1 and any(old != new for old, new in changes) else ()
 
 
 def mixed_maxima_sentence(maxima: tuple[int, ...]) -> str:

@@ -159,9 +159,9 @@ def as_restarted(operator: Operator) -> Restarted:
 def as_dropped(operator: Operator) -> Dropped:
     """Return an operator as a dropped one, with its bytes according to handles, and its states according to headers."""
     entry = operator.entry
-    coordinator = len(entry.coordinator.data) if entry.coordinator is not None else 0
+    coordinator_bytes = len(entry.coordinator.data) if entry.coordinator is not None else 0
     states = (*_lost_states(operator), *(() if operator.is_whole else (NOT_READ,)))
-    return Dropped(entry.operator_id, operator.label, bytes_of(entry) + coordinator, states)
+    return Dropped(entry.operator_id, operator.label, bytes_of(entry) + coordinator_bytes, states)
 
 
 def _lost_states(operator: Operator) -> Iterator[LostState]:

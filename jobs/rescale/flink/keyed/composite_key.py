@@ -135,18 +135,27 @@ class CompositeKeys:
         has_lengths: bool,
         is_map: bool,
     ) -> Flags:
-        """Return whether a valid namespace of variable size follows each chosen key, with the lengths of both."""
-        begins, limits = ends[chosen], records.key_ends[chosen]
+        """Return whether a valid namespace of variable size follows each chosen key.
+
+        If `has_lengths`, each key and each namespace must be followed by its own length in bytes.
+        """
+        namespace_begins, composite_ends = ends[chosen], records.key_ends[chosen]
         fits = np.ones(len(chosen), np.bool_)
         if has_lengths:
-            begins, fits = _ends_of_lengths(records.data, begins, limits, begins - starts[chosen])
-        walked_namespaces = walk_keys(namespace, records.data, np.minimum(begins, limits), limits)
+            namespace_begins, fits = _ends_of_lengths(
+                records.data, namespace_begins, composite_ends, namespace_begins - starts[chosen]
+            )
+        walked_namespaces = walk_keys(
+            namespace, records.data, np.minimum(namespace_begins, composite_ends), composite_ends
+        )
         fits &= walked_namespaces.error_codes == 0
         namespace_ends = walked_namespaces.ends
         if has_lengths:
-            namespace_ends, has_length = _ends_of_lengths(records.data, namespace_ends, limits, namespace_ends - begins)
+            namespace_ends, has_length = _ends_of_lengths(
+                records.data, namespace_ends, composite_ends, namespace_ends - namespace_begins
+            )
             fits &= has_length
-        return fits & ((namespace_ends <= limits) if is_map else (namespace_ends == limits))
+        return fits & ((namespace_ends <= composite_ends) if is_map else (namespace_ends == composite_ends))
 
 
 def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:

@@ -132,9 +132,9 @@ def kryo(body: Body) -> None:
 
 def avro(body: Body) -> None:
     """Read the body of `AvroSerializerSnapshot`: the class and its schema, as `Body.text` since version 3."""
-    take = body.text if body.version >= _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS else body.utf
-    take("class")
-    take("schema")
+    read_text = body.text if body.version >= _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS else body.utf
+    read_text("class")
+    read_text("schema")
 
 
 def _read_fields(body: Body, names: tuple[str, ...]) -> None:

@@ -88,15 +88,15 @@ class DatabasePlanner:
         index = KeyGroupIndex(databases)
         for subtask in range(self.shape.parallelism):
             key_groups = self.shape.key_groups_of(subtask)
-            old_holders = index.overlapping(key_groups)
-            if old_holders:
-                self._add_subtask(subtask, key_groups, old_holders)
+            old_databases = index.overlapping(key_groups)
+            if old_databases:
+                self._add_subtask(subtask, key_groups, old_databases)
         self.notes += assembly_warnings(self.operator.label, self._databases, self._compacted, self._level_0_files)
 
-    def _add_subtask(self, subtask: int, key_groups: KeyGroupRange, old_holders: Sequence[Database]) -> None:
+    def _add_subtask(self, subtask: int, key_groups: KeyGroupRange, old_databases: Sequence[Database]) -> None:
         maximum = self.shape.max_parallelism
-        header = self.headers.plan(old_holders).piece
-        sources = [_source_database(old_holder) for old_holder in old_holders]
+        header = self.headers.plan(old_databases).piece
+        sources = [_source_database(old_database) for old_database in old_databases]
         if len(sources) > 1:
             for source in sources:
                 refuse_ingested(source)
@@ -104,12 +104,12 @@ class DatabasePlanner:
             assembled_database = assemble(sources, key_groups, maximum)
             self._level_0_files = max(self._level_0_files, assembled_database.level_0_files)
             if self.referring is not None or self.prepared or not _has_many_foreign_bytes(assembled_database):
-                self._add_files(subtask, key_groups, self._files(assembled_database, old_holders), header)
+                self._add_files(subtask, key_groups, self._files(assembled_database, old_databases), header)
                 return
         size = sum(
-            old_holder.key_group_sizes[key_group - old_holder.key_groups.first]
-            for old_holder in old_holders
-            for key_group in old_holder.key_groups.intersection(key_groups)
+            old_database.key_group_sizes[key_group - old_database.key_groups.first]
+            for old_database in old_databases
+            for key_group in old_database.key_groups.intersection(key_groups)
         )
         self._compacted.append(
             CompactedDirectory(
@@ -118,15 +118,15 @@ class DatabasePlanner:
                 first_key_group=key_groups.first,
                 key_groups=len(key_groups),
                 sources=tuple(
-                    database_place(old_holder, piece_of(old_holder.header_extent)) for old_holder in old_holders
+                    database_place(old_database, piece_of(old_database.header_extent)) for old_database in old_databases
                 ),
                 size=size,
                 inline=self.inline.try_take(size),
             )
         )
 
-    def _files(self, assembled: AssembledDatabase, old_holders: Sequence[Database]) -> dict[str, Piece]:
-        extents = [{file.name: file.extent for file in old_holder.files} for old_holder in old_holders]
+    def _files(self, assembled: AssembledDatabase, old_databases: Sequence[Database]) -> dict[str, Piece]:
+        extents = [{file.name: file.extent for file in old_database.files} for old_database in old_databases]
         reused_pieces = {file.name: piece_of(extents[file.source][file.source_name]) for file in assembled.reused_files}
         return reused_pieces | {file.name: self.literals.piece(file.data) for file in assembled.new_files}
 

@@ -33,7 +33,7 @@ class _Type(IntEnum):
     LAST = 4
 
 
-_KINDS = {
+_FRAGMENT_TYPES = {
     (True, True): _Type.FULL,
     (True, False): _Type.FIRST,
     (False, False): _Type.MIDDLE,
@@ -117,7 +117,7 @@ def write_log(payloads: Iterable[bytes]) -> bytes:
                 bytes_left = BLOCK_SIZE
             end = min(begin + bytes_left - _HEADER.size, len(payload))
             is_last = end == len(payload)
-            kind = _KINDS[is_first, is_last]
+            kind = _FRAGMENT_TYPES[is_first, is_last]
             crc = masked_crc32c(bytes((kind,)) + payload[begin:end])
             out += _HEADER.pack(crc, end - begin, kind) + payload[begin:end]
             begin, is_first = end, False

@@ -47,7 +47,7 @@ A virtual machine may have returned such blocks to its host. Fetching them again
 as the write.
 """
 
-_TOKEN = re.compile(r"\.[0-9a-f]{32}")
+_PARTIAL_SUFFIX = re.compile(r"\.[0-9a-f]{32}")
 """Suffix of the name of a file that is written in parts, until it is complete."""
 
 _BEGIN_WRITE_BACK = 2  # SYNC_FILE_RANGE_WRITE: start to write dirty pages, without waiting for them
@@ -172,7 +172,7 @@ class LocalStore:
         _refuse_mount_point(Path(uri).parent, path.parent)
         with suppress(FileNotFoundError):  # another run may remove the staging directory
             for file in Path(staging).iterdir():
-                if _TOKEN.fullmatch(file.name.removeprefix(name)) and file.name.startswith(name):
+                if _PARTIAL_SUFFIX.fullmatch(file.name.removeprefix(name)) and file.name.startswith(name):
                     self.delete([str(file)])
         for _ in range(_ATTEMPTS):
             # Another task that completes its file may remove the empty staging directory: then try again.

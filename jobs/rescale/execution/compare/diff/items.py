@@ -92,7 +92,7 @@ def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describ
         side, item = places[digest]
         kind = OTHER_NUMBER if a[digest] and b[digest] else ONLY_IN[not a[digest]]
         name = {"element": describe(side, item), "subtask": str(item.subtask)}
-        differences.append(ListedDifference(kind, name, _times_text(a[digest]), _times_text(b[digest])))
+        differences.append(ListedDifference(kind, name, _occurrences_text(a[digest]), _occurrences_text(b[digest])))
     is_multiplied = bool(differing_digests) and a.keys() == b.keys() and (a <= b or b <= a)
     remark = REPEATED_ELEMENTS if is_multiplied and mode is DistributionMode.UNION else None
     return ItemComparison(_amount(items.a), _amount(items.b), tuple(differences), len(differing_digests), remark)
@@ -158,7 +158,7 @@ def _sizes_text(items: Iterable[DigestedItem]) -> str | None:
     return " and ".join(counted(item.extent.length, "byte") for item in items) or None
 
 
-def _times_text(count: int) -> str | None:
+def _occurrences_text(count: int) -> str | None:
     return counted(count, "time") if count else None
 
 
