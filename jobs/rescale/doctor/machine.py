@@ -33,7 +33,7 @@ _SET_JAVA = "install a JDK 17 or newer (Debian: apt install openjdk-17-jdk-headl
 
 
 def check_java(checks: CheckList) -> None:
-    """Check the Java that Spark would use. A wrong one is only a warning, because only runs on a cluster need Java."""
+    """Check the Java that Spark would use. An unsuitable one is only a warning: runs without a cluster need no Java."""
     home = os.environ.get("JAVA_HOME")
     program = str(Path(home, "bin", "java")) if home else "java"
     tried = f"{program} -version" + (" (of JAVA_HOME)" if home else "")

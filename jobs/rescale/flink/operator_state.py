@@ -50,7 +50,7 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
         error = reader.error("an unknown version of operator state", at=0, expected="5 or 6", found=version)
         raise error.located(advice=UPGRADE_OLD_STATE if 0 < version < _VERSIONS[0] else None)
     compressed = version >= _FIRST_VERSION_WITH_COMPRESSION and reader.boolean()
-    # Flink's reader expects the identifier when it opens the file, so the file has it even without elements.
+    # Flink's reader expects the snappy identifier when it opens the file, so even a file without elements has it.
     tail = IDENTIFIER if compressed else b""
     start = reader.position
     try:

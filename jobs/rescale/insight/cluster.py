@@ -92,7 +92,7 @@ def cluster_of_environment(
 
 
 _MOST_DIGITS = 20
-"""Largest number of digits that is read: Python refuses to convert numbers with thousands of digits."""
+"""Numbers with more digits are refused: Python refuses to convert numbers with thousands of digits."""
 
 
 def _number(name: str, text: str) -> int:

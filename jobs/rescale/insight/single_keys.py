@@ -24,7 +24,7 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 MOST_SUBTASKS = 256
-"""Largest number of subtasks of an operator that is read: at 64 KiB each, 16 MiB are read."""
+"""Operators with more subtasks are not read. At 64 KiB for each subtask, at most 16 MiB of an operator are read."""
 
 _BYTES_OF_GROUP = 64 * 1024
 

@@ -19,7 +19,7 @@ class OptionKind(Enum):
     """Several texts: the option is repeatable, and its field has a line for each."""
 
     FILE = "file"
-    """A text that the command line reads from a file, and that the form has in a field."""
+    """A text: the command line reads it from a file; in the form, users enter it in a field."""
 
     CHOICE = "choice"
     """A value from a list; the first is the default."""

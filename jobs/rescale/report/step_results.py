@@ -49,7 +49,7 @@ class StepMetrics(msgspec.Struct, frozen=True):
 
 
 class MovedStreams(msgspec.Struct, frozen=True):
-    """Streams that a moving step wrote: the URI of their handles, their number, and the bytes that the plan gives."""
+    """Streams that a moving step wrote: the URI of their handles, their number, and their size in the plan."""
 
     handles: str
     streams: int

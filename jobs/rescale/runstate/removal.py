@@ -79,7 +79,8 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     take_documents(target)
     digest = claimed_by(target)
     _refuse_copied_documents(target, digest)
-    plan_digest = digest or _noted_plan(target)  # without a claim, only the note of a killed discard names the plan
+    # A discard that was killed may have removed the claim; then only its note names the plan.
+    plan_digest = digest or _noted_plan(target)
     state = state_of(target, digest)
     _refuse_undiscardable(state, target)
     listing = _list_files(target, keeps_prepared=keeps_follower)

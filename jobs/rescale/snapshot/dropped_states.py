@@ -56,7 +56,7 @@ def state_names(operator: Operator) -> list[str]:
 
 
 def without_states(operator: Operator, names: Collection[str]) -> Operator:
-    """Return the operator as if it had never had states of these names."""
+    """Return the operator as if it had never had states with these names."""
     if not names:
         return operator
     entry, dropped_states = operator.entry, frozenset(names) & _keyed_types(operator).keys()
@@ -138,7 +138,7 @@ def _keyed_types(operator: Operator) -> dict[str, str]:
 
 
 def _stream_without(stream: ElementStream, names: Collection[str]) -> ElementStream | None:
-    """Return the stream without the states of these names; None if no state is left."""
+    """Return the stream without the states with these names; None if no state is left."""
     states = tuple(state for state in stream.states if state.name not in names)
     if stream.parsed is None:
         return stream

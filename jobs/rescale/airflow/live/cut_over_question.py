@@ -61,7 +61,8 @@ class AskToCutOver(HITLOperator):
             if _has_ended(ti):
                 skip_task(f"nothing to ask: the task {FOLLOW!r} has ended")
             rounds = ti.xcom_pull(task_ids=FOLLOW, key=ROUNDS)
-            may_grow = settings().approval.required.above_gigabytes is not None  # a later base may need an approval
+            # A later base may be larger than this limit, and then needs an approval.
+            may_grow = settings().approval.required.above_gigabytes is not None
             if rounds is not None and not rounds["asks"] and not may_grow:
                 skip_task("nobody has to approve the cut-over: neither the form nor the settings require it")
         if rounds is None or not rounds["asks"] or not rounds["is_short"]:

@@ -41,7 +41,7 @@ class WindowHours(NamedTuple):
 
 
 def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime | None:
-    """Return the last opening by a cron expression at or before an instant, or None if there is none."""
+    """Return the last time at or before an instant at which a cron expression opens a window; None if never."""
     local_time = instant.astimezone(zone).replace(tzinfo=None)
     try:
         return (

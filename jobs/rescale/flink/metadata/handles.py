@@ -146,7 +146,8 @@ class LocalFile:
 class IncrementalHandle:
     """`IncrementalRemoteKeyedStateHandle` (tags 5 and 11): a RocksDB directory, file by file.
 
-    `meta` is the stream with the header of the keyed state. `checkpointed_size` and `handle_id` belong to tag 11.
+    It has `key_groups` key groups, from `first_key_group` on. `meta` is the stream with the header of the keyed state.
+    `checkpointed_size` and `handle_id` belong to tag 11.
     """
 
     tag: int

@@ -28,14 +28,14 @@ FLINK: Mapping[str, Serializer] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Registered:
-    """A row that a user registered, and the distribution that it comes from, such as `money 1.2`."""
+    """A `Serializer` row that a user registered, and the distribution that it comes from, such as `money 1.2`."""
 
     row: Serializer
     distribution: str
 
 
 def row_of(class_name: str) -> Serializer | None:
-    """Return the row of a snapshot class; None if the class has no row. Raises the errors of `registered`."""
+    """Return the `Serializer` row of a snapshot class; None if it has no row. Raises the errors of `registered`."""
     row = FLINK.get(class_name)
     if row is None and (users := registered().get(class_name)) is not None:
         row = users.row
@@ -44,7 +44,7 @@ def row_of(class_name: str) -> Serializer | None:
 
 @cache
 def registered() -> Mapping[str, Registered]:
-    """Return the rows that users registered, by snapshot class.
+    """Return the serializers (`Serializer` rows) that users registered, by snapshot class.
 
     Raises `RequestError` for an entry point that cannot be loaded, is no valid row, or repeats a snapshot class.
     """

@@ -66,7 +66,7 @@ def _master_states(a: Snapshot, b: Snapshot) -> Iterator[DiffedOperator]:
 
 
 class _Comparison:
-    """Compares pairs of operators with the digests of the first pass."""
+    """Compares the two operators of each pair, by the digests that the first pass computed."""
 
     def __init__(self, files: BothFiles, first_pass: FirstPass, tasks: Tasks) -> None:
         self._files = files

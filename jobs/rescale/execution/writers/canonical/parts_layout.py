@@ -33,8 +33,9 @@ class PartsWork(NamedTuple):
     """Work of a range's task: it writes `size` bytes, with the stream's header in front if it is the `first` range.
 
     The task returns the bytes of an `inline` range. If `token` is empty, the range is the whole stream. Otherwise, the
-    first `staged` bytes go to `staging`; the rest becomes parts of the upload `token`, from number `part` on, at
-    `offset`. `merge` is set for the last range of a staged part: it joins the staged bytes of that part.
+    first `staged` bytes are written to the file `staging`. The rest is uploaded as parts of the upload `token`: the
+    first of them has the number `part`, and begins at `offset` in the stream. `merge` is set for the last range of a
+    staged part: it joins the staged bytes of that part.
     """
 
     range: WriteRange
