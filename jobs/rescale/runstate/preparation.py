@@ -36,8 +36,8 @@ from rescale.plan.new_streams import CopiedFile
 from rescale.plan.plan import Plan, plan_to_json
 from rescale.plan.prepared_files import prepared_piece
 from rescale.runstate.claim import refuse_unavailable_target
-from rescale.runstate.compared_copies import compare_copies
 from rescale.runstate.documents import load_plan, put_document
+from rescale.runstate.follower.compared_copies import compare_copies
 from rescale.runstate.places import Places, copies_place, is_prepared_file, prepared_place
 from rescale.runstate.states import State, Transition, claim_on, claimed_by, permit
 from rescale.runstate.target_safety import take_documents

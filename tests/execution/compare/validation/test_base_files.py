@@ -15,7 +15,7 @@ from rescale.plan.prepared_files import identity
 from rescale.rocksdb.manifest.manifest import Manifest
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.runstate.certificate import CertifiedChecksums
-from rescale.runstate.compared_copies import ComparedCopies, ComparedCopy
+from rescale.runstate.follower.compared_copies import ComparedCopies, ComparedCopy
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent

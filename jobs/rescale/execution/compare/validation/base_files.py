@@ -17,7 +17,7 @@ from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.tasks.protocol import Tasks
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.certificate import CertifiedChecksums
-from rescale.runstate.compared_copies import NO_COPIES, ComparedCopies
+from rescale.runstate.follower.compared_copies import NO_COPIES, ComparedCopies
 from rescale.snapshot.databases.own_tables import OwnTables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.model import Operator

@@ -50,7 +50,7 @@ from rescale.runstate.certificate import (
     CertifiedRecords,
     CertifiedState,
 )
-from rescale.runstate.compared_copies import NO_COPIES, compared_copies
+from rescale.runstate.follower.compared_copies import NO_COPIES, compared_copies
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables
 from rescale.snapshot.keyed_state import Database

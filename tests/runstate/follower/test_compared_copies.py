@@ -9,7 +9,7 @@ from unittest.mock import Mock, patch
 import pytest
 
 from rescale.plan.prepared_files import identity
-from rescale.runstate.compared_copies import ComparedCopies, compare_copies, compared_copies
+from rescale.runstate.follower.compared_copies import ComparedCopies, compare_copies, compared_copies
 from rescale.runstate.places import beside, copies_place, prepared_place
 from rescale.runstate.removal import discard
 from rescale.storage.checksums import Checksum
