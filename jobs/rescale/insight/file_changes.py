@@ -25,7 +25,7 @@ from rescale.insight.durations import (
 )
 from rescale.planning.little_work import LITTLE_BYTES
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.databases.own_tables import backends_of, differing_tables, own_tables
+from rescale.snapshot.databases.own_tables import backends_of, differing_tables, own_tables, paired_databases
 from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.model import Operator, Snapshot
@@ -235,12 +235,7 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
             whole=after.bytes,
             reason=reason,
         ), 0
-    earlier_databases = {database.key_groups: database for database in before.databases}
-    later_databases = {database.key_groups: database for database in after.databases}
-    pairs = [
-        (earlier_databases.get(key_groups), later_databases.get(key_groups))
-        for key_groups in sorted(earlier_databases.keys() | later_databases.keys())
-    ]
+    pairs = [(old, new) for _, old, new in paired_databases(before, after)]
     size = gone_bytes = added_bytes = 0
     for old, new in pairs:
         only_a, only_b = differing_tables(a, old, b, new)
@@ -250,8 +245,8 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
     differing = side_by_side(lambda pair: own_tables(a, pair[0], b, pair[1], {}), pairs)
     read_tables = [
         (snapshot, table)
-        for (old, new), key_groups in zip(pairs, differing, strict=True)
-        for snapshot, database, names in ((a, old, key_groups.gone), (b, new, key_groups.added))
+        for (old, new), tables in zip(pairs, differing, strict=True)
+        for snapshot, database, names in ((a, old, tables.gone), (b, new, tables.added))
         for table in _tables(database)
         if table.file.name in names
     ]

@@ -26,7 +26,13 @@ from rescale.planning.request.result_files import Files, Format
 from rescale.rocksdb.assembly.new_database import place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.base_result import FULL_RUN, Base, refuse_surgery
-from rescale.snapshot.databases.own_tables import OwnTables, backends_of, own_tables, tables_in_between
+from rescale.snapshot.databases.own_tables import (
+    OwnTables,
+    backends_of,
+    own_tables,
+    paired_databases,
+    tables_in_between,
+)
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
@@ -303,15 +309,10 @@ class _OperatorContinuation:
         """Return a rekeying of only the changes; it has the base's directories in the order of the new streams."""
         rekeying = self.planned.rekeying
         assert rekeying is not None
-        databases_before = {database.key_groups: database for database in self.earlier.databases}
-        databases_after = {database.key_groups: database for database in self.later.databases}
-        pairs = [
-            (databases_before.get(key_groups), databases_after.get(key_groups))
-            for key_groups in sorted(databases_before.keys() | databases_after.keys())
-        ]
+        pairs = [(before, after) for _, before, after in paired_databases(self.earlier, self.later)]
         tables = side_by_side(lambda pair: self._own_tables(*pair), pairs)
         changes = [
-            self._changes(rekeying.header, *pair, *key_groups) for pair, key_groups in zip(pairs, tables, strict=True)
+            self._changes(rekeying.header, *pair, *differing) for pair, differing in zip(pairs, tables, strict=True)
         ]
         bases = {database.key_groups: database for database in self.result.databases}
         return replace(
@@ -377,8 +378,7 @@ class _OperatorContinuation:
         )
         either = after or before
         assert either is not None
-        own_names = either.key_groups
-        place = ChangePlace[Piece](header, (own_names.first, own_names.last), old, new, transient)
+        place = ChangePlace[Piece](header, (either.key_groups.first, either.key_groups.last), old, new, transient)
         return PlannedSource(place, None, _scaled_sizes(either.key_group_sizes, place.size))
 
     def _extent(self, file: _FileBetween) -> Extent:

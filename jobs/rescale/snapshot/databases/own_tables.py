@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.rocksdb.manifest.compactions import Rewritten, TransientTable, rewritten_files
 from rescale.rocksdb.manifest.version_edit import LiveFile
@@ -69,6 +70,17 @@ def differing_tables(
     uploaded_again = _uploaded_again(earlier, sides[0], later, sides[1])
     gone, added = (frozenset(table.file.name for table in own) - uploaded_again for own in sides)
     return gone, added
+
+
+def paired_databases(
+    earlier: Operator, later: Operator
+) -> list[tuple[KeyGroupRange, Database | None, Database | None]]:
+    """Return (key groups, earlier directory, later directory) of each RocksDB directory, in order of key groups.
+
+    A directory is None where a checkpoint lacks it.
+    """
+    before, after = ({database.key_groups: database for database in side.databases} for side in (earlier, later))
+    return [(covered, before.get(covered), after.get(covered)) for covered in sorted(before.keys() | after.keys())]
 
 
 def backends_of(operator: Operator) -> dict[int, str]:

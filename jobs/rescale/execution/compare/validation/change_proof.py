@@ -52,7 +52,7 @@ from rescale.runstate.certificate import (
 )
 from rescale.runstate.follower.compared_copies import NO_COPIES, compared_copies
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.databases.own_tables import OwnTables, own_tables
+from rescale.snapshot.databases.own_tables import OwnTables, own_tables, paired_databases
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Snapshot
@@ -195,12 +195,12 @@ class ChangeProof:
         new = later.operators[operator_index]
         old = earlier.operator(new.operator_id)
         key_hash = self.plan.key_hashes.get(self.later.operators[operator_index].operator_id)
-        old_databases = {before.key_groups: before for before in old.databases}
-        new_databases = {before.key_groups: before for before in new.databases}
-        keys = sorted(old_databases.keys() | new_databases.keys())
+        pairs = paired_databases(old, new)
 
-        def own_tables_of(key_groups: KeyGroupRange) -> tuple[OwnTables, tuple[PassedFile, ...]]:
-            before, after = old_databases.get(key_groups), new_databases.get(key_groups)
+        def own_tables_of(
+            pair: tuple[KeyGroupRange, Database | None, Database | None],
+        ) -> tuple[OwnTables, tuple[PassedFile, ...]]:
+            key_groups, before, after = pair
             if in_result:
                 return files_above_base(before, after, new), ()
             between = self._files_between(operator_index, key_groups, files)
@@ -208,8 +208,8 @@ class ChangeProof:
             tables = own_tables(earlier, before, later, after, sizes)
             return tables, tuple(PassedFile(state, name, between[name]) for state, name in sorted(tables.transient))
 
-        for key_groups, (tables, transient) in zip(keys, side_by_side(own_tables_of, keys), strict=True):
-            before, after = old_databases.get(key_groups), new_databases.get(key_groups)
+        differing = side_by_side(own_tables_of, pairs)
+        for (key_groups, before, after), (tables, transient) in zip(pairs, differing, strict=True):
             sides = (
                 None if before is None else _change_side(before, files.earlier_indexes, tables.gone),
                 None if after is None else _change_side(after, None, tables.added),
