@@ -83,6 +83,18 @@ def mark_differences(
 
 
 @compiled
+def _put_value(data: Bytes, at: Long, kind: Long, values: Bytes, begin: Long, end: Long) -> Long:
+    """Write the length of a change's value, its `ValueType`, and `values[begin:end]`; return the end offset."""
+    size = end - begin + 1
+    for shift in range(24, -8, -8):
+        data[at] = size >> shift & 0xFF
+        at += 1
+    data[at] = kind
+    end_of_value: Long = copy_bytes(values, begin, end, data, at + 1)
+    return end_of_value
+
+
+@compiled
 def put_changes(
     old_data: Bytes,
     old_starts: Longs,
@@ -113,18 +125,12 @@ def put_changes(
         starts[count] = at + prefix
         if order < 0:
             at = copy_bytes(old_data, old_starts[i] - prefix, old_key_ends[i], data, at)
-            groups[count], size = old_groups[i], np.int64(1)
+            groups[count], key_ends[count] = old_groups[i], at
+            at = _put_value(data, at, DELETION, new_data, 0, 0)
         else:
             at = copy_bytes(new_data, new_starts[j] - prefix, new_key_ends[j], data, at)
-            groups[count], size = new_groups[j], new_ends[j] - new_key_ends[j] - LENGTH_SIZE + 1
-        key_ends[count] = at
-        for shift in range(24, -8, -8):
-            data[at] = size >> shift & 0xFF
-            at += 1
-        data[at] = DELETION if order < 0 else VALUE
-        at += 1
-        if order >= 0:
-            at = copy_bytes(new_data, new_key_ends[j] + LENGTH_SIZE, new_ends[j], data, at)
+            groups[count], key_ends[count] = new_groups[j], at
+            at = _put_value(data, at, VALUE, new_data, new_key_ends[j] + LENGTH_SIZE, new_ends[j])
             j += 1
         if order <= 0:
             i += 1
@@ -158,10 +164,5 @@ def put_entries(
         starts[i] = at + prefix
         at = copy_bytes(keys, old_starts[i], old_ends[i], data, at)
         key_ends[i] = at
-        size = value_ends[i] - value_starts[i] + 1
-        for shift in range(24, -8, -8):
-            data[at] = size >> shift & 0xFF
-            at += 1
-        data[at] = trailers[i] & 0xFF
-        at = copy_bytes(values, value_starts[i], value_ends[i], data, at + 1)
+        at = _put_value(data, at, trailers[i] & 0xFF, values, value_starts[i], value_ends[i])
         ends[i] = at
