@@ -103,7 +103,7 @@ def bulk(keys: int, changed: Sequence[int]) -> Job:
 
 def follow(flink: Flink, job: Job, home: Path, waves: int) -> Followed:
     """Run the job beside a follower, which makes a round for each wave of changes but the last."""
-    kinds = ["checkpoint", "gate-0"]
+    kinds = ["checkpoint", "details", "gate-0"]
     for number in range(1, waves):
         kinds += ["wave", "checkpoint", f"gate-{number}"]
     kinds += ["wave", "native", "checkpoint"]
@@ -124,11 +124,13 @@ def follow(flink: Flink, job: Job, home: Path, waves: int) -> Followed:
 
 
 def _job_in(source: Path, thread: threading.Thread) -> Path:
-    """Return the job's directory, as soon as it has a complete checkpoint."""
+    """Return the job's directory, as soon as it has the first checkpoint that was asked for.
+
+    Flink may have made one before, without most of the state. `job.json` is written right after the first one.
+    """
     while thread.is_alive():
-        for job in source.iterdir() if source.exists() else ():
-            if job.is_dir() and complete_checkpoints(str(job)):
-                return job
+        if (source / "job.json").exists():
+            return next(job for job in source.iterdir() if job.is_dir() and complete_checkpoints(str(job)))
         thread.join(0.1)
     sys.exit("the job ended without a checkpoint")
 
