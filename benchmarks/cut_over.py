@@ -32,6 +32,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from shutil import rmtree
 from statistics import median
@@ -53,7 +54,6 @@ from rescale.flink_rest.client import PackagedProgram, SavepointFormat, StopMode
 from rescale.following.follower import Follower
 from rescale.following.round_plan import RoundPlan
 from rescale.storage.locations import is_s3, join, normalise
-from rescale.text.errors import RescaleError
 from support.live_story import LiveStory
 from support.s3 import strict_s3_server
 from support.session_cluster import SessionCluster, session_cluster, wait_until
@@ -99,6 +99,9 @@ class Bulk:
 
     cluster: SessionCluster
     home: str
+    directory: Path
+    """The directory of `home` on this machine, also if `home` is in the S3 server, which keeps objects as files."""
+
     arguments: tuple[str, ...]
     shapes: tuple[tuple[int, int], tuple[int, int]]
     shape: int = 0
@@ -154,9 +157,7 @@ class Bulk:
 
     def remove_older(self) -> None:
         """Remove older results and checkpoints, which the job no longer needs once it has a checkpoint of its own."""
-        if is_s3(self.home):
-            return
-        for directory in (*Path(self.home, "checkpoints").iterdir(), *Path(self.home).glob("*-[0-9]*")):
+        for directory in (*(self.directory / "checkpoints").iterdir(), *self.directory.glob("*-[0-9]*")):
             if directory.name != self.job_id:
                 rmtree(directory)
 
@@ -186,16 +187,14 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     rows: list[Sequence[object]] = []
-    for release in arguments.flink:
-        for gigabytes in arguments.gigabytes:
-            try:
-                for row in rows_of(release, gigabytes, arguments):
-                    rows.append(row)
-                    print(*row, file=sys.stderr)
-            except (RescaleError, AssertionError, subprocess.CalledProcessError, httpx.HTTPError) as error:
-                rows.append((release, gigabytes, f"failed: {error}"))
     headers = ("Flink", "GB", "way", "s", "most", "more", "bar", "parts", "keys/s", "followed", "predicted")
-    print(tabulate(rows, headers, floatfmt=".1f"))
+    try:
+        for release, gigabytes in product(arguments.flink, arguments.gigabytes):
+            for row in rows_of(release, gigabytes, arguments):
+                rows.append(row)
+                print(*row, file=sys.stderr)
+    finally:
+        print(tabulate(rows, headers, floatfmt=".1f"))
 
 
 def rows_of(release: str, gigabytes: float, arguments: argparse.Namespace) -> Iterator[Sequence[object]]:
@@ -206,10 +205,12 @@ def rows_of(release: str, gigabytes: float, arguments: argparse.Namespace) -> It
         if server is not None:
             stack.enter_context(patch.dict(os.environ, server.environment))
         cluster = stack.enter_context(session_cluster(release, server, memory="2g", **S3_OPTIONS))
-        place = home if server is None else f"s3://{server.new_bucket('cut-over')}/live"
+        bucket = "" if server is None else server.new_bucket("cut-over")
+        directory = Path(home, bucket, "live")
+        place = str(directory) if server is None else f"s3://{bucket}/live"
         keys = int(gigabytes * 1e9 / (VALUE_SIZE + KEY_BYTES))
         shapes = SAME_MAXIMUM if arguments.same_maximum else SHAPES
-        bulk = Bulk(cluster, place, (str(keys), str(VALUE_SIZE), str(arguments.rate)), shapes)
+        bulk = Bulk(cluster, place, directory, (str(keys), str(VALUE_SIZE), str(arguments.rate)), shapes)
         yield from measured(release, gigabytes, keys, bulk, arguments.times)
 
 
