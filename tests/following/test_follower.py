@@ -1,6 +1,6 @@
-"""The follower beside a job whose checkpoints come and go: base, rounds, and the last one.
+"""A follower makes a base, rounds and a last round while a job completes and deletes checkpoints.
 
-A later checkpoint shares the files of the earlier one, so no row changes; real jobs are in `oracle/test_following`.
+Later checkpoints share the files of earlier ones, so no row changes; real jobs are in `oracle/test_following`.
 """
 
 from __future__ import annotations
@@ -60,12 +60,14 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
     assert (base.kind, base.number, base.checkpoint, base.rows_written) == (RoundKind.BASE, 0, 3, None)
     for number in (4, 5, 6):
         checkpoints_follow(job, [number])
-        (made,) = follow(follower, 1)
-        assert (made.kind, made.number, made.root) == (RoundKind.ROUND, number - 3, 3)
-        assert (made.rows_deleted, made.rows_written, made.bytes_read) == (0, 0, 0)
+        (new_round,) = follow(follower, 1)
+        assert (new_round.kind, new_round.number, new_round.root) == (RoundKind.ROUND, number - 3, 3)
+        assert (new_round.rows_deleted, new_round.rows_written, new_round.bytes_read) == (0, 0, 0)
         assert finished_rounds(follower.target) == [3, number], "the base, and the newest"
         assert Pins(follower.target, job.directory).numbers() == [3, number]
-    assert [made.checkpoint for made in described_rounds(follower.target)] == [3, 4, 5, 6], "also those that are gone"
+    assert [new_round.checkpoint for new_round in described_rounds(follower.target)] == [3, 4, 5, 6], (
+        "descriptions of removed rounds stay"
+    )
     assert published_plan(follower.target) is None
     finish(follower)
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
@@ -81,16 +83,16 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
 def test_every_record_of_the_first_round_after_a_base_is_compared(job: Checkpoints, home: str) -> None:
     proofs: list[tuple[int, Proof]] = []
 
-    def noting(plan: Plan, proof: Proof) -> None:
+    def record_and_certify(plan: Plan, proof: Proof) -> None:
         proofs.append((plan.checkpoint_id, proof))
         certify(plan, proof)
 
-    follower = replace(follower_of(job, home), move=noting)
-    reported = follow(follower, 0)
+    follower = replace(follower_of(job, home), move=record_and_certify)
+    rounds = follow(follower, 0)
     for number in (4, 5):
         checkpoints_follow(job, [number])
-        reported += follow(follower, 1)
-    assert [made.compared for made in reported] == [None, 4, 4], "a line tells of a comparison that is done"
+        rounds += follow(follower, 1)
+    assert [new_round.compared for new_round in rounds] == [None, 4, 4], "a round reports a comparison that has ended"
     checkpoints_follow(job, [6])
     job.rewrite(with_other_backends)
     follow(follower, 1)
@@ -98,7 +100,7 @@ def test_every_record_of_the_first_round_after_a_base_is_compared(job: Checkpoin
     follow(follower, 1)
     full, changes = Proof.RECORDS, Proof.CHANGES
     assert proofs == [(3, full), (4, changes), (4, full), (5, changes), (6, full), (7, changes), (7, full)]
-    assert [made.compared for made in described_rounds(follower.target)] == [None, 4, 4, None, 7]
+    assert [new_round.compared for new_round in described_rounds(follower.target)] == [None, 4, 4, None, 7]
     assert read_certificate(round_target(follower.target, 7)).proof == "records"
     finish(follower)
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
@@ -109,21 +111,21 @@ def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: s
     follow(follower, 0)
     checkpoints_follow(job, [4])
 
-    def differing(plan: Plan, proof: Proof) -> None:
+    def fail_comparison(plan: Plan, proof: Proof) -> None:
         if plan.continued is not None and proof is Proof.RECORDS:
             raise IntegrityError("a record differs", path=plan.target)
         certify(plan, proof)
 
     with pytest.raises(IntegrityError) as caught:
-        follow(replace(follower, move=differing), 1)
+        follow(replace(follower, move=fail_comparison), 1)
     assert "makes a new base; either the store has damaged a file" in str(caught.value.advice)
     assert finished_rounds(follower.target) == []
-    (made,) = follow(follower, 0)
-    assert (made.kind, made.checkpoint, made.compared) == (RoundKind.BASE, 4, None)
+    (new_round,) = follow(follower, 0)
+    assert (new_round.kind, new_round.checkpoint, new_round.compared) == (RoundKind.BASE, 4, None)
 
 
 def test_rounds_refer_to_the_files_of_their_base(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last round, and a round that is published, have copies of them."""
+    """The last round and a published round have copies of these files."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     follower = follower_of(job, home)
     follow(follower, 0)
@@ -136,14 +138,14 @@ def test_rounds_refer_to_the_files_of_their_base(job: Checkpoints, home: str, mo
         assert tables_of(open_snapshot(place, [rounds_place(follower.target)])) == base
         assert not [entry.uri for entry in open_store(home).list(place) if entry.uri.endswith(".sst")]
         assert {file.name for file in read_certificate(place).files if file.is_elsewhere} == base
-    read = read_round(follower.target, 5)
-    assert read is not None
-    assert read.bytes_changed < open_snapshot(round_target(follower.target, 3)).bytes
+    newest = read_round(follower.target, 5)
+    assert newest is not None
+    assert newest.bytes_changed < open_snapshot(round_target(follower.target, 3)).bytes
     finish(follower)
     for target in (follower.target, f"{follower.target}-5"):
-        own = tables_of(open_snapshot(target))
-        assert len(own) == len(base)
-        assert all(uri.startswith(f"{target}/") for uri in own)
+        own_files = tables_of(open_snapshot(target))
+        assert len(own_files) == len(base)
+        assert all(uri.startswith(f"{target}/") for uri in own_files)
         validate_published(job.newest, target, InProcessTasks(2, None))
 
 
@@ -169,8 +171,8 @@ def test_base_stays_as_long_as_a_round_refers_to_it(
         store.delete([*documents, join(round_target(follower.target, 3), "_metadata")])
     checkpoints_follow(job, [5])
     claim(plan_rescale(job.newest, round_target(follower.target, 5), ["2"]))
-    (made,) = follow(follower, 1)
-    assert made.kind is RoundKind.ROUND
+    (new_round,) = follow(follower, 1)
+    assert new_round.kind is RoundKind.ROUND
     assert_rounds_are_whole(follower.target)
 
 
@@ -184,8 +186,8 @@ def test_finish_at_the_checkpoint_of_the_newest_round(job: Checkpoints, home: st
 
 
 def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Checkpoints, home: str) -> None:
-    said: list[str] = []
-    follower = follower_of(job, home, said)
+    messages: list[str] = []
+    follower = follower_of(job, home, messages)
     follow(follower, 0)
     early = follower.plan_last().prepared.plan
     claim(early)
@@ -195,11 +197,11 @@ def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Check
     assert follower.plan_last().prepared.plan.checkpoint_id == 4
     finish(follower)
     assert open_snapshot(follower.target).metadata.checkpoint_id == 4
-    assert any("discarding" in line for line in said)
+    assert any("discarding" in line for line in messages)
 
 
 def test_killed_discard_of_a_last_round_is_finished(job: Checkpoints, home: str) -> None:
-    """It was killed right before it removed its note, by which nobody can claim the target."""
+    """The discard was killed right before it removed the document that lets nobody claim the target."""
     follower = follower_of(job, home)
     follow(follower, 0)
     for go_on in (
@@ -219,14 +221,14 @@ def test_wait_for_a_checkpoint_after_one_that_is_skipped_ends_with_the_job(
 ) -> None:
     """A checkpoint that holds records in flight is skipped. The job may end before it makes another one."""
     job_ended = RequestError("the job has ended")
-    said: list[str] = []
-    follower = replace(follower_of(job, home, said), while_waiting=Mock(side_effect=job_ended))
+    messages: list[str] = []
+    follower = replace(follower_of(job, home, messages), while_waiting=Mock(side_effect=job_ended))
     follow(follower, 0)
     checkpoints_follow(job, [4])
     monkeypatch.setattr(followers, "plan_round", Mock(side_effect=UnsupportedError("it holds records in flight")))
     with pytest.raises(RequestError, match="the job has ended"):
         follow(follower, 1)
-    assert "checkpoint 4 is skipped: it holds records in flight" in said
+    assert "checkpoint 4 is skipped: it holds records in flight" in messages
 
 
 def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) -> None:
@@ -234,10 +236,10 @@ def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) ->
     follow(follower, 0)
     checkpoints_follow(job, [4])
     job.rewrite(with_other_backends)
-    (made,) = follow(follower, 1)
-    assert (made.kind, made.number, made.root) == (RoundKind.BASE, 1, 4)
-    assert made.reason is not None
-    assert "another" in made.reason
+    (new_round,) = follow(follower, 1)
+    assert (new_round.kind, new_round.number, new_round.root) == (RoundKind.BASE, 1, 4)
+    assert new_round.reason is not None
+    assert "another" in new_round.reason
     assert finished_rounds(follower.target) == [4]
 
 
@@ -249,8 +251,8 @@ def test_rounds_are_joined_if_no_level_is_left(job: Checkpoints, home: str, monk
     levels = iter([1, 6])
     monkeypatch.setattr("rescale.following.round_plan.rounds_left", lambda _: next(levels))
     checkpoints_follow(job, [5])
-    (made,) = follow(follower, 1)
-    assert (made.kind, made.root, made.number) == (RoundKind.JOINED, 3, 2)
+    (new_round,) = follow(follower, 1)
+    assert (new_round.kind, new_round.root, new_round.number) == (RoundKind.JOINED, 3, 2)
     assert finished_rounds(follower.target) == [3, 5]
 
 
@@ -273,11 +275,11 @@ def test_follower_with_another_shape_is_refused(job: Checkpoints, home: str) -> 
     assert "parallelism 4, max-parallelism 1000" in str(caught.value.expected)
 
 
-@pytest.mark.parametrize("wrong", ["chk-3", "chk-3/_metadata"])
-def test_a_checkpoint_is_refused_as_the_directory_of_checkpoints(job: Checkpoints, home: str, wrong: str) -> None:
+@pytest.mark.parametrize("checkpoint", ["chk-3", "chk-3/_metadata"])
+def test_a_checkpoint_is_refused_as_the_directory_of_checkpoints(job: Checkpoints, home: str, checkpoint: str) -> None:
     follower = follower_of(job, home)
     with pytest.raises(RequestError, match="not a directory with the checkpoints of a job"):
-        follow(replace(follower, job=replace(follower.job, checkpoints=join(job.directory, wrong))), 0)
+        follow(replace(follower, job=replace(follower.job, checkpoints=join(job.directory, checkpoint))), 0)
     assert not open_store(home).list(beside(follower.target))
 
 
@@ -288,7 +290,7 @@ def test_a_target_that_is_taken_is_refused(job: Checkpoints, home: str) -> None:
 
 
 def test_a_target_that_a_run_of_the_same_job_has_claimed_is_refused(job: Checkpoints, home: str) -> None:
-    """Its last round would take the target over: it would discard what the run has moved."""
+    """The follower's last round would discard the files that the run has moved."""
     follower = follower_of(job, home)
     claim(plan := plan_rescale(job.newest, follower.target, ["4"]))
     with pytest.raises(RequestError, match="the target is taken") as caught:
@@ -299,7 +301,7 @@ def test_a_target_that_a_run_of_the_same_job_has_claimed_is_refused(job: Checkpo
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "message"),
     [
         ("target/notes.txt", "the target is taken"),
         ("target", "the target is a file"),
@@ -307,11 +309,11 @@ def test_a_target_that_a_run_of_the_same_job_has_claimed_is_refused(job: Checkpo
     ],
 )
 def test_a_target_that_cannot_take_the_last_round_is_refused_while_the_job_runs(
-    job: Checkpoints, home: str, file: str, said: str
+    job: Checkpoints, home: str, file: str, message: str
 ) -> None:
     unprotected_store(home).put(join(home, file), b"mine")
     follower = follower_of(job, home)
-    with pytest.raises(RequestError, match=said):
+    with pytest.raises(RequestError, match=message):
         follow(follower, 0)
     assert not open_store(home).list(beside(follower.target))
 
@@ -328,19 +330,19 @@ def test_a_published_target_is_refused_as_such(job: Checkpoints, home: str) -> N
 def test_newest_checkpoint_is_taken_if_one_vanishes_while_it_is_pinned(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
-    follower = follower_of(job, home, said)
+    messages: list[str] = []
+    follower = follower_of(job, home, messages)
 
-    def pass_by(_: float) -> None:
+    def complete_next_checkpoint(_: float) -> None:
         checkpoints_follow(job, [4])
         job.show(hidden)
 
     hidden = job.shared()[0]
     job.hide(hidden)
-    monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=pass_by))
-    (made,) = follow(follower, 0)
-    assert made.checkpoint == 4
-    assert any("3" in line for line in said)
+    monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=complete_next_checkpoint))
+    (new_round,) = follow(follower, 0)
+    assert new_round.checkpoint == 4
+    assert any("3" in line for line in messages)
 
 
 def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, home: str) -> None:
@@ -364,11 +366,11 @@ def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: st
     document = join(rounds_place(follower.target), "3.json")
     store.delete([document])
     checkpoints_follow(job, [4])
-    (made,) = follow(follower, 1)
-    assert (made.number, made.root) == (1, 3)
-    completed = read_round(follower.target, 3)
-    assert completed is not None
-    assert (completed.kind, completed.seconds) == (RoundKind.BASE, None)
+    (new_round,) = follow(follower, 1)
+    assert (new_round.number, new_round.root) == (1, 3)
+    new_document = read_round(follower.target, 3)
+    assert new_document is not None
+    assert (new_document.kind, new_document.seconds) == (RoundKind.BASE, None)
 
 
 @pytest.mark.parametrize("discarded_at", ["before", "while", "after"])
@@ -378,19 +380,19 @@ def test_a_discard_beside_a_follower_leaves_nothing(job: Checkpoints, home: str,
     follow(follower, 0)
     checkpoints_follow(job, [4])
 
-    def discarding(plan: Plan, proof: Proof) -> None:
+    def certify_and_discard(plan: Plan, proof: Proof) -> None:
         if discarded_at == "before":
             discard(follower.target)
         certify(plan, proof)
         if discarded_at == "while":
             discard(follower.target)
 
-    def discarded(*_: object) -> None:
+    def discard_after_round(*_: object) -> None:
         if discarded_at == "after":
             discard(follower.target)
 
     with pytest.raises(RequestError) as caught:
-        replace(follower, move=discarding).follow(Limits(1), discarded)
+        replace(follower, move=certify_and_discard).follow(Limits(1), discard_after_round)
     assert caught.value.path == follower_place(follower.target)
     assert not [*open_store(home).list(beside(follower.target))]
 
@@ -400,5 +402,5 @@ def test_round_begun_by_another_plan_is_made_anew(job: Checkpoints, home: str) -
     follow(follower, 0)
     checkpoints_follow(job, [4])
     claim(plan_rescale(job.newest, round_target(follower.target, 4), ["2"]))
-    (made,) = follow(follower, 1)
-    assert made.kind is RoundKind.ROUND
+    (new_round,) = follow(follower, 1)
+    assert new_round.kind is RoundKind.ROUND

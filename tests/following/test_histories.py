@@ -1,4 +1,4 @@
-"""Histories of a follower, drawn from a seed: the job changes, its checkpoints come and go, and calls fail.
+"""Histories of a follower, drawn from a seed: the job changes, completes and deletes checkpoints, and calls fail.
 
 Followers are killed, or their store answers with errors; somebody discards what they left; the job is restored in
 another way. Once the faults have ended, the same commands publish a result that equals the last checkpoint, and nothing
@@ -31,7 +31,7 @@ from support.slow import slow_but
 SHAPE = ("--parallelism", "3", "--max-parallelism", "1000")
 FAULTS = (Kind.NONE, Kind.KILL, Kind.ERROR, Kind.LOST_ANSWER)
 MOST_CALLS = 120
-"""Number of writes of the longest command; a fault at a later one does not come."""
+"""Number of writes of the longest command. A shorter command may end before its fault."""
 
 
 class History:
@@ -75,8 +75,8 @@ class History:
 
     def follow(self, kind: Kind) -> int:
         """Make a base if there is none, else a round if there is a checkpoint for it."""
-        there = finished_rounds(self.target)
-        rounds = 1 if there and there[-1] < self.job.checkpoints.number else 0
+        round_checkpoints = finished_rounds(self.target)
+        rounds = 1 if round_checkpoints and round_checkpoints[-1] < self.job.checkpoints.number else 0
         return self.run(["follow", self.job.checkpoints.directory, *SHAPE, "--max-rounds", str(rounds)], kind)
 
     def finish(self, kind: Kind) -> int:
@@ -84,13 +84,13 @@ class History:
 
     def run(self, arguments: list[str], kind: Kind) -> int:
         """Run a command with a fault at one of its writes; check that the job's files stay as they are."""
-        before = contents(self.home / "job")
+        files_of_job = contents(self.home / "job")
         faults = Faults(str(self.home / uuid.uuid4().hex), kind, self.rng.randint(1, MOST_CALLS), writes_only=True)
-        where = [] if arguments[0] == "discard" else ["--target", self.target]
-        code = warm.rescale([*arguments, *where], faults)
+        target_option = [] if arguments[0] == "discard" else ["--target", self.target]
+        code = warm.rescale([*arguments, *target_option], faults)
         self.said.append(f"{arguments[0]} {arguments[-1]}, {kind} at {faults.at}: {code}\n{warm.output(faults)}")
         assert code in {Kind.NONE: (0, 2), Kind.KILL: (0, KILLED)}.get(kind, (0, 1)), self.said[-1]
-        assert contents(self.home / "job") == before
+        assert contents(self.home / "job") == files_of_job
         assert_rounds_are_whole(self.target)
         return code
 

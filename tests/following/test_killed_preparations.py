@@ -1,7 +1,7 @@
-"""A preparation, and a run behind it, that are killed at one of their storage calls: the same command goes on.
+"""A preparation or the run after it is killed at a storage call, and the same command goes on.
 
-The life is a preparation, another one of a newer checkpoint with some other files, and the run. Each starts from what
-undisturbed ones left before it.
+The commands are a preparation, another one of a newer checkpoint with some other files, and the run. Each starts from
+the files that undisturbed commands have left.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from following.lives import Life, Stage
+from following.command_sequence import Command, CommandSequence
 from rescale.storage.locations import join
 from support import warm
 from support.faults import Faults, Kind
@@ -18,12 +18,12 @@ from support.resuming import is_published
 from support.slow import Share, in_shares, slow
 
 
-class PreparedLife(Life):
-    def lived(self) -> list[Stage]:
+class PreparationCommands(CommandSequence):
+    def record_all(self) -> list[Command]:
         return [
-            self.stage("first", "--prepare"),
-            self.stage("second", "--prepare", first=self._checkpoint_elsewhere),
-            self.stage("run", first=self.next_checkpoint),
+            self.record("first", "--prepare"),
+            self.record("second", "--prepare", first=self._checkpoint_elsewhere),
+            self.record("run", first=self.next_checkpoint),
         ]
 
     def run(self, options: tuple[str, ...], faults: Faults) -> int:
@@ -37,46 +37,48 @@ class PreparedLife(Life):
 
 
 @pytest.fixture(scope="module")
-def life(tmp_path_factory: pytest.TempPathFactory) -> PreparedLife:
-    return PreparedLife(tmp_path_factory.mktemp("life"))
+def sequence(tmp_path_factory: pytest.TempPathFactory) -> PreparationCommands:
+    return PreparationCommands(tmp_path_factory.mktemp("sequence"))
 
 
-stages = pytest.mark.parametrize(
+commands = pytest.mark.parametrize(
     "number", [slow(0, id="first"), pytest.param(1, id="second"), pytest.param(2, id="run")]
 )
 
 
-@stages
+@commands
 @pytest.mark.parametrize("kind", [Kind.KILL, slow(Kind.ERROR)])
 @in_shares
-def test_the_same_command_goes_on(life: PreparedLife, number: int, kind: Kind, share: Share[int]) -> None:
-    stage = life.stages[number]
-    for at in share(range(1, stage.calls + 1)):
-        life.stop_at(stage, at, kind)
-        life.go_on(*dict.fromkeys([stage.options, ()]))
+def test_the_same_command_goes_on(sequence: PreparationCommands, number: int, kind: Kind, share: Share[int]) -> None:
+    command = sequence.commands[number]
+    for at in share(range(1, command.calls + 1)):
+        sequence.stop_at(command, at, kind)
+        sequence.go_on(*dict.fromkeys([command.options, ()]))
 
 
-@stages
+@commands
 @in_shares
-def test_a_run_goes_on_where_a_preparation_was_killed(life: PreparedLife, number: int, share: Share[int]) -> None:
-    stage = life.stages[number]
-    for at in share(range(1, stage.calls + 1)):
-        life.stop_at(stage, at, Kind.KILL)
-        life.go_on(())
+def test_a_run_goes_on_where_a_preparation_was_killed(
+    sequence: PreparationCommands, number: int, share: Share[int]
+) -> None:
+    command = sequence.commands[number]
+    for at in share(range(1, command.calls + 1)):
+        sequence.stop_at(command, at, Kind.KILL)
+        sequence.go_on(())
 
 
-@stages
+@commands
 @in_shares
-def test_discard_removes_what_was_left(life: PreparedLife, number: int, share: Share[int]) -> None:
-    stage = life.stages[number]
-    for at in share(range(1, stage.calls + 1)):
-        life.stop_at(stage, at, Kind.KILL)
-        discarded = life.faults()
-        code = warm.rescale(["discard", life.target], discarded)
+def test_discard_removes_what_was_left(sequence: PreparationCommands, number: int, share: Share[int]) -> None:
+    command = sequence.commands[number]
+    for at in share(range(1, command.calls + 1)):
+        sequence.stop_at(command, at, Kind.KILL)
+        discarded = sequence.faults()
+        code = warm.rescale(["discard", sequence.target], discarded)
         if code == 2:
             assert number == 2, warm.output(discarded)
-            continue  # it was about to be published
+            continue  # the result was about to be published
         assert code == 0, warm.output(discarded)
-        assert not is_published(life.target)
-        for place in (Path(life.target), Path(f"{life.target}.rescale")):
+        assert not is_published(sequence.target)
+        for place in (Path(sequence.target), Path(f"{sequence.target}.rescale")):
             assert not place.exists() or not [path for path in place.rglob("*") if path.is_file()], at

@@ -30,11 +30,11 @@ def plan(tmp_path: Path) -> Plan:
         folder.mkdir()
         (folder / "_metadata").write_bytes(bytes(size))
     os.utime(source / "_metadata", (TAKEN, TAKEN))
-    made_up = snapshot(operator("counts"), directory=str(source))
-    return make_plan(made_up, make_request(str(source), str(target), ["3"]))
+    synthetic_snapshot = snapshot(operator("counts"), directory=str(source))
+    return make_plan(synthetic_snapshot, make_request(str(source), str(target), ["3"]))
 
 
-def continuing(plan: Plan, base: str) -> Plan:
+def continued_plan(plan: Plan, base: str) -> Plan:
     return replace(plan, checkpoint_id=8, continued=ContinuedResult(base, "a" * 64, "b" * 64, "/jobs/chk-7"))
 
 
@@ -64,7 +64,7 @@ def test_base_after_a_round_begins_anew(plan: Plan) -> None:
 
 def test_round_counts_the_rows_of_all_operators_and_the_bytes_by_second(plan: Plan) -> None:
     changes = (CertifiedChanges(4, 3, 1), None, CertifiedChanges(20, 10, 1))
-    round_plan = continuing(plan, "/rounds/7")
+    round_plan = continued_plan(plan, "/rounds/7")
     described = describe_round(round_plan, certificate(round_plan, *changes), BEFORE)
     assert (described.kind, described.root, described.checkpoint) == (RoundKind.ROUND, BEFORE.root, 8)
     assert (described.rows_deleted, described.rows_written) == (13, 24)
@@ -73,12 +73,12 @@ def test_round_counts_the_rows_of_all_operators_and_the_bytes_by_second(plan: Pl
 
 
 def test_round_from_an_earlier_round_than_the_last_joins_those_between(plan: Plan) -> None:
-    joined = continuing(plan, "/rounds/5")
+    joined = continued_plan(plan, "/rounds/5")
     assert describe_round(joined, certificate(joined), BEFORE).kind is RoundKind.JOINED
     assert describe_round(joined, certificate(joined), None).kind is RoundKind.ROUND
 
 
 @pytest.mark.parametrize("taken", [None, TAKEN + 0.0, TAKEN + 5.0])
 def test_rate_needs_an_earlier_time(taken: float | None, plan: Plan) -> None:
-    round_plan = continuing(plan, "/rounds/7")
+    round_plan = continued_plan(plan, "/rounds/7")
     assert describe_round(round_plan, certificate(round_plan), replace(BEFORE, taken=taken)).change_rate is None

@@ -1,4 +1,4 @@
-"""Files of rounds are in the target before the job ends, and in no other copies."""
+"""Files of rounds are linked or copied into the target while the job runs, and are not copied again at the end."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_files_of_a_new_base_replace_those_of_the_old_one(job: Checkpoints, home
     before = files_in(follower.target)
     checkpoints_follow(job, [4])
     job.rewrite(with_other_backends)
-    (made,) = follow(follower, 1)
-    assert made.kind is RoundKind.BASE
+    (new_round,) = follow(follower, 1)
+    assert new_round.kind is RoundKind.BASE
     assert len(files_in(follower.target)) == len(before)
     assert not files_in(follower.target) & before
     finish(follower)

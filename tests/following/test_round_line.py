@@ -1,4 +1,4 @@
-"""The line of a round says what it moved, why it was made that way, and what comes next."""
+"""The line of a round: what the round moved, the reason for its kind, and what the follower waits for."""
 
 from __future__ import annotations
 

@@ -42,26 +42,26 @@ def test_checkpoint_of_a_later_start_of_the_job_ends_the_follower(job: Checkpoin
 
 def test_numbers_that_began_anew_start_a_new_base(job: Checkpoints, home: str) -> None:
     """The job was started without its state, in the same directory, and its earlier checkpoints are gone."""
-    said: list[str] = []
-    follower = follower_of(job, home, said)
+    messages: list[str] = []
+    follower = follower_of(job, home, messages)
     follow(follower, 0)
     checkpoints_follow(job, [4])
     follow(follower, 1)
-    (made,) = [made for made in described_rounds(follower.target) if made.checkpoint == 4]
-    assert not follower.has_checkpoint_after(made)
+    (new_round,) = [new_round for new_round in described_rounds(follower.target) if new_round.checkpoint == 4]
+    assert not follower.has_checkpoint_after(new_round)
     time.sleep(1.1)  # stores have times in seconds
     job.copy_newest(2)
     job.delete_checkpoint(4)
-    assert follower.has_checkpoint_after(made)
-    (made,) = follow(follower, 1)
-    assert (made.kind, made.number, made.checkpoint) == (RoundKind.BASE, 0, 2)
-    assert any("restarted below 4, so the job was started without its last state" in line for line in said)
+    assert follower.has_checkpoint_after(new_round)
+    (new_round,) = follow(follower, 1)
+    assert (new_round.kind, new_round.number, new_round.checkpoint) == (RoundKind.BASE, 0, 2)
+    assert any("restarted below 4, so the job was started without its last state" in line for line in messages)
     assert finished_rounds(follower.target) == [2]
-    assert [made.checkpoint for made in described_rounds(follower.target)] == [2]
+    assert [new_round.checkpoint for new_round in described_rounds(follower.target)] == [2]
     assert Pins(follower.target, job.directory).numbers() == [2]
     checkpoints_follow(job, [3])
-    (made,) = follow(follower, 1)
-    assert (made.kind, made.number, made.root) == (RoundKind.ROUND, 1, 2)
+    (new_round,) = follow(follower, 1)
+    assert (new_round.kind, new_round.number, new_round.root) == (RoundKind.ROUND, 1, 2)
     finish(follower)
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
 
@@ -77,8 +77,8 @@ def test_numbers_that_began_anew_start_a_new_base(job: Checkpoints, home: str) -
 def test_follower_says_what_it_waits_for(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch, removed: Sequence[int], sentence: str
 ) -> None:
-    said: list[str] = []
-    follower = follower_of(job, home, said)
+    messages: list[str] = []
+    follower = follower_of(job, home, messages)
     job.copy_newest(4)
     follow(follower, 0)
     for number in removed:
@@ -87,21 +87,21 @@ def test_follower_says_what_it_waits_for(
     monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=sleep))
     with pytest.raises(KeyboardInterrupt):
         follow(follower, 1)
-    assert [line.startswith(sentence.format(job.directory)) for line in said].count(True) == 1, said
+    assert [line.startswith(sentence.format(job.directory)) for line in messages].count(True) == 1, messages
     assert finished_rounds(follower.target) == [4], "an older checkpoint was taken for a newer one"
 
 
 def test_follower_of_a_misspelt_directory_says_what_to_check(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said: list[str] = []
-    follower = follower_of(replace(job, directory=join(home, "jbo")), home, said)
+    messages: list[str] = []
+    follower = follower_of(replace(job, directory=join(home, "jbo")), home, messages)
     monkeypatch.setattr(
         followers, "time", Mock(wraps=followers.time, sleep=Mock(side_effect=[None, KeyboardInterrupt]))
     )
     with pytest.raises(KeyboardInterrupt):
         follow(follower, 1)
-    (line,) = said
+    (line,) = messages
     assert line.startswith("waiting for the first complete checkpoint in ")
     assert line.endswith("/jbo: check that the job runs, and has this directory")
 
@@ -126,24 +126,26 @@ def test_rounds_go_on_with_the_next_start_of_the_job(
     with pytest.raises(RequestError, match="the job was started again after its cut-over had failed"):
         follower.next_round()
 
-    again = checkpoints_in(FIXTURE, join(home, "again"), tmp_path / "again")
-    checkpoints_follow(again, [4])
-    follower = follower_of(again, home)
+    next_start = checkpoints_in(FIXTURE, join(home, "again"), tmp_path / "again")
+    checkpoints_follow(next_start, [4])
+    follower = follower_of(next_start, home)
     before = follower.newest_round()
     assert before is not None
     assert not follower.is_of_this_start(before)
-    (made,) = follow(follower, 1)
-    assert follower.is_of_this_start(made)
-    assert (made.kind, made.number, made.root, made.bytes_read) == (RoundKind.ROUND, 1, 3, 0)
-    pins = [Pins(follower.target, directory) for directory in (job.directory, again.directory)]
-    assert [each.numbers() for each in pins] == [[3], [4]], "the base needs the first"
-    again.rewrite(with_other_backends)
-    checkpoints_follow(again, [5])
-    (made,) = follow(follower, 1)
-    assert (made.kind, made.root) == (RoundKind.BASE, 5)
-    assert [each.numbers() for each in pins] == [[], [5]]
+    (new_round,) = follow(follower, 1)
+    assert follower.is_of_this_start(new_round)
+    assert (new_round.kind, new_round.number, new_round.root, new_round.bytes_read) == (RoundKind.ROUND, 1, 3, 0)
+    pins = [Pins(follower.target, directory) for directory in (job.directory, next_start.directory)]
+    assert [directory_pins.numbers() for directory_pins in pins] == [[3], [4]], (
+        "the base needs the pin of the first start"
+    )
+    next_start.rewrite(with_other_backends)
+    checkpoints_follow(next_start, [5])
+    (new_round,) = follow(follower, 1)
+    assert (new_round.kind, new_round.root) == (RoundKind.BASE, 5)
+    assert [directory_pins.numbers() for directory_pins in pins] == [[], [5]]
     finish(follower)
-    validate_published(again.newest, follower.target, InProcessTasks(2, None))
+    validate_published(next_start.newest, follower.target, InProcessTasks(2, None))
 
 
 def test_published_result_of_another_run_stays(job: Checkpoints, home: str) -> None:

@@ -1,4 +1,4 @@
-"""Lives of commands that copy a job's checkpoints: stages, each of which can be repeated from the files before it."""
+"""Sequences of commands on a job's checkpoints. Each command can be repeated from the files before it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FIXTURE = "2-rocksdb-incremental"
 
 
 @dataclass(frozen=True)
-class Stage:
-    """A command; `before` is a copy of all files before it, `number` the newest checkpoint."""
+class Command:
+    """A command: the files `before` it, the `number` of the newest checkpoint, and its `calls` that write."""
 
     options: tuple[str, ...]
     before: Path
@@ -29,37 +29,37 @@ class Stage:
     calls: int
 
 
-class Life(ABC):
-    """The files of a job and a target in `home`, which can be restored to those before a stage."""
+class CommandSequence(ABC):
+    """The files of a job and a target in `home`, which can be restored to those before a command."""
 
     def __init__(self, work: Path) -> None:
         self.work = work
         self.home = work / "home"
         self.target = str(self.home / "target")
         self.job = checkpoints_in(FIXTURE, str(self.home / "job"), work / "scratch")
-        self.stages = self.lived()
-        self.assert_right()
+        self.commands = self.record_all()
+        self.assert_complete()
 
     @abstractmethod
-    def lived(self) -> list[Stage]:
-        """Run all stages without faults, and return them."""
+    def record_all(self) -> list[Command]:
+        """Run all commands without faults, and return them."""
 
     @abstractmethod
     def run(self, options: tuple[str, ...], faults: Faults) -> int:
         """Run the command and return its exit code."""
 
-    def assert_right(self) -> None:
+    def assert_complete(self) -> None:
         """Check that the result is complete and has no other files, which `validate` refuses."""
         assert validate_published(self.job.newest, self.target, InProcessTasks()).verdict == "complete"
 
-    def stage(self, name: str, *options: str, first: Callable[[], None] | None = None) -> Stage:
-        """Run a stage, after `first` has changed the job."""
+    def record(self, name: str, *options: str, first: Callable[[], None] | None = None) -> Command:
+        """Run a command, after `first` has changed the job."""
         if first is not None:
             first()
         before, faults = self.work / f"before-{name}", self.faults()
         shutil.copytree(self.home, before)
         assert self.run(options, faults) == 0, warm.output(faults)
-        return Stage(options, before, self.job.number, len(faults.calls()))
+        return Command(options, before, self.job.number, len(faults.calls()))
 
     def faults(self, kind: Kind = Kind.NONE, at: int = 1) -> Faults:
         return Faults(str(self.work / uuid.uuid4().hex), kind, at, writes_only=True)
@@ -68,19 +68,19 @@ class Life(ABC):
         self.job.copy_newest(self.job.number + 1)
         self.job.delete_older(self.job.number)
 
-    def stop_at(self, stage: Stage, at: int, kind: Kind) -> None:
-        """Go back to before a stage and stop it at a storage call."""
+    def stop_at(self, command: Command, at: int, kind: Kind) -> None:
+        """Restore the files before a command, and stop the command at this write."""
         shutil.rmtree(self.home)
-        shutil.copytree(stage.before, self.home, symlinks=True)
-        self.job = Checkpoints(self.job.directory, stage.number)
+        shutil.copytree(command.before, self.home, symlinks=True)
+        self.job = Checkpoints(self.job.directory, command.number)
         faults = self.faults(kind, at)
-        code = self.run(stage.options, faults)
+        code = self.run(command.options, faults)
         is_report = faults.calls()[at - 1].endswith("report.html")  # a run does without it
         assert code == (KILLED if kind is Kind.KILL else 1) or (is_report and code == 0), warm.output(faults)
 
-    def go_on(self, *commands: tuple[str, ...]) -> None:
-        """Run the command with each of these options, and check the result."""
-        for options in commands:
+    def go_on(self, *option_sets: tuple[str, ...]) -> None:
+        """Run the command with each of these options in turn, and check the result."""
+        for options in option_sets:
             again = self.faults()
             assert self.run(options, again) == 0, warm.output(again)
-        self.assert_right()
+        self.assert_complete()
