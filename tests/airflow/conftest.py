@@ -1,4 +1,4 @@
-"""Give Airflow, which makes a folder when it is imported, a home outside of the user's."""
+"""A temporary home for Airflow, which creates its home directory when it is imported."""
 
 from __future__ import annotations
 

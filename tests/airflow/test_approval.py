@@ -77,7 +77,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> PlanApproval:
     return PlanApproval(task_id="approve", plan="plan", closes=None)
 
 
-def asked_in(xcoms: dict[str, Any], planned: Planned, run_id: str = "manual", alive: Sequence[str] = ()) -> Any:
+def context_of_run(xcoms: dict[str, Any], planned: Planned, run_id: str = "manual", alive: Sequence[str] = ()) -> Any:
     """Return the context of a question about this plan; XComs go into `xcoms`. Runs in `alive` are still active."""
     instance = SimpleNamespace(
         dag_id="rescale",
@@ -99,7 +99,7 @@ def test_reminder_keeps_the_deadline_whatever_the_clock_of_the_next_worker(
     ahead: timedelta, asking: PlanApproval, planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     xcoms: dict[str, Any] = {}
-    context, begun = asked_in(xcoms, planned), datetime.now(UTC)
+    context, begun = context_of_run(xcoms, planned), datetime.now(UTC)
     with pytest.raises(Parked):
         asking.execute(context)
     until = datetime.fromisoformat(xcoms["asked"]["until"])
@@ -122,7 +122,7 @@ def test_cleared_minutes_mean_the_default_of_the_platform(
 ) -> None:
     monkeypatch.setattr(approval, "form_of_platform", lambda: with_defaults(rescale_form(), platform))
     xcoms: dict[str, Any] = {}
-    context = asked_in(xcoms, planned)
+    context = context_of_run(xcoms, planned)
     context["params"] = filled(**PLACES, parallelism=3, require_approval=True, approval_minutes=None)
     begun = datetime.now(UTC)
     with pytest.raises(Parked):
@@ -142,7 +142,7 @@ def test_answer_after_the_deadline_does_not_count(
 ) -> None:
     """Airflow accepts an answer until its scheduler has seen that the time is over."""
     xcoms: dict[str, Any] = {}
-    context = asked_in(xcoms, planned)
+    context = context_of_run(xcoms, planned)
     with pytest.raises(Parked):
         asking.execute(context)
     until = datetime.fromisoformat(xcoms["asked"]["until"])
@@ -163,8 +163,8 @@ def test_approval_is_of_the_plan_that_was_shown(
     monkeypatch.setattr(HITLOperator, "execute_complete", lambda *_: approved_by_ada(datetime.now(UTC)))
     xcoms: dict[str, Any] = {}
     with pytest.raises(Parked):
-        asking.execute(asked_in(xcoms, planned))
-    asking.execute_complete(asked_in(xcoms, planned | {"digest": "made meanwhile"}), {})
+        asking.execute(context_of_run(xcoms, planned))
+    asking.execute_complete(context_of_run(xcoms, planned | {"digest": "made meanwhile"}), {})
     assert xcoms["approved"] == {"approved": True, "plan": plan.digest, "words": "approved by ada"}
     decision = approval_of(places_of(plan)).decision
     assert decision is not None
@@ -173,19 +173,19 @@ def test_approval_is_of_the_plan_that_was_shown(
 
 def test_second_run_is_refused_while_another_asks_about_the_same_plan(asking: PlanApproval, planned: Planned) -> None:
     with pytest.raises(Parked):
-        asking.execute(asked_in({}, planned, "first"))
+        asking.execute(context_of_run({}, planned, "first"))
     with pytest.raises(TaskEnded) as refused:
-        asking.execute(asked_in({}, planned, "second", alive=["first"]))
+        asking.execute(context_of_run({}, planned, "second", alive=["first"]))
     assert "run first" in str(refused.value.error.found)
     with pytest.raises(Parked):
-        asking.execute(asked_in({}, planned, "second"))
+        asking.execute(context_of_run({}, planned, "second"))
 
 
 def test_open_question_is_asked_even_by_a_run_without_approval(asking: PlanApproval, planned: Planned) -> None:
     """The run that asked may have been cancelled."""
     with pytest.raises(Parked):
-        asking.execute(asked_in({}, planned, "first"))
-    context = asked_in({}, planned, "second")
+        asking.execute(context_of_run({}, planned, "first"))
+    context = context_of_run({}, planned, "second")
     context["params"] |= {"require_approval": False}
     with pytest.raises(Parked):
         asking.execute(context)
@@ -196,15 +196,15 @@ def test_stored_decision_stands(before: bool, asking: PlanApproval, plan: Plan, 
     """A plan with a stored decision is not asked about again, and no later answer changes the decision."""
     xcoms: dict[str, Any] = {}
     with pytest.raises(Parked):
-        asking.execute(asked_in(xcoms, planned))
+        asking.execute(context_of_run(xcoms, planned))
     decide(plan, {"run": "another"}, "said by bob", approved=before)
     with pytest.raises(TaskEnded):
-        asking.execute_complete(asked_in(xcoms, planned), {})  # without an answer
+        asking.execute_complete(context_of_run(xcoms, planned), {})  # without an answer
     assert xcoms["approved"]["approved"] is False
     assert ("said by bob" in xcoms["approved"]["words"]) is True
     if before:
-        asking.execute(asked_in(xcoms, planned))
+        asking.execute(context_of_run(xcoms, planned))
     else:
         with pytest.raises(TaskEnded):
-            asking.execute(asked_in(xcoms, planned))
+            asking.execute(context_of_run(xcoms, planned))
     assert xcoms["approved"]["approved"] is before

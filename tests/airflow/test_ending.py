@@ -166,7 +166,7 @@ def followed(plan: Plan) -> XComField:
 
 
 def test_end_of_a_live_rescale_before_the_cut_over_counts_the_files_that_are_left(plan: Plan) -> None:
-    """The documents that say which job is followed are no files to remove: the next try has the same ones."""
+    """The documents that describe the followed job are not counted, because the next try has the same ones."""
     xcoms = followed(plan)
     error = ended(xcoms, has_job=True, failed=(FOLLOW,))
     assert error.what.startswith(
@@ -238,12 +238,12 @@ def test_end_of_a_run_that_could_not_go_back_says_whether_the_new_job_runs(
     assert f"its result is published; the job 'clicks' {clause}" in error.what
 
 
-@pytest.mark.parametrize("all_of_it", [True, False])
-def test_result_deleted_after_publication_is_an_error(all_of_it: bool, plan: Plan) -> None:
+@pytest.mark.parametrize("with_own_files", [True, False])
+def test_result_deleted_after_publication_is_an_error(with_own_files: bool, plan: Plan) -> None:
     execute_without_spark(plan)
     assert ended(published(plan)) == {"target": plan.target}
     shutil.rmtree(plan.target)
-    if all_of_it:
+    if with_own_files:
         shutil.rmtree(f"{plan.target}.rescale")
     error = ended(published(plan))
     assert "nothing was published" not in str(error)

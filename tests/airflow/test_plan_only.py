@@ -87,16 +87,16 @@ def test_plan_only_shows_that_a_run_without_a_change_would_be_refused(plan: Plan
     assert summary["refused"] in report
 
 
-@pytest.mark.parametrize("done", [False, True])
+@pytest.mark.parametrize("is_published", [False, True])
 def test_plan_only_shows_the_start_command_of_an_accepted_plan(
-    done: bool, plan: Plan, caplog: pytest.LogCaptureFixture
+    is_published: bool, plan: Plan, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A plan that is already published is accepted, too."""
+    """A plan that is already published is also accepted."""
     caplog.set_level("INFO")
-    if done:
+    if is_published:
         execute_without_spark(plan)
     summary, report = looked_at(plan)
     assert summary["refused"] is None
     assert plan.start.command in " ".join(map(str.strip, caplog.messages))
     assert "visits" in report
-    assert Path(plan.target).exists() is done
+    assert Path(plan.target).exists() is is_published

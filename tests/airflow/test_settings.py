@@ -23,7 +23,7 @@ def fresh() -> Iterator[None]:
     settings.cache_clear()
 
 
-def written(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def write_settings(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "settings.yaml"
     path.write_text(text)
     monkeypatch.setenv(VARIABLE, str(path))
@@ -37,7 +37,7 @@ def test_defaults_of_airflow_hold_without_a_settings_file() -> None:
 
 
 def test_settings_set_arguments_of_tasks_tags_runs_and_form(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(
+    write_settings(
         tmp_path,
         "tasks: {owner: ada, pool: rescale, queue: big, priority_weight: 3, timeout_minutes: 90}\n"
         "tags: [team]\nruns_at_once: 2\nform: {connection: state, require_approval: true, job: of another form}\n",
@@ -61,9 +61,9 @@ def test_settings_set_arguments_of_tasks_tags_runs_and_form(tmp_path: Path, monk
 def test_notifier_is_created_from_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     notifier = "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
     text = f"notify: {{failed: [{{notifier: {notifier}, arguments: {{to: a@example.com}}}}]}}"
-    written(tmp_path, text, monkeypatch)
-    (made,) = dag_arguments(rescale_form())["on_failure_callback"]
-    assert type(made).__name__ == "SmtpNotifier"
+    write_settings(tmp_path, text, monkeypatch)
+    (callback,) = dag_arguments(rescale_form())["on_failure_callback"]
+    assert type(callback).__name__ == "SmtpNotifier"
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_notifier_is_created_from_its_path(tmp_path: Path, monkeypatch: pytest.M
     ],
 )
 def test_invalid_field_is_refused(text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written(tmp_path, text, monkeypatch)
+    write_settings(tmp_path, text, monkeypatch)
     with pytest.raises(RequestError) as caught:
         dag_arguments(rescale_form())
     assert message in str(caught.value)
@@ -116,6 +116,6 @@ def test_form_shows_that_every_plan_must_be_approved(
     one_run: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = "form: {require_approval: false}\napproval: {required: {always: true}}\n"
-    written(tmp_path, text, monkeypatch)
+    write_settings(tmp_path, text, monkeypatch)
     assert dag_arguments(rescale_form(), one_run=one_run)["params"]["require_approval"].value is True
     assert "require_approval" not in dag_arguments(discard_form())["params"]

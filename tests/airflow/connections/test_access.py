@@ -24,7 +24,7 @@ from support.s3 import S3Server
 _ROLE = "arn:aws:iam::123456789012:role/rescale"
 
 # Prints how the boto3 of a step got its keys, which they are, when they expire, and the buckets that S3 lists.
-_ASK = """
+_PROBE = """
 import boto3, json
 session = boto3.session.Session()
 credentials = session.get_credentials()
@@ -49,18 +49,18 @@ def connect(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> None:
 
 def seen_by_a_step() -> dict[str, Any]:
     """Return what a process that is started with this one's environment sees."""
-    answer = subprocess.run([sys.executable, "-c", _ASK], capture_output=True, text=True, check=False)
+    answer = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     document: dict[str, Any] = json.loads(answer.stdout)
     return document
 
 
-def of_server(s3: S3Server, **more: Any) -> dict[str, Any]:
+def extra_of_server(s3: S3Server, **more: Any) -> dict[str, Any]:
     return {"endpoint_url": s3.endpoint, "region_name": "eu-central-1", **more}
 
 
 def test_keys_reach_a_step_without_being_in_the_environment(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    connect(monkeypatch, login="somebody", password="planted", extra=of_server(s3))
+    connect(monkeypatch, login="somebody", password="planted", extra=extra_of_server(s3))
     before = dict(os.environ)
     with storage_access("state"):
         assert "planted" not in os.environ.values()
@@ -73,10 +73,10 @@ def test_keys_reach_a_step_without_being_in_the_environment(s3: S3Server, monkey
 def test_connection_of_the_source_gives_access_to_the_source_alone(
     s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect(monkeypatch, login="of-target", password="planted-1", extra=of_server(s3))
-    extra = of_server(s3, region_name="eu-west-1")
-    of_source = {"conn_type": "aws", "login": "of-source", "password": "planted-2", "extra": extra}
-    monkeypatch.setenv("AIRFLOW_CONN_PREMISES", json.dumps(of_source))
+    connect(monkeypatch, login="of-target", password="planted-1", extra=extra_of_server(s3))
+    extra = extra_of_server(s3, region_name="eu-west-1")
+    second_connection = {"conn_type": "aws", "login": "of-source", "password": "planted-2", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_PREMISES", json.dumps(second_connection))
     before = dict(os.environ)
     with form_access({"connection": "state", "source_connection": "premises"}):
         assert not {"planted-1", "planted-2"} & {*os.environ.values()}
@@ -103,7 +103,7 @@ def test_connection_of_the_source_is_refused_where_steps_run_in_pods(monkeypatch
 def test_store_of_a_connection_leaves_the_environment_unchanged(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     s3.create_bucket("served-to-many")
     s3.declare("s3://served-to-many")
-    connect(monkeypatch, login="somebody", password="planted", extra=of_server(s3))
+    connect(monkeypatch, login="somebody", password="planted", extra=extra_of_server(s3))
     before, uri = dict(os.environ), "s3://served-to-many/file"
     store = s3_store_of("state")
     store.put(uri, b"content")
@@ -118,7 +118,7 @@ def test_encryption_and_requester_pays_reach_a_step_and_the_store(
 ) -> None:
     arguments = {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "alias/flink"}
     settings = {"s3": {"extra_args": arguments, "requester_pays": True}}
-    connect(monkeypatch, login="a", password="b", extra=of_server(s3, service_config=settings))
+    connect(monkeypatch, login="a", password="b", extra=extra_of_server(s3, service_config=settings))
     with storage_access("state"):
         assert os.environ["AWS_SERVER_SIDE_ENCRYPTION"] == "aws:kms"
         assert os.environ["AWS_SSE_KMS_KEY_ID"] == "alias/flink"
@@ -130,13 +130,13 @@ def test_encryption_and_requester_pays_reach_a_step_and_the_store(
 
 def test_unsupported_settings_of_uploads_are_refused(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"s3": {"extra_args": {"ACL": "public-read"}}}
-    connect(monkeypatch, login="a", password="b", extra=of_server(s3, service_config=settings))
+    connect(monkeypatch, login="a", password="b", extra=extra_of_server(s3, service_config=settings))
     with pytest.raises(RequestError, match=r"extra_args\.ACL"), storage_access("state"):
         pass
 
 
 def test_session_token_reaches_a_step(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    extra = of_server(s3, aws_access_key_id="a", aws_secret_access_key="b", aws_session_token="a-token")
+    extra = extra_of_server(s3, aws_access_key_id="a", aws_secret_access_key="b", aws_session_token="a-token")
     connect(monkeypatch, extra=extra)
     with storage_access("state"):
         assert seen_by_a_step()["token"] == "a-token"
@@ -144,7 +144,7 @@ def test_session_token_reaches_a_step(s3: S3Server, monkeypatch: pytest.MonkeyPa
 
 def test_role_is_assumed_and_its_keys_expire(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     sts = {"sts": {"endpoint_url": s3.endpoint}}
-    connect(monkeypatch, login="a", password="b", extra=of_server(s3, role_arn=_ROLE, service_config=sts))
+    connect(monkeypatch, login="a", password="b", extra=extra_of_server(s3, role_arn=_ROLE, service_config=sts))
     with storage_access("state"):
         seen = seen_by_a_step()
     assert seen["key"].startswith("ASIA")
@@ -155,7 +155,7 @@ def test_role_is_assumed_and_its_keys_expire(s3: S3Server, monkeypatch: pytest.M
 def test_role_is_assumed_by_a_web_identity(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("a-token")
-    extra = of_server(
+    extra = extra_of_server(
         s3,
         role_arn=_ROLE,
         assume_role_method="assume_role_with_web_identity",
@@ -170,22 +170,22 @@ def test_role_is_assumed_by_a_web_identity(s3: S3Server, monkeypatch: pytest.Mon
 
 def test_keys_are_renewed_while_a_step_works(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     sts = {"sts": {"endpoint_url": s3.endpoint}}
-    # The shortest lifetime: botocore renews keys a quarter of an hour before they expire, which is at once.
-    short = {"DurationSeconds": 900}
-    extra = of_server(s3, role_arn=_ROLE, assume_role_kwargs=short, service_config=sts)
+    # The shortest lifetime: botocore renews keys 15 minutes before they expire, so here at once.
+    shortest_lifetime = {"DurationSeconds": 900}
+    extra = extra_of_server(s3, role_arn=_ROLE, assume_role_kwargs=shortest_lifetime, service_config=sts)
     connect(monkeypatch, login="a", password="b", extra=extra)
     with storage_access("state"):
         assert seen_by_a_step()["key"] != seen_by_a_step()["key"]
 
 
 def test_keys_are_served_only_with_the_token_of_the_step(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    connect(monkeypatch, login="a", password="b", extra=of_server(s3))
+    connect(monkeypatch, login="a", password="b", extra=extra_of_server(s3))
     with storage_access("state"), pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(os.environ["AWS_CONTAINER_CREDENTIALS_FULL_URI"])
 
 
 def test_certificates_and_proxies_reach_a_step(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    extra = of_server(
+    extra = extra_of_server(
         s3, verify="/etc/ca.pem", config_kwargs={"proxies": {"https": "http://proxy:3128"}, "retries": {}}
     )
     connect(monkeypatch, login="a", password="b", extra=extra)
@@ -196,7 +196,7 @@ def test_certificates_and_proxies_reach_a_step(s3: S3Server, monkeypatch: pytest
 def test_checksum_settings_reach_a_step(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error of a bucket that requires checksums advises these settings."""
     checksums = {"request_checksum_calculation": "when_supported", "response_checksum_validation": "when_required"}
-    connect(monkeypatch, login="a", password="b", extra=of_server(s3, config_kwargs=checksums))
+    connect(monkeypatch, login="a", password="b", extra=extra_of_server(s3, config_kwargs=checksums))
     with storage_access("state"):
         assert os.environ["AWS_REQUEST_CHECKSUM_CALCULATION"] == "when_supported"
         assert os.environ["AWS_RESPONSE_CHECKSUM_VALIDATION"] == "when_required"
@@ -206,7 +206,7 @@ def test_checksum_settings_reach_a_step(s3: S3Server, monkeypatch: pytest.Monkey
 def test_addressing_style_reaches_a_step(
     style: str, variable: str | None, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    extra = of_server(s3, config_kwargs={"s3": {"addressing_style": style}})
+    extra = extra_of_server(s3, config_kwargs={"s3": {"addressing_style": style}})
     connect(monkeypatch, login="a", password="b", extra=extra)
     with storage_access("state"):
         assert os.environ.get(ADDRESSING) == variable
@@ -261,8 +261,8 @@ def test_connection_that_cannot_work_is_refused_with_the_setting(
 
 
 def test_unreachable_sts_server_raises_store_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody = {"sts": {"endpoint_url": "http://127.0.0.1:9"}}
-    extra = {"role_arn": _ROLE, "region_name": "eu-central-1", "service_config": nobody}
+    unreachable_sts = {"sts": {"endpoint_url": "http://127.0.0.1:9"}}
+    extra = {"role_arn": _ROLE, "region_name": "eu-central-1", "service_config": unreachable_sts}
     connect(monkeypatch, login="a", password="b", extra=extra)
     with pytest.raises(StoreError, match="the connection 'state' gives no access"), storage_access("state"):
         pass

@@ -13,13 +13,13 @@ from support.slow import slow_but
 
 
 @pytest.fixture(scope="package", params=slow_but(lambda line: line == "2", LINES))
-def running(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[SessionCluster]:
+def shared_cluster(request: pytest.FixtureRequest, s3: S3Server) -> Iterator[SessionCluster]:
     with session_cluster(LINES[request.param], s3) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def cluster(running: SessionCluster) -> Iterator[SessionCluster]:
+def cluster(shared_cluster: SessionCluster) -> Iterator[SessionCluster]:
     """Return the cluster without a job, before and after the test."""
-    yield running
-    running.clear()
+    yield shared_cluster
+    shared_cluster.clear()

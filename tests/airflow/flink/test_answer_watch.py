@@ -1,4 +1,4 @@
-"""The time at which Flink's cached answer was made, from the checkpoints that answers name."""
+"""Estimates of when Flink made its cached answer, by the checkpoints in its answers."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Cache:
 
 
 @given(st.lists(MOMENTS, max_size=6), st.lists(MOMENTS, max_size=20), st.floats(0, 1), st.floats(0, 4), st.floats(0, 5))
-def test_requests_from_the_first_fresh_one_on_show_what_happened_before_the_end(
-    completed: list[float], others: list[float], phase: float, cancel: float, later: float
+def test_answers_after_the_first_fresh_request_are_newer_than_the_end_of_the_job(
+    completed: list[float], requests_of_others: list[float], phase: float, cancel: float, later: float
 ) -> None:
-    """Other clients ask Flink, too, so their requests determine when Flink makes a new answer."""
+    """Requests of other clients also make Flink renew its cached answer."""
     cache, cached = Cache(completed), CachedAnswer(LIFETIME)
     requests = [phase + tenth / 10 for tenth in range(150)]
-    for now in sorted([*requests, *others]):
+    for now in sorted([*requests, *requests_of_others]):
         number = cache.answer(now)
         if now in requests:
             assert cached.note(now, now, number)
@@ -56,7 +56,9 @@ def test_answer_after_a_cancel_in_time_comes_right_after_the_cached_one_has_expi
     for request, number in ((10.0, 7), (10.1, 7), (10.2, 8), (10.3, 8)):
         assert cached.note(request, request + 0.01, number)
     assert cached.first_fresh_request(13.0) == pytest.approx(10.21 + LIFETIME + 0.2)
-    assert cached.first_fresh_request(13.2) == pytest.approx(13.2 + LIFETIME + 0.2), "it may have expired before"
+    assert cached.first_fresh_request(13.2) == pytest.approx(13.2 + LIFETIME + 0.2), (
+        "another request may have renewed the answer before the end"
+    )
 
 
 def test_time_of_later_answers_follows_from_that_of_the_first() -> None:

@@ -1,4 +1,4 @@
-"""A job whose canonical savepoint cannot be taken is not asked for one, and never a second time."""
+"""A canonical savepoint that Flink cannot take is refused while the job runs, and is not tried again."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ FORST = (
 )
 
 
-def asked_again(monkeypatch: pytest.MonkeyPatch, before: JobToRestart, why: str) -> list[str]:
+def triggers_after_a_failure(monkeypatch: pytest.MonkeyPatch, before: JobToRestart, why: str) -> list[str]:
     """Return the savepoints that Flink is asked for after the first savepoint of a run and its job have failed."""
-    triggers: list[str] = []
-    asked: list[str] = []
+    polled: list[str] = []
+    triggered: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
         path = request.url.path
         if request.method == "POST":
-            asked.append(path)
+            triggered.append(path)
         elif "/savepoints/" in path:
-            triggers.append(path)
-            if path != triggers[0]:
+            polled.append(path)
+            if path != polled[0]:
                 return httpx.Response(404, json={"errors": ["There is no savepoint operation"]})
             return httpx.Response(200, json={"operation": {"failure-cause": {"stack-trace": FAILED}}})
         elif path.endswith("/exceptions"):
@@ -61,13 +61,13 @@ def asked_again(monkeypatch: pytest.MonkeyPatch, before: JobToRestart, why: str)
     opened = Flink("http://flink", transport=httpx.MockTransport(answer))
     monkeypatch.setattr("rescale.airflow.flink.stopping.open_flink", lambda _: opened)
     take_savepoint(before, "run")
-    return asked
+    return triggered
 
 
 @pytest.mark.parametrize("why", [ASYNCHRONOUS, FORST], ids=["asynchronous state", "ForSt"])
 def test_canonical_savepoint_is_not_repeated_if_flink_cannot_take_it(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
     with pytest.raises(RequestError, match="Flink cannot take a canonical savepoint of this job") as caught:
-        asked_again(monkeypatch, BEFORE, why)
+        triggers_after_a_failure(monkeypatch, BEFORE, why)
     assert 'choose "native" under "Format of the savepoint"' in str(caught.value.advice)
 
 
@@ -79,7 +79,7 @@ def test_canonical_savepoint_is_not_repeated_if_flink_cannot_take_it(monkeypatch
 def test_savepoint_is_repeated_after_another_failure(
     monkeypatch: pytest.MonkeyPatch, before: JobToRestart, why: str
 ) -> None:
-    assert asked_again(monkeypatch, before, why) == [f"/jobs/{before.job_id}/savepoints"]
+    assert triggers_after_a_failure(monkeypatch, before, why) == [f"/jobs/{before.job_id}/savepoints"]
 
 
 @pytest.fixture(scope="module")

@@ -44,8 +44,8 @@ def test_misspelt_operator_is_refused_before_the_job_is_stopped(
         named = f"{ended.value.error.expected} {ended.value.error.operator}"
         assert "counts" in named or operator_id_of_uid("counts") in named
     assert cluster.job(job_id).runs
-    rightly = {"operators": {"counts": {"parallelism": 3}}, "max_parallelism": 1000}
-    assert looked(cluster, job_id, tmp_path / "target", **rightly)["before"]["job_id"] == job_id
+    valid_fields = {"operators": {"counts": {"parallelism": 3}}, "max_parallelism": 1000}
+    assert looked(cluster, job_id, tmp_path / "target", **valid_fields)["before"]["job_id"] == job_id
     assert "the request can be carried out, as far as the job's latest checkpoint shows" in caplog.text
 
 

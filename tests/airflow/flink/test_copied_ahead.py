@@ -1,4 +1,4 @@
-"""Files of a running job's checkpoints are copied on a real session cluster; after the stop, only the rest."""
+"""Files of a running job's checkpoints are copied ahead on a real session cluster, and the others after its stop."""
 
 from __future__ import annotations
 

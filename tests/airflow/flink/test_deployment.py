@@ -159,14 +159,16 @@ def test_job_restores_in_no_claim_mode_if_its_result_refers_to_files(patch: Mock
 
 
 @pytest.mark.parametrize(
-    ("has", "wants", "is_patched"), [(True, True, False), (True, False, False), (False, True, True)]
+    ("has_no_claim", "needs_no_claim", "is_patched"), [(True, True, False), (True, False, False), (False, True, True)]
 )
 def test_deployment_with_the_desired_fields_is_not_patched(
-    resource: dict[str, Any], patch: Mock, has: bool, wants: bool, is_patched: bool
+    resource: dict[str, Any], patch: Mock, has_no_claim: bool, needs_no_claim: bool, is_patched: bool
 ) -> None:
     resource["spec"]["job"] |= {"initialSavepointPath": "s3://b/s", "savepointRedeployNonce": 4}
-    resource["spec"]["flinkConfiguration"] = dict.fromkeys(deployment.CLAIM_MODE_OPTIONS, "NO_CLAIM") if has else {}
-    redeploy(WHERE, DeploymentSpec("s3://b/s", 2, None, no_claim=wants))
+    resource["spec"]["flinkConfiguration"] = (
+        dict.fromkeys(deployment.CLAIM_MODE_OPTIONS, "NO_CLAIM") if has_no_claim else {}
+    )
+    redeploy(WHERE, DeploymentSpec("s3://b/s", 2, None, no_claim=needs_no_claim))
     assert bool(patch.call_args_list) is is_patched
 
 
@@ -185,7 +187,7 @@ def replaced(resource: dict[str, Any], snapshot: str, where: PatchDeployment = W
 def test_resource_that_somebody_else_has_redeployed_is_not_taken_back(
     snapshot: str, is_refused: bool, resource: dict[str, Any], patch: Mock
 ) -> None:
-    """An old run whose task that goes back was cleared, for example: another run has handed the job over since."""
+    """For example, another run has handed the job over before the task `go_back` of an old run is cleared."""
     before = replaced(resource, snapshot)
     if is_refused:
         with pytest.raises(RequestError, match="somebody else has redeployed the FlinkDeployment") as caught:

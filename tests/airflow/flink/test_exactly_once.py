@@ -48,8 +48,8 @@ class Topic:
         lines = (line.split() for line in self._run("read").splitlines())
         return [(int(number), int(before)) for number, before in lines]
 
-    def _run(self, what: str) -> str:
-        command = [*self._java, what, self.broker, self.name]
+    def _run(self, action: str) -> str:
+        command = [*self._java, action, self.broker, self.name]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=120).stdout
 
 
@@ -98,11 +98,15 @@ UNCERTAIN = (
 def assert_each_once(committed: list[tuple[int, int]]) -> None:
     """Check that splits have all numbers from the first one on, and that keys have counted each of their numbers."""
     numbers = sorted(number for number, _ in committed)
-    half = LAST // SUBTASKS
+    split_size = LAST // SUBTASKS
     for split in range(SUBTASKS):
-        own = [number for number in numbers if split * half < number <= (split + 1) * half or number == split == 0]
+        own = [
+            number
+            for number in numbers
+            if split * split_size < number <= (split + 1) * split_size or number == split == 0
+        ]
         assert own == list(range(own[0], own[0] + len(own))), f"split {split}: lost or repeated"
-        assert own[0] in (0, split * half + 1, split * half)
+        assert own[0] in (0, split * split_size + 1, split * split_size)
     counts: dict[int, list[int]] = defaultdict(list)
     for number, before in committed:
         counts[number % KEYS].append(before)
@@ -110,7 +114,7 @@ def assert_each_once(committed: list[tuple[int, int]]) -> None:
 
 
 def cut(story: LiveStory) -> str | None:
-    """Try the task as Airflow does; return the job that runs then, None if nobody knows the last checkpoint."""
+    """Run the task with retries, as Airflow does; return the running job, None if the last checkpoint is unknown."""
     for _ in range(3):
         try:
             return str(story.follow()["job"])
@@ -126,8 +130,8 @@ def cut(story: LiveStory) -> str | None:
 
 
 @contextmanager
-def once(moment: str, lose: Callable[[], object]) -> Iterator[None]:
-    """Lose something right before this part of the cut-over."""
+def losing_before(moment: str, lose: Callable[[], object]) -> Iterator[None]:
+    """Call `lose` once, right before this part of the cut-over."""
     real, lost = getattr(cut_over, moment), []
 
     def losing(*arguments: Any, **more: Any) -> Any:
@@ -162,7 +166,7 @@ def test_nothing_is_lost_or_repeated(topic: Topic, tmp_path: Path, form: dict[st
 @pytest.mark.parametrize("moment", ["cancel", "final_checkpoint", "hand_job_over"])
 def test_nothing_is_lost_or_repeated_with_a_machine(topic: Topic, tmp_path: Path, machine: str, moment: str) -> None:
     story = begin(topic.cluster, tmp_path / "result", *topic.arguments, main="Exactly", give_up_after=120)
-    with once(moment, getattr(topic.cluster, f"lose_{machine}")):
+    with losing_before(moment, getattr(topic.cluster, f"lose_{machine}")):
         job_id = cut(story)
     if job_id is None:  # see test_lost_machines
         assert (machine, moment) in {("job_manager", "cancel"), ("job_manager", "final_checkpoint")}

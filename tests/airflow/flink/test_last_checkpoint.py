@@ -39,7 +39,7 @@ KEPT = {
 
 
 def run(cluster: SessionCluster, options: dict[str, str], checkpoints: int = 1, **more: str) -> str:
-    """Start the job and let it make its first checkpoints; the next one is far away."""
+    """Start the job and let it make its first checkpoints; the next one comes much later."""
     job_id = cluster.run(2, options=options, **more)
     wait_until(lambda: cluster.counts(job_id), "the job to count")
     with cluster.open() as flink:
@@ -142,8 +142,8 @@ def test_aborted_checkpoint_is_not_rescaled(cluster: SessionCluster) -> None:
     ):
         take(before, job_id, state)
     old = back(before, None, job_id, state)
-    given_up = int(last_checkpoint.newest_checkpoint(before.directory).rpartition("-")[2])
-    assert Path(old["restored_from"].removeprefix("file:")).name == f"chk-{given_up - 1}"
+    aborted_number = int(last_checkpoint.newest_checkpoint(before.directory).rpartition("-")[2])
+    assert Path(old["restored_from"].removeprefix("file:")).name == f"chk-{aborted_number - 1}"
     wait_until(lambda: cluster.counts(old["job"]), "the job to go on counting")
     assert cluster.alive() == {old["job"]}
 

@@ -107,7 +107,7 @@ def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionC
 
 
 def wait_for_all_keys(cluster: SessionCluster, story: LiveStory) -> None:
-    """Wait until a job `Bulk` with 150,000 keys has written those of its two splits, and RocksDB has compacted them.
+    """Wait until a job `Bulk` has written the 150,000 keys of both splits, and RocksDB has compacted them.
 
     Otherwise the job would go on with compactions after a restart, and rewrite all files before its first checkpoint.
     """
@@ -119,7 +119,7 @@ def wait_for_all_keys(cluster: SessionCluster, story: LiveStory) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True])
 def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path: Path, killed: bool) -> None:
-    """The job has another directory of checkpoints then, and uploads all files again, under new names.
+    """After its restart, the job has another directory of checkpoints, and uploads all files again under new names.
 
     If the cut-over is killed for good, after it has published, the task that goes back starts the job again.
     """
@@ -170,7 +170,7 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
     first = reported[made]
     assert (first.kind, first.number, first.root) == (RoundKind.ROUND, last.number + 1, last.root)
     state = sum(file.size for file in read_certificate(story.target).files)
-    assert first.bytes_read < state / 3, "of two sides"
+    assert first.bytes_read < state / 3, "the round read unchanged files"
     assert story.shapes(summary["job"]) == {(3, 256)}
     assert cluster.alive() == {summary["job"]}
     assert summary["source"] == newest_checkpoint(again.before.directory)

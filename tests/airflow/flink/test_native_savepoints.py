@@ -170,16 +170,16 @@ def test_state_of_the_hashmap_backend_is_restored_in_the_new_shape(
 
 @pytest.mark.slow
 def test_native_savepoint_is_refused_without_a_readable_checkpoint(cluster: SessionCluster) -> None:
-    none = cluster.run(2, main="Alarms", options=ROCKSDB)
+    without_checkpoint = cluster.run(2, main="Alarms", options=ROCKSDB)
     with pytest.raises(RequestError, match="it is unknown") as caught:
-        why(cluster, none)
+        why(cluster, without_checkpoint)
     assert caught.value.found == "the job has made no checkpoint since it was started"
     in_memory = cluster.run(2, main="Alarms", options={**ROCKSDB, **ONE_CHECKPOINT})
     take_checkpoint(cluster, in_memory)
     with pytest.raises(RequestError, match="it is unknown") as caught:
         why(cluster, in_memory)
     assert "cannot be read" in str(caught.value.found)
-    assert cluster.alive() == {none, in_memory}
+    assert cluster.alive() == {without_checkpoint, in_memory}
 
 
 @pytest.mark.slow

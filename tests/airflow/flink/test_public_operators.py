@@ -82,15 +82,15 @@ def test_trigger_fires_for_each_new_checkpoint_but_not_for_an_old_one(cluster: S
         name, arguments = CheckpointTrigger(**place, period=0.2).serialize()
         assert name == "rescale.airflow.public.checkpoint_trigger.CheckpointTrigger"
         events: list[Any] = []
-        seen = CheckpointTrigger(**arguments).run()
+        new_checkpoints = CheckpointTrigger(**arguments).run()
         for number in range(2):
-            waiting = asyncio.ensure_future(anext(seen))
+            waiting = asyncio.ensure_future(anext(new_checkpoints))
             await asyncio.sleep(2)
             assert not waiting.done(), "the trigger fired without a new checkpoint"
             with cluster.open() as flink:
                 flink.trigger_checkpoint(job_id, str(number + 2) * 32)
             events.append((await asyncio.wait_for(waiting, 300)).payload)
-        await seen.aclose()
+        await new_checkpoints.aclose()
         return events
 
     first, second = asyncio.run(fired())

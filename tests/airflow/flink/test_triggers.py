@@ -20,7 +20,7 @@ from rescale.text.errors import RescaleError, StoreError
 QUESTION = JobEndQuestion("http://127.0.0.1:9", "0" * 32)
 
 
-def fired(patience: float = float("inf")) -> Any:
+def payload_of_event(patience: float = float("inf")) -> Any:
     async def run() -> Any:
         trigger = AnswerTrigger(msgspec.to_builtins(QUESTION), patience, 0.01)
         return [event.payload async for event in trigger.run()]
@@ -30,29 +30,29 @@ def fired(patience: float = float("inf")) -> Any:
 
 
 def test_unreachable_flink_is_reported_after_several_tries() -> None:
-    error = fired()["error"]
+    error = payload_of_event()["error"]
     assert (error["error"], error["what"]) == ("StoreError", "Flink cannot be reached")
 
 
 def test_late_answer_after_errors_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = iter([StoreError("trouble")] * 4 + [None] + [StoreError("trouble")] * 4 + [{"job": "it"}])
+    answers = iter([StoreError("trouble")] * 4 + [None] + [StoreError("trouble")] * 4 + [{"job": "it"}])
 
     def ask(_: JobEndQuestion) -> Answer | None:
-        answer = next(given)
+        answer = next(answers)
         if isinstance(answer, StoreError):
             raise answer
         return answer
 
     monkeypatch.setattr(JobEndQuestion, "ask", ask)
-    assert fired() == {"answer": {"job": "it"}}
+    assert payload_of_event() == {"answer": {"job": "it"}}
 
 
 def test_unexpected_error_is_given_to_the_task_but_an_airflow_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JobEndQuestion, "ask", lambda _: {}["job"])
-    assert fired()["error"]["error"] == "InternalError"
+    assert payload_of_event()["error"]["error"] == "InternalError"
     monkeypatch.setattr(JobEndQuestion, "ask", Mock(side_effect=AirflowException("of the database")))
     with pytest.raises(AirflowException):
-        fired()
+        payload_of_event()
 
 
 @pytest.mark.parametrize(
@@ -92,20 +92,20 @@ def test_job_is_not_reported_by_an_answer_from_before_its_graph(monkeypatch: pyt
 
 @pytest.mark.parametrize("hours", [-1, 1])
 def test_jumping_clock_does_not_shorten_the_patience(hours: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This includes a triggerer whose clock is ahead: a deadline by the worker's clock would already be over there."""
-    given = iter([None, None, {"job": "it"}])
+    """With a deadline by the worker's clock, the time would be over at once on a triggerer whose clock is ahead."""
+    answers = iter([None, None, {"job": "it"}])
     clock = time.time
 
     def ask(_: JobEndQuestion) -> Answer | None:
         monkeypatch.setattr(time, "time", lambda: clock() + hours * 3600)
-        return next(given)
+        return next(answers)
 
     monkeypatch.setattr(JobEndQuestion, "ask", ask)
-    assert fired(patience=60) == {"answer": {"job": "it"}}
+    assert payload_of_event(patience=60) == {"answer": {"job": "it"}}
 
 
 def test_timeout_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JobEndQuestion, "ask", lambda _: None)
-    error = fired(0.05)["error"]
+    error = payload_of_event(0.05)["error"]
     assert error["what"] == f"timed out while waiting for job {QUESTION.job_id} to end"
     assert error["error"] != "StoreError"

@@ -37,7 +37,7 @@ def test_source_and_target_alone_make_a_request() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "asked"),
+    ("values", "is_accepted"),
     [
         ({"parallelism": "6"}, True),
         ({"parallelism": 6}, True),
@@ -59,9 +59,11 @@ def test_source_and_target_alone_make_a_request() -> None:
     ],
     ids=str,
 )
-def test_form_without_a_shape_is_refused_unless_it_asks_for_the_same_shape(values: dict[str, Any], asked: bool) -> None:
+def test_form_without_a_shape_is_refused_unless_it_asks_for_the_same_shape(
+    values: dict[str, Any], is_accepted: bool
+) -> None:
     params = trimmed_values(filled(**PLACES, **values))
-    if asked:
+    if is_accepted:
         refuse_unintended_copy(params)
     else:
         with pytest.raises(RequestError, match="the form asks for") as caught:

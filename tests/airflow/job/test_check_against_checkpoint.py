@@ -42,7 +42,7 @@ CHECKPOINTS = [name for name in names() if opened(name).type is SnapshotType.CHE
 
 
 def job_of(snapshot: Snapshot, finished: int = 0) -> Job:
-    """Return a job with a vertex for each operator; `finished` subtasks have finished of operators that have some."""
+    """Return a job with a vertex for each operator; `finished` subtasks of partially finished operators have ended."""
     vertices = []
     for operator in snapshot.operators:
         entry = operator.entry
@@ -60,7 +60,7 @@ def look(name: str, request: Request) -> bool:
     return check_against_checkpoint(job_of(opened(name)), request, opened(name))
 
 
-NOBODY: dict[str, Request] = {
+REQUESTS_OF_NOBODY: dict[str, Request] = {
     "parallelism": asked(["nobody=3"]),
     "max parallelism": asked([], ["nobody=256"]),
     "rename": asked(["3"], surgery=parse_surgery(renames=["nobody=somebody"])),
@@ -74,12 +74,12 @@ NOBODY: dict[str, Request] = {
 
 
 @pytest.mark.parametrize("name", ["1.20-unaligned", *CHECKPOINTS[-5:]])
-@pytest.mark.parametrize("of", NOBODY)
-def test_unknown_operator_is_refused_before_the_job_is_stopped(of: str, name: str) -> None:
+@pytest.mark.parametrize("case", REQUESTS_OF_NOBODY)
+def test_unknown_operator_is_refused_before_the_job_is_stopped(case: str, name: str) -> None:
     with pytest.raises(
         RequestError, match=r"no operator 'nobody'.*latest checkpoint; the job was not stopped"
     ) as caught:
-        look(name, NOBODY[of])
+        look(name, REQUESTS_OF_NOBODY[case])
     assert caught.value.path == f"{directory(name)}/_metadata"
     assert opened(name).operators[0].label in str(caught.value.expected)
     assert "rescale inspect" not in str(caught.value)
@@ -201,7 +201,7 @@ def test_drop_of_a_state_that_may_be_registered_late_is_left_to_the_plan(caplog:
 def test_drop_of_a_state_that_only_a_savepoint_shows_is_left_to_the_plan(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A canonical savepoint has timers beside RocksDB as state, and states that a changelog has no change of."""
+    """A canonical savepoint also has heap timers as state, and states without changes in the changelog."""
     (operator,) = (operator for operator in opened(name).operators if operator.keyed_headers)
     for state in ("_timer_state/event_user-timers", "unheard-of"):
         look(name, asked(["3"], surgery=parse_surgery(state_drops=[f"{operator.label}:{state}"])))
@@ -299,9 +299,9 @@ def test_partially_finished_operator_in_a_chain_may_have_ended_with_its_chain() 
     """Another chain has partially finished, and a third one has ended or runs."""
     snapshot = opened("2-partially-finished")
     others = [vertex for vertex in job_of(snapshot).vertices if vertex.name != "short"]
-    half = {"RUNNING": others[0].parallelism - 1, "FINISHED": 1}
+    tasks = {"RUNNING": others[0].parallelism - 1, "FINISHED": 1}
     for ended, refused in (({"FINISHED": others[1].parallelism}, False), (others[1].tasks, True)):
-        changed = (msgspec.structs.replace(others[0], tasks=half), msgspec.structs.replace(others[1], tasks=ended))
+        changed = (msgspec.structs.replace(others[0], tasks=tasks), msgspec.structs.replace(others[1], tasks=ended))
         job = msgspec.structs.replace(job_of(snapshot), vertices=(*changed, *others[2:]))
         with pytest.raises(UnsupportedError, match="have finished") if refused else nullcontext():
             assert check_against_checkpoint(job, asked(["short=3"]), snapshot) is False
@@ -319,7 +319,7 @@ def test_unreadable_header_is_left_to_the_plan(
 
 
 @pytest.mark.parametrize(
-    ("request_", "has"),
+    ("request_", "has_shape"),
     [
         (asked(["2"]), True),
         (asked(["2"], ["16"]), True),
@@ -332,12 +332,12 @@ def test_unreadable_header_is_left_to_the_plan(
         (asked(["2"], surgery=parse_surgery(renames=["clicks=clacks"])), False),
     ],
 )
-def test_request_for_the_present_shape_is_recognised(request_: Request, has: bool) -> None:
-    """Operators that are chained behind the first operator of a vertex count, too."""
+def test_request_for_the_present_shape_is_recognised(request_: Request, has_shape: bool) -> None:
+    """Operators that are chained behind the first operator of a vertex count as well."""
     snapshot = opened("2-rocksdb-checkpoint")
     job = job_of(snapshot)
     alone = msgspec.structs.replace(job, vertices=job.vertices[1:2])
-    assert check_against_checkpoint(alone, request_, snapshot) is has
+    assert check_against_checkpoint(alone, request_, snapshot) is has_shape
 
 
 def test_checkpoint_of_another_job_graph_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
@@ -346,14 +346,14 @@ def test_checkpoint_of_another_job_graph_is_ignored(caplog: pytest.LogCaptureFix
     for changed in ({"parallelism": 4}, {"max_parallelism": 32}, {"operator_id": "0" * 32}):
         vertex = msgspec.structs.replace(job.vertices[0], **changed)
         other = msgspec.structs.replace(job, vertices=(vertex, *job.vertices[1:]))
-        assert check_against_checkpoint(other, NOBODY["drop"], snapshot) is False
+        assert check_against_checkpoint(other, REQUESTS_OF_NOBODY["drop"], snapshot) is False
         assert "have changed since its latest checkpoint" in caplog.text
         caplog.clear()
 
 
 def test_request_is_accepted_without_a_checkpoint(caplog: pytest.LogCaptureFixture) -> None:
     unread = UnreadableCheckpoint("the latest checkpoint cannot be read: there is no snapshot", "/state/chk-7")
-    assert check_against_checkpoint(job_of(opened("2-clicks")), NOBODY["drop"], unread) is False
+    assert check_against_checkpoint(job_of(opened("2-clicks")), REQUESTS_OF_NOBODY["drop"], unread) is False
     assert "there is no snapshot (/state/chk-7)" in caplog.text
 
 

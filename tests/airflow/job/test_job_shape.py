@@ -47,7 +47,7 @@ def asked(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: S
 
 
 @pytest.mark.parametrize(
-    ("request_", "has"),
+    ("request_", "is_same"),
     [
         (asked(), False),  # no shape: the request is for a copy
         (asked(["4", "visits=8"]), True),
@@ -68,8 +68,8 @@ def asked(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: S
     ],
     ids=lambda value: f"{value.parallelism}{value.max_parallelism}" if isinstance(value, Request) else None,
 )
-def test_shape_is_compared_with_every_vertex(request_: Request, has: bool) -> None:
-    assert has_shape(JOB, request_) is has
+def test_shape_is_compared_with_every_vertex(request_: Request, is_same: bool) -> None:
+    assert has_shape(JOB, request_) is is_same
     check_shape(JOB, request_)
 
 

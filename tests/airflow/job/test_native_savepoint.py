@@ -210,9 +210,9 @@ def test_checkpoint_with_missing_files_is_refused(tmp_path: Path) -> None:
     assert "files that the snapshot refers to are gone" in str(caught.value.found)
 
 
-@pytest.mark.parametrize(("wanted", "said"), [("canonical", "CANONICAL"), ("native", "NATIVE")])
+@pytest.mark.parametrize(("wanted", "format_type"), [("canonical", "CANONICAL"), ("native", "NATIVE")])
 @pytest.mark.parametrize("taking", ["run on", "stop", "cancel"])
-def test_savepoint_is_triggered_in_the_format_asked_for(wanted: str, said: str, taking: str) -> None:
+def test_savepoint_is_triggered_in_the_format_asked_for(wanted: str, format_type: str, taking: str) -> None:
     seen: list[dict[str, Any]] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -221,4 +221,4 @@ def test_savepoint_is_triggered_in_the_format_asked_for(wanted: str, said: str, 
 
     cluster = Flink("http://flink", transport=httpx.MockTransport(answer))
     cluster.trigger_savepoint(JOB.job_id, "2" * 32, "/save", StopMode(taking), SavepointFormat(wanted))
-    assert [body["formatType"] for body in seen] == [said]
+    assert [body["formatType"] for body in seen] == [format_type]

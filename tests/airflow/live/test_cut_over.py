@@ -198,7 +198,7 @@ def test_later_try_leaves_the_job_alone_that_an_earlier_one_has_started_again(
 def test_try_after_the_task_that_goes_back_leaves_the_job_alone(
     cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str], returned: str, is_started_again: bool
 ) -> None:
-    """The task that goes back has started the job again; that may be the job of an earlier pass of the run."""
+    """The task that goes back has started a job again, perhaps that of an earlier pass of the run."""
     record_of(returned).note(Phase.WENT_BACK)
     _, attempt = failed(cut(Job()), monkeypatch, SnapshotError("gone"))
     assert attempt.called is not is_started_again
@@ -235,7 +235,7 @@ def test_new_job_whose_start_comes_through_late_is_ended(
 
 
 def test_new_job_beside_the_old_one_is_ended(cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str]) -> None:
-    """The task that goes back has started the old one since this task looked for it."""
+    """The task that goes back has started the old job since this task looked for it."""
     start: Any = SimpleNamespace(command="flink run", parallelism=2, _replace=lambda **_: start)
     monkeypatch.setattr(cut_over, "published_plan", lambda *_: SimpleNamespace(start=start, checkpoint_id=1))
     monkeypatch.setattr(cut_over, "first_fresh_request", lambda *_: 0.0)
@@ -251,7 +251,7 @@ def test_new_job_beside_the_old_one_is_ended(cut: Any, monkeypatch: pytest.Monke
 def test_job_that_was_redeployed_is_only_waited_for_or_taken_back(
     cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str], is_published: bool
 ) -> None:
-    """The try that redeployed it was killed: from the result, or already from its checkpoint. Flink has the new job."""
+    """A killed try has redeployed the job, from the result or already from its checkpoint; Flink has the new job."""
     start: Any = SimpleNamespace(command="flink run", parallelism=2, _replace=lambda **_: start)
     plan = SimpleNamespace(start=start) if is_published else None
     monkeypatch.setattr(JobToRestart, "is_replaced", True)

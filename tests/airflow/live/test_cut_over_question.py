@@ -68,12 +68,12 @@ def _parked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cut_over_question, "skip_task", skip)
 
 
-def answered(asked: AskToCutOver, given: Any, option: str, user: str | None = "grace") -> Any:
+def answered(task: AskToCutOver, given: Any, option: str, user: str | None = "grace") -> Any:
     """Resume the task with an answer; `user` is None if the time is over."""
     by = None if user is None else {"id": user, "name": user}
     answer = {"chosen_options": [option], "responded_by_user": by, "responded_at": datetime.now(UTC)}
     with patch.object(HITLOperator, "execute_complete", return_value=answer):
-        return asked.execute_complete(given, {"timedout": user is None})
+        return task.execute_complete(given, {"timedout": user is None})
 
 
 @pytest.mark.parametrize(
@@ -111,12 +111,12 @@ def test_question_waits_for_a_base_that_needs_an_approval(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("option", "approved"), [(CUT_OVER, True), (GIVE_UP, False)])
 def test_answer_is_stored_as_the_decision(option: str, approved: bool, tmp_path: Path) -> None:
-    asked, target = AskToCutOver(), tmp_path / "target"
-    given = context(target, rounds=ROUNDS)
+    task, target = AskToCutOver(), tmp_path / "target"
+    task_context = context(target, rounds=ROUNDS)
     with pytest.raises(QuestionAsked):
-        asked.execute(given)
-    assert "17" in (asked.body or "")
-    assert answered(asked, given, option)["approved"] is approved
+        task.execute(task_context)
+    assert "17" in (task.body or "")
+    assert answered(task, task_context, option)["approved"] is approved
     decision = cut_over_decision(str(target))
     assert decision is not None
     assert decision.approved is approved
@@ -125,41 +125,41 @@ def test_answer_is_stored_as_the_decision(option: str, approved: bool, tmp_path:
 
 def test_answer_after_the_end_of_the_rounds_decides_nothing(tmp_path: Path) -> None:
     """The window may have closed meanwhile: nothing may be stored beside a target that was discarded."""
-    asked, target = AskToCutOver(), tmp_path / "target"
-    given = context(target, rounds=ROUNDS)
+    task, target = AskToCutOver(), tmp_path / "target"
+    task_context = context(target, rounds=ROUNDS)
     with pytest.raises(QuestionAsked):
-        asked.execute(given)
-    given["ti"].get_task_states = lambda **_: {"r": {FOLLOW: "failed"}}
+        task.execute(task_context)
+    task_context["ti"].get_task_states = lambda **_: {"r": {FOLLOW: "failed"}}
     with pytest.raises(AirflowSkipException):
-        answered(asked, given, CUT_OVER)
+        answered(task, task_context, CUT_OVER)
     assert cut_over_decision(str(target)) is None
 
 
 def test_not_yet_defers_the_question_and_a_timeout_repeats_it_at_once(tmp_path: Path) -> None:
-    asked, target = AskToCutOver(), tmp_path / "target"
-    given = context(target, rounds=ROUNDS)
+    task, target = AskToCutOver(), tmp_path / "target"
+    task_context = context(target, rounds=ROUNDS)
     with pytest.raises(QuestionAsked):
-        asked.execute(given)
+        task.execute(task_context)
     begun = datetime.now(UTC)
     with pytest.raises(TaskDeferred) as caught:
-        answered(asked, given, NOT_YET)
+        answered(task, task_context, NOT_YET)
     assert caught.value.trigger.moment > begun + timedelta(minutes=4)
     with pytest.raises(QuestionAsked):
-        answered(asked, given, NOT_YET, user=None)
+        answered(task, task_context, NOT_YET, user=None)
     assert cut_over_decision(str(target)) is None
 
 
 def test_four_eyes_rule_needs_an_answer_of_another_user(tmp_path: Path) -> None:
-    asked, target = AskToCutOver(), tmp_path / "target"
-    given = context(target, rounds=ROUNDS)
+    task, target = AskToCutOver(), tmp_path / "target"
+    task_context = context(target, rounds=ROUNDS)
     settings = Settings(approval=ApprovalRules(four_eyes=True))
     with patch.object(cut_over_question, "settings", return_value=settings):
         with pytest.raises(QuestionAsked):
-            asked.execute(given)
+            task.execute(task_context)
         with pytest.raises(QuestionAsked):
-            answered(asked, given, CUT_OVER, user="ada")
+            answered(task, task_context, CUT_OVER, user="ada")
         assert cut_over_decision(str(target)) is None
-        assert answered(asked, given, CUT_OVER, user="grace")["approved"]
+        assert answered(task, task_context, CUT_OVER, user="grace")["approved"]
 
 
 def test_question_shows_the_newest_figures() -> None:

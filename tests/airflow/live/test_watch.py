@@ -176,7 +176,7 @@ def test_cut_over_is_given_up_although_the_newest_base_needs_no_approval(tmp_pat
 def test_decision_in_another_run_does_not_hold(
     rule: CutOverRule, approved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The question of the other, aborted run was about an earlier round. Its rounds stay for this run."""
+    """The question of the aborted run was about an earlier round. The rounds of that run stay for this run."""
     watching = watch(tmp_path / "target", most_downtime=5, rule=rule)
     decide_cut_over(str(tmp_path / "target"), {"run": "another"}, "said so", approved=approved)
     monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)
@@ -191,7 +191,7 @@ def test_decision_in_another_run_does_not_hold(
 
 
 def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_path: Path) -> None:
-    """The plan says whether there are rounds, and an approval of the cut-over, and serves for the first copies."""
+    """The plan says whether rounds are made and an approval is needed, and is reused for the first copies."""
     plan, plans = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), ["3"]), list[str]()
 
     def plan_full(checkpoint: str, *, ahead: bool) -> Any:
@@ -222,7 +222,7 @@ def test_cut_over_is_refused_after_its_window_has_closed() -> None:
 
 
 def test_long_pause_ends_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pause is there for the limit on the rate of rounds, and may be longer than the window."""
+    """The pause keeps the rate of rounds below its limit, and may be longer than the window."""
     watching = watch(most_downtime=1, pause_above=1)
     watching.closes = NOW - HOUR
     monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)

@@ -21,10 +21,10 @@ def checkpoint(number: int) -> dict[str, Any]:
 
 def fired(trigger: CheckpointTrigger, answers: list[Any], monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the numbers of the checkpoints for which the trigger fires if Flink gives these answers."""
-    left = iter(answers)
+    remaining = iter(answers)
 
     def newest(*_: str) -> Any:
-        answer = next(left, LookupError())
+        answer = next(remaining, LookupError())
         if isinstance(answer, Exception):
             raise answer
         return answer

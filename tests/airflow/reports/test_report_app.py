@@ -61,10 +61,10 @@ def plan(tmp_path: Path) -> Plan:
 
 @pytest.fixture
 def manager(monkeypatch: pytest.MonkeyPatch) -> Manager:
-    made = Manager()
-    monkeypatch.setattr(security, "get_auth_manager", lambda: made)
+    manager_of_test = Manager()
+    monkeypatch.setattr(security, "get_auth_manager", lambda: manager_of_test)
     monkeypatch.setattr(security.DagModel, "get_team_name", lambda _: None)
-    return made
+    return manager_of_test
 
 
 @pytest.fixture

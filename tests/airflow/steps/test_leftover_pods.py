@@ -43,9 +43,9 @@ class _Handler(QuietHandler):
             self.server.pods.pop(self.path.rpartition("/")[2])
             self.reply(self.server.to_delete, "{}")
             return
-        asked = urlsplit(self.path)
-        assert asked.path == "/api/v1/namespaces/state/pods"
-        selector, _, tasks = parse_qs(asked.query)["labelSelector"][0].partition(",task_id in ")
+        url = urlsplit(self.path)
+        assert url.path == "/api/v1/namespaces/state/pods"
+        selector, _, tasks = parse_qs(url.query)["labelSelector"][0].partition(",task_id in ")
         labels = dict(label.split("=") for label in selector.split(","))
         selected = [
             name
