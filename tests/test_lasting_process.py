@@ -69,15 +69,15 @@ def test_all_lines_of_a_run_come_before_its_end(tmp_path: Path) -> None:
 
 
 def test_a_run_that_fails_does_not_end_the_process(tmp_path: Path) -> None:
-    said: list[str] = []
+    messages: list[str] = []
     with LastingProcess("local[2]", [].append, drawn=False) as process:
         unstored = plan_rescale(SOURCE, str(tmp_path / "nobodys"), ["3"])
         with pytest.raises(SnapshotError):
             process.carry_out(order_of(unstored, tmp_path / "result-0"))
         plan = claimed(tmp_path / "target")
-        process.carry_out(order_of(plan, tmp_path / "result-1"), said.append)
+        process.carry_out(order_of(plan, tmp_path / "result-1"), messages.append)
     assert publish(plan).target == plan.target
-    assert said, "a run's own listener hears it"
+    assert messages, "a run's own listener hears it"
 
 
 def test_a_process_that_dies_is_worth_another_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

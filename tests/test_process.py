@@ -38,18 +38,18 @@ def test_what_a_step_says_is_passed_on_but_for_what_every_jvm_says(
     (tmp_path / f"{_Told.STEP}.py").write_text(_MAIN)
     left: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", left.append)
-    said: list[str] = []
+    messages: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error", ResourceWarning)
         document = run_step(
             cast("Step", _Told.STEP),
             str(tmp_path / "result.json"),
             [],
-            said.append,
+            messages.append,
             environment={"PYTHONPATH": str(tmp_path)},
         )
         gc.collect()
-    assert said == ["WARNING: a disk is slow"]
+    assert messages == ["WARNING: a disk is slow"]
     assert document.read(dict[str, object]) == {"status": "done", "bytes": 5, "seconds": 1}
     assert json.loads((tmp_path / "result.json").read_text())["seconds"] == 1
     assert not [unraisable for unraisable in left if isinstance(unraisable.exc_value, ResourceWarning)]

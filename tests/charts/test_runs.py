@@ -86,17 +86,17 @@ def notes_of(chart: Path, *settings: str) -> str:
 
 
 def test_notes_tell_how_to_follow_the_logs_and_why_pods_may_not_start(chart_of_notes: Path) -> None:
-    said = notes_of(chart_of_notes, *RUN)
-    (job,) = re.findall(r"job/(clicks-rescale-run-[0-9a-f]{8})", said)
-    assert f"until kubectl -n flink logs -f --tail=-1 job/{job}; do sleep 5; done" in said
-    assert f"kubectl -n flink describe pods -l batch.kubernetes.io/job-name={job}" in said
-    assert "without the Secret keys, the run fails" in said
-    assert "s3://a/t.rescale/certificate.json" in said
-    assert "every pod of the namespace flink" in said
-    said = notes_of(chart_of_notes, *RUN, "--set", "run.sparkOperator=true")
-    assert re.search(r"logs -f --tail=-1 clicks-rescale-run-[0-9a-f]{8}-driver;", said)
-    said = notes_of(chart_of_notes, "--set", "airflow.enabled=true", "--set", "airflow.secret=s")
-    assert "describe pods -l app.kubernetes.io/component=airflow,app.kubernetes.io/instance=clicks" in said
+    shown_notes = notes_of(chart_of_notes, *RUN)
+    (job,) = re.findall(r"job/(clicks-rescale-run-[0-9a-f]{8})", shown_notes)
+    assert f"until kubectl -n flink logs -f --tail=-1 job/{job}; do sleep 5; done" in shown_notes
+    assert f"kubectl -n flink describe pods -l batch.kubernetes.io/job-name={job}" in shown_notes
+    assert "without the Secret keys, the run fails" in shown_notes
+    assert "s3://a/t.rescale/certificate.json" in shown_notes
+    assert "every pod of the namespace flink" in shown_notes
+    shown_notes = notes_of(chart_of_notes, *RUN, "--set", "run.sparkOperator=true")
+    assert re.search(r"logs -f --tail=-1 clicks-rescale-run-[0-9a-f]{8}-driver;", shown_notes)
+    shown_notes = notes_of(chart_of_notes, "--set", "airflow.enabled=true", "--set", "airflow.secret=s")
+    assert "describe pods -l app.kubernetes.io/component=airflow,app.kubernetes.io/instance=clicks" in shown_notes
 
 
 def test_long_release_names_do_not_collide_and_odd_ones_become_valid() -> None:

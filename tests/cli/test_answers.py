@@ -98,11 +98,11 @@ def test_list_of_uids_names_operators(capsys: Captured, tmp_path: Path) -> None:
 def test_uids_that_no_operator_has_are_warned_of(capsys: Captured, tmp_path: Path) -> None:
     names = tmp_path / "uids"
     names.write_text("\n".join(["states", "list", f"{'ab' * 16} rules", "cd" * 16, *"0123"]))
-    said = f"has these names: list, rules ({'ab' * 16}), {'cd' * 16}, 0, 1 and 2 more; they may be misspelt"
+    message = f"has these names: list, rules ({'ab' * 16}), {'cd' * 16}, 0, 1 and 2 more; they may be misspelt"
     for arguments in (["inspect", SOURCE], ["plan", SOURCE, "--target", "/t", "--parallelism", "3"]):
         code, document = answer(capsys, *arguments, "--uids", str(names))
         assert code == 0
-        assert [warning for warning in document["warnings"] if said in warning]
+        assert [warning for warning in document["warnings"] if message in warning]
     names.write_text("states\n")
     _, document = answer(capsys, "inspect", SOURCE, "--uids", str(names))
     assert not [warning for warning in document["warnings"] if "--uids" in warning]
@@ -141,8 +141,8 @@ def test_proof_asked_of_a_published_result_gets_advice_to_validate(
 ) -> None:
     execute_without_spark(plan_rescale(SOURCE, str(tmp_path / "target"), ["3"]))
     assert main(["run", SOURCE, "--target", f"{tmp_path}/target", "--parallelism", "3", *asked]) == 0
-    said = "was already published, proven by records; to compare it by records now: rescale validate "
-    assert (said in capsys.readouterr().err) is is_told
+    message = "was already published, proven by records; to compare it by records now: rescale validate "
+    assert (message in capsys.readouterr().err) is is_told
 
 
 def test_repeated_run_of_a_published_plan_renews_the_report(capsys: Captured, tmp_path: Path) -> None:

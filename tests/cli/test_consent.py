@@ -46,15 +46,15 @@ def test_losses_without_a_terminal_need_the_option_yes(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("answer", "agrees"), [("yes", True), ("Y", True), ("no", False), ("", False)])
 def test_losses_are_asked_about_on_a_terminal(answer: str, agrees: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = Terminal()
+    terminal = Terminal()
     monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
-    monkeypatch.setattr("sys.stderr", said)
+    monkeypatch.setattr("sys.stderr", terminal)
     if agrees:
         confirm_losses(LOSS, Output("text"), yes=False)
     else:
         with pytest.raises(RequestError):
             confirm_losses(LOSS, Output("text"), yes=False)
-    assert said.getvalue().startswith(SAID)
+    assert terminal.getvalue().startswith(SAID)
 
 
 def test_run_without_consent_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,9 +68,9 @@ def test_restarts_need_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str
     source, target = directory("2-partially-finished"), str(tmp_path / "target")
     run = ["run", source, "--target", target, "--parallelism", "5", "--restart", "short"]
     assert main(run) == 2
-    said = capsys.readouterr().err
-    assert "would restart finished subtasks" in said
-    assert "a source reads their input again" in said
+    message = capsys.readouterr().err
+    assert "would restart finished subtasks" in message
+    assert "a source reads their input again" in message
     assert list(tmp_path.iterdir()) == []
     assert main([*run, "--yes"]) == 0, capsys.readouterr()
     assert "1 finished of 2 subtasks of short" in capsys.readouterr().err
@@ -83,9 +83,9 @@ def test_old_rows_need_consent(tmp_path: Path, capsys: pytest.CaptureFixture[str
     option = f"--drop-older=states:{VALUES}=1d"
     run = ["run", source, "--target", target, "--parallelism", "3", option]
     assert main(run) == 2
-    said = capsys.readouterr().err
-    assert "would lose state" in said
-    assert f"the state {VALUES} (VALUE) of states (" in said
+    message = capsys.readouterr().err
+    assert "would lose state" in message
+    assert f"the state {VALUES} (VALUE) of states (" in message
     assert list(tmp_path.iterdir()) == []
     assert main([*run, "--yes"]) == 0, capsys.readouterr()
     assert f"{VALUES} (VALUE) of states (" in capsys.readouterr().err
@@ -101,16 +101,16 @@ def test_different_max_parallelisms_need_consent(
     target = tmp_path / "target"
     run = ["run", directory("2-clicks"), "--target", str(target), "--max-parallelism", "visits=256", *more]
     assert main(run) == 2
-    said = capsys.readouterr().err
-    assert "would give operators different max parallelisms" in said
-    assert "Flink restores all operators of a chain with one of their max parallelisms" in said
+    message = capsys.readouterr().err
+    assert "would give operators different max parallelisms" in message
+    assert "Flink restores all operators of a chain with one of their max parallelisms" in message
     assert not target.exists()
     assert main([*run, "--yes"]) == 0, capsys.readouterr()
 
 
 def test_different_max_parallelisms_are_asked_about_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = Terminal()
+    terminal = Terminal()
     monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
-    monkeypatch.setattr("sys.stderr", said)
+    monkeypatch.setattr("sys.stderr", terminal)
     confirm_mixed_maxima((256, 600), Output("text"), yes=False)
-    assert said.getvalue().startswith("operators get different max parallelisms (256 or 600): Flink restores")
+    assert terminal.getvalue().startswith("operators get different max parallelisms (256 or 600): Flink restores")

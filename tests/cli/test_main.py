@@ -153,9 +153,9 @@ def test_interrupted_command_says_whether_it_can_be_resumed(
 
     monkeypatch.setattr(f"rescale.cli.commands.{where}", interrupted)
     assert main(arguments) == 130
-    said = capsys.readouterr().err
-    assert said.startswith("interrupted")
-    assert ("the same command" in said) is resumes
+    message = capsys.readouterr().err
+    assert message.startswith("interrupted")
+    assert ("the same command" in message) is resumes
     assert main([*arguments, "--output", "json"]) == 130
     document = json.loads(capsys.readouterr().out)
     assert (document["error"], document["exit_code"]) == ("KeyboardInterrupt", 130)

@@ -28,9 +28,9 @@ def test_single_valued_option_given_twice_is_refused(
     capsys: Captured, command: str, option: list[str], value: str
 ) -> None:
     assert main([command, option[0], value, f"{option[-1]}={value}"]) == 2
-    said = capsys.readouterr()
-    assert f"argument {'/'.join(option)}: given more than once" in said.err + said.out
-    assert f"see rescale {command} --help" in said.err + said.out
+    output = capsys.readouterr()
+    assert f"argument {'/'.join(option)}: given more than once" in output.err + output.out
+    assert f"see rescale {command} --help" in output.err + output.out
 
 
 def test_option_given_twice_is_an_error_in_json(capsys: Captured) -> None:
@@ -52,5 +52,5 @@ def test_repeated_options_add_up_within_one_command_line_only() -> None:
 @pytest.mark.parametrize("option", [["--output", "json"], ["--output=json"], ["-o", "x"]])
 def test_option_before_the_command_gets_advice_on_its_place(capsys: Captured, option: list[str]) -> None:
     assert main([*option, "inspect", "/s"]) == 2
-    said = capsys.readouterr()
-    assert f"write {option[0].partition('=')[0]} after the command; see rescale --help" in said.err + said.out
+    output = capsys.readouterr()
+    assert f"write {option[0].partition('=')[0]} after the command; see rescale --help" in output.err + output.out

@@ -24,18 +24,18 @@ def rescale(*arguments: object) -> tuple[int, dict[str, Any], str]:
 def test_result_proven_by_files_is_validated_by_records(files: str, parallelism: int, tmp_path: Path) -> None:
     source, target = relocated("2-rocksdb-native", tmp_path / "source"), tmp_path / "target"
     run = ("run", source, "--target", target, "--parallelism", parallelism, "--files", files)
-    code, done, said = rescale(*run, "--proof", "files")
-    assert (code, done["proof"]) == (0, "files"), said
+    code, done, stderr = rescale(*run, "--proof", "files")
+    assert (code, done["proof"]) == (0, "files"), stderr
     directories = "1 RocksDB directory is compared by its" if parallelism == 1 else "3 RocksDB directories are compared"
-    assert f"proof: {directories}" in said
+    assert f"proof: {directories}" in stderr
     certificate = json.loads(Path(done["certificate"]).read_text())
     assert certificate["proof"] == "files"
-    code, again, said = rescale(*run)
-    assert (code, again["already_published"], again["proof"], again["plan"]) == (0, True, "files", done["plan"]), said
-    code, seen, said = rescale("validate", source, target, "--proof", "files")
-    assert (code, seen["operators"]) == (0, certificate["operators"]), said
-    code, seen, said = rescale("validate", source, target, "--proof", "records")
-    assert (code, seen["verdict"], seen["proof"]) == (0, "complete", "records"), said
+    code, again, stderr = rescale(*run)
+    assert (code, again["already_published"], again["proof"], again["plan"]) == (0, True, "files", done["plan"]), stderr
+    code, seen, stderr = rescale("validate", source, target, "--proof", "files")
+    assert (code, seen["operators"]) == (0, certificate["operators"]), stderr
+    code, seen, stderr = rescale("validate", source, target, "--proof", "records")
+    assert (code, seen["verdict"], seen["proof"]) == (0, "complete", "records"), stderr
     assert any(operator["records"] for operator in seen["operators"])
     if files == "copy":
         (copied,) = (path for path in target.iterdir() if path.name != "_metadata")  # all others lie inline

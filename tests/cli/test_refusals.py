@@ -329,10 +329,10 @@ REFUSED: dict[str, tuple[Change, str, str]] = {
 def test_unsupported_or_damaged_rocksdb_directory_is_refused(
     capsys: Captured, source: Path, what: str, tmp_path: Path
 ) -> None:
-    change, said, advised = REFUSED[what]
+    change, message, advised = REFUSED[what]
     change(source)
     error = refusal(capsys, source, tmp_path / "target", "--format", "canonical")
-    assert said in error["what"], error
+    assert message in error["what"], error
     assert advised in error["advice"], error
     if what != "parallelism":
         assert error["operator"], error

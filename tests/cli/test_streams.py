@@ -86,10 +86,10 @@ def test_relative_path_needs_a_working_directory(tmp_path: Path) -> None:
 def test_line_break_in_a_name_is_escaped(capsys: Captured, tmp_path: Path) -> None:
     target = tmp_path / "a\nerror: b"
     assert main(["run", SOURCE, "--target", str(target)]) == 0
-    said = capsys.readouterr()
-    assert "error: b" not in (said.out + said.err).splitlines()
-    assert rf"report: {tmp_path}/a\nerror: b.rescale/report.html" in said.err
-    assert rf"flink run -s $'{tmp_path}/a\x0aerror: b' -p" in said.out
+    output = capsys.readouterr()
+    assert "error: b" not in (output.out + output.err).splitlines()
+    assert rf"report: {tmp_path}/a\nerror: b.rescale/report.html" in output.err
+    assert rf"flink run -s $'{tmp_path}/a\x0aerror: b' -p" in output.out
     assert main(["report", SOURCE, "-o", f"{target}.html"]) == 0
     assert capsys.readouterr().out.startswith(rf"{tmp_path}/a\nerror: b.html: ")
 

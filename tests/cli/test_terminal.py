@@ -43,9 +43,9 @@ def on_a_terminal(arguments: Sequence[str], **environment: str) -> tuple[int, st
         seen = b""
         while chunk := _read(ours):
             seen += chunk
-        said = process.stdout.read() if process.stdout else ""
+        stdout = process.stdout.read() if process.stdout else ""
     os.close(ours)
-    return process.returncode, said, seen.decode()
+    return process.returncode, stdout, seen.decode()
 
 
 def _read(terminal: int) -> bytes:
@@ -63,8 +63,8 @@ def rescale(*arguments: str) -> list[str]:
 
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, slow({"TERM": "dumb"}), slow({"TERM": ""})])
 def test_error_is_coloured_only_where_colours_are_wanted(environment: dict[str, str]) -> None:
-    code, said, seen = on_a_terminal(rescale("inspect", "/nowhere", "--output", "json"), **environment)
-    assert (code, json.loads(said)["what"]) == (2, "there is no snapshot")
+    code, stdout, seen = on_a_terminal(rescale("inspect", "/nowhere", "--output", "json"), **environment)
+    assert (code, json.loads(stdout)["what"]) == (2, "there is no snapshot")
     assert bool(COLOUR.search(seen)) == (not environment)
     lines = COLOUR.sub("", seen).splitlines()
     assert lines[0] == "error: there is no snapshot"
@@ -79,9 +79,9 @@ def test_run_draws_its_progress_and_answers_as_without_a_terminal(tmp_path: Path
     command = rescale(
         "run", directory("2-clicks"), "--target", str(tmp_path / "t"), "--parallelism", "3", "--output", "json"
     )
-    code, said, seen = on_a_terminal(command, PYTHONPATH=str(tmp_path), NO_COLOR="1")
+    code, stdout, seen = on_a_terminal(command, PYTHONPATH=str(tmp_path), NO_COLOR="1")
     assert code == 0, seen
-    assert json.loads(said)["already_published"] is False
+    assert json.loads(stdout)["already_published"] is False
     assert "━" in seen
     assert "\x1e" not in seen
     assert not re.search(r"\x1b\[\d+m", seen), "the output has a colour"

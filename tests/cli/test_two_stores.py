@@ -58,8 +58,10 @@ def test_run_moves_between_buckets_of_one_name_in_two_stores(
 ) -> None:
     source = stores.put_source(snapshot, PLACE)
     before = stores.at_source().list(f"s3://{BUCKET}")
-    code, document, said = rescale(stores, "run", source, "--target", RESULT, "--master", "local[2]", *shape, *PROFILES)
-    assert code == 0, (document, said)
+    code, document, stderr = rescale(
+        stores, "run", source, "--target", RESULT, "--master", "local[2]", *shape, *PROFILES
+    )
+    assert code == 0, (document, stderr)
     there = {entry.uri.removeprefix(RESULT) for entry in stores.at_target().list(f"s3://{BUCKET}")}
     assert {"/_metadata", ".rescale/claim", ".rescale/certificate.json", ".rescale/report.html"} <= there
     assert any(name.startswith(".rescale/result-") for name in there)
@@ -69,10 +71,10 @@ def test_run_moves_between_buckets_of_one_name_in_two_stores(
         data, _ = stores.at_target().read_all(RESULT + name, 1 << 24)
         assert stores.source.secret_key.encode() not in data, name
     for command in (["validate", source, RESULT, *PROFILES], ["diff", source, RESULT, *PROFILES]):
-        code, document, said = rescale(stores, *command, "--master", "local[2]")
-        assert code == 0, (command, document, said)
-    code, document, said = rescale(stores, "run", source, "--target", RESULT, *shape, *PROFILES)
-    assert (code, document["already_published"]) == (0, True), (document, said)
+        code, document, stderr = rescale(stores, *command, "--master", "local[2]")
+        assert code == 0, (command, document, stderr)
+    code, document, stderr = rescale(stores, "run", source, "--target", RESULT, *shape, *PROFILES)
+    assert (code, document["already_published"]) == (0, True), (document, stderr)
 
 
 @pytest.mark.slow
@@ -102,8 +104,8 @@ def test_every_command_takes_the_profile_of_its_place(stores: TwoStores, tmp_pat
         ["discard", RESULT, *PROFILES[2:]],
     ]
     for command in commands:
-        code, document, said = rescale(stores, *command)
-        assert code == 0, (command, document, said)
+        code, document, stderr = rescale(stores, *command)
+        assert code == 0, (command, document, stderr)
     assert not stores.at_target().list(f"s3://{BUCKET}")
 
 
@@ -149,8 +151,8 @@ def test_variables_with_a_prefix_configure_the_source_alone(stores: TwoStores) -
     """Pods get these variables from two Secrets."""
     source = stores.put_source("2-clicks", PLACE)
     command = ("run", source, "--target", RESULT, "--parallelism", "3")
-    code, document, said = rescale(stores, *command, **stores.variables)
-    assert code == 0, (document["what"], document["path"], said)
+    code, document, stderr = rescale(stores, *command, **stores.variables)
+    assert code == 0, (document["what"], document["path"], stderr)
 
 
 def test_unknown_profile_is_refused_with_the_profiles_there_are(stores: TwoStores) -> None:

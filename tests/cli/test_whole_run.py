@@ -111,9 +111,9 @@ def test_sigterm_ends_the_run_as_ctrl_c_does(tmp_path: Path) -> None:
         )
         wait_for(begun.exists, "the step to begin")
         stopped.terminate()
-        answered, said = stopped.communicate()
+        answered, stderr = stopped.communicate()
         assert stopped.returncode == json.loads(answered)["exit_code"] == 143
-        assert said.endswith("interrupted; the same command resumes\n")
+        assert stderr.endswith("interrupted; the same command resumes\n")
         wait_for(lambda: not watch.processes(), "all to end", 120)
 
 
@@ -128,9 +128,9 @@ def test_all_steps_share_workers_which_end_with_an_interrupted_run(number: int, 
         )
         wait_for(lambda: workers(watch), "workers to start")
         stopped.send_signal(number)
-        _, said = stopped.communicate()
+        _, stderr = stopped.communicate()
         assert stopped.returncode == (130 if number == signal.SIGINT else -number)
-        assert ("the same command resumes" in said) == (number == signal.SIGINT)
+        assert ("the same command resumes" in stderr) == (number == signal.SIGINT)
         wait_for(lambda: not watch.processes(), "all to end", 120)
     seen = set()
     with Watch() as watch, (tmp_path / "said").open("w") as says:
@@ -138,7 +138,7 @@ def test_all_steps_share_workers_which_end_with_an_interrupted_run(number: int, 
         while again.poll() is None:
             seen |= workers(watch)
             time.sleep(0.1)
-    said = (tmp_path / "said").read_text()
-    assert again.returncode == 0, said
+    stderr = (tmp_path / "said").read_text()
+    assert again.returncode == 0, stderr
     assert len(seen) == 3, "two workers and their server"
     assert all(seconds > 0 for seconds in seconds_of_steps(target).values())

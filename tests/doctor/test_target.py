@@ -120,13 +120,13 @@ def test_checks_of_a_local_target_leave_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "said"), [("new", "the target is a file"), ("_metadata", "the target must not lie inside a snapshot")]
+    ("file", "message"), [("new", "the target is a file"), ("_metadata", "the target must not lie inside a snapshot")]
 )
-def test_target_that_a_run_would_refuse_for_its_place_is_an_error(tmp_path: Path, file: str, said: str) -> None:
+def test_target_that_a_run_would_refuse_for_its_place_is_an_error(tmp_path: Path, file: str, message: str) -> None:
     (tmp_path / file).write_bytes(b"x")
     (check,) = checked(str(tmp_path / "new"))
     assert check.outcome is CheckOutcome.ERROR
-    assert check.result.startswith(said)
+    assert check.result.startswith(message)
     assert check.advice
 
 

@@ -55,10 +55,10 @@ def be_refused(case: Case, clock: Clock) -> None:
         refused = ClockShift(str(case.work / uuid.uuid4().hex), at=at, hours=-1)
         assert case.run(target, refused) == 2, warm.output(refused)
         clock.put(0)
-        said = warm.output(refused)
-        assert "found: RequestTimeTooSkewed" in said
-        assert "set the clock, then run the same command again" in said
-        assert "Traceback" not in said
+        output = warm.output(refused)
+        assert "found: RequestTimeTooSkewed" in output
+        assert "set the clock, then run the same command again" in output
+        assert "Traceback" not in output
         assert not is_published(target)
         _done(case, target, case.faults())
 

@@ -195,9 +195,9 @@ def test_command_line_names_the_damaged_file_and_gives_the_message_of_rocksdb(so
     (path, *_) = edit_files(source, "000019.sst", flipped(11))
     faults, target = Faults(str(tmp_path / "log")), tmp_path / "target"
     assert warm.rescale(["run", str(source), "--target", str(target), "--format", "canonical"], faults) == 3
-    said = warm.output(faults)
-    assert f"path: {path}" in said
-    assert "operator: clicks-per-user" in said
-    assert "RocksDB says: Corruption" in said
-    assert "Traceback" not in said
+    output = warm.output(faults)
+    assert f"path: {path}" in output
+    assert "operator: clicks-per-user" in output
+    assert "RocksDB says: Corruption" in output
+    assert "Traceback" not in output
     assert not target.exists()

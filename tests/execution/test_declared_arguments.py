@@ -32,7 +32,7 @@ def result(tmp_path: Path) -> str:
 def test_validation_without_certificate_takes_declarations_from_arguments(
     result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = [
+    step_arguments = [
         "validate",
         "--master=local[1]",
         "--result",
@@ -42,16 +42,25 @@ def test_validation_without_certificate_takes_declarations_from_arguments(
         "--target",
         result,
     ]
-    monkeypatch.setattr(sys, "argv", [*said, *WORDS])
+    monkeypatch.setattr(sys, "argv", [*step_arguments, *WORDS])
     assert validate_coverage.main() == 0
-    assert read_result(said[3]).read(Certificate).verdict == "complete"
-    monkeypatch.setattr(sys, "argv", said)
+    assert read_result(step_arguments[3]).read(Certificate).verdict == "complete"
+    monkeypatch.setattr(sys, "argv", step_arguments)
     assert validate_coverage.main() == IntegrityError.exit_code
 
 
 def test_diff_takes_declarations_from_arguments(result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = ["diff", "--master=local[1]", "--result", str(tmp_path / "said.json"), "--a", SOURCE, "--b", result]
+    step_arguments = [
+        "diff",
+        "--master=local[1]",
+        "--result",
+        str(tmp_path / "said.json"),
+        "--a",
+        SOURCE,
+        "--b",
+        result,
+    ]
     for declared, equal in ((WORDS, True), (WORDS[:1], False), (WORDS[1:], False)):
-        monkeypatch.setattr(sys, "argv", [*said, *declared])
+        monkeypatch.setattr(sys, "argv", [*step_arguments, *declared])
         assert diff_snapshots.main() == 0
-        assert read_result(said[3]).read(DiffDocument).equal is equal
+        assert read_result(step_arguments[3]).read(DiffDocument).equal is equal

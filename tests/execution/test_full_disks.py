@@ -81,11 +81,11 @@ def test_run_over_its_quota_can_be_discarded_or_resumed_once_the_quota_is_raised
         dropped, discarded = case.target(), case.faults()
         share.limit(share.used() + int(needed * part))
         assert case.run(target, over) == 1
-        said = warm.output(over)
-        assert "Disk quota exceeded" in said
-        assert f"path: {share.path}/" in said, "the error does not name the place"
-        assert f"what to do: {ROOM}" in said
-        assert "Traceback" not in said
+        output = warm.output(over)
+        assert "Disk quota exceeded" in output
+        assert f"path: {share.path}/" in output, "the error does not name the place"
+        assert f"what to do: {ROOM}" in output
+        assert "Traceback" not in output
         assert not is_published(target)
         assert case.run(dropped, case.faults()) == 1
         assert case.discard(dropped, discarded) == 0, warm.output(discarded)
@@ -118,8 +118,8 @@ def test_source_on_a_read_only_disk_is_read(disk: Disk, tmp_path: Path) -> None:
     disk.make_read_only()
     for name in ("2-clicks", "2-rocksdb-native"):
         case = Case(str(tmp_path), tmp_path, 10_000, ("--max-parallelism", "40"), str(disk.path / name))
-        target, said = case.target(), case.faults()
-        assert case.run(target, said, parallelism="") == 0, warm.output(said)
+        target, faults = case.target(), case.faults()
+        assert case.run(target, faults, parallelism="") == 0, warm.output(faults)
         assert_right(target, case.source)
 
 

@@ -85,7 +85,7 @@ def test_missing_java_is_a_request_error_that_names_the_need(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--plan", "/p", "--plan", "/q"], "argument --plan: given more than once"),
         (["--plan", "/p", "--proof", "files", "--proof=records"], "argument --proof: given more than once"),
@@ -96,13 +96,13 @@ def test_missing_java_is_a_request_error_that_names_the_need(
     ],
 )
 def test_contradictory_arguments_are_refused(
-    arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.setattr("sys.argv", ["validate_coverage", "--result", "/r", *arguments])
     with pytest.raises(SystemExit) as ended:
         validate_coverage.main()
     assert ended.value.code == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_job_ends_with_its_children_when_its_standard_input_is_closed() -> None:

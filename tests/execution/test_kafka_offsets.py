@@ -96,8 +96,8 @@ def test_source_reads_on_from_the_declared_offsets(
     assert "own bytes hold the declared Kafka offsets" in certificate.proves
     again = validate_published(source, target, InProcessTasks())
     assert again.surgery == certificate.surgery
-    said = validate_published(source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW))
-    assert said.surgery == again.surgery
+    validated = validate_published(source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW))
+    assert validated.surgery == again.surgery
     with pytest.raises(IntegrityError):
         validate_published(source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW[:34]))
 

@@ -130,10 +130,10 @@ def test_files_that_rocksdb_does_not_rewrite_are_copied_whole_by_the_store(
     monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(tmp_path / "log"), Kind.NO_COPIES)))
     capfd.readouterr()
     assert left_to_the_store(lambda: move(plan, InProcessTasks())) == 0
-    said = (
+    statement = (
         "have RocksDB rewrite files: the store does not copy objects itself, so the tasks read and write them: planted"
     )
-    assert capfd.readouterr().err.count(said) == 1
+    assert capfd.readouterr().err.count(statement) == 1
     assert files == [
         entry for entry in open_store(plan.target).list(plan.target) if name(entry.uri).startswith(rewritten)
     ]

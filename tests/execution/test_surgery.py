@@ -56,9 +56,9 @@ RENAMED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "renames", "shape", "said"), RENAMED, ids=[case[3] for case in RENAMED])
+@pytest.mark.parametrize(("name", "renames", "shape", "kind"), RENAMED, ids=[case[3] for case in RENAMED])
 def test_renamed_operator_has_its_new_id_in_the_result(
-    name: str, renames: list[str], shape: dict[str, Sequence[str]], said: str, tmp_path: Path
+    name: str, renames: list[str], shape: dict[str, Sequence[str]], kind: str, tmp_path: Path
 ) -> None:
     source, target = open_snapshot(snapshots.directory(name)), str(tmp_path / "target")
     plan = plan_rescale(source.directory, target, **shape, renames=renames)
@@ -76,7 +76,7 @@ def test_renamed_operator_has_its_new_id_in_the_result(
     given.pop(HEX, None)
     assert {entry.operator_id: entry.uid for entry in result.metadata.operators if entry.uid} == kept | given
     assert diff_snapshots(source, result, InProcessTasks(), plan.surgery).equal
-    assert not diff_snapshots(source, result, InProcessTasks()).equal or "finished" in said
+    assert not diff_snapshots(source, result, InProcessTasks()).equal or "finished" in kind
     certificate = read_certificate(target)
     assert certificate.surgery == plan.surgery
     assert "under its new id" in certificate.proves

@@ -8,7 +8,7 @@ from rescale.flink.start import common_parallelism, start_of
 
 
 @pytest.mark.parametrize(
-    ("parallelisms", "said"),
+    ("parallelisms", "in_command"),
     [
         ([2, 2, 6], 2),
         ([2, 6], 6),
@@ -20,11 +20,11 @@ from rescale.flink.start import common_parallelism, start_of
         ([], 1),
     ],
 )
-def test_start_command_has_the_parallelism_of_most_operators(parallelisms: list[int], said: int) -> None:
+def test_start_command_has_the_parallelism_of_most_operators(parallelisms: list[int], in_command: int) -> None:
     """Other parallelisms are set in the job's code; the command line sets that of all other operators."""
     shapes = [(parallelism, 128) for parallelism in parallelisms]
     start = start_of("/result", shapes, shapes)
-    assert start.command == f"flink run -s /result -p {said} <your-job.jar>"
+    assert start.command == f"flink run -s /result -p {in_command} <your-job.jar>"
 
 
 def test_start_command_does_not_claim_a_result_that_refers_to_other_files() -> None:

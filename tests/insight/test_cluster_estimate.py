@@ -80,9 +80,9 @@ def test_estimate_names_resources_that_are_too_small() -> None:
 def test_cluster_is_read_from_options_and_environment() -> None:
     assert cluster_of({"executors": None, "cores": None}) is None
     assert cluster_of({"executors": "40", "cores": "8", "bandwidth": "1.2GB"}) == FORTY
-    said = {"RESCALE_CLUSTER": "executors=4 scratch=20Gi driver-memory=2Gi"}
+    environment = {"RESCALE_CLUSTER": "executors=4 scratch=20Gi driver-memory=2Gi"}
     expected = Cluster(40, 2, scratch=20 << 30, driver_memory=2 << 30)
-    assert cluster_of_environment(said, {"executors": "40", "cores": None}) == expected
+    assert cluster_of_environment(environment, {"executors": "40", "cores": None}) == expected
     assert cluster_of_environment({}) is None
 
 

@@ -210,7 +210,7 @@ def test_snapshots_of_different_jobs_are_refused(job: Checkpoints, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("change", "said", "shown"),
+    ("change", "message", "shown"),
     [
         (lambda handle: replace(handle, backend_id="of-another-job"), "other state backends", "backend of-another-job"),
         (lambda handle: replace(handle, first_key_group=9), "other state backends", "key groups from 9 on"),
@@ -220,7 +220,7 @@ def test_snapshots_of_different_jobs_are_refused(job: Checkpoints, tmp_path: Pat
 def test_checkpoints_with_other_state_backends_are_refused(
     job: Checkpoints,
     change: Callable[[IncrementalHandle], IncrementalHandle],
-    said: str,
+    message: str,
     shown: str,
     number: int,
     capsys: Captured,
@@ -231,7 +231,7 @@ def test_checkpoints_with_other_state_backends_are_refused(
     job.rewrite(lambda metadata: edited.with_databases(metadata, change))
     code, document = answer(capsys, "diff", earlier, job.newest, "--by-file")
     assert code == 2
-    assert said in document["what"]
+    assert message in document["what"]
     assert shown in document["found"]
     assert document["operator"]
     assert earlier in document["expected"]

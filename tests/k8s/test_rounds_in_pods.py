@@ -63,7 +63,7 @@ def test_rounds_go_on_in_another_pod_after_one_is_lost(
         monkeypatch.setattr(module, "CLUSTER_ACCESS", access)
     home = f"s3://{cluster_s3.new_bucket('rounds')}"
     job = checkpoints_in("2-rocksdb-incremental", f"{home}/job", tmp_path / "scratch")
-    said: list[str] = []
+    messages: list[str] = []
     task = SimpleNamespace(dag_id="rescale_job", run_id="rounds in pods")
     losing = threading.Event()
 
@@ -76,7 +76,9 @@ def test_rounds_go_on_in_another_pod_after_one_is_lost(
                 space.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
             moves.move(plan, proof)
 
-        follower = Follower(f"{home}/target", FollowedJob(job.directory, SHAPE), {"host": "here"}, move, said.append)
+        follower = Follower(
+            f"{home}/target", FollowedJob(job.directory, SHAPE), {"host": "here"}, move, messages.append
+        )
         (base,) = follow(follower, 0)
         assert base.kind is RoundKind.BASE
         assert rounds_pods(space) == set(), "a full run has a pod of its own, which is gone"

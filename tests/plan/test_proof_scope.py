@@ -17,7 +17,7 @@ from support.snapshots import directory
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "said"),
+    ("name", "shape", "part"),
     [
         ("2-rocksdb-native", {"parallelism": ["3"], "files": "refer"}, "3 RocksDB directories are compared by their"),
         (
@@ -30,12 +30,12 @@ from support.snapshots import directory
         ("2-rocksdb-2to3", {"parallelism": ["2"]}, "every record is compared"),
     ],
 )
-def test_proof_by_files_says_what_it_covers(name: str, shape: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_proof_by_files_says_what_it_covers(name: str, shape: dict[str, Any], part: str, tmp_path: Path) -> None:
     plan = plan_rescale(directory(name), str(tmp_path / "target"), **shape)
     assert proof_sentence(plan, Proof.RECORDS) is None
     sentence = proof_sentence(plan, Proof.FILES)
     assert sentence is not None
-    assert said in sentence
+    assert part in sentence
 
 
 @pytest.mark.parametrize(("inline", "said"), [(False, "by the store's checksums"), (True, "every record")])

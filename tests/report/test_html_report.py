@@ -124,8 +124,8 @@ def test_report_is_readable_with_a_screen_reader(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_report_shows_the_progress_of_the_run_and_holds_its_data(name: str) -> None:
     seen, document = page(name), documents()[name]
-    said = {"a snapshot": "Snapshot", "a run": "Proven", "a refusal": "Refused", "another maximum": "Proven"}
-    assert said.get(name, "Planned") in seen.texts["strong"]
+    last_steps = {"a snapshot": "Snapshot", "a run": "Proven", "a refusal": "Refused", "another maximum": "Proven"}
+    assert last_steps.get(name, "Planned") in seen.texts["strong"]
     data = json.loads(seen.texts["script"][0])
     assert data["report"] == 1
     shown, source = (values["plan"] or values["snapshot"] for values in (data, msgspec.to_builtins(document)))
@@ -140,9 +140,9 @@ def test_report_names_source_state_that_is_not_in_the_result() -> None:
     document = documents()["a run"]
     assert document.certificate is not None
     document = structs.replace(document, certificate=replace(document.certificate, surgery=lost))
-    said = "every part of the source is in the result{}, and the result is published"
-    assert said.format("") in html_report(documents()["a run"]).decode()
-    assert said.format(" except what was dropped (1 operator)") in html_report(document).decode()
+    sentence = "every part of the source is in the result{}, and the result is published"
+    assert sentence.format("") in html_report(documents()["a run"]).decode()
+    assert sentence.format(" except what was dropped (1 operator)") in html_report(document).decode()
 
 
 def as_json(document: ReportDocument) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def test_report_that_cannot_be_written_fails_no_run(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("plan.json", b"{", "not a plan"),
         ("plan.json", b"[1]", "not a plan"),
@@ -194,13 +194,13 @@ def test_report_that_cannot_be_written_fails_no_run(plan: Plan) -> None:
     ],
 )
 def test_report_of_a_foreign_file_is_refused(
-    capsys: Captured, tmp_path: Path, name: str, content: bytes, said: str
+    capsys: Captured, tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
     (tmp_path / name).write_bytes(content)
     out = tmp_path / "report.html"
     assert main(["report", str(tmp_path / name), "-o", str(out), "--output", "json"]) in (2, 3)
     document = json.loads(capsys.readouterr().out)
-    assert said in document["what"]
+    assert message in document["what"]
     assert not out.exists()
 
 

@@ -138,7 +138,7 @@ def test_too_large_manifest_is_refused_unread(stored: Stored) -> None:
 
 
 @pytest.mark.parametrize(
-    ("other_option", "said"),
+    ("other_option", "message"),
     [
         ("merge_operator={id=StringAppendTESTOperator;delimiter=\\;}", "merge operator"),
         ("merge_operator=UInt64AddOperator", "merge operator"),
@@ -146,7 +146,7 @@ def test_too_large_manifest_is_refused_unread(stored: Stored) -> None:
         ("table_factory=PlainTable", "a format other"),
     ],
 )
-def test_options_that_flink_never_sets_are_refused(stored: Stored, other_option: str, said: str) -> None:
+def test_options_that_flink_never_sets_are_refused(stored: Stored, other_option: str, message: str) -> None:
     option = other_option.partition("=")[0]
 
     def foreign(data: bytes) -> bytes:
@@ -154,7 +154,7 @@ def test_options_that_flink_never_sets_are_refused(stored: Stored, other_option:
         last = max(i for i, line in enumerate(lines) if line.strip().startswith(f"{option}="))
         return "\n".join([*lines[:last], f"  {other_option}", *lines[last + 1 :]]).encode()
 
-    with pytest.raises(UnsupportedError, match=said) as caught:
+    with pytest.raises(UnsupportedError, match=message) as caught:
         checked_manifest(stored.files, changed("OPTIONS", foreign), stored.states)
     assert caught.value.found == other_option.partition("=")[2]
     assert caught.value.state == stored.states[-1]

@@ -55,9 +55,9 @@ def test_damaged_sst_file_gives_the_same_rows_or_is_refused(name: str, step: int
         except SnapshotError as error:
             errors.append(error)
     assert len(errors) > 10
-    said = [error for error in errors if error.what == "the database is damaged"]
-    assert len(said) >= len(errors) - 4, "the others lie in the footer"
-    for error in said:
+    refusals = [error for error in errors if error.what == "the database is damaged"]
+    assert len(refusals) >= len(errors) - 4, "the others lie in the footer"
+    for error in refusals:
         assert "RocksDB says: Corruption" in (error.found or ""), error
         assert table.name in (error.found or ""), error
     for error in errors:

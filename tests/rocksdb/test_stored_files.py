@@ -23,7 +23,7 @@ def test_empty_write_ahead_log_is_not_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("000012.log", "write-ahead log"),
         ("000012.blob", "blob files"),
@@ -33,8 +33,8 @@ def test_empty_write_ahead_log_is_not_needed() -> None:
         ),
     ],
 )
-def test_files_that_flink_never_stores_are_refused(name: str, said: str) -> None:
-    with pytest.raises(UnsupportedError, match=said) as caught:
+def test_files_that_flink_never_stores_are_refused(name: str, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message) as caught:
         needed_files(files(*LISTED, name))
     assert caught.value.found == name
     assert "canonical" in (caught.value.advice or "")

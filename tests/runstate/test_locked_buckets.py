@@ -114,8 +114,8 @@ def test_run_publishes_in_a_locking_bucket_without_versions(
     source: str, shape: tuple[str, ...], parallelism: str, strict_client: S3Client, tmp_path: Path
 ) -> None:
     case = case_in(locking_bucket(strict_client), tmp_path, source, *shape)
-    target, said, again = case.target(), case.faults(), case.faults()
-    assert case.run(target, said, parallelism=parallelism) == 0, warm.output(said)
+    target, faults, again = case.target(), case.faults(), case.faults()
+    assert case.run(target, faults, parallelism=parallelism) == 0, warm.output(faults)
     assert_right(target, case.source)
     assert case.run(target, again, parallelism=parallelism) == 0, warm.output(again)
 
@@ -134,11 +134,11 @@ def test_discard_in_a_locking_bucket_without_versions_says_until_when_objects_st
             Bucket=bucket, Key=key, Retention={"Mode": "GOVERNANCE", "RetainUntilDate": until}
         )
     assert case.discard(target, refused) == 2
-    said = warm.output(refused)
-    assert "S3 neither deletes nor replaces an object that is locked" in said
-    assert f"locked until {until:%Y-%m-%d %H:%M:%S} UTC" in said
-    assert "the object stays, and does no harm" in said
-    assert "Traceback" not in said
+    output = warm.output(refused)
+    assert "S3 neither deletes nor replaces an object that is locked" in output
+    assert f"locked until {until:%Y-%m-%d %H:%M:%S} UTC" in output
+    assert "the object stays, and does no harm" in output
+    assert "Traceback" not in output
     assert set(there) <= set(keys(strict_client, bucket, target)), "nothing is half removed"
     assert not is_published(target)
     case.succeed(elsewhere := case.target())

@@ -167,13 +167,13 @@ def test_target_is_not_prepared_for_a_plan_that_uses_no_sst_file_unchanged(job: 
 
 
 @pytest.mark.parametrize(
-    ("fixture", "said"), [("2-rocksdb-checkpoint", "they go into _metadata"), ("2-clicks", "no SST file to copy")]
+    ("fixture", "message"), [("2-rocksdb-checkpoint", "they go into _metadata"), ("2-clicks", "no SST file to copy")]
 )
-def test_refused_preparation_says_which_sst_files_there_are(tmp_path: Path, fixture: str, said: str) -> None:
+def test_refused_preparation_says_which_sst_files_there_are(tmp_path: Path, fixture: str, message: str) -> None:
     plan = prepare(make_request(snapshots.directory(fixture), str(tmp_path / "target"), SHAPE), ahead=True).plan
     with pytest.raises(RequestError) as caught:
         begin_preparing(plan)
-    assert said in str(caught.value.found)
+    assert message in str(caught.value.found)
 
 
 def do_before_copy(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object], *, at: int) -> None:

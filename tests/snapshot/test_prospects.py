@@ -143,18 +143,18 @@ def hidden_by(class_name: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("header", "restores", "said"),
+    ("header", "restores", "message"),
     [
         (hidden_by("com.x.MySerializerSnapshot"), "unknown", "com.x.MySerializerSnapshot is no class of Flink"),
         (hidden_by("org.apache.flink.api.scala.typeutils.NewerSnapshot"), "no", "a class of an older Flink"),
         (b"", "unknown", "is missing"),
     ],
 )
-def test_unreadable_header_decides_the_prospect_of_all_keyed_state(header: bytes, restores: str, said: str) -> None:
+def test_unreadable_header_decides_the_prospect_of_all_keyed_state(header: bytes, restores: str, message: str) -> None:
     foretold = prospects(of_flink_1(keyed(header)), NEWEST)
     assert restored(foretold) == {"keyed state": restores}
     assert foretold.operators[0].states[0].reason is not None
-    assert said in foretold.operators[0].states[0].reason.why
+    assert message in foretold.operators[0].states[0].reason.why
 
 
 def test_prospects_of_sources_and_sinks_follow_from_state_names() -> None:

@@ -51,7 +51,7 @@ def test_location_that_is_neither_local_nor_in_s3_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "the location is empty"),
         ("-", "standard input or output"),
@@ -59,8 +59,8 @@ def test_location_that_is_neither_local_nor_in_s3_is_refused(text: str) -> None:
         ("savepoint-2026-11-29T15:00", "not a location"),
     ],
 )
-def test_odd_location_is_refused_with_what_to_write_instead(text: str, said: str) -> None:
-    with pytest.raises(RequestError, match=said) as refused:
+def test_odd_location_is_refused_with_what_to_write_instead(text: str, message: str) -> None:
+    with pytest.raises(RequestError, match=message) as refused:
         normalise(text)
     if text not in ("", "s3://"):
         assert "./" in (refused.value.advice or "")

@@ -14,11 +14,11 @@ EVIL = "\x1b[2J\x9b31mred\u202e\rgone\nerror: forged\x07"
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("number", "shortened"),
     [(0, ""), (1, "0"), (3, "0, 1, 2"), (4, "0, 1, 2 and 1 more"), (2003, "0, 1, 2 and 2,000 more")],
 )
-def test_long_list_is_shortened_to_its_first_names(number: int, said: str) -> None:
-    assert first_of([str(name) for name in range(number)], 3) == said
+def test_long_list_is_shortened_to_its_first_names(number: int, shortened: str) -> None:
+    assert first_of([str(name) for name in range(number)], 3) == shortened
 
 
 def test_control_characters_are_escaped() -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize(
-    ("name", "more", "said"),
+    ("name", "more", "message"),
     [
         ("2-rocksdb-3to2", {"format": "rocksdb", "max_parallelism": 64}, ""),
         ("2-rocksdb-3to2", {"files": "refer", "proof": "files"}, "3 RocksDB directories are compared by their files"),
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.slow
     ],
 )
 def test_run_publishes_rocksdb_directories(
-    airflow: AirflowServer, tmp_path: Path, name: str, more: dict[str, Any], said: str
+    airflow: AirflowServer, tmp_path: Path, name: str, more: dict[str, Any], message: str
 ) -> None:
     source, target = directory(name), str(tmp_path / "rescaled")
     run = airflow.trigger(**request(source, target, parallelism=3, **more))
     assert run.end() == "success", run.states()
     operators = open_snapshot(target, [source]).operators
     assert {len(operator.databases) for operator in operators} == {0, 3}
-    assert said in run.log_text("plan")
+    assert message in run.log_text("plan")
     certificate = read_certificate(target)
     assert certificate.proof == more.get("proof", "records")
 

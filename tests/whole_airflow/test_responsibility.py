@@ -86,8 +86,8 @@ def test_each_role_has_its_rights(airflow: AirflowServer) -> None:
     run = airflow.trigger(**_CONF)
 
     def may(user: str, method: str, path: str, document: Any) -> bool:
-        said = json.loads(json.dumps(document).replace("{user}", user))
-        status, _ = airflow.as_user(user).api(method, path.replace("{run}", quote(run.run_id)), said)
+        filled_document = json.loads(json.dumps(document).replace("{user}", user))
+        status, _ = airflow.as_user(user).api(method, path.replace("{run}", quote(run.run_id)), filled_document)
         return status != 403
 
     works = {"see", "trigger", "cancel", "clear", "answer", "pause"}

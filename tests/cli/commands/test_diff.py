@@ -38,10 +38,10 @@ def in_this_process() -> Any:
     def run_step(step: Step, _: str, arguments: Sequence[str], *__: object) -> ResultDocument:
         assert step is Step.DIFF
         a, b = (open_snapshot(arguments[arguments.index(word) + 1]) for word in ("--a", "--b"))
-        said = {
+        values = {
             name: [word.partition("=")[2] for word in arguments if word.startswith(f"--{name}=")] for name in _SURGERY
         }
-        declared = parse_surgery(renames=said["rename"], drops=said["drop"], state_drops=said["drop-state"])
+        declared = parse_surgery(renames=values["rename"], drops=values["drop"], state_drops=values["drop-state"])
         surgery = resolve_surgery(a, declared)
         return ResultDocument("", msgspec.json.encode(diff(a, b, surgery)))
 

@@ -58,14 +58,14 @@ def test_missing_job_is_a_request_error(capsys: Captured, tmp_path: Path) -> Non
     assert main(["match", directory("2-clicks"), "--job", str(tmp_path / "nothing")]) == 2
     assert "there is no snapshot" in capsys.readouterr().err
     assert main(["match", directory("2-clicks"), "--job", "/dev/null"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: this name is neither a directory nor a file")
-    assert "expected: a file with the answer of Flink's REST API for the job, or the directory of a snapshot" in said
+    message = capsys.readouterr().err
+    assert message.startswith("error: this name is neither a directory nor a file")
+    assert "expected: a file with the answer of Flink's REST API for the job, or the directory of a snapshot" in message
 
 
 def test_missing_job_file_is_a_request_error_that_says_what_is_expected(capsys: Captured, tmp_path: Path) -> None:
     assert main(["match", directory("2-clicks"), "--job", str(tmp_path / "jbo.json")]) == 2
-    said = capsys.readouterr().err
-    assert f"path: {tmp_path}/jbo.json\n" in said
-    assert "a file with the answer of Flink's REST API for the job" in said
-    assert "jobs/JOB-ID > job.json" in said
+    message = capsys.readouterr().err
+    assert f"path: {tmp_path}/jbo.json\n" in message
+    assert "a file with the answer of Flink's REST API for the job" in message
+    assert "jobs/JOB-ID > job.json" in message

@@ -121,9 +121,9 @@ def test_workers_of_an_interrupted_stage_stop_before_the_next_stage(tasks: Proce
 
     with pytest.raises(KeyboardInterrupt):
         tasks.run(work, [(1, 1)], Interrupting("test", 1, ByteAction.READ))
-    said = alive.read_text()
+    worker_ids = alive.read_text()
     assert tasks.run(lambda unit: unit, [(1, 5)], progress()) == [5]
-    assert alive.read_text() == said
+    assert alive.read_text() == worker_ids
 
 
 def test_workers_protect_the_directories_that_the_driver_protects(tasks: ProcessTasks, tmp_path: Path) -> None:
@@ -230,9 +230,9 @@ def test_workers_end_with_the_process_that_started_them(when: str, number: signa
         if when == "while they work":
             wait_for(lambda: len(list(scratch.glob("*/unit-*"))) == 2, "both to work", 120)
         driver.send_signal(number)
-        _, said = driver.communicate(timeout=120)
+        _, stderr = driver.communicate(timeout=120)
         wait_for(lambda: not watch.processes(), "all to end", 60)
-    assert driver.returncode == -number or (number is signal.SIGINT and "KeyboardInterrupt" in said)
+    assert driver.returncode == -number or (number is signal.SIGINT and "KeyboardInterrupt" in stderr)
     left = list(scratch.iterdir())
     if number is signal.SIGKILL:
         assert all((folder / MARKER).is_file() for folder in left)
@@ -240,4 +240,4 @@ def test_workers_end_with_the_process_that_started_them(when: str, number: signa
             pass
     assert list(scratch.iterdir()) == []
     assert left == [] or number is signal.SIGKILL
-    assert said.count("Traceback") == (number is signal.SIGINT), said
+    assert stderr.count("Traceback") == (number is signal.SIGINT), stderr

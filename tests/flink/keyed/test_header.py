@@ -159,13 +159,13 @@ def test_contradicting_keyed_headers_are_refused(header: bytes, other: bytes, na
 
 
 @pytest.mark.parametrize(
-    ("value", "other", "said"),
+    ("value", "other", "message"),
     [(INT, LONG, "VALUE of Int and VALUE of Long"), (WIDE, UNLIKE, "with serializers that differ")],
 )
-def test_contradicting_states_are_named_by_their_types(value: bytes, other: bytes, said: str) -> None:
+def test_contradicting_states_are_named_by_their_types(value: bytes, other: bytes, message: str) -> None:
     with pytest.raises(SnapshotError) as error:
         merge_keyed_headers([keyed(keyed_state("a", of)) for of in (value, other)])
-    assert said in str(error.value.found)
+    assert message in str(error.value.found)
 
 
 def operator(lists: tuple[bytes, ...] = (), maps: tuple[bytes, ...] = (), **form: object) -> OperatorStateHeader:

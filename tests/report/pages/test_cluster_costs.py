@@ -59,7 +59,7 @@ def test_plan_without_a_cluster_says_nothing_of_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "arguments", "expected"),
+    ("sentence", "arguments", "expected"),
     [
         ("", ["--executors", "40"], (40, 2)),
         ("executors=3 cores=4", [], (3, 4)),
@@ -67,13 +67,13 @@ def test_plan_without_a_cluster_says_nothing_of_one() -> None:
     ],
 )
 def test_cluster_is_read_from_command_line_and_environment(
-    said: str,
+    sentence: str,
     arguments: list[str],
     expected: tuple[int, int],
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv(VARIABLE, said)
+    monkeypatch.setenv(VARIABLE, sentence)
     source = snapshots.directory("2-canonical-rocksdb")
     plan = ["plan", str(source), "--target", "/nowhere/target", "--parallelism", "3", "--output", "json"]
     assert main([*plan, *arguments]) == 0

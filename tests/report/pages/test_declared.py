@@ -25,7 +25,7 @@ LEFT_OUT = ChangedPartition("orders", 2, 5, None, dropped=True)
 
 
 @pytest.mark.parametrize(
-    ("surgery", "said"),
+    ("surgery", "sentence"),
     [
         (NO_SURGERY, ""),
         (Surgery(renamed=(RENAMED,)), ""),
@@ -40,5 +40,5 @@ LEFT_OUT = ChangedPartition("orders", 2, 5, None, dropped=True)
         ),
     ],
 )
-def test_sentence_about_all_state_names_what_was_dropped_or_changed(surgery: Surgery, said: str) -> None:
-    assert exceptions_clause(surgery) == said
+def test_sentence_about_all_state_names_what_was_dropped_or_changed(surgery: Surgery, sentence: str) -> None:
+    assert exceptions_clause(surgery) == sentence

@@ -44,9 +44,9 @@ def test_differences_are_listed_below_the_table_by_state() -> None:
         ListedDifference("other number", {"element": "5"}, "1 time", "2 times"),
     )
     unlike = diffed_state("last", "MAP", "records", amount(3, 1), amount(2, 2), named, 12, "for a reason")
-    said = text(operator(SAME, unlike))
-    assert "\ndifferent: 1 of 2 states\n" in said
-    assert said.endswith(
+    page = text(operator(SAME, unlike))
+    assert "\ndifferent: 1 of 2 states\n" in page
+    assert page.endswith(
         "\n\norders, last\n"
         '  only in A: key "x", user key 7: A: 8 bytes 0x00\n'
         "  other number: element 5: A: 1 time; B: 2 times\n"
@@ -57,9 +57,9 @@ def test_differences_are_listed_below_the_table_by_state() -> None:
 
 def test_operator_on_one_side_only_is_listed_without_its_states() -> None:
     only = ListedDifference("only in A", {"operator": "orders"}, "5 bytes of state", None)
-    said = text(operator(diffed_state("last", "VALUE", "records", amount(3, 1), amount()), differences=(only,)))
-    assert "\ndifferent: 1 of 1 state, and 1 operator\n" in said
-    assert said.endswith("\n\norders\n  only in A: operator orders: A: 5 bytes of state")
+    page = text(operator(diffed_state("last", "VALUE", "records", amount(3, 1), amount()), differences=(only,)))
+    assert "\ndifferent: 1 of 1 state, and 1 operator\n" in page
+    assert page.endswith("\n\norders\n  only in A: operator orders: A: 5 bytes of state")
 
 
 def test_state_that_was_not_searched_says_so() -> None:

@@ -77,10 +77,10 @@ def of_plan(taken: Snapshot, parallelism: str) -> Insight:
 
 def test_operators_left_out_of_the_evenness_table_are_counted() -> None:
     streams = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
-    for number, said in ((10, False), (12, True)):
+    for number, is_remarked in ((10, False), (12, True)):
         taken = snapshot(*(operator(f"counts {i}", 4, keyed=streams) for i in range(number)))
         text = render_text(Page(tuple(insight_blocks(snapshot_insight(taken)))))
-        assert ("2 more operators: all in the JSON document" in text) is said
+        assert ("2 more operators: all in the JSON document" in text) is is_remarked
 
 
 def test_operator_with_few_keys_has_one_sentence_and_no_table_row() -> None:

@@ -75,10 +75,12 @@ def test_inspection_has_the_kind_of_snapshot_and_the_flink_version(name: str, ki
     assert f"{kind}, written by {written_by}, checkpoint " in inspection_text(document)
 
 
-@pytest.mark.parametrize(("known", "said"), [((), True), (uids("1.20-clicks"), False)])
-def test_inspection_without_names_asks_for_a_list_of_uids(known: tuple[tuple[str, str], ...], said: bool) -> None:
+@pytest.mark.parametrize(("known", "is_asked_for"), [((), True), (uids("1.20-clicks"), False)])
+def test_inspection_without_names_asks_for_a_list_of_uids(
+    known: tuple[tuple[str, str], ...], is_asked_for: bool
+) -> None:
     text = inspection_text(inspection(open_snapshot(directory("1.20-clicks"), uids=known)))
-    assert ("give a list of their uids" in text) == said
+    assert ("give a list of their uids" in text) == is_asked_for
 
 
 @pytest.mark.parametrize("size", [None, 1])
@@ -128,8 +130,8 @@ def test_timers_on_the_heap_are_shown_as_states() -> None:
 def test_heap_entries_that_cannot_be_delimited_are_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert operator_of(shown("2-heap-native"), "states").remark == ""
     monkeypatch.setattr("rescale.report.pages.inspection.can_delimit_entries", lambda _: False)
-    said = "heap entries that cannot be delimited"
-    assert operator_of(shown("2-heap-native"), "states").remark == said
+    remark = "heap entries that cannot be delimited"
+    assert operator_of(shown("2-heap-native"), "states").remark == remark
 
 
 def test_elements_and_bytes_are_summed_over_subtasks() -> None:

@@ -20,8 +20,8 @@ from support.snapshots import directory, opened
 
 
 @pytest.mark.parametrize("proof", Proof)
-@pytest.mark.parametrize(("already", "said"), [(False, "is published"), (True, "was published before")])
-def test_outcome_names_the_result_and_the_start_command(already: bool, said: str, proof: Proof) -> None:
+@pytest.mark.parametrize(("already", "sentence"), [(False, "is published"), (True, "was published before")])
+def test_outcome_names_the_result_and_the_start_command(already: bool, sentence: str, proof: Proof) -> None:
     plan = make_plan(opened("2-source"), make_request(directory("2-source"), "/target", ["3"]))
     document = outcome(plan, Published("/target", "ab" * 32, already, proof, 105_678))
     assert document.plan == plan.digest
@@ -30,7 +30,7 @@ def test_outcome_names_the_result_and_the_start_command(already: bool, said: str
     text = outcome_text(document)
     what = "all that changed since the base" if proof is Proof.CHANGES else "all state"
     # The size is not that of the plan, which counts headers.
-    assert text.splitlines()[0] == f"/target {said}: {what} is accounted for, 106 kB compared"
+    assert text.splitlines()[0] == f"/target {sentence}: {what} is accounted for, 106 kB compared"
     assert places_of(plan).certificate in text
     assert document.start in text
     assert (f"rescale validate {plan.source} /target" in text) is (proof is not Proof.RECORDS)

@@ -157,7 +157,7 @@ EPOCH_1 = ((FileTag.EPOCH_NUMBER, b"\1"),)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (without("000010.sst"), "is missing"),
         (without("000012.sst"), "is missing"),
@@ -180,8 +180,8 @@ EPOCH_1 = ((FileTag.EPOCH_NUMBER, b"\1"),)
         (setting("000015.sst", fields=EPOCH_1), "not newer than the rows"),
     ],
 )
-def test_wrong_manifest_entry_is_refused(change: Change, said: str) -> None:
-    with pytest.raises(IntegrityError, match=said) as caught:
+def test_wrong_manifest_entry_is_refused(change: Change, message: str) -> None:
+    with pytest.raises(IntegrityError, match=message) as caught:
         check_assembled(SOURCES, changed(change), WANTED, 128)
     assert caught.value.path == "s3://bucket/target"
 

@@ -74,7 +74,7 @@ def test_bounds_equal_to_or_wider_than_the_rows_are_accepted(
 
 
 @pytest.mark.parametrize(
-    ("change", "said", "expected", "actual"),
+    ("change", "message", "expected", "actual"),
     [
         (begins(FIRST + b"\0", 1), "begins after its first row", (FIRST, 1), (FIRST + b"\0", 1)),
         (begins(FIRST, 0), "begins after its first row", (FIRST, 1), (FIRST, 0)),
@@ -85,7 +85,7 @@ def test_bounds_equal_to_or_wider_than_the_rows_are_accepted(
 )
 def test_bounds_narrower_than_the_rows_are_refused(
     change: Callable[[LiveFile], LiveFile],
-    said: str,
+    message: str,
     expected: tuple[bytes, int],
     actual: tuple[bytes, int],
     writer: Writer,
@@ -93,7 +93,7 @@ def test_bounds_narrower_than_the_rows_are_refused(
 ) -> None:
     directory, manifest = checkpoint(writer, tmp_path / "checkpoint")
     (name,) = manifest.files
-    with pytest.raises(SnapshotError, match=f"the key range of {name} in the MANIFEST {said}") as caught:
+    with pytest.raises(SnapshotError, match=f"the key range of {name} in the MANIFEST {message}") as caught:
         check_bounds(directory, changed(manifest, change))
     descriptions = [f"{key.hex()} (sequence number {number}, type 1)" for key, number in (expected, actual)]
     assert [caught.value.expected, caught.value.found] == descriptions

@@ -72,7 +72,7 @@ def test_flipped_bit_in_a_log_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (piece(LAST, b"x"), "out of order"),
         (piece(MIDDLE, b"x"), "out of order"),
@@ -87,8 +87,8 @@ def test_flipped_bit_in_a_log_is_refused() -> None:
         (piece(FULL, b"a" * BLOCK_SIZE) + bytes(100), "extends beyond"),
     ],
 )
-def test_damaged_log_is_refused_with_path_and_offset(data: bytes, said: str) -> None:
-    with pytest.raises((SnapshotError, UnsupportedError), match=said) as caught:
+def test_damaged_log_is_refused_with_path_and_offset(data: bytes, message: str) -> None:
+    with pytest.raises((SnapshotError, UnsupportedError), match=message) as caught:
         payloads(data)
     assert caught.value.path == "MANIFEST"
     assert caught.value.offset is not None

@@ -144,7 +144,7 @@ def test_atomic_group_is_read_only_if_complete() -> None:
 
 
 @pytest.mark.parametrize(
-    ("records", "said"),
+    ("records", "message"),
     [
         ([START.replace(b"Bytewise", b"bytewise")], "comparator"),
         ([START, varint(7) + b"\0"], "unknown field"),
@@ -168,8 +168,8 @@ def test_atomic_group_is_read_only_if_complete() -> None:
         ([START, ADD_STATE, new_file(10, tag=102, path_id=b"\1") + OF_STATE], "several directories"),
     ],
 )
-def test_manifest_with_unsupported_features_is_refused(records: list[bytes], said: str) -> None:
-    with pytest.raises(UnsupportedError, match=said) as caught:
+def test_manifest_with_unsupported_features_is_refused(records: list[bytes], message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message) as caught:
         read(log(*records))
     assert (caught.value.path, caught.value.advice) == (
         "MANIFEST-000004",
@@ -178,7 +178,7 @@ def test_manifest_with_unsupported_features_is_refused(records: list[bytes], sai
 
 
 @pytest.mark.parametrize(
-    ("records", "said"),
+    ("records", "message"),
     [
         ([], "incomplete"),
         ([COMPARATOR], "incomplete"),
@@ -203,8 +203,8 @@ def test_manifest_with_unsupported_features_is_refused(records: list[bytes], sai
         ([START, text(8193, b"uuid")[:-1]], "ends too early"),
     ],
 )
-def test_inconsistent_manifest_is_refused(records: list[bytes], said: str) -> None:
-    with pytest.raises(SnapshotError, match=said) as caught:
+def test_inconsistent_manifest_is_refused(records: list[bytes], message: str) -> None:
+    with pytest.raises(SnapshotError, match=message) as caught:
         read(log(*records))
     assert caught.value.path == "MANIFEST-000004"
 

@@ -43,8 +43,8 @@ def dropped(of: Operator, name: str) -> DroppedState:
     return lost
 
 
-def refused(result: Snapshot, surgery: Surgery, said: str, source: Snapshot = SOURCE) -> IntegrityError:
-    with pytest.raises(IntegrityError, match=said) as caught:
+def refused(result: Snapshot, surgery: Surgery, message: str, source: Snapshot = SOURCE) -> IntegrityError:
+    with pytest.raises(IntegrityError, match=message) as caught:
         check_declared(source, result, surgery)
     return caught.value
 
@@ -88,19 +88,19 @@ def test_undeclared_operators_of_result_are_named() -> None:
     )
     assert (error.expected, error.found) == ("uno, tre", "one, three")
     assert "--rename OLD=NEW, --drop UID" in str(error.advice)
-    said = "in operators that were not declared as renamed or dropped"
+    message = "in operators that were not declared as renamed or dropped"
     for result, expected, actual in (
         ("dropped", "one, three", "none of these"),
         ("exchanged", "only the source's operators, in their order", "the same operators in another order"),
     ):
-        error = refused(apply_surgery(SOURCE, MADE[result]), Surgery(), said)
+        error = refused(apply_surgery(SOURCE, MADE[result]), Surgery(), message)
         assert (error.expected, error.found) == (expected, actual)
-    error = refused(SOURCE, MADE["dropped"], said)
+    error = refused(SOURCE, MADE["dropped"], message)
     assert (error.expected, error.found) == ("only the source's operators, in their order", "one, three")
 
 
 @pytest.mark.parametrize(
-    ("surgery", "said"),
+    ("surgery", "message"),
     [
         (Surgery((renamed("nobody", "uno"), renamed("none", "tre"))), "declared as renamed"),
         (Surgery(dropped=(as_dropped(operator("nobody")), as_dropped(operator("none")))), "declared as dropped"),
@@ -110,8 +110,8 @@ def test_undeclared_operators_of_result_are_named() -> None:
         ),
     ],
 )
-def test_declared_operator_missing_in_source_is_named(surgery: Surgery, said: str) -> None:
-    error = refused(SOURCE, surgery, said)
+def test_declared_operator_missing_in_source_is_named(surgery: Surgery, message: str) -> None:
+    error = refused(SOURCE, surgery, message)
     assert error.operator == min(map(operator_id_of_uid, ("nobody", "none")))
 
 

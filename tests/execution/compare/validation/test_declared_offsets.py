@@ -199,5 +199,5 @@ def test_first_five_differing_partitions_are_named_in_order(books: Books) -> Non
     old, new = (source_of([at(partition, 10 * partition + more) for partition in range(9, 2, -1)]) for more in (0, 1))
     with pytest.raises(IntegrityError) as caught:
         books.check(old, new)
-    for said, more in ((caught.value.expected, 0), (caught.value.found, 1)):
-        assert said == ", ".join(f"orders-{partition} from {10 * partition + more}" for partition in range(3, 8))
+    for lines, more in ((caught.value.expected, 0), (caught.value.found, 1)):
+        assert lines == ", ".join(f"orders-{partition} from {10 * partition + more}" for partition in range(3, 8))

@@ -29,7 +29,7 @@ def test_states_modes_and_subtasks_of_elements_are_compared(raw: bool) -> None:
     old = with_elements(2, *dealt(2), raw=raw)
     check_elements(old, with_elements(3, *dealt(3), raw=raw), slot)
     check_elements(old, with_elements(2, *dealt(2), raw=raw), slot)
-    for new, said in (
+    for new, message in (
         (with_elements(3, *dealt(3, UNION), raw=raw), "states"),
         (with_elements(3, *dealt(3, SPLIT, "b"), raw=raw), "states"),
         (with_elements(3, raw=raw), "states"),
@@ -38,7 +38,7 @@ def test_states_modes_and_subtasks_of_elements_are_compared(raw: bool) -> None:
         (with_elements(3, *dealt(3), *dealt(1), raw=raw), "subtasks with"),
         (with_elements(2, *dealt(1), raw=raw), "subtasks with"),
     ):
-        with pytest.raises(IntegrityError, match=f"{slot} {said}|{said} {slot} state") as caught:
+        with pytest.raises(IntegrityError, match=f"{slot} {message}|{message} {slot} state") as caught:
             check_elements(old, new, slot)
         assert caught.value.operator == "op"
 

@@ -128,7 +128,7 @@ BOTH, FILES = (Proof.RECORDS, Proof.FILES), (Proof.FILES,)
 
 
 @pytest.mark.parametrize(
-    ("plant", "found_by", "said"),
+    ("plant", "found_by", "message"),
     [
         (flipped_byte, BOTH, r"differs between the result and the source|cannot be read back"),
         (cut, BOTH, "cannot be read as a snapshot"),
@@ -144,11 +144,11 @@ BOTH, FILES = (Proof.RECORDS, Proof.FILES), (Proof.FILES,)
     ],
 )
 def test_planted_fault_is_found(
-    plant: Callable[[Spoilt], None], found_by: Sequence[Proof], said: str, spoilt: Spoilt
+    plant: Callable[[Spoilt], None], found_by: Sequence[Proof], message: str, spoilt: Spoilt
 ) -> None:
     plant(spoilt)
     for proof in found_by:
-        with pytest.raises(IntegrityError, match=said) as caught:
+        with pytest.raises(IntegrityError, match=message) as caught:
             spoilt.validate(proof)
         assert caught.value.exit_code == 4
         assert caught.value.path
@@ -177,10 +177,10 @@ def ends_early(file: LiveFile) -> LiveFile:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"), [(begins_late, "begins after its first row"), (ends_early, "ends before its last row")]
+    ("change", "message"), [(begins_late, "begins after its first row"), (ends_early, "ends before its last row")]
 )
 def test_manifest_with_narrower_key_range_than_the_rows_of_a_file_is_found(
-    change: Callable[[LiveFile], LiveFile], said: str, rewritten: Spoilt, tmp_path: Path
+    change: Callable[[LiveFile], LiveFile], message: str, rewritten: Spoilt, tmp_path: Path
 ) -> None:
     """A job would not find these rows, though iterators see all of them."""
     shutil.copytree(rewritten.target, tmp_path / "target")
@@ -188,7 +188,7 @@ def test_manifest_with_narrower_key_range_than_the_rows_of_a_file_is_found(
     spoilt.change(0, change)
     for proof in (Proof.RECORDS, Proof.FILES):
         with pytest.raises(
-            IntegrityError, match=f"cannot be read back: the key range of .* in the MANIFEST {said}"
+            IntegrityError, match=f"cannot be read back: the key range of .* in the MANIFEST {message}"
         ) as caught:
             spoilt.validate(proof)
         assert caught.value.path == str(spoilt.manifest(0)[0])

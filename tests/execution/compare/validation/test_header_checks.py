@@ -54,9 +54,9 @@ def compare(
 
 
 def refused(
-    old_holders: Sequence[KeyedStream | Database], new_holder: KeyedStream | Database, said: str, **more: object
+    old_holders: Sequence[KeyedStream | Database], new_holder: KeyedStream | Database, message: str, **more: object
 ) -> None:
-    with pytest.raises(IntegrityError, match=said) as caught:
+    with pytest.raises(IntegrityError, match=message) as caught:
         compare(old_holders, new_holder, **more)  # type: ignore[arg-type]
     assert caught.value.operator == "op"
 
@@ -79,7 +79,7 @@ def test_state_ids_are_translated_to_those_of_the_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old_holders", "new_holder", "said"),
+    ("old_holders", "new_holder", "message"),
     [
         ([A, B], A, "header of subtask 0: result and source differ"),
         ([AB], A, "header of subtask 0: result and source differ"),
@@ -91,8 +91,8 @@ def test_state_ids_are_translated_to_those_of_the_result() -> None:
         ([A], header_of("a", "a"), "does not agree with the source's"),
     ],
 )
-def test_different_header_is_found(old_holders: Sequence[KeyedHeader], new_holder: KeyedHeader, said: str) -> None:
-    refused([stream(old_holder, i) for i, old_holder in enumerate(old_holders)], stream(new_holder), said)
+def test_different_header_is_found(old_holders: Sequence[KeyedHeader], new_holder: KeyedHeader, message: str) -> None:
+    refused([stream(old_holder, i) for i, old_holder in enumerate(old_holders)], stream(new_holder), message)
 
 
 def test_directory_may_know_states_without_records() -> None:
@@ -178,11 +178,11 @@ def test_moved_timers_are_either_in_the_header_or_in_raw_keyed_state() -> None:
     check_rekeyed(old, as_streams(3, 16, both))
     check_rekeyed(old, replace(as_streams(3, 16, key), raw_keyed=kept))
     check_rekeyed(replace(old, keyed=()), as_streams(3, 16, timer_header([SERVICE])))
-    for new, said in (
+    for new, message in (
         (as_streams(3, 16, key), "header of subtask 0"),
         (replace(as_streams(3, 16, both), raw_keyed=kept), "header of subtask 0"),
     ):
-        with pytest.raises(IntegrityError, match=said):
+        with pytest.raises(IntegrityError, match=message):
             check_rekeyed(old, new)
     with pytest.raises(IntegrityError, match="subtasks with keyed state"):
         check_rekeyed(replace(old, keyed=()), operator("op", 3, 16))
@@ -293,7 +293,7 @@ def test_unparsed_operator_state_headers_pass_only_if_they_are_equal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old_holders", "new_holder", "said"),
+    ("old_holders", "new_holder", "message"),
     [
         ([lists("a", "b")], lists("a"), "result and source differ"),
         ([lists("a"), lists("b")], lists("a"), "result and source differ"),
@@ -309,11 +309,11 @@ def test_unparsed_operator_state_headers_pass_only_if_they_are_equal() -> None:
     ],
 )
 def test_different_operator_state_header_is_found(
-    old_holders: Sequence[OperatorStateHeader], new_holder: OperatorStateHeader, said: str
+    old_holders: Sequence[OperatorStateHeader], new_holder: OperatorStateHeader, message: str
 ) -> None:
     headers = ElementHeaders("op")
     for _ in range(2):  # a refused header is refused again
-        with pytest.raises(IntegrityError, match=said) as caught:
+        with pytest.raises(IntegrityError, match=message) as caught:
             headers.compare(list(map(elements, old_holders)), elements(new_holder))
         assert caught.value.operator == "op"
 

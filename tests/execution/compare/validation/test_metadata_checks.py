@@ -114,8 +114,8 @@ FAULTS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
 def test_changed_metadata_is_found(fault: str) -> None:
     source = taken()
     check_metadata(source, taken(3))
-    change, said = FAULTS[fault]
-    with pytest.raises(IntegrityError, match=said) as caught:
+    change, message = FAULTS[fault]
+    with pytest.raises(IntegrityError, match=message) as caught:
         check_metadata(source, change(taken(3)))
     assert caught.value.exit_code == 4
 

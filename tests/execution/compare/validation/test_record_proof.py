@@ -49,7 +49,7 @@ def test_tallies_of_all_parts_are_added_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "result", "said"),
+    ("source", "result", "message"),
     [
         ({"a": ONE}, {}, "lost, doubled or changed"),
         ({}, {"a": ONE}, "lost, doubled or changed"),
@@ -62,11 +62,13 @@ def test_tallies_of_all_parts_are_added_up() -> None:
         ({"a": ONE, "z": ONE}, {"a": ONE, "z": OTHER}, "lost, doubled or changed"),
     ],
 )
-def test_differing_tallies_are_found(source: dict[str, StateDigest], result: dict[str, StateDigest], said: str) -> None:
-    with pytest.raises(IntegrityError, match=said) as caught:
+def test_differing_tallies_are_found(
+    source: dict[str, StateDigest], result: dict[str, StateDigest], message: str
+) -> None:
+    with pytest.raises(IntegrityError, match=message) as caught:
         proven(tally(False, **source), tally(True, **result))
     assert (caught.value.operator, caught.value.state) == ("op", "z" if "z" in source else "a")
-    assert caught.value.expected != caught.value.found or "wrong" in said
+    assert caught.value.expected != caught.value.found or "wrong" in message
 
 
 def test_proof_says_whether_the_key_hash_is_known_or_tested() -> None:

@@ -163,8 +163,8 @@ AB_BYTES = stream(0, 2, header=AB).header
 
 @pytest.mark.parametrize("fault", GROUP_FAULTS)
 def test_fault_in_places_of_key_groups_is_found(fault: str) -> None:
-    change, said = GROUP_FAULTS[fault]
-    with pytest.raises(IntegrityError, match=said) as caught:
+    change, message = GROUP_FAULTS[fault]
+    with pytest.raises(IntegrityError, match=message) as caught:
         pair_key_groups(keyed(2), change(keyed(3)), Slot.KEYED)
     assert caught.value.operator == "op"
 
@@ -222,8 +222,8 @@ REKEYED_FAULTS: dict[str, tuple[Callable[[Operator], Operator], str]] = {
 @pytest.mark.parametrize("fault", REKEYED_FAULTS)
 def test_fault_in_streams_of_moved_records_is_found(fault: str) -> None:
     check_rekeyed(keyed(2), keyed(3, 16))
-    change, said = REKEYED_FAULTS[fault]
-    with pytest.raises(IntegrityError, match=said):
+    change, message = REKEYED_FAULTS[fault]
+    with pytest.raises(IntegrityError, match=message):
         check_rekeyed(keyed(2), change(keyed(3, 16)))
 
 

@@ -39,7 +39,7 @@ def unreadable(source: Path) -> None:
     edit_files(source, "", lambda data: bytes([data[0] ^ 1]) + data[1:] if b"rocksdb.properties" in data else data)
 
 
-def said_of(plan: Plan, proof: Proof) -> str:
+def statement_of(plan: Plan, proof: Proof) -> str:
     certificate = validate_coverage(plan, InProcessTasks(), proof)
     assert certificate.verdict == "complete"
     return str(certificate.does_not_prove)
@@ -48,9 +48,9 @@ def said_of(plan: Plan, proof: Proof) -> str:
 @pytest.mark.parametrize("proof", [Proof.RECORDS, Proof.FILES])
 def test_unchanged_directories_are_compared_byte_by_byte_without_reading_rows(proof: Proof, tmp_path: Path) -> None:
     plan = moved(relocated(NATIVE, tmp_path / "source"), tmp_path / "target")
-    said = said_of(plan, proof)
-    assert UNCHANGED in said
-    assert BY_FILES not in said
+    statement = statement_of(plan, proof)
+    assert UNCHANGED in statement
+    assert BY_FILES not in statement
     publish(plan)
     again = validate_published(plan.source, plan.target, InProcessTasks(), proof)
     assert UNCHANGED in str(again.does_not_prove)
@@ -84,16 +84,16 @@ def test_certificate_says_that_tables_of_an_unsupported_form_were_not_checked(
         raise UnsupportedError("a form that is not read")
 
     monkeypatch.setattr("rescale.execution.compare.validation.compare.BlockChecksums", refuse)
-    assert "checksums of their blocks were not checked" in said_of(plan, Proof.RECORDS)
+    assert "checksums of their blocks were not checked" in statement_of(plan, Proof.RECORDS)
 
 
 def test_rows_of_new_directories_are_read_in_a_proof_by_records(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
     plan = moved(source, tmp_path / "target", "3")
-    assert UNCHANGED not in said_of(plan, Proof.RECORDS)
-    assert BY_FILES not in said_of(plan, Proof.RECORDS)
-    assert UNCHANGED not in said_of(plan, Proof.FILES)
-    assert BY_FILES in said_of(plan, Proof.FILES)
+    assert UNCHANGED not in statement_of(plan, Proof.RECORDS)
+    assert BY_FILES not in statement_of(plan, Proof.RECORDS)
+    assert UNCHANGED not in statement_of(plan, Proof.FILES)
+    assert BY_FILES in statement_of(plan, Proof.FILES)
 
 
 def begins_late(file: LiveFile) -> LiveFile:
@@ -117,7 +117,7 @@ def test_wrong_key_range_in_a_source_manifest_is_found_by_records_but_not_by_fil
     source = relocated(NATIVE, tmp_path / "source")
     assert edit_files(source, "MANIFEST", lying(begins_late))
     plan = moved(source, tmp_path / "target", "3")
-    assert "begin and end with the keys in their MANIFESTs" in said_of(plan, Proof.FILES)
+    assert "begin and end with the keys in their MANIFESTs" in statement_of(plan, Proof.FILES)
     with pytest.raises(SnapshotError, match="begins after its first row"):
         validate_coverage(plan, InProcessTasks(), Proof.RECORDS)
 

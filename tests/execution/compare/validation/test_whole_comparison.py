@@ -150,13 +150,14 @@ def test_changed_byte_of_key_group_is_found(number: int, pair: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "state", "said"), [(3, "s", "lost, doubled"), (23, "u", "lost, doubled"), (43, "b", "a copy of a broadcast")]
+    ("at", "state", "message"),
+    [(3, "s", "lost, doubled"), (23, "u", "lost, doubled"), (43, "b", "a copy of a broadcast")],
 )
 @pytest.mark.parametrize("number", [50, 52])
-def test_changed_byte_of_element_is_found(number: int, at: int, state: str, said: str, pair: Pair) -> None:
+def test_changed_byte_of_element_is_found(number: int, at: int, state: str, message: str, pair: Pair) -> None:
     pair.flip(number, at)
     for proof in (Proof.RECORDS, Proof.FILES):
-        with pytest.raises(IntegrityError, match=said) as caught:
+        with pytest.raises(IntegrityError, match=message) as caught:
             pair.compare(proof)
         assert (caught.value.operator, caught.value.state) == ("elements", state)
 
@@ -296,8 +297,8 @@ CHANGES: Mapping[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
 @pytest.mark.parametrize("what", CHANGES)
 @pytest.mark.parametrize("proof", [Proof.RECORDS, Proof.FILES])
 def test_metadata_references_and_surplus_files_are_compared_before_state(what: str, proof: Proof, pair: Pair) -> None:
-    change, said = CHANGES[what]
-    with pytest.raises(IntegrityError, match=said):
+    change, message = CHANGES[what]
+    with pytest.raises(IntegrityError, match=message):
         compare_snapshots(pair.source, change(pair.result), {}, proof)
 
 

@@ -45,9 +45,9 @@ def test_wait_for_executors_is_silent_after_spark_has_stopped(capsys: pytest.Cap
 def test_report_of_missing_executors_names_the_resources_of_the_kubernetes_pod() -> None:
     conf = SparkConf(loadDefaults=False).setMaster("k8s://https://api").set("spark.executor.memoryOverhead", "1024m")
     conf.set("spark.executor.cores", "2").set("spark.kubernetes.namespace", "flink")
-    said = missing_resources(conf, "spark-1")
-    assert "its pod requests 2 cores and 1g + 1024m of memory" in said
-    assert said.endswith("kubectl -n flink describe pods -l spark-role=executor,spark-app-selector=spark-1")
+    report = missing_resources(conf, "spark-1")
+    assert "its pod requests 2 cores and 1g + 1024m of memory" in report
+    assert report.endswith("kubectl -n flink describe pods -l spark-role=executor,spark-app-selector=spark-1")
     assert missing_resources(conf.setMaster("spark://host:7077"), "app") == (
         "the cluster must offer 2 cores and 1g + 1024m of memory"
     )
