@@ -26,5 +26,5 @@ def test_properties_hold(folder: str) -> None:
         *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0"),
         *("-m", "hypothesis and not slow", "--hypothesis-profile", ALL, str(TESTS / folder)),
     ]
-    done = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run(command, cwd=TESTS.parent, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr

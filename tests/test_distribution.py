@@ -65,8 +65,10 @@ def test_an_extra_brings_what_it_needs_and_no_more(
     python = str(tmp_path / "venv" / "bin" / "python")
     uv("venv", "--quiet", "--python", sys.executable, str(tmp_path / "venv"))
     uv("pip", "install", "--quiet", "--python", python, *constraints, f"flink-rescale{extra} @ file://{wheel}")
-    shown = subprocess.run([Path(python).with_name("rescale"), "--version"], capture_output=True, text=True, check=True)
-    assert shown.stdout == f"rescale {wheel.name.split('-')[1]}\n"
+    version = subprocess.run(
+        [Path(python).with_name("rescale"), "--version"], capture_output=True, text=True, check=True
+    )
+    assert version.stdout == f"rescale {wheel.name.split('-')[1]}\n"
     assert subprocess.run([python, "-c", f"import {module}"], check=False).returncode == 0
     absent = f"import importlib.util; raise SystemExit(importlib.util.find_spec({missing!r}) is not None)"
     assert subprocess.run([python, "-c", absent], check=False).returncode == 0

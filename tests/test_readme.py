@@ -24,9 +24,9 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8"))
     assert links
     for place, anchor in links:
-        there = page.parent / place if place else page
-        assert there.exists(), place
-        assert not anchor or anchor in anchors(there.read_text(encoding="utf-8")), (place, anchor)
+        linked_path = page.parent / place if place else page
+        assert linked_path.exists(), place
+        assert not anchor or anchor in anchors(linked_path.read_text(encoding="utf-8")), (place, anchor)
 
 
 def test_variables_are_documented() -> None:

@@ -174,9 +174,9 @@ def test_approval_is_of_the_plan_that_was_shown(
 def test_second_run_is_refused_while_another_asks_about_the_same_plan(asking: PlanApproval, planned: Planned) -> None:
     with pytest.raises(Parked):
         asking.execute(context_of_run({}, planned, "first"))
-    with pytest.raises(TaskEnded) as refused:
+    with pytest.raises(TaskEnded) as caught:
         asking.execute(context_of_run({}, planned, "second", alive=["first"]))
-    assert "run first" in str(refused.value.error.found)
+    assert "run first" in str(caught.value.error.found)
     with pytest.raises(Parked):
         asking.execute(context_of_run({}, planned, "second"))
 

@@ -41,5 +41,5 @@ def test_every_public_name_can_be_imported() -> None:
 
 def test_importing_the_package_imports_nothing_else() -> None:
     command = "import rescale.airflow, sys; print(*(name for name in sys.modules if name.startswith('rescale')))"
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["rescale", "rescale.airflow"]
+    process = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["rescale", "rescale.airflow"]

@@ -24,8 +24,8 @@ SUM = "from pyspark import SparkContext; print(SparkContext().parallelize(range(
 def test_only_an_ipv6_address_gets_brackets(tmp_path: Path, address: str) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "POD_IP": address}
     command = [str(ENTRYPOINT), "printenv", "POD_IP"]
-    written = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
-    assert written == (f"[{address}]" if ":" in address else address)
+    printed = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+    assert printed == (f"[{address}]" if ":" in address else address)
 
 
 @pytest.mark.slow
@@ -49,5 +49,5 @@ def test_executors_reach_a_driver_at_an_ipv6_address(tmp_path: Path) -> None:
         "POD_IP": "::1",
     }
     command = [str(ENTRYPOINT), sys.executable, "-c", SUM]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["45"], done.stderr[-3000:]
+    process = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert process.stdout.split() == ["45"], process.stderr[-3000:]

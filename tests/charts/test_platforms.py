@@ -93,11 +93,11 @@ def spark_conf(manifests: list[Manifest]) -> str:
 def test_existing_service_accounts_are_used() -> None:
     names = {"driver": "one", "executor": "two", "airflow": "three"}
     settings = [word for name, value in names.items() for word in ("--set", f"serviceAccounts.names.{name}={value}")]
-    kept = rendered(*ALL, *settings, "--set", "serviceAccounts.create=false")
-    assert not [m for m in kept if m["kind"] == "ServiceAccount"]
-    made = rendered(*ALL, *settings)
-    assert {m["metadata"]["name"] for m in made if m["kind"] == "ServiceAccount"} == set(names.values())
-    for manifests in (kept, made):
+    without_accounts = rendered(*ALL, *settings, "--set", "serviceAccounts.create=false")
+    assert not [m for m in without_accounts if m["kind"] == "ServiceAccount"]
+    with_accounts = rendered(*ALL, *settings)
+    assert {m["metadata"]["name"] for m in with_accounts if m["kind"] == "ServiceAccount"} == set(names.values())
+    for manifests in (without_accounts, with_accounts):
         for component, pod in pods(manifests):
             if component != "executor":
                 assert pod["spec"]["serviceAccountName"] == names[component]
@@ -107,8 +107,10 @@ def test_existing_service_accounts_are_used() -> None:
 
 
 def test_ids_of_the_security_context_can_be_left_to_openshift() -> None:
-    left = [word for name in ("runAsUser", "runAsGroup", "fsGroup") for word in ("--set", f"security.pod.{name}=null")]
-    for _, spec in pod_specs(rendered(*ALL, *left)):
+    without_ids = [
+        word for name in ("runAsUser", "runAsGroup", "fsGroup") for word in ("--set", f"security.pod.{name}=null")
+    ]
+    for _, spec in pod_specs(rendered(*ALL, *without_ids)):
         assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 

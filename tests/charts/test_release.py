@@ -48,10 +48,10 @@ def released(gnupg: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--home",
         "https://example.org",
     ]
-    done = release(*arguments, "--key", SIGNER, environment={"GNUPGHOME": str(gnupg)})
-    if "build-system.requires" in done.stderr:
+    process = release(*arguments, "--key", SIGNER, environment={"GNUPGHOME": str(gnupg)})
+    if "build-system.requires" in process.stderr:
         skip_for_lack("setuptools is not to be had: uv builds the wheel with it (let this machine reach PyPI)")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
     return into
 
 
@@ -90,8 +90,8 @@ def test_checksums_and_chart_are_signed(released: Path, gnupg: Path) -> None:
     ring.write_bytes(
         subprocess.run(["gpg", "--homedir", str(gnupg), "--export"], capture_output=True, check=True).stdout
     )
-    done = helm("verify", str(released / "rescale-0.1.0.tgz"), "--keyring", str(ring))
-    assert done.returncode == 0, done.stderr
+    process = helm("verify", str(released / "rescale-0.1.0.tgz"), "--keyring", str(ring))
+    assert process.returncode == 0, process.stderr
 
 
 def test_chart_names_its_home_and_its_images(released: Path) -> None:
@@ -146,9 +146,9 @@ def test_wheel_source_and_chart_have_the_licence(released: Path) -> None:
 
 
 def test_release_into_a_folder_with_files_is_refused(released: Path) -> None:
-    done = release("--into", str(released), "--arch", "")
-    assert done.returncode != 0
-    assert "is not empty: name another folder" in done.stderr
+    process = release("--into", str(released), "--arch", "")
+    assert process.returncode != 0
+    assert "is not empty: name another folder" in process.stderr
 
 
 def test_images_are_pinned_by_their_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

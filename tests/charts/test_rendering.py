@@ -69,10 +69,10 @@ def test_chart_ships_four_examples() -> None:
 
 @pytest.mark.parametrize("values", [None, *WAYS], ids=lambda way: way.stem if way else "default")
 def test_helm_lint_finds_nothing(values: Path | None) -> None:
-    done = helm(
+    process = helm(
         "lint", "--strict", str(CHART), "--kube-version", KUBERNETES_VERSION, *(["-f", str(values)] if values else [])
     )
-    assert done.returncode == 0, done.stdout
+    assert process.returncode == 0, process.stdout
 
 
 @pytest.mark.parametrize("version", slow_but(VERSIONS[-1].__eq__, VERSIONS))
@@ -120,8 +120,8 @@ def test_flink_deployments_can_be_patched_only_in_namespaces_of_the_hand_over(
 def test_doctor_asks_for_the_rights_that_the_chart_gives(all_manifests: dict[str, list[Manifest]]) -> None:
     for name, rights in (("driver", DRIVER), ("airflow", AIRFLOW)):
         role = manifest_of(all_manifests["all-in-one"], "Role", f"-{name}")
-        given = {resource: tuple(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
-        assert given == rights
+        verbs_given = {resource: tuple(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
+        assert verbs_given == rights
 
 
 def test_single_run_has_no_rights_of_airflow(all_manifests: dict[str, list[Manifest]]) -> None:
@@ -143,9 +143,9 @@ def test_pods_run_without_privileges(all_manifests: dict[str, list[Manifest]]) -
                 requested = container["resources"].get("requests", {}).keys()
                 if "executor" not in name:  # Spark sets the other requests of an executor
                     assert requested >= {"cpu", "memory"}, name
-                written = [mount["name"] for mount in container["volumeMounts"] if mount["mountPath"] == "/tmp"]
+                writable = [mount["name"] for mount in container["volumeMounts"] if mount["mountPath"] == "/tmp"]
                 on_the_node = [
-                    volume for volume in spec["volumes"] if volume["name"] in written and "emptyDir" in volume
+                    volume for volume in spec["volumes"] if volume["name"] in writable and "emptyDir" in volume
                 ]
                 assert ("ephemeral-storage" in requested) == bool(on_the_node), name
 

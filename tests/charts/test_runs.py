@@ -58,9 +58,9 @@ def test_missing_secret_ends_the_run_with_a_message(tmp_path: Path) -> None:
     shell, option, script, *arguments = waits["command"]
     script = script.replace(mount["mountPath"], str(tmp_path)).replace("sleep 5", "sleep 0")
     command = [shell, option, script, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "the Secret keys does not exist in this namespace" in done.stderr
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 2
+    assert "the Secret keys does not exist in this namespace" in process.stderr
     (tmp_path / "AWS_ACCESS_KEY_ID").write_text("a")
     assert subprocess.run(command, check=False).returncode == 0
     assert (
@@ -80,9 +80,9 @@ def chart_of_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def notes_of(chart: Path, *settings: str) -> str:
     here = ("--namespace", "flink", "--kube-version", KUBERNETES_VERSION, "-s", "templates/notes.yaml")
-    done = helm("template", "clicks", str(chart), *here, *settings)
-    assert done.returncode == 0, done.stderr
-    return str(yaml.safe_load(done.stdout)["notes"])
+    process = helm("template", "clicks", str(chart), *here, *settings)
+    assert process.returncode == 0, process.stderr
+    return str(yaml.safe_load(process.stdout)["notes"])
 
 
 def test_notes_tell_how_to_follow_the_logs_and_why_pods_may_not_start(chart_of_notes: Path) -> None:
@@ -103,9 +103,9 @@ def test_long_release_names_do_not_collide_and_odd_ones_become_valid() -> None:
     def called(release: str, namespace: str = "flink") -> list[Manifest]:
         arguments = ("--namespace", namespace, "--kube-version", KUBERNETES_VERSION, *RUN)
         more = ("--set", "airflow.enabled=true", "--set", "airflow.secret=0x1")
-        done = helm("template", release, str(CHART), *arguments, *more)
-        assert done.returncode == 0, done.stderr
-        return [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
+        process = helm("template", release, str(CHART), *arguments, *more)
+        assert process.returncode == 0, process.stderr
+        return [manifest for manifest in yaml.safe_load_all(process.stdout) if manifest]
 
     shared = "rescale-of-the-clicks-of-all-customers-and"
     names = [manifest_of(called(f"{shared}-{end}"), "Job", "")["metadata"]["name"] for end in ("one", "two")]
@@ -137,9 +137,9 @@ def test_doctor_of_the_helm_test_runs(tmp_path: Path) -> None:
     shell, options, script, *_ = manifest_of(rendered(), "Pod", "-test-doctor")["spec"]["containers"][0]["args"]
     programs = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     command = [shell, options, script, "sh", str(tmp_path / "rescaled")]
-    done = subprocess.run(command, env={**os.environ, "PATH": programs}, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert " checks: 0 errors" in done.stdout
+    process = subprocess.run(command, env={**os.environ, "PATH": programs}, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert " checks: 0 errors" in process.stdout
 
 
 def test_values_are_not_interpreted_by_a_shell() -> None:

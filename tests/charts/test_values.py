@@ -68,9 +68,9 @@ WINDOW = {
     ],
 )
 def test_invalid_values_are_refused(values: list[str], sentence: str) -> None:
-    done = template(*(word for value in values for word in ("--set", value.replace("{date}", "\\{date\\}"))))
-    assert done.returncode != 0
-    assert sentence in done.stderr
+    process = template(*(word for value in values for word in ("--set", value.replace("{date}", "\\{date\\}"))))
+    assert process.returncode != 0
+    assert sentence in process.stderr
 
 
 def test_target_beside_the_source_and_memory_at_the_limit_are_accepted() -> None:
@@ -100,9 +100,9 @@ def schema() -> dict[str, Any]:
 )
 def test_invalid_windows_are_refused(change: dict[str, Any], sentence: str, tmp_path: Path) -> None:
     window = {name: value for name, value in {**WINDOW, **change}.items() if value is not None}
-    done = with_windows({"early": window}, tmp_path)
-    assert done.returncode != 0
-    assert sentence in done.stderr
+    process = with_windows({"early": window}, tmp_path)
+    assert process.returncode != 0
+    assert sentence in process.stderr
 
 
 def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
     example = yaml.safe_load((CHART.parents[1] / "dags/windows.example.yaml").read_text())
     for window in example.values():
         del window["connection"]
-    done = with_windows({**example, "early": WINDOW}, tmp_path)
-    assert done.returncode == 0, done.stderr
+    process = with_windows({**example, "early": WINDOW}, tmp_path)
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
 def test_windows_that_the_dags_accept_are_accepted(change: dict[str, Any], tmp_path: Path) -> None:
     entry = {**WINDOW, "parallelism": 2, **change}
     assert read_entry("early", entry)[1] == []
-    done = with_windows({"early": entry}, tmp_path)
-    assert done.returncode == 0, done.stderr
+    process = with_windows({"early": entry}, tmp_path)
+    assert process.returncode == 0, process.stderr
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_settings_are_checked_as_those_of_the_dags(
     del example["form"]["connection"]
     assert set(schema()["properties"]["settings"]["properties"]) == set(Settings.__struct_fields__) == set(example)
     del example["spark"]
-    done = with_settings({**example, **change}, tmp_path)
-    assert (done.returncode == 0) == (sentence is None), done.stderr
-    assert (sentence or "") in done.stderr
+    process = with_settings({**example, **change}, tmp_path)
+    assert (process.returncode == 0) == (sentence is None), process.stderr
+    assert (sentence or "") in process.stderr
 
 
 def with_settings(settings: dict[str, Any], folder: Path) -> subprocess.CompletedProcess[str]:

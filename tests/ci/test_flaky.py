@@ -29,8 +29,8 @@ def flaky(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_files_that_start_programs_are_repeated(tmp_path: Path) -> None:
-    done = flaky("choose", report(tmp_path / "xml", **{ORACLE: "late", ENGINE: "gone", PLAN: ""}), 3)
-    assert (done.returncode, done.stdout.split()) == (0, [ORACLE, ENGINE])
+    process = flaky("choose", report(tmp_path / "xml", **{ORACLE: "late", ENGINE: "gone", PLAN: ""}), 3)
+    assert (process.returncode, process.stdout.split()) == (0, [ORACLE, ENGINE])
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,9 @@ def test_files_that_start_programs_are_repeated(tmp_path: Path) -> None:
     ],
 )
 def test_failures_of_other_files_are_never_repeated(tmp_path: Path, files: dict[str, str], reason: str) -> None:
-    done = flaky("choose", report(tmp_path / "xml", **files), 1)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert reason in done.stderr
+    process = flaky("choose", report(tmp_path / "xml", **files), 1)
+    assert (process.returncode, process.stdout) == (1, "")
+    assert reason in process.stderr
 
 
 def test_test_that_is_flaky_at_two_commits_fails(tmp_path: Path) -> None:
@@ -54,9 +54,9 @@ def test_test_that_is_flaky_at_two_commits_fails(tmp_path: Path) -> None:
     first = flaky("record", late, history, "a")
     assert (first.returncode, first.stdout) == (0, f"FLAKY: {ORACLE}::test_x: late\n")
     assert flaky("record", late, history, "a").returncode == 0
-    again = flaky("record", late, history, "b")
-    assert again.returncode == 1
-    assert f"flaky at two commits, fix it: {ORACLE}::test_x" in again.stderr
+    second = flaky("record", late, history, "b")
+    assert second.returncode == 1
+    assert f"flaky at two commits, fix it: {ORACLE}::test_x" in second.stderr
     for _ in range(20):
         assert flaky("record", fine, history, "b").stdout == ""
     assert flaky("record", late, history, "c").returncode == 0

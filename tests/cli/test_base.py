@@ -89,9 +89,9 @@ def files_of_the_base(target: Path) -> list[Path]:
 def test_files_of_the_base_are_hard_links_in_the_target(later: Path, earlier: Path, tmp_path: Path) -> None:
     base, target = result_of(earlier, tmp_path / "base"), tmp_path / "target"
     move(plan_continued(str(later), str(target), str(base), ["3"], ["1000"]), InProcessTasks(2, None))
-    kept = {file.stat().st_ino for file in base.iterdir()}
+    inodes = {file.stat().st_ino for file in base.iterdir()}
     assert files_of_the_base(target)
-    assert {file.stat().st_ino for file in files_of_the_base(target)} <= kept
+    assert {file.stat().st_ino for file in files_of_the_base(target)} <= inodes
 
 
 @pytest.mark.usefixtures("in_files")

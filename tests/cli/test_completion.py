@@ -25,9 +25,11 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         "COMP_POINT": str(len(line)),
         "COMP_TYPE": "9",
     }
-    done = subprocess.run([sys.executable, "-m", "rescale.cli.main"], env=environment, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == b""
+    process = subprocess.run(
+        [sys.executable, "-m", "rescale.cli.main"], env=environment, capture_output=True, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == b""
     return answer.read_text().split("\n") if answer.exists() else []
 
 

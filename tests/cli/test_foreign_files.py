@@ -246,9 +246,9 @@ def test_result_document_replaces_no_foreign_file_and_lies_in_no_snapshot(ground
     places = [others / name, ground.folder("mine", "state", "result.json", "_metadata") / name]
     before = tree(ground.home)
     for place in places:
-        given = ["--plan", str(ground.home / "plan")] if step != "diff_snapshots" else []
-        given = given or ["--a", str(ground.source), "--b", str(others)]
-        command = [sys.executable, "-m", step, *given, "--result", str(place), "--master", "local[2]"]
+        step_arguments = ["--plan", str(ground.home / "plan")] if step != "diff_snapshots" else []
+        step_arguments = step_arguments or ["--a", str(ground.source), "--b", str(others)]
+        command = [sys.executable, "-m", step, *step_arguments, "--result", str(place), "--master", "local[2]"]
         assert subprocess.run(command, check=False, capture_output=True).returncode == 2
     assert tree(ground.home) == before
 

@@ -177,5 +177,5 @@ def test_command_that_is_interrupted_while_it_starts_shows_no_traceback(
     (tmp_path / "sitecustomize.py").write_text(f"{interrupts}sys.meta_path.insert(0, Interrupts())\n")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-m", "rescale.cli.start", "inspect", "/s"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (128 + number, "interrupted\n")
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (128 + number, "interrupted\n")

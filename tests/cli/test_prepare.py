@@ -48,10 +48,10 @@ def test_json_says_what_is_new_and_what_a_run_would_still_write(
     code, second = answer(capsys, *command, "--prepare")
     assert code == 0
     assert second == {**first, "source": job.newest, "new_files": 0, "new_bytes": 0}
-    code, done = answer(capsys, "run", job.newest, "--target", target, *SHAPE)
-    assert (code, done["bytes_moved"]) == (0, first["bytes"] + first["bytes_left"])
-    code, again = answer(capsys, "run", job.newest, "--target", target, *SHAPE)
-    assert (code, again["already_published"], again["plan"]) == (0, True, done["plan"])
+    code, run_answer = answer(capsys, "run", job.newest, "--target", target, *SHAPE)
+    assert (code, run_answer["bytes_moved"]) == (0, first["bytes"] + first["bytes_left"])
+    code, second_answer = answer(capsys, "run", job.newest, "--target", target, *SHAPE)
+    assert (code, second_answer["already_published"], second_answer["plan"]) == (0, True, run_answer["plan"])
     code, late = answer(capsys, *command, "--prepare")
     assert code == 2
     assert late["path"] == target

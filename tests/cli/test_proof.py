@@ -16,27 +16,29 @@ pytestmark = pytest.mark.slow
 
 def rescale(*arguments: object) -> tuple[int, dict[str, Any], str]:
     """Return a function that runs a command, and returns exit code, document and standard error."""
-    done = in_a_process(*arguments, "--output", "json")
-    return done.returncode, json.loads(done.stdout), done.stderr
+    process = in_a_process(*arguments, "--output", "json")
+    return process.returncode, json.loads(process.stdout), process.stderr
 
 
 @pytest.mark.parametrize(("files", "parallelism"), [("refer", 3), ("copy", 1)])
 def test_result_proven_by_files_is_validated_by_records(files: str, parallelism: int, tmp_path: Path) -> None:
     source, target = relocated("2-rocksdb-native", tmp_path / "source"), tmp_path / "target"
     run = ("run", source, "--target", target, "--parallelism", parallelism, "--files", files)
-    code, done, stderr = rescale(*run, "--proof", "files")
-    assert (code, done["proof"]) == (0, "files"), stderr
+    code, first, stderr = rescale(*run, "--proof", "files")
+    assert (code, first["proof"]) == (0, "files"), stderr
     directories = "1 RocksDB directory is compared by its" if parallelism == 1 else "3 RocksDB directories are compared"
     assert f"proof: {directories}" in stderr
-    certificate = json.loads(Path(done["certificate"]).read_text())
+    certificate = json.loads(Path(first["certificate"]).read_text())
     assert certificate["proof"] == "files"
-    code, again, stderr = rescale(*run)
-    assert (code, again["already_published"], again["proof"], again["plan"]) == (0, True, "files", done["plan"]), stderr
-    code, seen, stderr = rescale("validate", source, target, "--proof", "files")
-    assert (code, seen["operators"]) == (0, certificate["operators"]), stderr
-    code, seen, stderr = rescale("validate", source, target, "--proof", "records")
-    assert (code, seen["verdict"], seen["proof"]) == (0, "complete", "records"), stderr
-    assert any(operator["records"] for operator in seen["operators"])
+    code, second, stderr = rescale(*run)
+    assert (code, second["already_published"], second["proof"], second["plan"]) == (0, True, "files", first["plan"]), (
+        stderr
+    )
+    code, validation, stderr = rescale("validate", source, target, "--proof", "files")
+    assert (code, validation["operators"]) == (0, certificate["operators"]), stderr
+    code, validation, stderr = rescale("validate", source, target, "--proof", "records")
+    assert (code, validation["verdict"], validation["proof"]) == (0, "complete", "records"), stderr
+    assert any(operator["records"] for operator in validation["operators"])
     if files == "copy":
         (copied,) = (path for path in target.iterdir() if path.name != "_metadata")  # all others lie inline
         data = bytearray(copied.read_bytes())

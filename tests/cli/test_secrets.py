@@ -45,13 +45,13 @@ def test_run_leaves_no_secret(keys: dict[str, str], s3: S3Server, tmp_path: Path
     arguments = ["run", f"{home}/source", "--target", f"{home}/target", "--parallelism", "3", "--output", "json"]
     with Watch() as watch:
         texts = {**keys, "AWS_ENDPOINT_URL": by_password, "TMPDIR": str(tmp_path)}
-        done = in_a_process(*arguments, **texts, **watch.environment)
-    assert done.returncode == 0, done.stderr
+        process = in_a_process(*arguments, **texts, **watch.environment)
+    assert process.returncode == 0, process.stderr
     assert any("move_rounds" in line for line in watch.command_lines), "the command line of the step was not seen"
     objects = [entry.uri for entry in store.list(home)]
     names = {uri.rpartition("/")[2] for uri in objects}
     assert {"claim", "certificate.json", "report.html", "result-validate_coverage.json"} <= names
-    texts = [done.stdout, done.stderr, json.dumps(sorted(watch.command_lines)), *objects]
+    texts = [process.stdout, process.stderr, json.dumps(sorted(watch.command_lines)), *objects]
     texts += [store.read_all(uri, 1 << 24)[0].decode("latin-1") for uri in objects]
     texts += [path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file()]
     for name, secret in keys.items():

@@ -20,9 +20,9 @@ SOURCE = directory("1.20-heap-native")
 
 
 def test_characters_outside_of_the_output_encoding_are_escaped() -> None:
-    done = in_a_process("plan", SOURCE, "--target", "/t", "--parallelism", "5", PYTHONIOENCODING="ascii")
-    assert done.returncode == 0, done.stderr
-    assert "\\u2192" in done.stdout
+    process = in_a_process("plan", SOURCE, "--target", "/t", "--parallelism", "5", PYTHONIOENCODING="ascii")
+    assert process.returncode == 0, process.stderr
+    assert "\\u2192" in process.stdout
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,9 @@ def test_reader_that_goes_away_ends_the_command_silently(arguments: list[str]) -
     os.close(reading)
     rescale = [sys.executable, "-m", "rescale.cli.main", *arguments]
     for stderr in (subprocess.PIPE, writing):
-        done = subprocess.run(rescale, stdout=writing, stderr=stderr, check=False)
-        assert done.returncode == 1
-        assert not done.stderr
+        process = subprocess.run(rescale, stdout=writing, stderr=stderr, check=False)
+        assert process.returncode == 1
+        assert not process.stderr
     os.close(writing)
 
 
@@ -48,12 +48,12 @@ ANSWERS = [["inspect", SOURCE], ["plan", SOURCE, "--target", "/t"], ["diff", SOU
 def test_answer_that_cannot_be_written_ends_with_exit_code_1(arguments: list[str], form: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         rescale = [sys.executable, "-m", "rescale.cli.main", *arguments, *form]
-        done = subprocess.run(rescale, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == (2 if arguments[1] == "/nowhere" and not form else 1)
-    assert ("error: the answer cannot be written to standard output\n" in done.stderr) == (done.returncode == 1)
-    assert done.stderr.count("error: ") == 1
-    assert "Traceback" not in done.stderr
-    assert "Exception ignored" not in done.stderr
+        process = subprocess.run(rescale, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert process.returncode == (2 if arguments[1] == "/nowhere" and not form else 1)
+    assert ("error: the answer cannot be written to standard output\n" in process.stderr) == (process.returncode == 1)
+    assert process.stderr.count("error: ") == 1
+    assert "Traceback" not in process.stderr
+    assert "Exception ignored" not in process.stderr
 
 
 @pytest.mark.parametrize(("place", "code"), [(SOURCE, 0), ("/nowhere", 2)])
@@ -68,10 +68,10 @@ def test_error_that_cannot_be_written_still_decides_the_exit_code(place: str, co
 )
 def test_standard_streams_may_be_closed(tmp_path: Path, closed: str, answers: bool) -> None:
     rescale = shlex.join([sys.executable, "-m", "rescale.cli.main", "run", SOURCE, "--target", f"{tmp_path}/t"])
-    done = subprocess.run(["bash", "-c", f"{rescale} {closed}"], capture_output=True, text=True, check=False)
-    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    process = subprocess.run(["bash", "-c", f"{rescale} {closed}"], capture_output=True, text=True, check=False)
+    assert (process.returncode, "Traceback" in process.stderr) == (0, False)
     assert (tmp_path / "t/_metadata").exists()
-    assert bool(done.stdout) is answers
+    assert bool(process.stdout) is answers
 
 
 def test_relative_path_needs_a_working_directory(tmp_path: Path) -> None:
@@ -79,8 +79,8 @@ def test_relative_path_needs_a_working_directory(tmp_path: Path) -> None:
     for place, code in ((SOURCE, 0), ("savepoint", 2)):
         (tmp_path / "gone").mkdir()
         command = f"cd {tmp_path}/gone && rmdir ../gone && {rescale} {place}"
-        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-        assert (done.returncode, "working directory" in done.stderr) == (code, code != 0), done.stderr
+        process = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert (process.returncode, "working directory" in process.stderr) == (code, code != 0), process.stderr
 
 
 def test_line_break_in_a_name_is_escaped(capsys: Captured, tmp_path: Path) -> None:

@@ -31,16 +31,16 @@ def stores(request: pytest.FixtureRequest, s3: S3Server, tmp_path: Path) -> Iter
 
 def rescale(stores: TwoStores, *arguments: str, **variables: str) -> tuple[int, Any, str]:
     """Return a function that runs a command with access by profiles, or by `variables`, and returns its output."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "rescale.cli.main", *arguments, "--output", "json"],
         env={**stores.environment, **variables},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.stdout, done.stderr
-    assert stores.source.secret_key not in done.stdout + done.stderr
-    return done.returncode, json.loads(done.stdout), done.stderr
+    assert completed.stdout, completed.stderr
+    assert stores.source.secret_key not in completed.stdout + completed.stderr
+    return completed.returncode, json.loads(completed.stdout), completed.stderr
 
 
 @pytest.mark.parametrize(
@@ -62,12 +62,14 @@ def test_run_moves_between_buckets_of_one_name_in_two_stores(
         stores, "run", source, "--target", RESULT, "--master", "local[2]", *shape, *PROFILES
     )
     assert code == 0, (document, stderr)
-    there = {entry.uri.removeprefix(RESULT) for entry in stores.at_target().list(f"s3://{BUCKET}")}
-    assert {"/_metadata", ".rescale/claim", ".rescale/certificate.json", ".rescale/report.html"} <= there
-    assert any(name.startswith(".rescale/result-") for name in there)
-    assert all(name.startswith(("/", ".rescale/")) for name in there), "something of the source is in the other store"
+    target_files = {entry.uri.removeprefix(RESULT) for entry in stores.at_target().list(f"s3://{BUCKET}")}
+    assert {"/_metadata", ".rescale/claim", ".rescale/certificate.json", ".rescale/report.html"} <= target_files
+    assert any(name.startswith(".rescale/result-") for name in target_files)
+    assert all(name.startswith(("/", ".rescale/")) for name in target_files), (
+        "something of the source is in the other store"
+    )
     assert stores.at_source().list(f"s3://{BUCKET}") == before
-    for name in there:  # nothing that a run leaves has a secret in it
+    for name in target_files:  # nothing that a run leaves has a secret in it
         data, _ = stores.at_target().read_all(RESULT + name, 1 << 24)
         assert stores.source.secret_key.encode() not in data, name
     for command in (["validate", source, RESULT, *PROFILES], ["diff", source, RESULT, *PROFILES]):
@@ -142,9 +144,11 @@ def test_steps_take_the_profiles_themselves(stores: TwoStores) -> None:
 
 def process(arguments: list[str], environment: dict[str, str]) -> str:
     """Return the output of a Python process, which must succeed."""
-    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    completed = subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout
 
 
 def test_variables_with_a_prefix_configure_the_source_alone(stores: TwoStores) -> None:

@@ -55,9 +55,11 @@ def seconds_of_steps(target: Path) -> dict[str, float]:
 @pytest.mark.parametrize("shape", [("--parallelism", "3"), ("--max-parallelism", "1000")])
 def test_little_work_needs_no_java(shape: tuple[str, ...], tmp_path: Path) -> None:
     target = tmp_path / "target"
-    done = subprocess.run(command(SMALL, target, *shape), env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert not json.loads(done.stdout)["already_published"]
+    process = subprocess.run(
+        command(SMALL, target, *shape), env=WITHOUT_JAVA, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    assert not json.loads(process.stdout)["already_published"]
     assert list(seconds_of_steps(target)) == list(STEPS_OF_A_RUN)
 
 
@@ -66,9 +68,9 @@ def test_local_copy_needs_no_spark_however_large(large: Path, tmp_path: Path) ->
     """This holds even if a little of the state is not copied, but read."""
     target = tmp_path / "target"
     command_line = command(large, target, "--parallelism", "3")
-    done = subprocess.run(command_line, env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["bytes_moved"] > LITTLE_BYTES
+    process = subprocess.run(command_line, env=WITHOUT_JAVA, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert json.loads(process.stdout)["bytes_moved"] > LITTLE_BYTES
 
 
 def test_failed_step_ends_the_run(tmp_path: Path) -> None:
@@ -81,12 +83,12 @@ def test_failed_step_ends_the_run(tmp_path: Path) -> None:
     )
     (tmp_path / "sitecustomize.py").write_text(hook)
     environment = {**WITHOUT_JAVA, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(command(SMALL, target), env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 3, done.stderr
-    assert json.loads(done.stdout)["what"] == "torn"
-    assert done.stderr.count("error: torn") == 1
-    left = {path.name: json.loads(path.read_text()) for path in Path(f"{target}.rescale").glob("result-*")}
-    assert {name: document["status"] for name, document in left.items()} == {
+    process = subprocess.run(command(SMALL, target), env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 3, process.stderr
+    assert json.loads(process.stdout)["what"] == "torn"
+    assert process.stderr.count("error: torn") == 1
+    documents = {path.name: json.loads(path.read_text()) for path in Path(f"{target}.rescale").glob("result-*")}
+    assert {name: document["status"] for name, document in documents.items()} == {
         "result-reshuffle_keyed_state.json": "done",
         "result-redistribute_operator_state.json": "failed",
     }
@@ -132,13 +134,13 @@ def test_all_steps_share_workers_which_end_with_an_interrupted_run(number: int, 
         assert stopped.returncode == (130 if number == signal.SIGINT else -number)
         assert ("the same command resumes" in stderr) == (number == signal.SIGINT)
         wait_for(lambda: not watch.processes(), "all to end", 120)
-    seen = set()
+    seen_workers = set()
     with Watch() as watch, (tmp_path / "said").open("w") as says:
-        again = subprocess.Popen(command_line, env={**WITHOUT_JAVA, **watch.environment}, stdout=says, stderr=says)
-        while again.poll() is None:
-            seen |= workers(watch)
+        second_run = subprocess.Popen(command_line, env={**WITHOUT_JAVA, **watch.environment}, stdout=says, stderr=says)
+        while second_run.poll() is None:
+            seen_workers |= workers(watch)
             time.sleep(0.1)
     stderr = (tmp_path / "said").read_text()
-    assert again.returncode == 0, stderr
-    assert len(seen) == 3, "two workers and their server"
+    assert second_run.returncode == 0, stderr
+    assert len(seen_workers) == 3, "two workers and their server"
     assert all(seconds > 0 for seconds in seconds_of_steps(target).values())

@@ -11,9 +11,9 @@ from rescale.demo import processes
 
 
 def test_port_in_use_is_not_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as kept:
-        kept.bind(("127.0.0.1", 0))
-        port = kept.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
         monkeypatch.setattr(processes, "_PORTS", range(port, port + 1))
         assert list(processes.free_ports()) == []
     assert processes.free_port() == port

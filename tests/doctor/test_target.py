@@ -86,14 +86,14 @@ def test_checks_write_only_where_a_run_may_write(server: S3Server) -> None:
 def test_bucket_policy_that_forbids_writes_is_an_error(server: S3Server) -> None:
     bucket = server.new_bucket("doctor")
     checks = checked(f"s3://{bucket}/new")
-    refused = server.take_refused()
+    refused_requests = server.take_refused()
     assert outcomes(checks) == dict.fromkeys(
         ["put a probe", "put a probe if", "write a probe in parts"], CheckOutcome.ERROR
     )
     errors = [check for check in checks if check.outcome is CheckOutcome.ERROR]
     assert all(f"path: s3://{bucket}/new.rescale/probe-" in check.result and check.advice for check in errors)
-    assert refused
-    assert all(re.match(rf"(PUT|POST) /{bucket}/new\.rescale/probe-", line) for line in refused)
+    assert refused_requests
+    assert all(re.match(rf"(PUT|POST) /{bucket}/new\.rescale/probe-", line) for line in refused_requests)
 
 
 def test_missing_bucket_is_an_error(server: S3Server) -> None:

@@ -36,8 +36,8 @@ def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
         _done(case, target, case.faults())
         assert _content(target) == expected
         clock.put(-2 * hours)
-        again = case.succeed(target)
-        assert "was published before" in warm.output(again)
+        second_run = case.succeed(target)
+        assert "was published before" in warm.output(second_run)
         other, discarded = case.target(), case.faults()
         assert case.run(other, case.faults(Kind.KILL, where="candidate")) == KILLED
         clock.put(hours)
@@ -52,10 +52,10 @@ def be_refused(case: Case, clock: Clock) -> None:
     calls = _done(case, case.target(), case.faults())
     for at in (1, calls // 2):
         target = case.target()
-        refused = ClockShift(str(case.work / uuid.uuid4().hex), at=at, hours=-1)
-        assert case.run(target, refused) == 2, warm.output(refused)
+        clock_shift = ClockShift(str(case.work / uuid.uuid4().hex), at=at, hours=-1)
+        assert case.run(target, clock_shift) == 2, warm.output(clock_shift)
         clock.put(0)
-        output = warm.output(refused)
+        output = warm.output(clock_shift)
         assert "found: RequestTimeTooSkewed" in output
         assert "set the clock, then run the same command again" in output
         assert "Traceback" not in output
@@ -77,8 +77,8 @@ def _content(target: str) -> dict[str, bytes]:
 
 
 def _hours_between_files(target: str) -> int:
-    there = [path for place in (target, f"{target}.rescale") for path in Path(place).rglob("*")]
-    times = [path.stat().st_mtime for path in there if path.is_file()]
+    paths = [path for place in (target, f"{target}.rescale") for path in Path(place).rglob("*")]
+    times = [path.stat().st_mtime for path in paths if path.is_file()]
     return round((max(times) - min(times)) / 3600)
 
 

@@ -203,20 +203,20 @@ def test_changelog_that_only_the_job_can_replay_is_refused_with_its_state(number
     """This shows at the first record or after all records."""
     header = read_keyed_header(keyed_header(HeapState("sum", LONG, TEXT, "REDUCING").info, key=LONG.snapshot), "")
     key, group = LONG.write(1), key_group_of_hash(LONG.code(1), 128)
-    merged = bytes((Operation.MERGE_NS, 0, 0)) + key + LONG.write(1) + LONG.write(1) + i32(1) + LONG.write(2)
-    there = bytes((Operation.SET, 0, 0)) + key + LONG.write(2) + TEXT.write((97,))
-    described = bytes((Operation.METADATA,)) + i32(7) + header.states[0].raw + bytes(3)
-    changes = [(-1, described), *([(group, there)] if number == 1 else []), (group, merged)]
+    merge_change = bytes((Operation.MERGE_NS, 0, 0)) + key + LONG.write(1) + LONG.write(1) + i32(1) + LONG.write(2)
+    set_change = bytes((Operation.SET, 0, 0)) + key + LONG.write(2) + TEXT.write((97,))
+    metadata_change = bytes((Operation.METADATA,)) + i32(7) + header.states[0].raw + bytes(3)
+    changes = [(-1, metadata_change), *([(group, set_change)] if number == 1 else []), (group, merge_change)]
     log = tmp_path / "log"
     log.write_bytes(b"".join(i32(of) + i32(len(change)) + change for of, change in changes))
     before = in_a_buffer(
         [Record(0, key + LONG.write(number_of_key), TEXT.write((98,))) for number_of_key in (1, 2)[:number]],
         [group] * number,
     )
-    listed = ChangeSet(Extent(1, 0, log.stat().st_size), None)
+    change_set = ChangeSet(Extent(1, 0, log.stat().st_size), None)
     files = SnapshotFiles((("/source/_metadata", None), (str(log), None)))
     records = ChangelogRecords(
-        header, 128, files, [listed], KeyGroupRange(0, 127), lambda windows: [(iter([before]) for _ in windows)]
+        header, 128, files, [change_set], KeyGroupRange(0, 127), lambda windows: [(iter([before]) for _ in windows)]
     )
     with pytest.raises(UnsupportedError, match="the job's own function") as caught:
         list(records)

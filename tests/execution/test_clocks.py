@@ -30,8 +30,8 @@ def played(what: str, home: str, clock: Clock, work: Path) -> None:
     paths = os.pathsep.join([str(TESTS), *sys.path])
     environment = {**os.environ, **clock.environment(), "PYTHONPATH": paths}
     command = [sys.executable, "-m", "execution.clocked_runs", what, home, str(work), directory("2-finished")]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
 
 
 def new_bucket(s3: S3Server) -> str:
@@ -62,8 +62,8 @@ def test_clock_beyond_the_range_of_python_is_a_request_error(clock: Clock, comma
     name, *options = command
     places = [directory("2-finished")] * (2 if name == "validate" else 1)
     command_line = [sys.executable, "-m", "rescale", name, *places, *options]
-    done = subprocess.run(
+    process = subprocess.run(
         command_line, env={**os.environ, **clock.environment()}, capture_output=True, text=True, check=False
     )
-    assert done.returncode == RequestError.exit_code, done.stderr
-    assert "set the clock" in done.stdout + done.stderr
+    assert process.returncode == RequestError.exit_code, process.stderr
+    assert "set the clock" in process.stdout + process.stderr

@@ -96,13 +96,13 @@ def test_run_with_expired_credentials_says_so_and_resumes_with_new_ones(
     lives: int, bucket: str, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account, case = Account(lives), case_in(bucket, tmp_path)
-    target, refused = case.target(), case.faults()
+    target, faults = case.target(), case.faults()
     with wire_to(s3) as wire, monkeypatch.context() as patch:
         wire.decide = account.decide
         patch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
         patch.setenv("AWS_SESSION_TOKEN", "first")
-        assert case.run(target, refused) == 2, warm.output(refused)
-        assert "the credentials have expired" in warm.output(refused)
+        assert case.run(target, faults) == 2, warm.output(faults)
+        assert "the credentials have expired" in warm.output(faults)
         account.lives = 10_000
         patch.setenv("AWS_SESSION_TOKEN", "second")
         assert S3Store(own_client()).stat(join(target, "_metadata")) is None

@@ -71,11 +71,11 @@ def numbers(case: Case) -> list[int]:
 def test_run_killed_before_any_call_is_resumed(case: Case, scratch: Path, share: Share[int]) -> None:
     before = {path: path.stat().st_mtime_ns for path in Path(case.source).parent.rglob("*")}
     for k in share(numbers(case)):
-        target, again = case.target(), case.faults()
+        target, resumed = case.target(), case.faults()
         killed = case.faults(Kind.KILL, k, writes_only=False)
         assert case.run(target, killed, parallelism="") == KILLED, f"at call {k}"
         assert_right_or_unpublished(target, case.source)
-        assert case.run(target, again, parallelism="") == 0, f"at call {k}: {warm.output(again)}"
+        assert case.run(target, resumed, parallelism="") == 0, f"at call {k}: {warm.output(resumed)}"
         assert_right(target, case.source)
     assert case.run(case.target(), case.faults(), parallelism="") == 0
     assert list(scratch.iterdir()) == []

@@ -98,10 +98,10 @@ def test_run_over_its_quota_can_be_discarded_or_resumed_once_the_quota_is_raised
 
 def test_read_only_disk_is_a_request_error(disk: Disk, tmp_path: Path) -> None:
     case = case_on(disk, tmp_path)
-    target, refused = case.target(), case.faults()
+    target, faults = case.target(), case.faults()
     disk.make_read_only()
-    assert case.run(target, refused) == 2
-    assert "Read-only file system" in warm.output(refused)
+    assert case.run(target, faults) == 2
+    assert "Read-only file system" in warm.output(faults)
     assert list(disk.path.iterdir()) == []
     disk.make_writable()
     case.succeed(target)
@@ -134,13 +134,13 @@ def test_full_scratch_disk_ends_a_run_that_is_resumed_once_there_is_room(disk: D
     arguments = ["run", source, "--target", target, "--max-parallelism", "1000", "--master", "local[2]"]
     variables = {**faults.environment(hook), "SPARK_LOCAL_DIRS": str(disk.path)}
     disk.resize(10 * MIB)
-    full = in_a_process(*arguments, **variables)
-    assert full.returncode == 1, full.stderr
-    assert "error: no room for rows in the scratch directory: [Errno 28] No space left on device\n" in full.stderr
-    assert "  what to do: make room there, or name a directory with more room in SPARK_LOCAL_DIRS" in full.stderr
+    failed = in_a_process(*arguments, **variables)
+    assert failed.returncode == 1, failed.stderr
+    assert "error: no room for rows in the scratch directory: [Errno 28] No space left on device\n" in failed.stderr
+    assert "  what to do: make room there, or name a directory with more room in SPARK_LOCAL_DIRS" in failed.stderr
     assert not is_published(target)
     disk.resize(100 * MIB)
-    again = in_a_process(*arguments, **variables)
-    assert again.returncode == 0, again.stderr
+    resumed = in_a_process(*arguments, **variables)
+    assert resumed.returncode == 0, resumed.stderr
     assert_right(target, str(source))
     assert list(disk.path.iterdir()) == []

@@ -94,10 +94,12 @@ def test_source_reads_on_from_the_declared_offsets(
     certificate = read_certificate(target)
     assert certificate.surgery == plan.surgery
     assert "own bytes hold the declared Kafka offsets" in certificate.proves
-    again = validate_published(source, target, InProcessTasks())
-    assert again.surgery == certificate.surgery
-    validated = validate_published(source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW))
-    assert validated.surgery == again.surgery
+    second_certificate = validate_published(source, target, InProcessTasks())
+    assert second_certificate.surgery == certificate.surgery
+    third_certificate = validate_published(
+        source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW)
+    )
+    assert third_certificate.surgery == second_certificate.surgery
     with pytest.raises(IntegrityError):
         validate_published(source, target, InProcessTasks(), declared_surgery=parse_surgery(kafka_offsets=NEW[:34]))
 
@@ -152,10 +154,13 @@ def test_consumer_becomes_a_kafka_source(tmp_path: Path, parallelism: list[str],
     assert "every partition is one split" in certificate.proves
     assert any("becomes a KafkaSource" in line for line in declared_lines(certificate.surgery))
     assert diff_snapshots(open_snapshot(source), open_snapshot(target), InProcessTasks(), plan.surgery).equal
-    again = validate_published(source, target, InProcessTasks())
-    assert again.surgery == certificate.surgery
+    second_certificate = validate_published(source, target, InProcessTasks())
+    assert second_certificate.surgery == certificate.surgery
     declared = parse_surgery(kafka_offsets=NEW, kafka_sources=["orders=feed"])
-    assert validate_published(source, target, InProcessTasks(), declared_surgery=declared).surgery == again.surgery
+    assert (
+        validate_published(source, target, InProcessTasks(), declared_surgery=declared).surgery
+        == second_certificate.surgery
+    )
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])

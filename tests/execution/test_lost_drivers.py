@@ -78,7 +78,7 @@ def test_step_that_loses_its_driver_or_jvm_is_a_store_error_and_can_be_repeated(
         f"the process of the step '{step}' ended without a result" if alone else "Spark's JVM has ended"
     )
     assert not is_published(plan)
-    for again in (reshuffle_keyed_state, redistribute_operator_state, validate_coverage):
-        again(plan, InProcessTasks())
+    for next_step in (reshuffle_keyed_state, redistribute_operator_state, validate_coverage):
+        next_step(plan, InProcessTasks())
     publish(plan)
     assert_right(plan.target, SOURCE)

@@ -32,14 +32,14 @@ def test_run_that_loses_an_executor_or_worker_in_each_stage_publishes(master: st
     hook = tmp_path / "hook"
     hook.mkdir()
     arguments = ["run", source, "--target", target, "--max-parallelism", "1000", "--master", master]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", _UNINLINED, *arguments],
         env={**os.environ, **lost[0].environment(hook, *lost[1:]), "SPARK_LOCAL_DIRS": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     assert [any(fault.where in line for line in fault.calls()) for fault in lost] == [True] * len(lost), "all were lost"
     assert_right(target, source)
     assert not list(tmp_path.glob("rescale-tasks-*"))

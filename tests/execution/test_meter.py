@@ -56,8 +56,10 @@ def test_stages_and_records_of_a_step_are_counted_in_all_kinds_of_tasks(
     workers = metrics["worst_memory_bytes"]["workers"]
     assert workers == 0 if tasks is InProcessTasks else workers > 1_000_000
     run_part(Step.RESHUFFLE, str(result), partial(reshuffle_keyed_state, plan, tasks()))
-    again = json.loads(result.read_text())["metrics"]
-    assert (again["stages"], again["records"]) == ([], 0), "the work of an earlier attempt is not repeated"
+    second_metrics = json.loads(result.read_text())["metrics"]
+    assert (second_metrics["stages"], second_metrics["records"]) == ([], 0), (
+        "the work of an earlier attempt is not repeated"
+    )
 
 
 @pytest.fixture

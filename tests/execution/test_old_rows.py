@@ -80,9 +80,9 @@ def test_old_rows_are_missing_and_all_others_are_there(
     result = open_snapshot(target)
     assert diff_snapshots(open_snapshot(source), result, InProcessTasks(), plan.surgery).equal
     assert not diff_snapshots(open_snapshot(source), result, InProcessTasks()).equal
-    again = validate_published(source, target, InProcessTasks(), declared_surgery=parse_surgery(ages=ages))
+    second_certificate = validate_published(source, target, InProcessTasks(), declared_surgery=parse_surgery(ages=ages))
     assert (
-        again.operators
+        second_certificate.operators
         == validate_published(source, target, InProcessTasks()).operators
         == read_certificate(target).operators
     )

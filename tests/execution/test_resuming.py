@@ -100,8 +100,8 @@ def test_resumed_run_writes_only_missing_files(case: Case) -> None:
     verb = files[-1].split()[0]
     at = [line for line in first.calls() if f"{verb} {whole}/" in line].index(files[-1]) + 1
     assert case.run(target, case.faults(Kind.KILL, at, where=f"{verb} {target}/")) == KILLED
-    again = case.succeed(target)
-    assert len([line for line in again.calls() if is_write_of_state(line)]) == 1
+    resumed = case.succeed(target)
+    assert len([line for line in resumed.calls() if is_write_of_state(line)]) == 1
     assert_right(target)
 
 
@@ -113,9 +113,9 @@ def test_published_result_is_left_alone(case: Case) -> None:
     target = case.target()
     case.succeed(target)
     before = open_store(target).stat(join(target, "_metadata"))
-    again = case.succeed(target)
+    second_run = case.succeed(target)
     assert open_store(target).stat(join(target, "_metadata")) == before
-    assert [line for line in again.calls() if not line.startswith("put_if_absent")] == []
+    assert [line for line in second_run.calls() if not line.startswith("put_if_absent")] == []
 
 
 def test_second_plan_is_refused_while_the_target_belongs_to_the_first(case: Case) -> None:
@@ -214,9 +214,9 @@ def test_discard_and_run_keep_foreign_files(case: Case) -> None:
     store, foreign = unprotected_store(target), join(target, "notes.txt")
     store.put(foreign, b"mine")
     assert case.discard(target, case.faults()) == 2
-    refused = case.faults()
-    assert case.run(target, refused) == 2
-    assert "notes.txt" in warm.output(refused)
+    faults = case.faults()
+    assert case.run(target, faults) == 2
+    assert "notes.txt" in warm.output(faults)
     store.delete([foreign])
     assert case.run(target, case.faults(Kind.KILL, case.calls_before_publication())) == KILLED
     store.put(foreign, b"mine")
@@ -248,7 +248,7 @@ def test_process_killed_in_any_step_is_resumed(
     target, scratch = str(tmp_path / "target"), short_path
     monkeypatch.setenv("TMPDIR", str(scratch))
     kind = Kind.KILL_WORKER if where == "copy" else Kind.KILL
-    first, again = (
+    first, second = (
         Faults(str(tmp_path / "log"), kind, 1, where, True),
         Faults(str(tmp_path / "again"), writes_only=True),
     )
@@ -258,6 +258,6 @@ def test_process_killed_in_any_step_is_resumed(
     if code == 1:
         assert any(scratch.glob("rescale-tasks-*")), "a driver that is killed leaves that"
     (others := scratch / "blockmgr-of-another").mkdir()
-    assert real_run(arguments, again, tmp_path) == 0
+    assert real_run(arguments, second, tmp_path) == 0
     assert_right(target)
     assert list(scratch.iterdir()) == [others]

@@ -117,13 +117,13 @@ def test_files_that_rocksdb_does_not_rewrite_are_copied_whole_by_the_store(
     source = put_files(Path(snapshots.directory("2-rocksdb-native")), join(home, "source"))
     plan = plan_rescale(source, join(home, "target"), ["3"])
     (operator,) = (operator for operator in plan.operators if operator.compacted)
-    taken = sum(stream.size for stream in operator.streams if isinstance(stream, CopiedFile))
+    planned_bytes = sum(stream.size for stream in operator.streams if isinstance(stream, CopiedFile))
     rewritten = tuple(f"{plan.file_name(operator, compacted_file)}-" for compacted_file in operator.compacted)
-    copied = left_to_the_store(lambda: move(plan, InProcessTasks())) - taken
-    there = {entry.pin.etag for entry in open_store(source).list(source)}
+    copied = left_to_the_store(lambda: move(plan, InProcessTasks())) - planned_bytes
+    source_etags = {entry.pin.etag for entry in open_store(source).list(source)}
     files = [entry for entry in open_store(plan.target).list(plan.target) if name(entry.uri).startswith(rewritten)]
-    left = [file for file in files if file.pin.etag in there and file.uri.endswith(".sst")]
-    assert 0 < sum(entry.size for entry in left) <= copied < sum(file.size for file in files)
+    unchanged_files = [file for file in files if file.pin.etag in source_etags and file.uri.endswith(".sst")]
+    assert 0 < sum(entry.size for entry in unchanged_files) <= copied < sum(file.size for file in files)
     assert validate_coverage(plan, InProcessTasks()).verdict == "complete"
     remove(plan)
     own = stores._s3()

@@ -70,11 +70,11 @@ def test_renamed_operator_has_its_new_id_in_the_result(
     for old, new in zip(source.metadata.operators, result.metadata.operators, strict=True):
         assert new.operator_id == by_id.get(old.operator_id, old.operator_id)
         assert (new.name, new.coordinator, new.fully_finished) == (old.name, old.coordinator, old.fully_finished)
-    stored = {entry.operator_id: entry.uid for entry in source.metadata.operators if entry.uid}
-    kept = {by_id.get(old, old): uid for old, uid in stored.items() if old not in by_id}
-    given = {ids[word.partition("=")[0]]: word.partition("=")[2] for word in renames if stored}
-    given.pop(HEX, None)
-    assert {entry.operator_id: entry.uid for entry in result.metadata.operators if entry.uid} == kept | given
+    source_uids = {entry.operator_id: entry.uid for entry in source.metadata.operators if entry.uid}
+    kept_uids = {by_id.get(old, old): uid for old, uid in source_uids.items() if old not in by_id}
+    new_uids = {ids[word.partition("=")[0]]: word.partition("=")[2] for word in renames if source_uids}
+    new_uids.pop(HEX, None)
+    assert {entry.operator_id: entry.uid for entry in result.metadata.operators if entry.uid} == kept_uids | new_uids
     assert diff_snapshots(source, result, InProcessTasks(), plan.surgery).equal
     assert not diff_snapshots(source, result, InProcessTasks()).equal or "finished" in kind
     certificate = read_certificate(target)
@@ -89,14 +89,18 @@ def test_published_result_is_validated_with_the_surgery_in_its_certificate(tmp_p
     plan = plan_rescale(source, str(target), ["2"], renames=renames)
     execute_without_spark(plan)
     certified = read_certificate(str(target))
-    again = validate_published(source, str(target), InProcessTasks())
-    assert again.operators == certified.operators
-    assert again.surgery == certified.surgery != NO_SURGERY
+    second_certificate = validate_published(source, str(target), InProcessTasks())
+    assert second_certificate.operators == certified.operators
+    assert second_certificate.surgery == certified.surgery != NO_SURGERY
     declared = parse_surgery(renames=renames)
-    assert validate_published(source, str(target), InProcessTasks(), declared_surgery=declared).surgery == again.surgery
+    assert (
+        validate_published(source, str(target), InProcessTasks(), declared_surgery=declared).surgery
+        == second_certificate.surgery
+    )
     moved = target.rename(tmp_path / "moved")
     assert (
-        validate_published(source, str(moved), InProcessTasks(), declared_surgery=declared).operators == again.operators
+        validate_published(source, str(moved), InProcessTasks(), declared_surgery=declared).operators
+        == second_certificate.operators
     )
     with pytest.raises(IntegrityError, match="in operators that were not declared as renamed or dropped") as caught:
         validate_published(source, str(moved), InProcessTasks())
@@ -139,11 +143,13 @@ def test_dropped_operator_is_missing_with_all_its_state(tmp_path: Path) -> None:
     (visits,) = (line for line in declared_lines(plan.surgery) if line.startswith("visits (47f7d7"))
     assert "of state are lost: " in visits
     assert lost["visits"].states[0].name in visits
-    again = validate_published(source.directory, target, InProcessTasks())
-    assert again.surgery == certificate.surgery
+    second_certificate = validate_published(source.directory, target, InProcessTasks())
+    assert second_certificate.surgery == certificate.surgery
     drops = ["visits", "per-half-minute"]
     declared = parse_surgery(renames=renames, drops=drops)
-    assert validate_published(source.directory, target, InProcessTasks(), declared_surgery=declared) == again
+    assert (
+        validate_published(source.directory, target, InProcessTasks(), declared_surgery=declared) == second_certificate
+    )
     with pytest.raises(IntegrityError, match="in operators that were not declared as renamed or dropped"):
         validate_published(
             source.directory,
@@ -189,12 +195,12 @@ def test_dropped_state_is_missing_and_its_operator_stays(
     execute_without_spark(plan)
     result = open_snapshot(target)
     gone = {(labels.get(uid, uid), state) for uid, _, state in (word.partition(":") for word in state_drops)}
-    there = {o.operator_id: {*state_names(o)} for o in source.operators}
+    source_states = {o.operator_id: {*state_names(o)} for o in source.operators}
     assert gone == {(state.operator_id, state.name) for state in plan.surgery.dropped_states}
-    assert all(state in there[operator_id] for operator_id, state in gone)
+    assert all(state in source_states[operator_id] for operator_id, state in gone)
     for operator in result.operators:
         own = {state for operator_id, state in gone if operator_id == operator.operator_id}
-        assert {*state_names(operator)} == there[operator.operator_id] - own
+        assert {*state_names(operator)} == source_states[operator.operator_id] - own
     assert diff_snapshots(source, result, InProcessTasks(), plan.surgery).equal
     assert not diff_snapshots(source, result, InProcessTasks()).equal
     certificate = read_certificate(target)
@@ -207,12 +213,12 @@ def test_dropped_state_is_missing_and_its_operator_stays(
     assert all(number > 0 for counted in records_lost(certificate).values() for number in counted.values())
     assert "a state that was declared as dropped is not in the result" in certificate.proves
     declared = parse_surgery(state_drops=state_drops)
-    again = validate_published(source.directory, target, InProcessTasks(), declared_surgery=declared)
-    assert again.operators == certificate.operators
+    second_certificate = validate_published(source.directory, target, InProcessTasks(), declared_surgery=declared)
+    assert second_certificate.operators == certificate.operators
     moved = str(Path(target).rename(tmp_path / "moved"))
     assert (
         validate_published(source.directory, moved, InProcessTasks(), declared_surgery=declared).surgery
-        == again.surgery
+        == second_certificate.surgery
     )
     with pytest.raises(IntegrityError):
         validate_published(source.directory, moved, InProcessTasks())
@@ -256,8 +262,8 @@ def test_plan_tells_file_sizes_and_certificate_records_of_a_dropped_rocksdb_stat
     certificate = read_certificate(target)
     ((number,),) = (lost.values() for lost in records_lost(certificate).values())
     assert f" is dropped: {number} records, " in certified_lines(certificate)[-1]
-    again = validate_published(source.directory, target, InProcessTasks())
-    assert again.surgery == certificate.surgery
+    second_certificate = validate_published(source.directory, target, InProcessTasks())
+    assert second_certificate.surgery == certificate.surgery
     assert certificate.surgery == plan.surgery
     only = ["tumbling:window-contents"]
     plan = plan_rescale(snapshots.directory("2-rocksdb-lost-timers"), str(tmp_path / "only"), state_drops=only)
@@ -315,12 +321,12 @@ def test_damaged_operator_is_dropped_and_the_others_are_rescaled(
     planned = document_of(places_of(plan).plan).plan
     assert planned is not None
     assert planned.surgery.dropped[0].bytes == lost.bytes
-    again = validate_published(str(directory), target, InProcessTasks())
-    assert again.surgery == read_certificate(target).surgery
+    second_certificate = validate_published(str(directory), target, InProcessTasks())
+    assert second_certificate.surgery == read_certificate(target).surgery
     declared = parse_surgery(drops=[uid])
     assert (
         validate_published(str(directory), target, InProcessTasks(), declared_surgery=declared).operators
-        == again.operators
+        == second_certificate.operators
     )
 
 

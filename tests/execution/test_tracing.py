@@ -62,8 +62,8 @@ def run(plan: Plan, step: Step, **variables: str) -> int:
     result = places_of(plan).result(step)
     arguments = ["--plan", places_of(plan).plan, "--result", result, "--master", "local[2]"]
     named = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    done = subprocess.run([sys.executable, "-m", step.value, *arguments], env={**named, **variables}, check=False)
-    return done.returncode
+    process = subprocess.run([sys.executable, "-m", step.value, *arguments], env={**named, **variables}, check=False)
+    return process.returncode
 
 
 def test_run_steps_and_stages_are_spans_below_the_span_of_the_caller(plan: Plan) -> None:
@@ -104,8 +104,8 @@ def test_opentelemetry_is_not_imported_without_a_collector() -> None:
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     )
     named = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    done = subprocess.run([sys.executable, "-c", program], env=named, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    process = subprocess.run([sys.executable, "-c", program], env=named, capture_output=True, text=True, check=True)
+    assert process.stdout == "[]\n"
 
 
 @pytest.mark.parametrize("hours", [-1, 1])

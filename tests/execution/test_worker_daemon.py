@@ -26,6 +26,6 @@ def test_worker_whose_socket_is_closed_ends_without_the_traceback_of_pyspark(
 ) -> None:
     environment = {**os.environ, "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1"}  # as the JVM sets it
     command = [sys.executable, "-c", WAITING.format(module=module)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == output
-    assert ("BrokenPipeError" in done.stderr) == traceback, done.stderr
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert process.stdout.strip() == output
+    assert ("BrokenPipeError" in process.stderr) == traceback, process.stderr

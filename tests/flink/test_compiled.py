@@ -59,8 +59,8 @@ def run(folder: Path, factor: int, summand: int, limit: int | None = None, **mor
     (folder / "outer.py").write_text(OUTER)
     bounded = "" if limit is None else f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit},) * 2); "
     command = [sys.executable, "-c", f"{bounded}import outer"]
-    done = subprocess.run(command, env=environment(folder) | more, check=True, capture_output=True, text=True)
-    result, hits = map(int, done.stdout.split())
+    process = subprocess.run(command, env=environment(folder) | more, check=True, capture_output=True, text=True)
+    result, hits = map(int, process.stdout.split())
     return result, hits
 
 

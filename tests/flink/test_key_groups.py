@@ -52,11 +52,11 @@ def test_key_group_ranges_equal_those_of_flink(
     assert own_ranges == [KeyGroupRange(*bounds) for bounds in ranges]
 
 
-@pytest.mark.parametrize(("first", "last", "there"), [(3, 5, [3, 4, 5]), (7, 7, [7]), (4, 3, []), (9, 3, [])])
-def test_range_iterates_over_the_key_groups_that_it_contains(first: int, last: int, there: list[int]) -> None:
+@pytest.mark.parametrize(("first", "last", "key_groups"), [(3, 5, [3, 4, 5]), (7, 7, [7]), (4, 3, []), (9, 3, [])])
+def test_range_iterates_over_the_key_groups_that_it_contains(first: int, last: int, key_groups: list[int]) -> None:
     own = KeyGroupRange(first, last)
-    assert [*own] == [number for number in range(12) if number in own] == there
-    assert len(own) == len(there)
+    assert [*own] == [number for number in range(12) if number in own] == key_groups
+    assert len(own) == len(key_groups)
 
 
 @given(st.integers(1, 2000).flatmap(lambda m: st.tuples(st.just(m), st.integers(1, m))))

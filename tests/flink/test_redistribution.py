@@ -172,10 +172,10 @@ def test_every_element_goes_to_one_subtask(old: list[list[StateLayout]], paralle
     new = redistribute(old, parallelism)
     assert len(new) == parallelism
     dealt = Counter((share.name, *element) for shares in new for share in shares for element in elements(share))
-    stored = Counter(
+    dealt_elements = Counter(
         (state.name, source, i) for source, layout in enumerate(old) for state in layout for i in range(state.elements)
     )
-    assert dealt == stored
+    assert dealt == dealt_elements
     if parallelism != len(old):
         for name in {state.name for layout in old for state in layout}:
             counts = [len(named(shares, name)) for shares in new]

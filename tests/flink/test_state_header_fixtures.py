@@ -97,14 +97,14 @@ def damaged(data: bytes) -> Iterator[bytes]:
 
 def test_damaged_header_is_read_or_refused() -> None:
     """Damage in a name is read as another name."""
-    refused = 0
+    refusals = 0
     for data, read in READERS:
         for changed in damaged(data):
             with suppress(SnapshotError, UnknownSerializer):
                 read(changed, "header")
-                refused -= 1
-            refused += 1
-    assert refused > 1000
+                refusals -= 1
+            refusals += 1
+    assert refusals > 1000
 
 
 @in_shares

@@ -81,6 +81,6 @@ class CommandSequence(ABC):
     def go_on(self, *option_sets: tuple[str, ...]) -> None:
         """Run the command with each of these options in turn, and check the result."""
         for options in option_sets:
-            again = self.faults()
-            assert self.run(options, again) == 0, warm.output(again)
+            faults = self.faults()
+            assert self.run(options, faults) == 0, warm.output(faults)
         self.assert_complete()

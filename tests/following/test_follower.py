@@ -74,8 +74,10 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
     assert published_plan(follower.target) is not None
     assert published_plan(follower.target, {"host": "there"}) is None, "a result of another run was taken for its own"
     assert diff(open_snapshot(job.newest), open_snapshot(follower.target)).equal
-    left = [entry.uri for entry in open_store(home).list(beside(follower.target))]
-    assert not [uri for uri in left if uri.startswith((pins_place(follower.target), rounds_place(follower.target)))]
+    remaining = [entry.uri for entry in open_store(home).list(beside(follower.target))]
+    assert not [
+        uri for uri in remaining if uri.startswith((pins_place(follower.target), rounds_place(follower.target)))
+    ]
     with pytest.raises(RequestError):
         follow(follower, 1)
 

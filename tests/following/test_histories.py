@@ -112,5 +112,5 @@ def test_result_of_a_follower_equals_the_last_checkpoint_after_any_fault(history
     newest, said = history.job.checkpoints.newest, "\n".join(history.said)
     assert validate_published(newest, history.target, InProcessTasks()).verdict == "complete", said
     assert diff(open_snapshot(newest), open_snapshot(history.target)).equal, said
-    left = {path.name for path in Path(f"{history.target}.rescale").iterdir()}
-    assert not left & {"pins", "rounds", "follower.json"}, said
+    remaining = {path.name for path in Path(f"{history.target}.rescale").iterdir()}
+    assert not remaining & {"pins", "rounds", "follower.json"}, said

@@ -112,14 +112,14 @@ def test_at_the_stored_parallelism_foreign_key_groups_are_dropped() -> None:
 @pytest.mark.parametrize("name", names())
 @pytest.mark.parametrize("parallelism", [1, 3, 5])
 def test_every_key_group_of_a_real_snapshot_is_read(name: str, parallelism: int) -> None:
-    for stored in opened(name).operators:
-        if stored.max_parallelism >= parallelism and (stored.keyed or stored.databases):
-            restore = flink_restore(stored, parallelism)
+    for source_operator in opened(name).operators:
+        if source_operator.max_parallelism >= parallelism and (source_operator.keyed or source_operator.databases):
+            restore = flink_restore(source_operator, parallelism)
             assert [subtask.subtask for subtask in restore.subtasks] == list(range(parallelism))
-            if stored.keyed and not stored.databases:
-                assert by_record(restore) == key_group_sizes(stored).total
+            if source_operator.keyed and not source_operator.databases:
+                assert by_record(restore) == key_group_sizes(source_operator).total
             else:
-                assert read(restore) >= sum(database.size for database in stored.databases)
+                assert read(restore) >= sum(database.size for database in source_operator.databases)
 
 
 @pytest.mark.parametrize("backend", ["heap", "rocksdb"])

@@ -58,8 +58,8 @@ def record(key: int) -> Record:
 
 
 def keys_for(folder: Path, keys: Sequence[int], parallelism: int, shape: Shape) -> HandPickedKeys | None:
-    taken = savepoint(folder, keys, parallelism)
-    return hand_picked_keys(taken, taken.operators[0], shape)
+    directory = savepoint(folder, keys, parallelism)
+    return hand_picked_keys(directory, directory.operators[0], shape)
 
 
 def owner(key: int, shape: Shape) -> int:

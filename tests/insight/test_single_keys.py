@@ -47,8 +47,8 @@ def of_databases(*subtasks: Tables, header: KeyedHeader | None = HEADER, measure
     return snapshot(operator("counts", len(subtasks), databases=tuple(databases)))
 
 
-def keys_of(taken: Snapshot) -> list[SingleKey]:
-    return single_keys(taken, taken.operators[0])
+def keys_of(source: Snapshot) -> list[SingleKey]:
+    return single_keys(source, source.operators[0])
 
 
 ONE, TWO = [(0, row(3, 7), row(3, 7))], [(0, row(90, 8), row(90, 8))]

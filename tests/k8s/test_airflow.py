@@ -80,12 +80,12 @@ def reshuffling(space: Namespace) -> set[str]:
 
 def leave_pod(space: Namespace, name: str, labels: dict[str, str]) -> None:
     """Leave a completed pod, as a task does that is cancelled before it looks at the pod again."""
-    done = {"name": "driver", "image": os.environ[IMAGES["spark"]], "command": ["true"]}
+    finished_container = {"name": "driver", "image": os.environ[IMAGES["spark"]], "command": ["true"]}
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "labels": labels},
-        "spec": {"restartPolicy": "Never", "containers": [done]},
+        "spec": {"restartPolicy": "Never", "containers": [finished_container]},
     }
     space.kubectl("apply", "--filename", "-", stdin=json.dumps(pod))
     space.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{name}", "--timeout=600s")
@@ -183,11 +183,11 @@ def test_window_publishes_and_runs_are_kept_though_the_pod_of_airflow_is_replace
     wait_for(lambda: reshuffling(space), "an executor")
     (pod,) = space.running("airflow")
     space.kubectl("delete", "pod", pod)
-    with reached(space, airflow.home.password) as again:
-        run = replace(run, airflow=again)
+    with reached(space, airflow.home.password) as new_airflow:
+        run = replace(run, airflow=new_airflow)
         assert end(run) == "success"
         target = run.xcom("open_window")["target"]
-        assert again.api("GET", "/dags/rescale_savepoint/dagRuns")[1]["total_entries"] == before
+        assert new_airflow.api("GET", "/dags/rescale_savepoint/dagRuns")[1]["total_entries"] == before
     assert target.startswith(f"{savepoint}-yearly-")
     assert open_store(target).stat(f"{target}/_metadata") is not None
 

@@ -178,8 +178,8 @@ def test_role_of_the_chart_allows_the_hand_over_only_in_its_namespaces(
     space.create_account("airflow-worker")
     named = ["existingAirflow.serviceAccounts[0].name=airflow-worker", f"handover.namespaces={{{space.name}}}"]
     values = [word for value in named for word in ("--set", value)]
-    done = helm("install", "rescale", str(CHART), "--namespace", space.name, *values)
-    assert done.returncode == 0, done.stderr
+    process = helm("install", "rescale", str(CHART), "--namespace", space.name, *values)
+    assert process.returncode == 0, process.stderr
     connection = {"conn_type": "kubernetes", "extra": {"kube_config": space.kubeconfig_of("airflow-worker")}}
     monkeypatch.setenv("AIRFLOW_CONN_OF_THE_CHART", json.dumps(connection))
     where = msgspec.structs.replace(space.deploy(JOB, OPTIONS), connection="of_the_chart")

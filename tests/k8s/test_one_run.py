@@ -48,8 +48,8 @@ def is_kept(space: Namespace, pod: str) -> bool:
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": space.name}}
     path = f"/api/v1/namespaces/{space.name}/pods/{pod}/eviction?dryRun=All"
     command = ["kubectl", "create", "--raw", path, "--filename", "-"]
-    done = subprocess.run(command, input=json.dumps(eviction), capture_output=True, text=True, check=False)
-    return "disruption budget" in done.stderr
+    process = subprocess.run(command, input=json.dumps(eviction), capture_output=True, text=True, check=False)
+    return "disruption budget" in process.stderr
 
 
 def served(space: Namespace, pod: str, path: str) -> str:
@@ -72,9 +72,9 @@ def test_run_that_loses_an_executor_and_its_driver_publishes(
 ) -> None:
     target = f"{savepoint}-as-a-job"
     run = {"source": savepoint, "target": target, "parallelism": 3, "maxParallelism": 1000}
-    kept = ("--set", "driver.disruptionBudget=true", "--set", "networkPolicy.enabled=true")
+    options = ("--set", "driver.disruptionBudget=true", "--set", "networkPolicy.enabled=true")
     watched = ("--set", "metrics.enabled=true", "--set", f"spark.eventLog={savepoint}-events")
-    space.install("rescale-once", *words_of(run), *kept, *watched)
+    space.install("rescale-once", *words_of(run), *options, *watched)
     executor = wait_for(lambda: next(iter(space.running("executor")), None), "an executor")
     (driver,) = space.running("driver")
     pod = space.pods("executor")[executor]
@@ -138,21 +138,21 @@ def test_run_without_room_or_secret_says_so_and_is_repeated_by_an_upgrade(space:
 def test_api_server_accepts_all_platform_values(space: Namespace) -> None:
     ways = [word for way in ("all-in-one", "one-run") for word in ("--values", str(CHART / f"ways/{way}.yaml"))]
     here = ("--namespace", space.name, "--kube-version", KUBERNETES_VERSION)
-    done = helm("template", "clicks", str(CHART), *here, *ways, "--values", str(PLATFORM))
-    assert done.returncode == 0, done.stderr
+    process = helm("template", "clicks", str(CHART), *here, *ways, "--values", str(PLATFORM))
+    assert process.returncode == 0, process.stderr
     # A pod needs existing accounts and priority classes; Jobs and Deployments have the same ones in templates.
-    manifests = [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest and manifest["kind"] != "Pod"]
+    manifests = [manifest for manifest in yaml.safe_load_all(process.stdout) if manifest and manifest["kind"] != "Pod"]
     arguments = ("apply", "--dry-run=server", "--validate=strict", "--filename", "-")
-    taken = space.kubectl(*arguments, stdin=yaml.safe_dump_all(manifests))
+    output = space.kubectl(*arguments, stdin=yaml.safe_dump_all(manifests))
     for kind in ("job.batch", "networkpolicy.networking.k8s.io", "poddisruptionbudget.policy", "deployment.apps"):
-        assert f"{kind}/clicks-rescale-" in taken
+        assert f"{kind}/clicks-rescale-" in output
 
 
 def test_helm_test_inspects_a_savepoint_and_rescales_it_with_an_executor(
     space: Namespace, savepoint: str, wrong: str
 ) -> None:
     target = f"{savepoint}-helm"
-    done = helm(
+    process = helm(
         "upgrade",
         wrong,
         str(CHART),
@@ -164,10 +164,10 @@ def test_helm_test_inspects_a_savepoint_and_rescales_it_with_an_executor(
         "--set",
         f"test.target={target}",
     )
-    assert done.returncode == 0, done.stderr
-    done = helm("test", wrong, "--namespace", space.name, "--timeout", "600s")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("Phase:          Succeeded") == 2
+    assert process.returncode == 0, process.stderr
+    process = helm("test", wrong, "--namespace", space.name, "--timeout", "600s")
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert process.stdout.count("Phase:          Succeeded") == 2
     assert open_store(target).stat(f"{target}/{wrong}-2/_metadata") is not None
 
 

@@ -61,6 +61,6 @@ _OPTIONS: list[Callable[[str], list[str]]] = [
 @pytest.mark.parametrize("command", _OPTIONS)
 def test_no_option_reads_a_device_to_its_end(command: Callable[[str], list[str]]) -> None:
     command_line = [sys.executable, "-m", "rescale", *command("/dev/zero")]
-    done = subprocess.run(command_line, capture_output=True, text=True, check=False, preexec_fn=_limit_memory)
-    assert done.returncode == RequestError.exit_code, done.stderr
-    assert "path: /dev/zero" in done.stderr
+    process = subprocess.run(command_line, capture_output=True, text=True, check=False, preexec_fn=_limit_memory)
+    assert process.returncode == RequestError.exit_code, process.stderr
+    assert "path: /dev/zero" in process.stderr

@@ -41,10 +41,10 @@ def plan_of(name: str, *parallelism: str) -> Plan:
 def test_a_plan_is_read_as_it_was_written(name: str, parallelism: list[str]) -> None:
     plan = plan_of(name, *parallelism)
     document = plan_to_json(plan)
-    again = plan_from_json(document, "plan")
-    assert again == plan
-    assert plan_to_json(again) == document
-    assert again.digest == plan.digest
+    read_plan = plan_from_json(document, "plan")
+    assert read_plan == plan
+    assert plan_to_json(read_plan) == document
+    assert read_plan.digest == plan.digest
     json.loads(document)
 
 

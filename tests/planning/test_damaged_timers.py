@@ -34,7 +34,7 @@ def with_a_group_that_begins_elsewhere(entry: OperatorState) -> OperatorState:
 def test_raw_timers_readable_in_some_subtasks_only_are_refused(shape: dict[str, list[str]], tmp_path: Path) -> None:
     source = shutil.copytree(directory("2-rocksdb-heap-timers"), tmp_path / "source")
     edit_operators(source, with_a_group_that_begins_elsewhere)
-    with pytest.raises(SnapshotError, match="have raw keyed state without timers") as refused:
+    with pytest.raises(SnapshotError, match="have raw keyed state without timers") as caught:
         plan_rescale(str(source), str(tmp_path / "target"), **shape)  # type: ignore[arg-type]
-    assert refused.value.operator == "visits"
-    assert "in subtask 0" in str(refused.value.found)
+    assert caught.value.operator == "visits"
+    assert "in subtask 0" in str(caught.value.found)

@@ -50,12 +50,12 @@ def test_rewritten_rows_are_refused_if_rocksdb_lacks_their_level(source: Path, o
     assert prepare(rewritten(source, Format.CANONICAL)).plan.operators
 
 
-@pytest.mark.parametrize(("option", "refused"), [(FIFO, True), (FEW, False)], ids=["fifo", "few"])
-def test_compacted_files_need_a_level_below_0(source: Path, option: tuple[bytes, bytes], refused: bool) -> None:
+@pytest.mark.parametrize(("option", "is_refused"), [(FIFO, True), (FEW, False)], ids=["fifo", "few"])
+def test_compacted_files_need_a_level_below_0(source: Path, option: tuple[bytes, bytes], is_refused: bool) -> None:
     with_option(source, option)
     target = str(source.parent / "target")
     request = make_request(str(source), target, ["3"])
-    if refused:
+    if is_refused:
         with pytest.raises(UnsupportedError, match="too few levels"):
             prepare(request)
     else:

@@ -153,8 +153,20 @@ def as_json(document: ReportDocument) -> dict[str, Any]:
 def renamed(value: Any) -> Any:
     """Return the document with markup in place of every text that may come from a snapshot."""
     if isinstance(value, dict):
-        taken = ("label", "state", "operator", "topic", "source", "target", "start", "what", "advice", "key", "name")
-        return {k: EVIL if k in taken and isinstance(v, str) else renamed(v) for k, v in value.items()}
+        renamed_keys = (
+            "label",
+            "state",
+            "operator",
+            "topic",
+            "source",
+            "target",
+            "start",
+            "what",
+            "advice",
+            "key",
+            "name",
+        )
+        return {k: EVIL if k in renamed_keys and isinstance(v, str) else renamed(v) for k, v in value.items()}
     if isinstance(value, list):
         return [EVIL if isinstance(item, str) else renamed(item) for item in value]
     return value

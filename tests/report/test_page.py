@@ -82,13 +82,13 @@ def test_markdown_escapes_markup() -> None:
     assert shown[1].endswith("``" + render_text(Page((paragraph(EVIL),))) + "``")
 
 
-@pytest.mark.parametrize(("text", "shown"), [("# a", r"\# a"), ("1. a", r"1\. a"), ("- a", r"\- a"), ("1 a", "1 a")])
-def test_escaped_line_begins_no_heading_and_no_list(text: str, shown: str) -> None:
-    assert render_markdown(Page((paragraph(text),))) == f"{shown}\n"
+@pytest.mark.parametrize(("text", "escaped"), [("# a", r"\# a"), ("1. a", r"1\. a"), ("- a", r"\- a"), ("1 a", "1 a")])
+def test_escaped_line_begins_no_heading_and_no_list(text: str, escaped: str) -> None:
+    assert render_markdown(Page((paragraph(text),))) == f"{escaped}\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "escaped"),
     [
         ("__init__", r"\_\_init\_\_"),
         ("of ___all___", r"of \_\_\_all\_\_\_"),
@@ -96,8 +96,8 @@ def test_escaped_line_begins_no_heading_and_no_list(text: str, shown: str) -> No
         ("_timer_state/event_timers", r"\_timer_state/event_timers"),
     ],
 )
-def test_underscores_within_a_word_stay_and_others_are_escaped(text: str, shown: str) -> None:
-    assert render_markdown(Page((paragraph(text),))) == f"{shown}\n"
+def test_underscores_within_a_word_stay_and_others_are_escaped(text: str, escaped: str) -> None:
+    assert render_markdown(Page((paragraph(text),))) == f"{escaped}\n"
 
 
 def test_backticks_in_code_do_not_end_it() -> None:

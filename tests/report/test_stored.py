@@ -163,9 +163,9 @@ def test_report_can_be_made_of_a_target_a_plan_or_a_source(plan: Plan, source: s
 
 
 def test_report_without_stored_data_is_made_from_the_source(plan: Plan, source: str) -> None:
-    stored = document_of(plan.target)
+    document = document_of(plan.target)
     Path(places_of(plan).report_data).unlink()
-    assert document_of(plan.target) == stored
+    assert document_of(plan.target) == document
     shutil.copy(Path(directory("2-lazy"), "_metadata"), Path(source, "_metadata"))
     with pytest.raises(SnapshotError, match="is not the snapshot that the plan"):
         document_of(plan.target)
@@ -227,11 +227,11 @@ def test_report_from_damaged_data_is_refused(capsys: Captured, plan: Plan, key: 
 
 
 def test_report_of_an_edited_plan_is_refused(plan: Plan, tmp_path: Path) -> None:
-    stored = Path(places_of(plan).plan)
-    content = stored.read_bytes().replace(b'"new_parallelism":6', b'"new_parallelism":0')
-    stored.write_bytes(content)
+    plan_path = Path(places_of(plan).plan)
+    content = plan_path.read_bytes().replace(b'"new_parallelism":6', b'"new_parallelism":0')
+    plan_path.write_bytes(content)
     with pytest.raises(SnapshotError, match="not the one in its name"):
-        report_of(str(stored))
+        report_of(str(plan_path))
     renamed = tmp_path / "mine.json"
     renamed.write_bytes(content)
     with pytest.raises(RequestError, match="no report can be made from this document"):

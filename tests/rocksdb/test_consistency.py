@@ -21,7 +21,7 @@ NAMES = sorted(path.parent.name for path in FIXTURES.glob("*rocksdb-*/expected.j
 
 
 @pytest.fixture(params=["1.20-rocksdb-changing", "2-rocksdb-changing"])
-def stored(request: pytest.FixtureRequest) -> Stored:
+def database(request: pytest.FixtureRequest) -> Stored:
     return databases(request.param)[0]
 
 
@@ -37,61 +37,64 @@ def changed(name: str, change: Callable[[bytes], bytes]) -> Callable[[StoredFile
 
 @pytest.mark.parametrize("name", NAMES)
 def test_databases_of_flink_are_consistent(name: str) -> None:
-    for stored in databases(name):
-        manifest = checked_manifest(stored.files, read_file, stored.states)
-        assert [family.name for family in manifest.column_families] == ["default", *stored.states]
+    for database in databases(name):
+        manifest = checked_manifest(database.files, read_file, database.states)
+        assert [family.name for family in manifest.column_families] == ["default", *database.states]
         assert manifest.files
 
 
 @pytest.mark.parametrize("missing", ["CURRENT", "MANIFEST"])
-def test_database_without_current_or_manifest_is_refused(stored: Stored, missing: str) -> None:
-    files = [file for file in stored.files if not file.name.startswith(missing)]
+def test_database_without_current_or_manifest_is_refused(database: Stored, missing: str) -> None:
+    files = [file for file in database.files if not file.name.startswith(missing)]
     with pytest.raises(SnapshotError, match="one CURRENT and one MANIFEST"):
-        checked_manifest(files, read_file, stored.states)
+        checked_manifest(files, read_file, database.states)
 
 
-def test_database_with_two_manifests_is_refused(stored: Stored) -> None:
+def test_database_with_two_manifests_is_refused(database: Stored) -> None:
     second = StoredFile("MANIFEST-999999", "elsewhere", 0, data=b"")
     with pytest.raises(SnapshotError, match="one CURRENT and one MANIFEST"):
-        checked_manifest([*stored.files, second], read_file, stored.states)
+        checked_manifest([*database.files, second], read_file, database.states)
 
 
-def test_current_that_names_another_manifest_is_refused(stored: Stored) -> None:
+def test_current_that_names_another_manifest_is_refused(database: Stored) -> None:
     with pytest.raises(SnapshotError, match="names another MANIFEST") as caught:
-        checked_manifest(stored.files, changed("CURRENT", lambda _: b"MANIFEST-999999\n"), stored.states)
+        checked_manifest(database.files, changed("CURRENT", lambda _: b"MANIFEST-999999\n"), database.states)
     assert caught.value.found == "MANIFEST-999999"
 
 
-def test_missing_or_additional_sst_file_is_refused(stored: Stored) -> None:
-    table = next(file for file in stored.files if file.name.endswith(".sst"))
-    for files in ([file for file in stored.files if file != table], [*stored.files, replace(table, name="000999.sst")]):
+def test_missing_or_additional_sst_file_is_refused(database: Stored) -> None:
+    table = next(file for file in database.files if file.name.endswith(".sst"))
+    for files in (
+        [file for file in database.files if file != table],
+        [*database.files, replace(table, name="000999.sst")],
+    ):
         with pytest.raises(SnapshotError, match="list different SST files") as caught:
-            checked_manifest(files, read_file, stored.states)
+            checked_manifest(files, read_file, database.states)
         assert "sst" in f"{caught.value.expected} {caught.value.found}"
 
 
-def test_sst_file_of_another_size_is_refused(stored: Stored) -> None:
-    files = [replace(file, length=file.length + 1) if file.name.endswith(".sst") else file for file in stored.files]
+def test_sst_file_of_another_size_is_refused(database: Stored) -> None:
+    files = [replace(file, length=file.length + 1) if file.name.endswith(".sst") else file for file in database.files]
     with pytest.raises(SnapshotError, match="differs from the MANIFEST") as caught:
-        checked_manifest(files, read_file, stored.states)
+        checked_manifest(files, read_file, database.states)
     assert caught.value.path in {file.uri for file in files if file.name.endswith(".sst")}
 
 
-def test_states_that_differ_from_the_column_families_are_refused(stored: Stored) -> None:
-    for states in (stored.states[1:], [*stored.states, "more"]):
+def test_states_that_differ_from_the_column_families_are_refused(database: Stored) -> None:
+    for states in (database.states[1:], [*database.states, "more"]):
         with pytest.raises(SnapshotError, match="differ from the states"):
-            checked_manifest(stored.files, read_file, states)
+            checked_manifest(database.files, read_file, states)
 
 
 @pytest.mark.parametrize("step", [slow(1), 5])
-def test_truncated_manifest_is_refused(stored: Stored, step: int) -> None:
+def test_truncated_manifest_is_refused(database: Stored, step: int) -> None:
     """A cut between two records leaves a valid MANIFEST, which then lists other files than the handle."""
-    (file,) = (file for file in stored.files if file.name.startswith("MANIFEST"))
+    (file,) = (file for file in database.files if file.name.startswith("MANIFEST"))
     size = len(read_file(file))
     good = []
     for end in range(size, -1, -step):
         try:
-            checked_manifest(stored.files, changed("MANIFEST", lambda data, end=end: data[:end]), stored.states)
+            checked_manifest(database.files, changed("MANIFEST", lambda data, end=end: data[:end]), database.states)
         except SnapshotError:
             continue
         good.append(end)
@@ -99,18 +102,18 @@ def test_truncated_manifest_is_refused(stored: Stored, step: int) -> None:
     assert len(good) <= 2, "the last record may say nothing of files"
 
 
-def test_flipped_bit_in_the_manifest_is_refused(stored: Stored) -> None:
-    (file,) = (file for file in stored.files if file.name.startswith("MANIFEST"))
+def test_flipped_bit_in_the_manifest_is_refused(database: Stored) -> None:
+    (file,) = (file for file in database.files if file.name.startswith("MANIFEST"))
     for bit in range(0, 8 * file.length, 23):
 
         def flipped(data: bytes, bit: int = bit) -> bytes:
             return data[: bit // 8] + bytes([data[bit // 8] ^ 1 << bit % 8]) + data[bit // 8 + 1 :]
 
         with pytest.raises((SnapshotError, UnsupportedError)):
-            checked_manifest(stored.files, changed("MANIFEST", flipped), stored.states)
+            checked_manifest(database.files, changed("MANIFEST", flipped), database.states)
 
 
-def test_files_in_the_default_column_family_are_refused(stored: Stored) -> None:
+def test_files_in_the_default_column_family_are_refused(database: Stored) -> None:
     """The last record is changed to name `default` as its column family."""
 
     def of_default(data: bytes) -> bytes:
@@ -120,13 +123,13 @@ def test_files_in_the_default_column_family_are_refused(stored: Stored) -> None:
         )
 
     with pytest.raises(SnapshotError, match="belongs to no state"):
-        checked_manifest(stored.files, changed("MANIFEST", of_default), stored.states)
+        checked_manifest(database.files, changed("MANIFEST", of_default), database.states)
 
 
-def test_too_large_manifest_is_refused_unread(stored: Stored) -> None:
+def test_too_large_manifest_is_refused_unread(database: Stored) -> None:
     files = [
         replace(file, length=LARGEST_MANIFEST + 1) if file.name.startswith("MANIFEST") else file
-        for file in stored.files
+        for file in database.files
     ]
 
     def content(file: StoredFile) -> bytes:
@@ -134,7 +137,7 @@ def test_too_large_manifest_is_refused_unread(stored: Stored) -> None:
         return read_file(file)
 
     with pytest.raises(UnsupportedError, match="too large"):
-        checked_manifest(files, content, stored.states)
+        checked_manifest(files, content, database.states)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +149,7 @@ def test_too_large_manifest_is_refused_unread(stored: Stored) -> None:
         ("table_factory=PlainTable", "a format other"),
     ],
 )
-def test_options_that_flink_never_sets_are_refused(stored: Stored, other_option: str, message: str) -> None:
+def test_options_that_flink_never_sets_are_refused(database: Stored, other_option: str, message: str) -> None:
     option = other_option.partition("=")[0]
 
     def foreign(data: bytes) -> bytes:
@@ -155,28 +158,28 @@ def test_options_that_flink_never_sets_are_refused(stored: Stored, other_option:
         return "\n".join([*lines[:last], f"  {other_option}", *lines[last + 1 :]]).encode()
 
     with pytest.raises(UnsupportedError, match=message) as caught:
-        checked_manifest(stored.files, changed("OPTIONS", foreign), stored.states)
+        checked_manifest(database.files, changed("OPTIONS", foreign), database.states)
     assert caught.value.found == other_option.partition("=")[2]
-    assert caught.value.state == stored.states[-1]
+    assert caught.value.state == database.states[-1]
 
 
 @pytest.mark.parametrize("damaged", [b"\xff\xfe", b"no section", b'[CFOptions "x"]\n  no option'])
-def test_unreadable_options_are_refused(stored: Stored, damaged: bytes) -> None:
+def test_unreadable_options_are_refused(database: Stored, damaged: bytes) -> None:
     with pytest.raises(SnapshotError, match="OPTIONS cannot be read"):
-        checked_manifest(stored.files, changed("OPTIONS", lambda _: damaged), stored.states)
+        checked_manifest(database.files, changed("OPTIONS", lambda _: damaged), database.states)
 
 
-def test_state_names_in_options_may_hold_unicode_line_separators(stored: Stored) -> None:
+def test_state_names_in_options_may_hold_unicode_line_separators(database: Stored) -> None:
     """RocksDB writes them unescaped and ends lines at one character only (`RocksDBOptionsParser`)."""
 
     def named(data: bytes) -> bytes:
         assert b'[CFOptions "default"]' in data
         return data.replace(b'[CFOptions "default"]', '[CFOptions "a\x0bb\x0cc\x1cd\x85e\u2028f"]'.encode())
 
-    checked_manifest(stored.files, changed("OPTIONS", named), stored.states)
+    checked_manifest(database.files, changed("OPTIONS", named), database.states)
 
 
-def test_database_without_options_is_accepted(stored: Stored) -> None:
+def test_database_without_options_is_accepted(database: Stored) -> None:
     """Flink does not read the OPTIONS file."""
-    files = [file for file in stored.files if not file.name.startswith("OPTIONS")]
-    checked_manifest(files, read_file, stored.states)
+    files = [file for file in database.files if not file.name.startswith("OPTIONS")]
+    checked_manifest(files, read_file, database.states)

@@ -32,26 +32,28 @@ from support.sst_files import with_index
 ALL = KeyGroupRange(0, 127)
 
 
-def rows_of(stored: Stored, files: list[StoredFile], scratch: Path) -> Rows:
-    return read_rows(files, stored.states, stored.key_groups, stored.max_parallelism, scratch)
+def rows_of(database: Stored, files: list[StoredFile], scratch: Path) -> Rows:
+    return read_rows(files, database.states, database.key_groups, database.max_parallelism, scratch)
 
 
-def with_damage(stored: Stored, name: str, data: bytes) -> list[StoredFile]:
-    return [replace(file, uri=f"s3://bucket/{name}", data=data) if file.name == name else file for file in stored.files]
+def with_damage(database: Stored, name: str, data: bytes) -> list[StoredFile]:
+    return [
+        replace(file, uri=f"s3://bucket/{name}", data=data) if file.name == name else file for file in database.files
+    ]
 
 
 @pytest.mark.parametrize("step", [slow(17), 101])
 @pytest.mark.parametrize("name", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
 def test_damaged_sst_file_gives_the_same_rows_or_is_refused(name: str, step: int, tmp_path: Path) -> None:
-    stored = databases(name)[0]
-    rows = rows_of(stored, list(stored.files), tmp_path)
-    table = next(file for file in stored.files if file.name.endswith(".sst"))
+    database = databases(name)[0]
+    rows = rows_of(database, list(database.files), tmp_path)
+    table = next(file for file in database.files if file.name.endswith(".sst"))
     data = read_file(table)
     errors = []
     for at in range(0, len(data), step):
         damaged = data[:at] + bytes([data[at] ^ 0x41]) + data[at + 1 :]
         try:
-            assert rows_of(stored, with_damage(stored, table.name, damaged), tmp_path) == rows
+            assert rows_of(database, with_damage(database, table.name, damaged), tmp_path) == rows
         except SnapshotError as error:
             errors.append(error)
     assert len(errors) > 10
@@ -71,19 +73,19 @@ def test_damaged_block_size_in_a_footer_is_refused_before_rocksdb_reads(
     which: str, number: int, tmp_path: Path
 ) -> None:
     """RocksDB would allocate this many bytes, and an uncaught exception would end its process."""
-    stored = databases("1.20-rocksdb-changing")[0]
-    table = next(file for file in stored.files if file.name.endswith(".sst"))
+    database = databases("1.20-rocksdb-changing")[0]
+    table = next(file for file in database.files if file.name.endswith(".sst"))
     data = read_file(table)
     footer = read_footer(data[-FOOTER_SIZE:], len(data), "", 0)
     handles = {"metaindex": footer.metaindex, "index": footer.index}
     handles[which] = handles[which]._replace(size=number)
     stated = b"".join(map(write_handle, handles.values())).ljust(40, b"\0")
-    damaged = with_damage(stored, table.name, data[:-52] + stated + data[-12:])
+    damaged = with_damage(database, table.name, data[:-52] + stated + data[-12:])
     with pytest.raises(SnapshotError, match="outside of its file") as caught:
-        rows_of(stored, damaged, tmp_path)
+        rows_of(database, damaged, tmp_path)
     assert caught.value.path == f"s3://bucket/{table.name}"
-    manifest = checked_manifest(damaged, read_file, stored.states)
-    source = StoredDatabase(SourceDatabase("", manifest, stored.key_groups), {file.name: file for file in damaged})
+    manifest = checked_manifest(damaged, read_file, database.states)
+    source = StoredDatabase(SourceDatabase("", manifest, database.key_groups), {file.name: file for file in damaged})
     with (
         pytest.raises(SnapshotError, match="outside of its file"),
         compacted_database([source], KeyGroupRange(5, 9), 128, tmp_path, "place"),
@@ -94,13 +96,13 @@ def test_damaged_block_size_in_a_footer_is_refused_before_rocksdb_reads(
 @pytest.mark.parametrize("number", [1 << 40, (1 << 63) - 1, (1 << 64) - 6])
 def test_forged_block_size_in_an_index_is_named_and_the_next_read_works(number: int, tmp_path: Path) -> None:
     """The checksum is right, so RocksDB crashes in the child; only then do we look for the file."""
-    stored = databases("1.20-rocksdb-changing")[0]
-    table = next(file for file in stored.files if file.name.endswith(".sst"))
-    damaged = with_damage(stored, table.name, with_index(read_file(table), BlockHandle(0, number)))
+    database = databases("1.20-rocksdb-changing")[0]
+    table = next(file for file in database.files if file.name.endswith(".sst"))
+    damaged = with_damage(database, table.name, with_index(read_file(table), BlockHandle(0, number)))
     with pytest.raises(SnapshotError, match="outside of its file") as caught:
-        rows_of(stored, damaged, tmp_path)
+        rows_of(database, damaged, tmp_path)
     assert caught.value.path == f"s3://bucket/{table.name}"
-    assert rows_of(stored, list(stored.files), tmp_path), "the next one reads what is right"
+    assert rows_of(database, list(database.files), tmp_path), "the next one reads what is right"
 
 
 def test_damaged_block_is_refused_only_if_its_rows_are_read(tmp_path: Path) -> None:
@@ -123,8 +125,8 @@ def test_damaged_block_is_refused_only_if_its_rows_are_read(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", ["1.20-rocksdb-changing", "2-rocksdb-changing"])
 def test_file_whose_lower_bound_is_after_its_first_row_is_refused(name: str, tmp_path: Path) -> None:
     """An iterator shows the row, but a lookup by the job does not find it."""
-    stored = databases(name)[0]
-    (listed,) = (file for file in stored.files if file.name.startswith("MANIFEST-"))
+    database = databases(name)[0]
+    (listed,) = (file for file in database.files if file.name.startswith("MANIFEST-"))
     manifest = read_manifest(read_file(listed), listed.uri)
 
     def late(file: LiveFile) -> LiveFile:
@@ -133,11 +135,11 @@ def test_file_whose_lower_bound_is_after_its_first_row_is_refused(name: str, tmp
 
     families = tuple(replace(family, files=tuple(map(late, family.files))) for family in manifest.column_families)
     data = write_manifest(replace(manifest, column_families=families), listed.name)
-    assert rows_of(stored, with_damage(stored, listed.name, write_manifest(manifest, listed.name)), tmp_path)
+    assert rows_of(database, with_damage(database, listed.name, write_manifest(manifest, listed.name)), tmp_path)
     with pytest.raises(SnapshotError, match="begins after its first row, so a job would not find this row") as caught:
-        rows_of(stored, with_damage(stored, listed.name, data), tmp_path)
+        rows_of(database, with_damage(database, listed.name, data), tmp_path)
     assert caught.value.path == f"s3://bucket/{listed.name}"
-    assert caught.value.state in stored.states
+    assert caught.value.state in database.states
 
 
 def test_file_deleted_during_the_read_is_named(tmp_path: Path) -> None:

@@ -37,11 +37,11 @@ def test_every_step_of_a_plan_is_refused_until_its_question_is_answered(step: st
     certify(plan)
     ask(plan, ASKING)
     claim(plan)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         STEPS[step](plan)
-    assert refused.value.path == plan.target
-    assert "run asking" in str(refused.value.found)
-    assert refused.value.advice
+    assert caught.value.path == plan.target
+    assert "run asking" in str(caught.value.found)
+    assert caught.value.advice
     decide(plan, ASKING, "approved by ada", approved=True)
     STEPS[step](plan)
 
@@ -51,9 +51,9 @@ def test_rejected_plan_is_refused_in_every_step_until_its_target_is_discarded(st
     steps = {**STEPS, "claim": claim}
     certify(plan)
     decide(plan, ASKING, "rejected by ada", approved=False)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         steps[step](plan)
-    assert "rejected by ada" in str(refused.value.found)
+    assert "rejected by ada" in str(caught.value.found)
     assert state_of(plan.target, plan.digest) is State.CERTIFIED
     discard(plan.target)
     execute_without_spark(plan)
@@ -82,9 +82,9 @@ def test_published_result_stays_published_when_its_plan_is_rejected_later(plan: 
     ask(plan, ASKING)
     decide(plan, ASKING, "rejected by ada", approved=False)
     assert publish(plan).already
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         discard(plan.target)
-    assert refused.value.path == plan.target
+    assert caught.value.path == plan.target
 
 
 def test_discard_removes_question_and_decision(plan: Plan) -> None:
@@ -120,7 +120,7 @@ def test_question_or_decision_with_unknown_content_is_refused(which: str, conten
     claim(plan)
     uri = getattr(places_of(plan), which)
     open_store(uri).put(uri, content)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         permit(plan, Transition.MOVE)
-    assert refused.value.path == uri
+    assert caught.value.path == uri
     assert Path(uri).name.startswith(("question-", "approval-"))

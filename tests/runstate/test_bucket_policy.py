@@ -114,7 +114,7 @@ def test_policy_refuses_a_plan_stored_beside_a_target_that_it_does_not_name(home
     plan = plan_rescale(f"{home}/source", f"{home}/target", ["3"])
     elsewhere = places_of(plan).plan.replace("/target.rescale/", "/target3.rescale/")
     store_plan(plan)
-    stored = open_store(home).read_all(places_of(plan).plan, 1 << 24)[0]
+    document = open_store(home).read_all(places_of(plan).plan, 1 << 24)[0]
     with pytest.raises(RequestError):
-        open_store(home).put(elsewhere, stored)
+        open_store(home).put(elsewhere, document)
     assert server.take_refused() == [f"PUT {elsewhere.removeprefix('s3:/')}"]

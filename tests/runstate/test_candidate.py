@@ -68,7 +68,7 @@ def test_partly_canonical_candidate_is_marked_as_a_native_savepoint(tmp_path: Pa
         plan: [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
         for plan in (canonical, native)
     }
-    written = [
+    written_handles = [
         replace(
             some,
             handles=tuple(handle for handle in some.handles if (handle.operator_id == part.operator_id) is is_part),
@@ -76,7 +76,7 @@ def test_partly_canonical_candidate_is_marked_as_a_native_savepoint(tmp_path: Pa
         for plan, is_part in ((canonical, True), (native, False))
         for some in handles[plan]
     ]
-    made = read_metadata(build_candidate(metadata(native.source), mixed, written), "")
+    made = read_metadata(build_candidate(metadata(native.source), mixed, written_handles), "")
     assert snapshot_type(made.properties) is SnapshotType.NATIVE_SAVEPOINT
 
 
@@ -125,14 +125,14 @@ def test_finished_operator_gets_the_new_parallelism(tmp_path: Path) -> None:
 def test_missing_or_unplanned_stream_is_refused_with_operator_and_subtask(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-raw"), str(tmp_path / "target"), ["3"])
     move(plan, InProcessTasks())
-    written = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
+    written_handles = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
     source = metadata(plan.source)
-    assert build_candidate(source, plan, written)
-    first, *others = written[0].handles
-    fewer: WrittenHandles = replace(written[0], handles=tuple(others))
-    more = replace(written[0], handles=(first, *others, first._replace(subtask=17)))
+    assert build_candidate(source, plan, written_handles)
+    first, *others = written_handles[0].handles
+    fewer: WrittenHandles = replace(written_handles[0], handles=tuple(others))
+    more = replace(written_handles[0], handles=(first, *others, first._replace(subtask=17)))
     for handles, subtask in ((fewer, first.subtask), (more, 17)):
         with pytest.raises(IntegrityError, match="do not match the planned streams") as caught:
-            build_candidate(source, plan, [handles, *written[1:]])
+            build_candidate(source, plan, [handles, *written_handles[1:]])
         assert caught.value.operator == first.operator_id
         assert f"subtask {subtask}" in str(caught.value.found)

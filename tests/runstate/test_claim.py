@@ -35,9 +35,9 @@ def test_an_interrupted_run_that_wrote_rocksdb_files_is_resumed(
     source = snapshots.directory("2-canonical-rocksdb" if "format" in shape else "2-rocksdb-native")
     plan = plan_rescale(source, str(tmp_path / "target"), **shape)
     move(plan, InProcessTasks())
-    written = [name(entry.uri) for entry in open_store(plan.target).list(plan.target)]
-    assert set(written) - planned_names(plan).names, "RocksDB has named no file"
-    assert all(file in planned_names(plan) for file in written)
+    file_names = [name(entry.uri) for entry in open_store(plan.target).list(plan.target)]
+    assert set(file_names) - planned_names(plan).names, "RocksDB has named no file"
+    assert all(file in planned_names(plan) for file in file_names)
     claim(plan)
     assert not execute_without_spark(plan).already
 
@@ -46,9 +46,9 @@ def test_a_run_is_resumed_by_a_release_that_words_its_warnings_differently(tmp_p
     plan = plan_rescale(FINISHED, str(tmp_path / "target"), ["3"])
     before = replace(plan, warnings=("the sentence of an earlier release",))
     move(before, InProcessTasks())
-    written = [name(entry.uri) for entry in open_store(plan.target).list(plan.target)]
+    file_names = [name(entry.uri) for entry in open_store(plan.target).list(plan.target)]
     assert not execute_without_spark(plan).already
-    assert {name(entry.uri) for entry in open_store(plan.target).list(plan.target)} == {*written, "_metadata"}
+    assert {name(entry.uri) for entry in open_store(plan.target).list(plan.target)} == {*file_names, "_metadata"}
     assert read_certificate(plan.target).warnings == plan.warnings
 
 

@@ -63,11 +63,11 @@ def test_run_is_refused_until_a_killed_discard_is_repeated(plan: Plan, monkeypat
 
 def write_files_before_listings(plan: Plan, monkeypatch: pytest.MonkeyPatch, *, files: int) -> None:
     """Write this number of files of the plan, each shortly before a listing of the target."""
-    store, left = open_store(plan.target), islice(cycle(sorted(planned_names(plan).names)), files)
+    store, names = open_store(plan.target), islice(cycle(sorted(planned_names(plan).names)), files)
     listed = store.list
 
     def writing(directory: str) -> list[Entry]:
-        if directory == plan.target and (late := next(left, None)) is not None:
+        if directory == plan.target and (late := next(names, None)) is not None:
             store.put(join(plan.target, late), b"late")
         return listed(directory)
 
@@ -141,13 +141,13 @@ def test_file_written_after_a_discard_is_reported_with_the_plan_in_its_name(plan
 def test_discard_refuses_a_stored_plan_whose_digest_is_not_that_in_its_name(plan: Plan) -> None:
     move(plan, InProcessTasks())
     place, store = places_of(plan).plan, open_store(plan.target)
-    stored = store.read_all(place, 1 << 20)[0]
-    store.put(place, stored.replace(b'"chunk_size":4', b'"chunk_size":5'))
+    document = store.read_all(place, 1 << 20)[0]
+    store.put(place, document.replace(b'"chunk_size":4', b'"chunk_size":5'))
     before = store.list(plan.target)
     with pytest.raises(SnapshotError, match="not the one in its name"):
         discard(plan.target)
     assert store.list(plan.target) == before
-    store.put(place, stored)
+    store.put(place, document)
     discard(plan.target)
     assert store.list(plan.target) == []
 

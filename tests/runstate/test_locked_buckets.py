@@ -114,10 +114,10 @@ def test_run_publishes_in_a_locking_bucket_without_versions(
     source: str, shape: tuple[str, ...], parallelism: str, strict_client: S3Client, tmp_path: Path
 ) -> None:
     case = case_in(locking_bucket(strict_client), tmp_path, source, *shape)
-    target, faults, again = case.target(), case.faults(), case.faults()
+    target, faults, second_faults = case.target(), case.faults(), case.faults()
     assert case.run(target, faults, parallelism=parallelism) == 0, warm.output(faults)
     assert_right(target, case.source)
-    assert case.run(target, again, parallelism=parallelism) == 0, warm.output(again)
+    assert case.run(target, second_faults, parallelism=parallelism) == 0, warm.output(second_faults)
 
 
 @pytest.mark.parametrize("strict_client", [False], indirect=True)
@@ -125,21 +125,21 @@ def test_discard_in_a_locking_bucket_without_versions_says_until_when_objects_st
     strict_client: S3Client, tmp_path: Path
 ) -> None:
     case = case_in(bucket := locking_bucket(strict_client), tmp_path)
-    target, refused = case.target(), case.faults()
+    target, faults = case.target(), case.faults()
     assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
-    there = keys(strict_client, bucket, target)
+    locked_keys = keys(strict_client, bucket, target)
     until = datetime.now(UTC) + timedelta(days=2)
-    for key in there:
+    for key in locked_keys:
         strict_client.put_object_retention(
             Bucket=bucket, Key=key, Retention={"Mode": "GOVERNANCE", "RetainUntilDate": until}
         )
-    assert case.discard(target, refused) == 2
-    output = warm.output(refused)
+    assert case.discard(target, faults) == 2
+    output = warm.output(faults)
     assert "S3 neither deletes nor replaces an object that is locked" in output
     assert f"locked until {until:%Y-%m-%d %H:%M:%S} UTC" in output
     assert "the object stays, and does no harm" in output
     assert "Traceback" not in output
-    assert set(there) <= set(keys(strict_client, bucket, target)), "nothing is half removed"
+    assert set(locked_keys) <= set(keys(strict_client, bucket, target)), "nothing is half removed"
     assert not is_published(target)
     case.succeed(elsewhere := case.target())
     assert_right(elsewhere, case.source)

@@ -84,9 +84,11 @@ def test_publish_reads_metadata_again_when_it_misread_what_it_put(
     After an unconditional put it reads again only once, because another run may have written `_metadata` in between.
     """
     certify(plan)
-    metadata, left = places_of(plan).metadata, [b"misread"] * misread
+    metadata, misreads = places_of(plan).metadata, [b"misread"] * misread
     read = publication.read_document
-    monkeypatch.setattr(publication, "read_document", lambda uri: left.pop() if uri == metadata and left else read(uri))
+    monkeypatch.setattr(
+        publication, "read_document", lambda uri: misreads.pop() if uri == metadata and misreads else read(uri)
+    )
     assert not publish(plan, accept_unconditional=unconditional).already
 
 

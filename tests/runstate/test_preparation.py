@@ -57,8 +57,8 @@ def prepare_target(job: Checkpoints, target: str, parallelism: tuple[str, ...] =
     """Copy files ahead; return how many files there are, and how many of them are new."""
     plan = plan_ahead(job, target, parallelism)
     begin_preparing(plan)
-    done = prepare_files(plan, InProcessTasks())
-    return done.files, done.new_files
+    preparation_result = prepare_files(plan, InProcessTasks())
+    return preparation_result.files, preparation_result.new_files
 
 
 def files_in(target: str) -> dict[str, Pin]:
@@ -84,8 +84,8 @@ def test_run_uses_the_files_that_were_copied_ahead(job: Checkpoints, target: str
     assert prepare_target(job, target) == (files, 0), "a checkpoint with the same files"
     plan = plan_rescale(job.newest, target, SHAPE)
     execute_without_spark(plan)
-    there = files_in(target)
-    assert {file: pin for file, pin in there.items() if is_prepared_file(file)} == prepared
+    target_files = files_in(target)
+    assert {file: pin for file, pin in target_files.items() if is_prepared_file(file)} == prepared
     assert validate_published(job.newest, target, InProcessTasks()).verdict == "complete"
     assert plan_rescale(job.newest, target, SHAPE).digest == plan.digest, "the same command answers again"
     after = {entry.uri: entry.pin for entry in open_store(job.directory).list(job.directory)}
@@ -117,8 +117,8 @@ def test_discard_removes_prepared_files_and_keeps_those_of_others(job: Checkpoin
     for uri in others:
         unprotected_store(uri).put(uri, b"mine")
     assert discard(target).left == tuple(sorted(others))
-    left = [entry.uri for place in (target, beside(target)) for entry in open_store(target).list(place)]
-    assert left == others
+    remaining = [entry.uri for place in (target, beside(target)) for entry in open_store(target).list(place)]
+    assert remaining == others
     assert not is_prepared(target)
 
 
@@ -250,9 +250,9 @@ def test_run_over_a_damaged_prepared_file_is_refused(job: Checkpoints, target: s
     data = bytearray(open_store(uri).read_all(uri, 1 << 20)[0])
     data[len(data) // 2] ^= 1
     unprotected_store(uri).put(uri, bytes(data))
-    with pytest.raises((IntegrityError, StoreError)) as refused:
+    with pytest.raises((IntegrityError, StoreError)) as caught:
         execute_without_spark(plan)
-    assert refused.value.path is not None
+    assert caught.value.path is not None
     assert join(target, "_metadata") not in [entry.uri for entry in open_store(target).list(target)]
 
 

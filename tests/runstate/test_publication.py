@@ -243,9 +243,9 @@ def test_commands_refuse_a_target_whose_published_metadata_is_gone(
         error = json.loads(capsys.readouterr().out)
         assert "a job that owns it may still use its files" in error["what"]
         assert error["path"] == plan.target
-    with pytest.raises(RequestError, match="claimed by another plan") as refused:
+    with pytest.raises(RequestError, match="claimed by another plan") as caught:
         claim(plan_rescale(SOURCE, plan.target, ["2"]))
-    assert refused.value.advice == "name another target"
+    assert caught.value.advice == "name another target"
     assert open_store(plan.target).list(parent(plan.target)) == before
     assert was_published(plan)
 
@@ -275,8 +275,12 @@ def test_publish_that_accepts_unconditional_writes_puts_metadata_once(
     assert is_published(plan)
     put = store.put
     monkeypatch.setattr(store, "put", lambda uri, data: never() if uri.endswith("_metadata") else put(uri, data))
-    again = publish(plan, accept_unconditional=True)
-    assert (again.already, again.target, again.proof) == (True, plan.target, Proof.RECORDS)
+    second_publication = publish(plan, accept_unconditional=True)
+    assert (second_publication.already, second_publication.target, second_publication.proof) == (
+        True,
+        plan.target,
+        Proof.RECORDS,
+    )
 
 
 def test_publish_with_unconditional_writes_refuses_other_metadata_put_meanwhile(

@@ -58,9 +58,9 @@ def test_discard_removes_all_files_of_a_run_and_names_the_others_as_left(plan: P
     others = [f"{plan.target}/notes.txt", f"{plan.target}.rescale/notes.txt", f"{plan.target}.rescale/a.txt"]
     for uri in others:
         open_store(uri).put(uri, b"mine")
-    done = discard(plan.target)
+    removal = discard(plan.target)
     assert uris_around(plan) == sorted(others)
-    assert (sorted(done.removed), done.left) == (ours, tuple(sorted(others)))
+    assert (sorted(removal.removed), removal.left) == (ours, tuple(sorted(others)))
 
 
 @pytest.mark.parametrize("killed_behind", ["claim", "plan"])
@@ -102,16 +102,16 @@ def test_discard_removes_plans_that_were_never_carried_out(plan: Plan) -> None:
         store_plan(stored_plan)
         put_document(places_of(stored_plan).plan_page, b"a plan")
     open_store(plan.target).put(f"{plan.target}/notes.txt", b"mine")
-    done = discard(plan.target)
-    assert (len(done.removed), done.left) == (4, (f"{plan.target}/notes.txt",))
+    removal = discard(plan.target)
+    assert (len(removal.removed), removal.left) == (4, (f"{plan.target}/notes.txt",))
     assert uris_around(plan) == [f"{plan.target}/notes.txt"]
 
 
 def test_discard_removes_a_follower_beside_a_target_with_files_of_others(plan: Plan) -> None:
     begin_following(plan.target, FollowedJob("/checkpoints", {}), accept_unconditional=False)
     open_store(plan.target).put(f"{plan.target}/notes.txt", b"mine")
-    done = discard(plan.target)
-    assert (done.removed, done.left) == ((follower_place(plan.target),), (f"{plan.target}/notes.txt",))
+    removal = discard(plan.target)
+    assert (removal.removed, removal.left) == ((follower_place(plan.target),), (f"{plan.target}/notes.txt",))
     assert uris_around(plan) == [f"{plan.target}/notes.txt"]
 
 

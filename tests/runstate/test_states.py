@@ -92,10 +92,10 @@ def test_every_transition_leads_to_the_state_in_the_table_or_is_refused(
         assert state_of(plan.target, plan.digest) is TRANSITIONS[state][transition]
         return
     before = open_store(plan.target).list(str(Path(plan.target).parent))
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         ACTIONS[transition](plan)
-    assert refused.value.path == plan.target
-    assert refused.value.advice
+    assert caught.value.path == plan.target
+    assert caught.value.advice
     assert open_store(plan.target).list(str(Path(plan.target).parent)) == before
     assert state_of(plan.target, plan.digest) is state
 
@@ -109,10 +109,10 @@ def test_target_is_still_claimed_after_one_of_two_moving_steps(plan: Plan) -> No
 @pytest.mark.parametrize("state", [State.CLAIMED, State.CERTIFIED, State.PUBLISHING, State.GONE])
 def test_unpublished_or_vanished_target_is_refused_as_a_source(state: State, plan: Plan) -> None:
     bring_to(plan, state)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         refuse_unpublished(plan.target)
-    assert ("has not published" in refused.value.what) is (state is not State.GONE)
-    assert refused.value.advice
+    assert ("has not published" in caught.value.what) is (state is not State.GONE)
+    assert caught.value.advice
 
 
 def test_published_or_free_target_is_not_refused_as_a_source(plan: Plan) -> None:
@@ -122,9 +122,9 @@ def test_published_or_free_target_is_not_refused_as_a_source(plan: Plan) -> None
 
 
 def test_result_that_is_missing_is_refused(plan: Plan) -> None:
-    with pytest.raises(RequestError, match="no published result") as refused:
+    with pytest.raises(RequestError, match="no published result") as caught:
         refuse_missing_result(plan.target)
-    assert refused.value.expected == "the target of a run that has published its result"
+    assert caught.value.expected == "the target of a run that has published its result"
     bring_to(plan, State.CERTIFIED)
     with pytest.raises(RequestError, match="has not published"):
         refuse_missing_result(plan.target)
@@ -142,9 +142,9 @@ def test_publish_is_refused_where_other_metadata_lies_under_the_claim(plan: Plan
 
 def test_refusal_for_a_published_target_of_the_same_plan_names_no_claim(plan: Plan) -> None:
     bring_to(plan, State.PUBLISHED)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         permit(plan, Transition.DISCARD)
-    assert refused.value.found is None
+    assert caught.value.found is None
 
 
 @pytest.mark.parametrize("second", ["the plan's", "a third one"])
@@ -160,9 +160,9 @@ def test_claim_that_reads_differently_each_time_is_a_store_error(
         permit(plan, Transition.MOVE)
 
 
-@pytest.mark.parametrize("left", ["candidate", "certificate"])
-def test_target_with_only_candidate_or_only_certificate_counts_as_moved(left: str, plan: Plan) -> None:
+@pytest.mark.parametrize("kept_document", ["candidate", "certificate"])
+def test_target_with_only_candidate_or_only_certificate_counts_as_moved(kept_document: str, plan: Plan) -> None:
     bring_to(plan, State.CERTIFIED)
     both = {"candidate": places_of(plan).candidate, "certificate": places_of(plan).certificate}
-    open_store(plan.target).delete([place for which, place in both.items() if which != left])
+    open_store(plan.target).delete([place for which, place in both.items() if which != kept_document])
     assert state_of(plan.target, plan.digest) is State.MOVED

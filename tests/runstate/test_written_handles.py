@@ -65,15 +65,15 @@ def test_written_handles_are_reused_only_if_all_their_files_are_whole(
     claim(plan)
     assert begin_moving(plan, KEYED, {}) is None
     move(plan, InProcessTasks())
-    there = sizes(plan)
-    written = handles_of(plan, KEYED)
-    assert begin_moving(plan, KEYED, there) == written
-    file = min(written.files)
-    listed_late = {name: size for name, size in there.items() if name != file}
+    file_sizes = sizes(plan)
+    handles = handles_of(plan, KEYED)
+    assert begin_moving(plan, KEYED, file_sizes) == handles
+    file = min(handles.files)
+    listed_late = {name: size for name, size in file_sizes.items() if name != file}
     store, asked = open_store(plan.target), list[str]()
     stats = store.stats
     monkeypatch.setattr(store, "stats", lambda uris: asked.extend(uris) or stats(uris))
-    assert begin_moving(plan, KEYED, listed_late) == written
+    assert begin_moving(plan, KEYED, listed_late) == handles
     assert [uri for uri in asked if not uri.startswith(beside(plan.target))] == [places_of(plan).stream(file)]
     path = Path(plan.target, file)
     path.write_bytes(path.read_bytes()[:-1])

@@ -48,8 +48,8 @@ def test_copied_checkpoint_is_read_from_its_new_place(name: str, tmp_path: Path)
 def test_planned_source_is_read_without_a_search_for_moves(tmp_path: Path) -> None:
     _, new = moved_job(MOVED[0], tmp_path)
     snapshot = open_snapshot(str(new))
-    again = open_candidate(snapshot.metadata_uri, snapshot.directory, moves=snapshot.moves)
-    assert again.files == snapshot.files
+    reopened = open_candidate(snapshot.metadata_uri, snapshot.directory, moves=snapshot.moves)
+    assert reopened.files == snapshot.files
     with pytest.raises(SnapshotError):
         open_candidate(snapshot.metadata_uri, snapshot.directory)
 

@@ -43,9 +43,9 @@ def test_relative_path_starts_at_the_working_directory(monkeypatch: pytest.Monke
     "text", ["", "hdfs://host/a", "s3:///key", "s3:bucket", "file:relative", "file://host/a", "gs://b/k"]
 )
 def test_location_that_is_neither_local_nor_in_s3_is_refused(text: str) -> None:
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         normalise(text)
-    advice = refused.value.advice or ""
+    advice = caught.value.advice or ""
     assert ("copy the whole savepoint" in advice) is (bool(text) and not text.startswith("s3:"))
     assert ("name a bucket: s3://bucket/key" in advice) is text.startswith("s3:")
 
@@ -60,44 +60,44 @@ def test_location_that_is_neither_local_nor_in_s3_is_refused(text: str) -> None:
     ],
 )
 def test_odd_location_is_refused_with_what_to_write_instead(text: str, message: str) -> None:
-    with pytest.raises(RequestError, match=message) as refused:
+    with pytest.raises(RequestError, match=message) as caught:
         normalise(text)
     if text not in ("", "s3://"):
-        assert "./" in (refused.value.advice or "")
+        assert "./" in (caught.value.advice or "")
         assert normalise(f"./{text}").endswith(f"/{text}")
-    assert refused.value.expected
-    assert refused.value.advice
-    assert "credentials" not in refused.value.advice
+    assert caught.value.expected
+    assert caught.value.advice
+    assert "credentials" not in caught.value.advice
 
 
 def test_access_key_in_a_location_is_refused_as_such() -> None:
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         normalise("s3://KEY:planted@bucket/savepoint")
-    assert "credentials are not part of its name" in (refused.value.advice or "")
+    assert "credentials are not part of its name" in (caught.value.advice or "")
 
 
 @pytest.mark.parametrize("text", ["http://jobmanager:8081/jobs/1", "https://bucket.s3.amazonaws.com/a"])
 def test_web_address_is_refused_with_what_to_name_instead(text: str) -> None:
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         normalise(text)
-    assert "s3://bucket/key" in (refused.value.advice or "")
-    assert "> job.json" in (refused.value.advice or "")
+    assert "s3://bucket/key" in (caught.value.advice or "")
+    assert "> job.json" in (caught.value.advice or "")
 
 
 @pytest.mark.parametrize("text", ["~", "~/savepoint"])
 def test_path_with_an_unexpanded_tilde_is_refused(text: str) -> None:
-    with pytest.raises(RequestError, match="only a shell replaces") as refused:
+    with pytest.raises(RequestError, match="only a shell replaces") as caught:
         normalise(text)
-    assert f"./{text}" in (refused.value.advice or "")
+    assert f"./{text}" in (caught.value.advice or "")
     assert normalise(f"./{text}").endswith(f"/{text}")
 
 
 @pytest.mark.parametrize("secret", ["planted", "plan/ted", "/planted"])
 def test_access_key_in_a_location_is_refused_and_not_shown(secret: str) -> None:
     """The key would be stored in the plan and shown wherever the location is shown."""
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         normalise(f"s3a://KEY:{secret}@bucket/savepoint")
-    assert not {"planted", "plan", "ted"} & {*re.findall(r"\w+", f"{refused.value} {refused.value.document()}")}
+    assert not {"planted", "plan", "ted"} & {*re.findall(r"\w+", f"{caught.value} {caught.value.document()}")}
 
 
 _POINT = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
@@ -128,9 +128,9 @@ def test_arn_of_an_access_point_is_accepted_as_a_bucket(bucket: str, scheme: str
     ],
 )
 def test_arn_that_names_no_access_point_is_refused(arn: str) -> None:
-    with pytest.raises(RequestError, match="not the ARN of an access point") as refused:
+    with pytest.raises(RequestError, match="not the ARN of an access point") as caught:
         normalise(f"s3://{arn}")
-    assert refused.value.expected == "s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/key"
+    assert caught.value.expected == "s3://arn:aws:s3:REGION:ACCOUNT:accesspoint/NAME/key"
 
 
 @pytest.mark.parametrize("directory", ["/a/b", "s3://bucket/a/b"])

@@ -79,9 +79,9 @@ def test_machine_without_a_writable_temporary_directory_is_refused(monkeypatch: 
     monkeypatch.setattr("tempfile.tempdir", None)
     monkeypatch.setattr("tempfile._candidate_tempdir_list", lambda: ["/nowhere"])
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
-    with pytest.raises(RequestError, match="no writable directory for temporary files") as refused:
+    with pytest.raises(RequestError, match="no writable directory for temporary files") as caught:
         scratch_directory()
-    assert "TMPDIR" in (refused.value.advice or "")
+    assert "TMPDIR" in (caught.value.advice or "")
 
 
 def test_directories_of_others_beside_a_scratch_folder_are_kept(tmp_path: Path) -> None:
@@ -183,10 +183,10 @@ def test_scratch_folder_works_on_a_file_system_without_locks(tmp_path: Path, mon
     def refuse(*_: object) -> NoReturn:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
-    left = tmp_path / f"{ScratchKind.DATABASE}left"
-    left.mkdir()
+    abandoned = tmp_path / f"{ScratchKind.DATABASE}left"
+    abandoned.mkdir()
     monkeypatch.setattr("fcntl.flock", refuse)
     with scratch_folder(tmp_path, ScratchKind.DATABASE) as folder:
         assert folder.is_dir()
     assert not folder.exists()
-    assert left.exists()
+    assert abandoned.exists()

@@ -294,9 +294,9 @@ def test_listing_can_be_limited_to_names_with_a_prefix(store: Store, home: str) 
 
 def test_stats_of_many_files_equal_single_stats(store: Store, home: str) -> None:
     """Existing files and missing files, in one directory and in several."""
-    there = [join(home, name) for name in (*(f"many/{i}" for i in range(40)), "few/1", "many/below/1")]
-    for uri in there:
+    existing = [join(home, name) for name in (*(f"many/{i}" for i in range(40)), "few/1", "many/below/1")]
+    for uri in existing:
         store.put(uri, uri.encode())
-    uris = [*there, join(home, "many/none"), join(home, "none/at all"), join(home, "many")]
+    uris = [*existing, join(home, "many/none"), join(home, "none/at all"), join(home, "many")]
     assert store.stats(uris) == [store.stat(uri) for uri in uris]
     assert store.stats([]) == []

@@ -35,9 +35,9 @@ def test_advice_survives_json_and_pickle(advice: str) -> None:
     error = RequestError("it is wrong", advice=advice)
     document = msgspec.json.decode(msgspec.json.encode(error.document()), type=ErrorDocument)
     assert document.advice == str(advice)
-    for again in (RescaleError.of_document(document), pickle.loads(pickle.dumps(error))):
-        assert again.advice == advice
-        assert getattr(again.advice, "parts", None) == getattr(advice, "parts", None)
+    for restored in (RescaleError.of_document(document), pickle.loads(pickle.dumps(error))):
+        assert restored.advice == advice
+        assert getattr(restored.advice, "parts", None) == getattr(advice, "parts", None)
 
 
 def test_mentions_have_their_kind() -> None:

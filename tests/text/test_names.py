@@ -29,10 +29,10 @@ def test_control_characters_are_escaped() -> None:
 
 @pytest.mark.parametrize("word", ["a b", "it's \\", "visits", "\u3000", f"it's \\ {EVIL} ü \U000e0001", ""])
 def test_quoted_word_is_unchanged_by_a_shell(word: str) -> None:
-    shown = quoted(word)
-    assert shown.isprintable()
-    assert (shown == shlex.quote(word)) is word.isprintable()
-    bash = ["bash", "-c", f"printf %s {shown}"]
+    quoted_word = quoted(word)
+    assert quoted_word.isprintable()
+    assert (quoted_word == shlex.quote(word)) is word.isprintable()
+    bash = ["bash", "-c", f"printf %s {quoted_word}"]
     assert subprocess.run(bash, env={"LC_ALL": "C.UTF-8"}, capture_output=True, check=True).stdout == word.encode()
 
 
@@ -62,7 +62,7 @@ def test_similar_name_is_suggested(word: str, question: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "hidden"),
     [
         ('no answer from "http://me:pa@ss@host:9000/bucket/key"', 'no answer from "http://…@host:9000/bucket/key"'),
         ("HTTPS://me:pa/ss@host", "HTTPS://…@host"),
@@ -74,8 +74,8 @@ def test_similar_name_is_suggested(word: str, question: str | None) -> None:
         ("s3://bucket/a@b?c file:///a@b?c /a?b@c me@example.org", None),
     ],
 )
-def test_secrets_in_an_address_are_hidden(text: str, shown: str | None) -> None:
-    assert without_secrets(text) == (text if shown is None else shown)
+def test_secrets_in_an_address_are_hidden(text: str, hidden: str | None) -> None:
+    assert without_secrets(text) == (text if hidden is None else hidden)
 
 
 def test_secrets_of_addresses_in_errors_are_hidden() -> None:

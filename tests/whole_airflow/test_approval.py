@@ -107,8 +107,8 @@ def test_approved_plan_is_executed(ask: Callable[[float], WaitingRun]) -> None:
     run.question()
     run.answer("Approve")
     assert run.end() == "success", run.states()
-    done = ("inspect", "plan", "approve", *_MOVING, "end")
-    assert run.states() == dict.fromkeys(done, "success") | {"rejected": "skipped"}
+    executed = ("inspect", "plan", "approve", *_MOVING, "end")
+    assert run.states() == dict.fromkeys(executed, "success") | {"rejected": "skipped"}
     assert f"approved by {USER}" in log(run)
     assert (target / "_metadata").exists()
 

@@ -50,6 +50,6 @@ def test_files_of_a_run_are_removed_only_after_it_has_ended(airflow: AirflowServ
     late = airflow.trigger_dag("rescale_discard", where)
     assert late.end() == "success", late.log_text("discard")
     assert list(tmp_path.iterdir()) == []
-    again = airflow.trigger_dag("rescale_discard", where)
-    assert again.end() == "success"
-    assert "nothing to do" in again.log_text("discard")
+    second_run = airflow.trigger_dag("rescale_discard", where)
+    assert second_run.end() == "success"
+    assert "nothing to do" in second_run.log_text("discard")

@@ -93,7 +93,7 @@ def test_run_whose_tasks_are_all_killed_after_their_work_publishes(airflow: Airf
     target, ours = tmp_path / "rescaled", tmp_path / "rescaled.rescale"
     conf = request(directory("2-clicks"), str(target), parallelism=3)
     run = airflow.trigger_dag(DAG_ID, conf, dag_run_id="lingers-all-1")
-    done = {
+    finished_tasks = {
         "inspect": lambda: True,
         "plan": lambda: (ours / "claim").exists(),
         "reshuffle_keyed_state": lambda: (ours / f"result-{Step.RESHUFFLE}.json").exists(),
@@ -103,13 +103,13 @@ def test_run_whose_tasks_are_all_killed_after_their_work_publishes(airflow: Airf
         "announce": lambda: True,
         "end": lambda: True,
     }
-    for task_id, has_done in done.items():
+    for task_id, has_done in finished_tasks.items():
         task = process_of(run, task_id)
         wait_for(has_done, f"the work of {task_id}", period=0.01)
         task.kill()
     assert run.end() == "success", run.states()
     tasks = run.tasks()
-    assert all(tasks[task_id]["try_number"] >= 2 for task_id in done), tasks
+    assert all(tasks[task_id]["try_number"] >= 2 for task_id in finished_tasks), tasks
     _, document = airflow.api("GET", "/assets/events?limit=1000")
     assert [event["extra"]["uri"] for event in document["asset_events"]].count(str(target)) == 1
 

@@ -47,8 +47,8 @@ def succeeded(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) 
 def test_every_task_succeeds_at_the_first_try(succeeded: tuple[Run, str]) -> None:
     run, _ = succeeded
     ends = {task_id: (instance["state"], instance["try_number"]) for task_id, instance in run.tasks().items()}
-    done = dict.fromkeys((*TASKS, "announce", "end"), ("success", 1))
-    assert ends == {**done, "approve": ("skipped", 1), "rejected": ("skipped", 0)}
+    expected = dict.fromkeys((*TASKS, "announce", "end"), ("success", 1))
+    assert ends == {**expected, "approve": ("skipped", 1), "rejected": ("skipped", 0)}
     assert "nobody has to approve the plan: neither the form nor the settings require it" in run.log_text("approve")
 
 
@@ -105,12 +105,12 @@ def test_dag_that_is_scheduled_on_the_asset_runs(succeeded: tuple[Run, str], dag
 @pytest.mark.slow
 def test_repeated_run_of_a_published_plan_succeeds_without_a_second_event(succeeded: tuple[Run, str]) -> None:
     first, target = succeeded
-    again = first.airflow.trigger(**request(directory("2-clicks"), target, parallelism=3, require_approval=True))
-    assert again.end() == "success", again.states()
-    states = again.states()
+    second = first.airflow.trigger(**request(directory("2-clicks"), target, parallelism=3, require_approval=True))
+    assert second.end() == "success", second.states()
+    states = second.states()
     assert (states["publish"], states["announce"], states["end"]) == ("success", "skipped", "success")
-    assert "the asset already has an event of this result" in again.log_text("announce")
-    assert "nobody has to approve the plan: its result is already published" in again.log_text("approve")
+    assert "the asset already has an event of this result" in second.log_text("announce")
+    assert "nobody has to approve the plan: its result is already published" in second.log_text("approve")
     _, document = first.airflow.api("GET", "/assets/events?limit=1000")
     assert [event["extra"]["uri"] for event in document["asset_events"]].count(target) == 1
 

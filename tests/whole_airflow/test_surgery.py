@@ -146,8 +146,8 @@ def test_old_rows_are_listed_in_the_question_and_missing_after_approval(stories:
     old = [operator.records.old_rows for operator in certificate.operators if operator.records is not None]
     rows = rows_of(story.source, "states")
     assert {VALUES: CertifiedOldRows(len(rows[VALUES]), 0), TEXTS: CertifiedOldRows(0, 0)} in old
-    left = without_old(rows, {VALUES: times_in({VALUES: rows[VALUES]})[-1]})
-    assert rows_of(story.target, "states") == left
+    young_rows = without_old(rows, {VALUES: times_in({VALUES: rows[VALUES]})[-1]})
+    assert rows_of(story.target, "states") == young_rows
 
 
 def test_kafka_source_reads_on_from_the_offsets_in_the_form(stories: dict[str, Story]) -> None:

@@ -95,9 +95,9 @@ def test_connection_of_the_source_gives_access_to_the_source_alone(
 
 def test_connection_of_the_source_is_refused_where_steps_run_in_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DRIVER_POD, "/template")
-    with pytest.raises(RequestError, match="in pods") as refused, form_access({"source_connection": "premises"}):
+    with pytest.raises(RequestError, match="in pods") as caught, form_access({"source_connection": "premises"}):
         pass
-    assert "s3.source.secret" in str(refused.value.advice)
+    assert "s3.source.secret" in str(caught.value.advice)
 
 
 def test_store_of_a_connection_leaves_the_environment_unchanged(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,14 +110,16 @@ def test_flink_takes_only_a_native_savepoint_of_asynchronous_state(
 ) -> None:
     place = (flink_2.folder / "checkpoints").as_uri()
     options = {"state.backend.type": backend, "execution.checkpointing.dir": place}
-    again = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "100ms"}
-    job_id = flink_2.run(2, main="AsyncCounts", options={**options, **again, "execution.checkpointing.interval": "1s"})
+    restarts = {"restart-strategy.type": "fixed-delay", "restart-strategy.fixed-delay.delay": "100ms"}
+    job_id = flink_2.run(
+        2, main="AsyncCounts", options={**options, **restarts, "execution.checkpointing.interval": "1s"}
+    )
     with (
         flink_2.open() as flink,
-        pytest.raises(RequestError, match="Flink cannot take a canonical savepoint of this job") as refused,
+        pytest.raises(RequestError, match="Flink cannot take a canonical savepoint of this job") as caught,
     ):
         refuse_canonical(flink, flink_2.job(job_id))
-    assert str(refused.value.found) in {"asynchronous state of counts", "its state backend is ForStStateBackend"}
+    assert str(caught.value.found) in {"asynchronous state of counts", "its state backend is ForStStateBackend"}
     canonical = TakeSavepoint(task_id="take", before=look(flink_2, job_id, taking, "canonical"))
     with pytest.raises(TaskEnded, match="Flink could not take the savepoint"):
         run_operator(canonical, backend)

@@ -61,17 +61,17 @@ def test_cleared_run_goes_on_with_the_job_that_it_has_stopped(
     first = story.look()
     taken = story.take(first)
     assert cluster.alive() == set()
-    again = story.look()
-    assert again == first
-    assert story.prepare(again) == {"files": 0}, "a job that was stopped makes no checkpoint"
-    assert story.take(again) == taken
+    second = story.look()
+    assert second == first
+    assert story.prepare(second) == {"files": 0}, "a job that was stopped makes no checkpoint"
+    assert story.take(second) == taken
     plan = plan_rescale(taken["savepoint"], story.target, ["3"])
     execute_without_spark(plan)
-    started = story.hand_over(again, plan.start._asdict())
+    started = story.hand_over(second, plan.start._asdict())
     assert cluster.alive() == {started["job"]}
     wait_until(lambda: cluster.counts(started["job"]), "the job to count on")
     monkeypatch.setattr(job_tasks, "skip_task", Mock(side_effect=AirflowSkipException("skipped")))
     with pytest.raises(AirflowSkipException):
         story.look()
-    assert story.hand_over(again, plan.start._asdict()) == started
+    assert story.hand_over(second, plan.start._asdict()) == started
     assert cluster.alive() == {started["job"]}

@@ -42,8 +42,8 @@ class Story:
     """A job with many files that are too large for `_metadata`, and a run that keeps its max parallelism."""
 
     def __init__(self, cluster: SessionCluster, target: Path) -> None:
-        kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
-        options = {**native_options(cluster, ROCKSDB), **SMALL_FILES, **kept}
+        retention = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+        options = {**native_options(cluster, ROCKSDB), **SMALL_FILES, **retention}
         self.cluster, self.target = cluster, target
         self.job_id = cluster.run(2, KEYS, VALUE_SIZE, RATE, main=MAIN, options=options)
         wait_until(lambda: cluster.records_read(self.job_id) >= LOADED, "the job to write all keys")
@@ -54,8 +54,8 @@ class Story:
         self.before: JobToRestart = inspect_job(cluster.address, self.job_id, StopMode.CHECKPOINT, None, self.jar)
 
     def prepare(self, **form: Any) -> Any:
-        known = {"flink": self.cluster.address, "job": self.job_id, "jar": "counts.jar", "target": str(self.target)}
-        params = filled_of_job(**known, taking=StopMode.CHECKPOINT.value, **{"parallelism": 3, **form})
+        fields = {"flink": self.cluster.address, "job": self.job_id, "jar": "counts.jar", "target": str(self.target)}
+        params = filled_of_job(**fields, taking=StopMode.CHECKPOINT.value, **{"parallelism": 3, **form})
         instance = SimpleNamespace(dag_id="a-dag", run_id="a-run")
         look_output = {"before": msgspec.to_builtins(self.before)}
         with shared_by_the_run(TaskState()):
@@ -77,8 +77,8 @@ def test_files_copied_before_the_stop_are_not_copied_again(cluster: SessionClust
     assert plan.prepared
     execute_without_spark(plan)
     assert copied.items() & story.times().items(), "nothing that was copied ahead is in the result"
-    known = {"before": msgspec.to_builtins(story.before), "start": plan.start._asdict()}
-    started = run_operator(HandOverJob(task_id="hand_over", **known), "a-run")
+    arguments = {"before": msgspec.to_builtins(story.before), "start": plan.start._asdict()}
+    started = run_operator(HandOverJob(task_id="hand_over", **arguments), "a-run")
     assert {vertex.parallelism for vertex in cluster.job(started["job"]).vertices} == {3}
     wait_until(lambda: cluster.counts(started["job"]), "the job to go on counting")
     assert cluster.alive() == {started["job"]}

@@ -27,8 +27,8 @@ SUMMARY = {"checkpointed_size": {"max": 3_000_000_000}, "end_to_end_duration": {
 )
 def test_sentence_gives_known_size_and_duration(statistics: dict[str, Any] | None, text: str) -> None:
     def answer(_: httpx.Request) -> httpx.Response:
-        known = statistics is not None
-        return httpx.Response(200 if known else 404, json=statistics if known else {"errors": ["not found"]})
+        is_known = statistics is not None
+        return httpx.Response(200 if is_known else 404, json=statistics if is_known else {"errors": ["not found"]})
 
     with Flink("http://flink", transport=httpx.MockTransport(answer)) as flink:
         assert text in first_checkpoint(flink, "job")

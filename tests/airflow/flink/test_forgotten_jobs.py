@@ -203,7 +203,9 @@ def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(
     before = msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT)
     task = Cancelled(task_id="back", before=msgspec.to_builtins(before))
     sources: list[str | None] = []
-    monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *given: sources.append(given[2]) or {})
+    monkeypatch.setattr(
+        "rescale.airflow.job.job_operators.go_back", lambda *arguments: sources.append(arguments[2]) or {}
+    )
     monkeypatch.setattr(Cancelled, "_finish", lambda _, answer: answer)
     run_operator(task, "manual")
     assert sources == ["s3://b/chk-8"]
@@ -249,17 +251,19 @@ def test_task_that_has_ended_the_new_job_starts_the_old_one(cluster: Cluster, mo
 
 def test_job_that_was_started_again_is_not_started_once_more(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another run may have handed that job over since, and a second start would run beside its new job."""
-    again, state = next(derived_ids(*stopping._restart_seed("a-dag/manual", BEFORE))), TaskState()
+    restarted_id, state = next(derived_ids(*stopping._restart_seed("a-dag/manual", BEFORE))), TaskState()
     starts: list[object] = []
-    monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *given: starts.append(given) or RUNS)
+    monkeypatch.setattr(
+        "rescale.airflow.job.job_operators.go_back", lambda *arguments: starts.append(arguments) or RUNS
+    )
     task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
     run_operator(task, "manual", state)
-    cluster.jobs[again] = "RUNNING"
-    assert run_operator(task, "manual", state)["job"] == again, "a retry finds it"
+    cluster.jobs[restarted_id] = "RUNNING"
+    assert run_operator(task, "manual", state)["job"] == restarted_id, "a retry finds it"
     for ended in ("CANCELED", None):  # Flink forgets it
-        cluster.jobs.pop(again)
+        cluster.jobs.pop(restarted_id)
         if ended:
-            cluster.jobs[again] = ended
+            cluster.jobs[restarted_id] = ended
         with pytest.raises(TaskEnded, match="has started the job again with its old shape, and that job has ended"):
             run_operator(task, "manual", state)
     assert len(starts) == 1
@@ -274,7 +278,9 @@ def test_job_that_was_handed_over_is_not_started_once_more(cluster: Cluster, mon
     """Somebody clears the task of an old run; another run may have taken the job over since."""
     new, state = next(derived_ids(*stopping._seed("a-dag/manual", BEFORE))), TaskState()
     starts: list[object] = []
-    monkeypatch.setattr("rescale.airflow.flink.operators.hand_job_over", lambda *given: starts.append(given) or RUNS)
+    monkeypatch.setattr(
+        "rescale.airflow.flink.operators.hand_job_over", lambda *arguments: starts.append(arguments) or RUNS
+    )
     assert hand_over(state)["job"] == RUNS["job"]
     cluster.jobs[new] = "RUNNING"
     assert hand_over(state)["job"] == new, "it is found"

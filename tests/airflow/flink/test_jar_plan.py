@@ -22,8 +22,8 @@ def looked(
     """Return the result of the first task of a run that would stop the job, and start the jar again."""
     places = {"savepoints": str(cluster.folder / "savepoints"), "target": str(target)}
     start = {"hand_over": "jar", "jar": cluster.jar, "entry_class": entry_class, "arguments": list(arguments)}
-    known = {"flink": cluster.address, "job": job_id, "taking": "stop", "parallelism": str(parallelism)}
-    filled = filled_of_job(**known, **places, **start)
+    fields = {"flink": cluster.address, "job": job_id, "taking": "stop", "parallelism": str(parallelism)}
+    filled = filled_of_job(**fields, **places, **start)
     with shared_by_the_run(TaskState()):
         run = SimpleNamespace(dag_id="a-dag", run_id="a-run")
         return look.function(None, params=filled, dag=SimpleNamespace(params=filled), ti=run)

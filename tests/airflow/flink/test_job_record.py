@@ -54,10 +54,10 @@ def test_record_is_of_one_start_of_a_deployment_whose_next_job_has_the_same_id()
     """If all tasks of a run that has gone back are cleared, the run stops the job that it has started again."""
     record().note_stop(7)
     record().note(Phase.WENT_BACK)
-    again = msgspec.structs.replace(BEFORE, nonce=2)
-    assert record(before=again).phase is None
-    record(before=again).note_stop(9)
-    assert recorded_job(RUN) == job_record.RecordedJob(Phase.STOPS, again, 9)
+    restarted = msgspec.structs.replace(BEFORE, nonce=2)
+    assert record(before=restarted).phase is None
+    record(before=restarted).note_stop(9)
+    assert recorded_job(RUN) == job_record.RecordedJob(Phase.STOPS, restarted, 9)
 
 
 @pytest.mark.parametrize("nonce", [4, 5])

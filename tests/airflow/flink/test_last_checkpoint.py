@@ -77,8 +77,8 @@ def test_last_checkpoint_is_rescaled_or_restored_again(
     assert open_snapshot(taken["savepoint"]).type is SnapshotType.CHECKPOINT
     plan = plan_rescale(taken["savepoint"], str(tmp_path / "result"), ["3"], max_parallelism=["256"])
     execute_without_spark(plan)
-    known = {"before": msgspec.to_builtins(before), "start": plan.start._asdict()}
-    started = run_operator(HandOverJob(task_id="hand_over", **known), job_id)
+    arguments = {"before": msgspec.to_builtins(before), "start": plan.start._asdict()}
+    started = run_operator(HandOverJob(task_id="hand_over", **arguments), job_id)
     vertices = cluster.job(started["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
     wait_until(lambda: cluster.counts(started["job"]), "the job to go on counting")
@@ -215,8 +215,8 @@ class EarlierStart:
         assert Path(taken["savepoint"]).parent == self.directory
         plan = plan_rescale(taken["savepoint"], str(target), ["3"], max_parallelism=["256"])
         execute_without_spark(plan)
-        known = {"before": msgspec.to_builtins(before), "start": plan.start._asdict()}
-        started = run_operator(HandOverJob(task_id="hand_over", **known), self.job_id)
+        arguments = {"before": msgspec.to_builtins(before), "start": plan.start._asdict()}
+        started = run_operator(HandOverJob(task_id="hand_over", **arguments), self.job_id)
         wait_until(lambda: self.cluster.counts(started["job"]), "the job to go on counting")
         assert self.cluster.alive() == {started["job"]}
         return plan.checkpoint_id

@@ -53,8 +53,8 @@ def test_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path) -
     assert [part for part in summary["seconds"] if "last round" not in part] == parts
     assert summary["downtime_seconds"] >= sum(summary["seconds"].values()) - 1
     assert story.state[ROUNDS]["round"] >= 1
-    left = [entry.uri for entry in open_store(story.target).list(beside(story.target))]
-    assert not [uri for uri in left if uri.startswith((pins_place(story.target), rounds_place(story.target)))]
+    remaining = [entry.uri for entry in open_store(story.target).list(beside(story.target))]
+    assert not [uri for uri in remaining if uri.startswith((pins_place(story.target), rounds_place(story.target)))]
     assert _verify(summary, story.form, None)["verdict"] == "complete"
 
 
@@ -112,8 +112,8 @@ def wait_for_all_keys(cluster: SessionCluster, story: LiveStory) -> None:
     Otherwise the job would go on with compactions after a restart, and rewrite all files before its first checkpoint.
     """
     wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
-    written = newest_complete(story.before.directory) or 0
-    wait_until(lambda: (newest_complete(story.before.directory) or 0) >= written + 2, "the compactions to end")
+    checkpoint = newest_complete(story.before.directory) or 0
+    wait_until(lambda: (newest_complete(story.before.directory) or 0) >= checkpoint + 2, "the compactions to end")
 
 
 @pytest.mark.slow
@@ -160,21 +160,21 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
             ):
                 story.follow()
             assert "clear all tasks of this run: it goes on with the rounds" in str(caught.value.advice)
-        left = [name(entry.uri) for entry in open_store(story.target).list(story.target)]
-        assert all(map(is_prepared_file, left)), "files of the result from which the job was not started"
+        remaining = [name(entry.uri) for entry in open_store(story.target).list(story.target)]
+        assert all(map(is_prepared_file, remaining)), "files of the result from which the job was not started"
         made, last = len(reported), reported[-1]
-        again = story.again()
-        again.state.update(story.state)  # as if all tasks of the run were cleared
-        assert again.before.directory != story.before.directory
-        summary = again.follow()
+        next_story = story.again()
+        next_story.state.update(story.state)  # as if all tasks of the run were cleared
+        assert next_story.before.directory != story.before.directory
+        summary = next_story.follow()
     first = reported[made]
     assert (first.kind, first.number, first.root) == (RoundKind.ROUND, last.number + 1, last.root)
     state = sum(file.size for file in read_certificate(story.target).files)
     assert first.bytes_read < state / 3, "the round read unchanged files"
     assert story.shapes(summary["job"]) == {(3, 256)}
     assert cluster.alive() == {summary["job"]}
-    assert summary["source"] == newest_checkpoint(again.before.directory)
-    assert _verify(summary, again.form, None)["verdict"] == "complete"
+    assert summary["source"] == newest_checkpoint(next_story.before.directory)
+    assert _verify(summary, next_story.form, None)["verdict"] == "complete"
 
 
 @pytest.mark.slow
@@ -196,9 +196,9 @@ def test_rounds_on_a_command_line_go_on_after_a_restart(
     with cluster.open() as flink:
         cancel(flink, story.job_id)
     stopping.go_back(story.before, "by hand", newest_checkpoint(story.before.directory))
-    again = story.again()
-    assert again.before.directory != story.before.directory
-    made = follow(again.before.directory, 1)
+    next_story = story.again()
+    assert next_story.before.directory != story.before.directory
+    made = follow(next_story.before.directory, 1)
     assert (made["kind"], made["number"], made["root"]) == ("round", 1, base["checkpoint"])
     assert made["bytes_read"] < base["bytes_read"]
 
@@ -300,10 +300,10 @@ def test_job_that_ends_while_it_is_followed_is_left_alone(
             flink.cancel(story.job_id)
         wait_until(lambda: not cluster.alive(), "the job to end")
 
-    def plan(*given: Any, **more: Any) -> Any:
-        plans.append(given)
+    def plan(*arguments: Any, **more: Any) -> Any:
+        plans.append(arguments)
         if len(plans) == 1 or not is_awaited:
-            return plan_round(*given, **more)
+            return plan_round(*arguments, **more)
         end()
         raise UnsupportedError("it holds records in flight")
 

@@ -38,8 +38,8 @@ def test_stopped_job_is_started_from_the_result(cluster: SessionCluster, tmp_pat
     place = {"flink": cluster.address, "job": "counts", "savepoints": str(cluster.folder / "savepoints")}
     taken = run_operator(TakeSavepointOperator(task_id="take", taking="stop", **place), "stop", state)
     assert (taken["job"], taken["state"]) == (job_id, "FINISHED")
-    again = run_operator(TakeSavepointOperator(task_id="take", taking="stop", **place), "stop", state)
-    assert again == taken, "a retry, when no job has this name any more, took another savepoint"
+    taken_by_retry = run_operator(TakeSavepointOperator(task_id="take", taking="stop", **place), "stop", state)
+    assert taken_by_retry == taken, "a retry, when no job has this name any more, took another savepoint"
     with pytest.raises(TaskEnded, match="there is no such job"):
         run_operator(TakeSavepointOperator(task_id="another", taking="stop", **place), "stop")
     plan = plan_rescale(taken["savepoint"], str(tmp_path / "rescaled"), ["3"])

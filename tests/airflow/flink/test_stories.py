@@ -39,8 +39,8 @@ def take(before: JobToRestart, run_id: str) -> Any:
 
 
 def hand_over(before: JobToRestart, start: Start, run_id: str, parallelism: int | None = None) -> Any:
-    known = {"before": msgspec.to_builtins(before), "parallelism": parallelism}
-    return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **known), run_id)
+    arguments = {"before": msgspec.to_builtins(before), "parallelism": parallelism}
+    return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **arguments), run_id)
 
 
 def back(before: JobToRestart, taken: Any, run_id: str) -> Any:

@@ -86,10 +86,10 @@ def test_drops_without_an_approval_are_refused() -> None:
 
 
 def test_spaces_around_values_are_ignored() -> None:
-    given = {"parallelism": "6", "operators": {"visits": {"parallelism": 3}}, "allowed_prefixes": ["/shared"]}
+    trimmed = {"parallelism": "6", "operators": {"visits": {"parallelism": 3}}, "allowed_prefixes": ["/shared"]}
     spaced = {"parallelism": " 6 ", "operators": {" visits ": {"parallelism": 3}}, "allowed_prefixes": [" /shared "]}
     places = {"source": " s3://bucket/save ", "target": " /mnt/rescaled"}
-    assert request_of(filled(**places, **spaced)) == request_of(filled(**PLACES, **given))
+    assert request_of(filled(**places, **spaced)) == request_of(filled(**PLACES, **trimmed))
     assert trimmed_values(filled(**PLACES, connection=" s3 "))["connection"] == "s3"
 
 
@@ -176,9 +176,9 @@ def test_cleared_field_is_no_part_of_the_request(emptied: str) -> None:
 
 
 def test_empty_lines_are_ignored() -> None:
-    given = {"key_hashes": ["lombok(id)"], "operator_names": ["visits"], "allowed_prefixes": ["/shared"]}
-    spaced = {name: ["", *lines, ""] for name, lines in given.items()}
-    assert request_of(filled(**PLACES, **spaced)) == request_of(filled(**PLACES, **given))
+    without_empty_lines = {"key_hashes": ["lombok(id)"], "operator_names": ["visits"], "allowed_prefixes": ["/shared"]}
+    spaced = {name: ["", *lines, ""] for name, lines in without_empty_lines.items()}
+    assert request_of(filled(**PLACES, **spaced)) == request_of(filled(**PLACES, **without_empty_lines))
 
 
 @pytest.mark.parametrize(

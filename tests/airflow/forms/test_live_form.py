@@ -46,7 +46,7 @@ def test_rate_is_bytes_per_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "shown"),
+    ("values", "advice"),
     [
         ({"taking": "stop"}, "stop"),
         ({"renames": ["a=b"]}, "Operators to rename"),
@@ -55,10 +55,10 @@ def test_rate_is_bytes_per_second() -> None:
         ({"pause_above": "fast"}, "fast"),
     ],
 )
-def test_fields_for_a_stopped_job_are_refused(values: dict[str, Any], shown: str) -> None:
+def test_fields_for_a_stopped_job_are_refused(values: dict[str, Any], advice: str) -> None:
     with pytest.raises(RequestError) as caught:
         live_request_of(filled(**{**LIVE, **values}))
-    assert caught.value.found == shown
+    assert caught.value.found == advice
     assert caught.value.advice is not None or caught.value.option is not None
 
 

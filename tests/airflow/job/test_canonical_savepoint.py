@@ -35,8 +35,8 @@ def flink(backend: str | None, *answers: Sequence[str]) -> Flink:
 
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/checkpoints/config"):
-            refused = httpx.Response(404, json={"errors": ["Checkpointing is not enabled for this job"]})
-            return refused if backend is None else httpx.Response(200, json={"state_backend": backend})
+            refusal = httpx.Response(404, json={"errors": ["Checkpointing is not enabled for this job"]})
+            return refusal if backend is None else httpx.Response(200, json={"state_backend": backend})
         names = next(remaining, ()) if f"/{VISITS}/" in request.url.path else ["Source.numRecordsOut"]
         return httpx.Response(200, json=[{"id": name} for name in names])
 
@@ -97,8 +97,8 @@ def test_timers_on_the_heap_do_not_move_into_rocksdb(name: str) -> None:
         refuse_timers_on_heap(latest, of_format(Format.ROCKSDB))
     assert caught.value.operator == ", ".join(o.label for o in latest.operators if o.raw_timers)
     assert caught.value.option == '"Format of the result"'
-    for kept in (Format.KEEP, Format.CANONICAL):
-        refuse_timers_on_heap(latest, of_format(kept))
+    for result_format in (Format.KEEP, Format.CANONICAL):
+        refuse_timers_on_heap(latest, of_format(result_format))
 
 
 @pytest.mark.parametrize("name", ["2-rocksdb-incremental", "2-heap-checkpoint", "2-raw"])

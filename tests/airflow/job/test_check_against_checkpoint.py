@@ -166,15 +166,15 @@ def requests(snapshot: Snapshot) -> Iterator[Request]:
 @pytest.mark.parametrize(("checkpoint", "savepoint"), [*map(_slow_on_the_older_line, SAME_JOB)])
 def test_requests_that_are_refused_would_be_refused_by_the_plan_of_a_savepoint(checkpoint: str, savepoint: str) -> None:
     """The errors have the same class; a plan may notice something else first."""
-    source, refused = directory(savepoint), 0
+    source, refusals = directory(savepoint), 0
     for request in requests(opened(savepoint)):
         try:
             look(checkpoint, request)
         except RescaleError as error:
-            refused += 1
+            refusals += 1
             with pytest.raises(type(error)):
                 prepare(replace(request, source=source, target="/nowhere"))
-    assert refused > 10
+    assert refusals > 10
 
 
 def messages(caplog: pytest.LogCaptureFixture) -> str:
@@ -300,10 +300,13 @@ def test_partially_finished_operator_in_a_chain_may_have_ended_with_its_chain() 
     snapshot = opened("2-partially-finished")
     others = [vertex for vertex in job_of(snapshot).vertices if vertex.name != "short"]
     tasks = {"RUNNING": others[0].parallelism - 1, "FINISHED": 1}
-    for ended, refused in (({"FINISHED": others[1].parallelism}, False), (others[1].tasks, True)):
-        changed = (msgspec.structs.replace(others[0], tasks=tasks), msgspec.structs.replace(others[1], tasks=ended))
+    for tasks_of_chain, is_refused in (({"FINISHED": others[1].parallelism}, False), (others[1].tasks, True)):
+        changed = (
+            msgspec.structs.replace(others[0], tasks=tasks),
+            msgspec.structs.replace(others[1], tasks=tasks_of_chain),
+        )
         job = msgspec.structs.replace(job_of(snapshot), vertices=(*changed, *others[2:]))
-        with pytest.raises(UnsupportedError, match="have finished") if refused else nullcontext():
+        with pytest.raises(UnsupportedError, match="have finished") if is_refused else nullcontext():
             assert check_against_checkpoint(job, asked(["short=3"]), snapshot) is False
 
 

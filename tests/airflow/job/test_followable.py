@@ -35,17 +35,17 @@ def test_incremental_checkpoints_of_rocksdb_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("backend", "shown"),
+    ("backend", "found_value"),
     [
         (None, "no checkpoints"),
         (StateBackend("HashMapStateBackend", False), "HashMapStateBackend"),
         (StateBackend("EmbeddedRocksDBStateBackend", True), "a changelog"),
     ],
 )
-def test_other_backends_are_refused(backend: StateBackend | None, shown: str) -> None:
+def test_other_backends_are_refused(backend: StateBackend | None, found_value: str) -> None:
     with pytest.raises(RequestError) as caught:
         refuse(backend)
-    assert caught.value.found == shown
+    assert caught.value.found == found_value
 
 
 def test_full_checkpoints_are_refused() -> None:

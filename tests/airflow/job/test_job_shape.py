@@ -118,7 +118,7 @@ CANONICAL, NATIVE = SavepointFormat.CANONICAL, SavepointFormat.NATIVE
 
 
 @pytest.mark.parametrize(
-    ("taken", "places", "wanted", "maximum", "in_vain"),
+    ("savepoint_format", "places", "wanted", "maximum", "in_vain"),
     [
         (NATIVE, ELSEWHERE, Format.KEEP, [], False),
         (NATIVE, ELSEWHERE, Format.CANONICAL, [], True),
@@ -132,26 +132,28 @@ CANONICAL, NATIVE = SavepointFormat.CANONICAL, SavepointFormat.NATIVE
     ],
 )
 def test_impossible_proof_by_files_is_refused_before_the_job_is_stopped(
-    taken: SavepointFormat, places: tuple[str, str], wanted: Format, maximum: Sequence[str], in_vain: bool
+    savepoint_format: SavepointFormat, places: tuple[str, str], wanted: Format, maximum: Sequence[str], in_vain: bool
 ) -> None:
     request = make_request(*places, ["6"], format=wanted, max_parallelism=maximum)
-    check_proof(JOB, request, Proof.RECORDS, of_files=taken is NATIVE)
+    check_proof(JOB, request, Proof.RECORDS, of_files=savepoint_format is NATIVE)
     if not in_vain:
-        check_proof(JOB, request, Proof.FILES, of_files=taken is NATIVE)
+        check_proof(JOB, request, Proof.FILES, of_files=savepoint_format is NATIVE)
         return
     with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
-        check_proof(JOB, request, Proof.FILES, of_files=taken is NATIVE)
+        check_proof(JOB, request, Proof.FILES, of_files=savepoint_format is NATIVE)
 
 
-@pytest.mark.parametrize(("taken", "places"), [(NATIVE, ELSEWHERE), (CANONICAL, IN_S3)])
+@pytest.mark.parametrize(("savepoint_format", "places"), [(NATIVE, ELSEWHERE), (CANONICAL, IN_S3)])
 def test_proof_by_files_is_refused_if_every_max_parallelism_changes(
-    taken: SavepointFormat, places: tuple[str, str]
+    savepoint_format: SavepointFormat, places: tuple[str, str]
 ) -> None:
     job = replace(JOB, vertices=JOB.vertices[:2])
     with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
-        check_proof(job, make_request(*places, max_parallelism=["256"]), Proof.FILES, of_files=taken is NATIVE)
+        check_proof(
+            job, make_request(*places, max_parallelism=["256"]), Proof.FILES, of_files=savepoint_format is NATIVE
+        )
     further_on = make_request(*places, max_parallelism=["256", "sink=128"])  # it is unknown which operator that is
-    check_proof(job, further_on, Proof.FILES, of_files=taken is NATIVE)
+    check_proof(job, further_on, Proof.FILES, of_files=savepoint_format is NATIVE)
 
 
 def test_claimed_target_is_refused_before_the_job_is_stopped(tmp_path: Path) -> None:
@@ -173,7 +175,7 @@ def test_target_that_is_a_file_is_refused_before_the_job_is_stopped(tmp_path: Pa
 
 def _advice_on(request: Request) -> str:
     """Return the advice to the user of a form whose target is refused."""
-    with pytest.raises(RequestError, match="the target is occupied") as refused:
+    with pytest.raises(RequestError, match="the target is occupied") as caught:
         _check_places(request)
-    reword_for_form(refused.value)
-    return refused.value.advice or ""
+    reword_for_form(caught.value)
+    return caught.value.advice or ""

@@ -34,8 +34,8 @@ def flink(
     def answer(request: httpx.Request) -> httpx.Response:
         if request.url.path.endswith("/checkpoints/config"):
             config = {"state_backend": backend, "state_changelog_enabled": changelog}
-            refused = httpx.Response(404, json={"errors": ["Checkpointing is not enabled for this job"]})
-            return refused if backend is None else httpx.Response(200, json=config)
+            refusal = httpx.Response(404, json={"errors": ["Checkpointing is not enabled for this job"]})
+            return refusal if backend is None else httpx.Response(200, json=config)
         if request.url.path.endswith("/metrics"):
             group = ".asyncStateProcessing" if asynchronous else ""
             return httpx.Response(200, json=[{"id": f"visits{group}.numRecordsIn"}])

@@ -137,9 +137,9 @@ def test_new_base_comes_first_if_the_last_round_cannot_continue_the_rounds(cut: 
     job = Rescaled()
     cutting = cut(job)
     assert [cutting.prepare(ROUND, ANSWERS) for _ in range(4)] == [False] * 4
-    for refused, before in ((cutting, ROUND), (cut(job), None)):
+    for refused_cut_over, before in ((cutting, ROUND), (cut(job), None)):
         with pytest.raises(RequestError, match="to move all state would take too long"):
-            refused.prepare(before, ANSWERS)
+            refused_cut_over.prepare(before, ANSWERS)
     assert not job.made
 
 

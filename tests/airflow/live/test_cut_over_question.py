@@ -77,16 +77,16 @@ def answered(task: AskToCutOver, given: Any, option: str, user: str | None = "gr
 
 
 @pytest.mark.parametrize(
-    "given",
+    "form",
     [
         {"while_it_runs": False},
         {"follow": "failed"},
         {"rounds": {**ROUNDS, "asks": False}},
     ],
 )
-def test_question_without_a_cut_over_is_skipped(given: dict[str, Any], tmp_path: Path) -> None:
+def test_question_without_a_cut_over_is_skipped(form: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(AirflowSkipException):
-        AskToCutOver().execute(context(tmp_path, **given))
+        AskToCutOver().execute(context(tmp_path, **form))
 
 
 @pytest.mark.parametrize("rounds", [None, {**ROUNDS, "is_short": False}])

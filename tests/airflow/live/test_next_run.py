@@ -97,10 +97,10 @@ def test_run_that_stops_the_job_is_refused_by_a_target_with_rounds(target: str, 
     """Its result would be published beside the rounds, which would stay for ever."""
     if is_left:
         end_following(target)
-    with pytest.raises(RequestError, match="the target belongs to a follower") as refused:
+    with pytest.raises(RequestError, match="the target belongs to a follower") as caught:
         _check_places(make_request("/savepoint", target, ["3"]))
-    reword_for_form(refused.value)
-    assert f'run "{DISCARD}" for {target}' in str(refused.value.advice)
+    reword_for_form(caught.value)
+    assert f'run "{DISCARD}" for {target}' in str(caught.value.advice)
     discard(target)
     _check_places(make_request("/savepoint", target, ["3"]))
 

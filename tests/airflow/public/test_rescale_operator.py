@@ -33,9 +33,9 @@ def test_published_result_is_described_and_a_second_run_emits_no_second_event(da
     (event,) = [event for event in run.events if event["uri"] == target]
     assert event["certificate_sha256"] == described["certificate_sha256"]
     assert event["shape"]["visits"]["parallelism"] == 4
-    again = dags.run(DAGS, "one_operator", source=directory("2-clicks"), target=target)
-    assert again.outputs["rescale"] == described, again.log
-    assert again.events == run.events
+    second_run = dags.run(DAGS, "one_operator", source=directory("2-clicks"), target=target)
+    assert second_run.outputs["rescale"] == described, second_run.log
+    assert second_run.events == run.events
 
 
 def test_plan_that_needs_an_approval_is_not_executed(

@@ -56,8 +56,8 @@ def test_source_and_target_are_in_two_stores_by_two_connections(
             DAG, "rescale_savepoint", **form, connection="cloud", source_connection="premises", require_approval=False
         )
         assert run.state == "success", run.log
-        there = {entry.uri for entry in stores.at_target().list(f"s3://{BUCKET}")}
-        assert {f"{target}/_metadata", f"{target}.rescale/certificate.json"} <= there
+        target_uris = {entry.uri for entry in stores.at_target().list(f"s3://{BUCKET}")}
+        assert {f"{target}/_metadata", f"{target}.rescale/certificate.json"} <= target_uris
         assert all(entry.uri.startswith(source) for entry in stores.at_source().list(f"s3://{BUCKET}"))
         for secret in (stores.source.secret_key, stores.target.secret_key):
             assert secret not in run.log

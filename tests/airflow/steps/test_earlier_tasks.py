@@ -153,21 +153,21 @@ def test_unpublished_result_is_neither_announced_nor_remembered_by_a_window(plan
     assert [vars(event) for event in events.values()] == [{}, {}]
 
 
-@pytest.mark.parametrize("written", ["2026-11-02T02:00:00+00:00", "2026-11-03T02:00:00+00:00"])
+@pytest.mark.parametrize("write_time", ["2026-11-02T02:00:00+00:00", "2026-11-03T02:00:00+00:00"])
 def test_window_keeps_the_newest_savepoint_it_has_rescaled(
-    written: str, plan: Plan, monkeypatch: pytest.MonkeyPatch
+    write_time: str, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A task of an older run may be cleared."""
     monkeypatch.setattr(savepoint_work, "published_plan", lambda _: plan)
     monkeypatch.setattr(savepoint_work, "add_event", lambda *_: True)
     window = Asset("a-window")
     close = close_window(window).operator.python_callable
-    opened = {"target": plan.target, "written": written, "closes": "later"}
+    opened = {"target": plan.target, "written": write_time, "closes": "later"}
     remembered, events = Mock(), AssetEvents(window)
     remembered.get.return_value = {"written": "2026-11-02T14:00:00+00:00"}
     xcoms = {(OPEN, "return_value"): opened}
     close(params=form(), ti=instance(xcoms), asset_state_store=remembered, outlet_events=events)
-    assert remembered.set.called == (written > "2026-11-02T14")
+    assert remembered.set.called == (write_time > "2026-11-02T14")
 
 
 def stopped(job_id: str) -> JobToRestart:

@@ -91,5 +91,5 @@ def test_other_tasks_have_no_lineage() -> None:
 def test_openlineage_is_not_imported_without_a_listener() -> None:
     module = "rescale.airflow.steps.rescale_task"
     program = f"import sys, {module}; print([m for m in sys.modules if 'openlineage.client' in m])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert process.stdout.splitlines()[-1] == "[]"

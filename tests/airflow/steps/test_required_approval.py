@@ -64,9 +64,9 @@ def test_form_cannot_waive_a_required_approval(
     claim(plan)
     planned = {"plan": places_of(plan).plan}
     if expected:
-        with pytest.raises(RequestError) as refused:
+        with pytest.raises(RequestError) as caught:
             plan_to_execute(planned, form)
-        assert refused.value.path == plan.target
+        assert caught.value.path == plan.target
         decide(plan, {"run": "a-run"}, "approved by ada", approved=True)
     assert plan_to_execute(planned, form) == plan
 

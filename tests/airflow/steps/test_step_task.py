@@ -91,13 +91,13 @@ def test_executors_of_a_standalone_cluster_move_all_keyed_state(
     plan = claimed_plan(directory("2-clicks"), str(target), max_parallelism=["1000"])
     planned = {"published": False, "plan": places_of(plan).plan}
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-    done = 0
+    finished_tasks = 0
     with standalone_spark(tmp_path) as cluster:
         platform.write_text("spark: {connection: cluster}")
         monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", cluster.url)
         for step in STEPS_OF_A_RUN:
             in_a_process(step, lambda *_: {}, lambda _: [])(planned, {"require_approval": False})
-            before, done = done, cluster.tasks()
-            assert (done > before) == (step is not Step.REDISTRIBUTE), step  # a little state needs no Spark
+            before, finished_tasks = finished_tasks, cluster.tasks()
+            assert (finished_tasks > before) == (step is not Step.REDISTRIBUTE), step  # a little state needs no Spark
     publish(plan)
     assert_right(str(target), directory("2-clicks"))

@@ -30,13 +30,13 @@ def test_newest_savepoint_is_found_by_its_time(tmp_path: Path) -> None:
 
 
 def test_incomplete_savepoints_and_results_are_ignored(tmp_path: Path) -> None:
-    taken = put(tmp_path, "savepoint-a", 1000)
+    complete = put(tmp_path, "savepoint-a", 1000)
     (put(tmp_path, "savepoint-b", 2000) / "_metadata").unlink()
     result = put(tmp_path, "rescaled", 3000)
     beside = Path(f"{result}.rescale")
     beside.mkdir()
     (beside / "claim").write_text("{}")
-    assert newest_savepoint(str(tmp_path)).uri == str(taken)
+    assert newest_savepoint(str(tmp_path)).uri == str(complete)
 
 
 def test_directory_without_a_savepoint_is_an_error(tmp_path: Path) -> None:

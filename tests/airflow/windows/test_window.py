@@ -112,35 +112,35 @@ def test_format_of_the_savepoint_is_a_field_of_jobs_only() -> None:
     ],
 )
 def test_job_that_would_not_run_again_is_refused_before_its_window_opens(wrong: dict[str, str], reason: str) -> None:
-    refused = fault("night", {**JOB, **wrong})
-    assert refused.what == "the window 'night' is not valid: its hand-over"
-    assert str(refused.found).startswith(reason)
+    error = fault("night", {**JOB, **wrong})
+    assert error.what == "the window 'night' is not valid: its hand-over"
+    assert str(error.found).startswith(reason)
 
 
 def test_missing_field_of_a_job_may_come_from_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "settings.yaml").write_text("form: {hand_over: jar, jar: clicks.jar}")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "settings.yaml"))
     monkeypatch.setattr("rescale.airflow.windows.window.settings", settings.__wrapped__)
-    given = {name: value for name, value in JOB.items() if name not in ("hand_over", "jar")}
-    assert make_window("night", given).form()["jar"].value == "clicks.jar"
+    entry = {name: value for name, value in JOB.items() if name not in ("hand_over", "jar")}
+    assert make_window("night", entry).form()["jar"].value == "clicks.jar"
 
 
 LIVE = {**JOB, "taking": "checkpoint", "while_it_runs": True}
 
 
 @pytest.mark.parametrize(
-    ("given", "before"), [("3h", timedelta(hours=3)), ("90m", timedelta(minutes=90)), (None, timedelta())]
+    ("begins_before", "before"), [("3h", timedelta(hours=3)), ("90m", timedelta(minutes=90)), (None, timedelta())]
 )
-def test_rounds_may_begin_before_a_window_opens(given: str | None, before: timedelta) -> None:
-    window = make_window("night", LIVE if given is None else {**LIVE, "begins_before": given})
+def test_rounds_may_begin_before_a_window_opens(begins_before: str | None, before: timedelta) -> None:
+    window = make_window("night", LIVE if begins_before is None else {**LIVE, "begins_before": begins_before})
     assert window.begins_before == before
     assert "begins_before" not in window.form()
     assert window.hours.schedule == "0 6 * * MON-FRI"
 
 
-@pytest.mark.parametrize("given", ["3", "0h", "3 h", "-3h", "3d", "1h30m", "99999h", "", 3, None, True])
-def test_time_before_the_opening_is_hours_or_minutes(given: Any) -> None:
-    wrong = fault("night", {**LIVE, "begins_before": given})
+@pytest.mark.parametrize("begins_before", ["3", "0h", "3 h", "-3h", "3d", "1h30m", "99999h", "", 3, None, True])
+def test_time_before_the_opening_is_hours_or_minutes(begins_before: Any) -> None:
+    wrong = fault("night", {**LIVE, "begins_before": begins_before})
     assert wrong.what == "the window 'night' is not valid: begins_before"
     assert wrong.expected == "hours or minutes, such as 3h or 90m"
 

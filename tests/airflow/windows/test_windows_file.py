@@ -28,10 +28,10 @@ def written(folder: Path, text: str) -> Path:
 
 def test_wrong_entries_are_refused_and_valid_ones_kept(tmp_path: Path) -> None:
     path = written(tmp_path, f"good:{ENTRY}bad:{ENTRY}  max_parallelism: 0\nworse: 7\n")
-    windows, refused = read_windows(path)
+    windows, errors = read_windows(path)
     assert [window.name for window in windows] == ["good"]
     with pytest.raises(WindowsError) as caught:
-        refuse(refused)
+        refuse(errors)
     first, *_ = str(caught.value).splitlines()
     assert first == "the window 'bad' is not valid: max_parallelism"
     for part in ("the window 'bad' is not valid: max_parallelism", "the window 'worse' is not valid", str(path)):
@@ -40,9 +40,9 @@ def test_wrong_entries_are_refused_and_valid_ones_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n"])
 def test_file_may_be_empty(tmp_path: Path, text: str) -> None:
-    windows, refused = read_windows(written(tmp_path, text))
-    assert (windows, refused) == ((), ())
-    refuse(refused)
+    windows, errors = read_windows(written(tmp_path, text))
+    assert (windows, errors) == ((), ())
+    refuse(errors)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,9 @@ def test_file_may_be_empty(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_invalid_file_has_one_error(tmp_path: Path, text: str, message: str) -> None:
-    windows, (refused,) = read_windows(written(tmp_path, text))
+    windows, (errors,) = read_windows(written(tmp_path, text))
     assert windows == ()
-    assert message in str(refused)
+    assert message in str(errors)
 
 
 def test_named_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,8 +74,8 @@ def test_named_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_example_has_a_pair_of_windows_and_a_live_one() -> None:
-    windows, refused = read_windows(dag_folder() / "windows.example.yaml")
-    assert refused == ()
+    windows, errors = read_windows(dag_folder() / "windows.example.yaml")
+    assert errors == ()
     assert [(window.name, window.has_job, window.values.get("parallelism")) for window in windows] == [
         ("clicks-out", True, 16),
         ("clicks-back", True, 4),

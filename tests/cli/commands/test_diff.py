@@ -118,9 +118,9 @@ def test_snapshots_that_cannot_be_compared_end_with_exit_code_2_or_3(
 
 
 def test_diff_runs_its_step_in_a_process() -> None:
-    done = in_a_process("diff", A, OTHER, "--master", "local[2]", "--output", "json")
-    assert done.returncode == 4
-    document = json.loads(done.stdout)
+    process = in_a_process("diff", A, OTHER, "--master", "local[2]", "--output", "json")
+    assert process.returncode == 4
+    document = json.loads(process.stdout)
     assert document["verdict"] == "different"
     assert document.keys() == fields("diff")
 

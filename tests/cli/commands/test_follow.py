@@ -53,19 +53,19 @@ def test_follow_prints_a_line_for_each_round_and_finish_publishes(
         assert_valid("follow", made)
     assert follow(job, target, "--max-rounds", "0") == 0
     assert not capsys.readouterr().out, "a round was made without a new checkpoint"
-    code, done = answer(capsys, "follow", job.directory, "--target", target, "--finish")
-    assert (code, done.keys()) == (0, fields("run"))
+    code, finish_answer = answer(capsys, "follow", job.directory, "--target", target, "--finish")
+    assert (code, finish_answer.keys()) == (0, fields("run"))
     assert diff(open_snapshot(job.newest), open_snapshot(target)).equal
-    code, again = answer(capsys, "follow", job.directory, "--target", target, "--finish")
-    assert (code, again["already_published"], again["plan"]) == (0, True, done["plan"])
+    code, second_answer = answer(capsys, "follow", job.directory, "--target", target, "--finish")
+    assert (code, second_answer["already_published"], second_answer["plan"]) == (0, True, finish_answer["plan"])
 
 
 def later_start(job: Checkpoints, tmp_path: Path, number: int, fixture: str = "2-rocksdb-incremental") -> Checkpoints:
     """Return a job with a checkpoint of this number, whose files were all uploaded again, in another directory."""
-    again = checkpoints_in(fixture, f"{job.directory}-again", tmp_path / "again")
-    again.copy_newest(number)
-    again.delete_older(number)
-    return again
+    later_job = checkpoints_in(fixture, f"{job.directory}-again", tmp_path / "again")
+    later_job.copy_newest(number)
+    later_job.delete_older(number)
+    return later_job
 
 
 def test_rounds_go_on_when_the_job_was_started_again(
@@ -73,26 +73,26 @@ def test_rounds_go_on_when_the_job_was_started_again(
 ) -> None:
     """The job was started from its last checkpoint, under another id, while its follower was off."""
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
-    again = later_start(job, tmp_path, 4)
+    later_job = later_start(job, tmp_path, 4)
     capsys.readouterr()
-    assert follow(again, target, "--max-rounds", "1", "--output", "json") == 0
+    assert follow(later_job, target, "--max-rounds", "1", "--output", "json") == 0
     output = capsys.readouterr()
     (made,) = [json.loads(line) for line in output.out.splitlines()]
     assert (made["kind"], made["number"], made["checkpoint"], made["bytes_read"]) == ("round", 1, 4, 0)
-    assert f"the job was started again, and its checkpoints are in {again.directory} now" in output.err
+    assert f"the job was started again, and its checkpoints are in {later_job.directory} now" in output.err
     assert follow(job, target, "--max-rounds", "1") == 2
     assert "chk-3, which was written before that checkpoint" in capsys.readouterr().err
-    assert follow(again, target, "--finish") == 0
-    assert diff(open_snapshot(again.newest), open_snapshot(target)).equal
+    assert follow(later_job, target, "--finish") == 0
+    assert diff(open_snapshot(later_job.newest), open_snapshot(target)).equal
 
 
 def test_last_round_of_a_job_that_was_started_again_and_cancelled(
     job: Checkpoints, target: str, tmp_path: Path, capsys: Captured
 ) -> None:
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
-    again = later_start(job, tmp_path, 4)
-    assert follow(again, target, "--finish") == 0, capsys.readouterr()
-    assert diff(open_snapshot(again.newest), open_snapshot(target)).equal
+    later_job = later_start(job, tmp_path, 4)
+    assert follow(later_job, target, "--finish") == 0, capsys.readouterr()
+    assert diff(open_snapshot(later_job.newest), open_snapshot(target)).equal
 
 
 def test_directory_of_another_job_is_refused(job: Checkpoints, target: str, tmp_path: Path, capsys: Captured) -> None:
@@ -166,7 +166,7 @@ def test_finish_of_a_job_that_still_runs_publishes_nothing(
     """A job from this result would process the records after its checkpoint again."""
     assert follow(job, target, *SHAPE, "--max-rounds", "0") == 0
 
-    monkeypatch.setattr(run, "plan_document", lambda *given: (job.copy_newest(4), plan_document(*given))[1])
+    monkeypatch.setattr(run, "plan_document", lambda *arguments: (job.copy_newest(4), plan_document(*arguments))[1])
     capsys.readouterr()
     code, error = answer(capsys, "follow", job.directory, "--target", target, "--finish")
     assert (code, error["found"]) == (2, "checkpoint 4")
@@ -187,20 +187,20 @@ def test_finish_that_was_killed_after_it_had_published_is_cleaned_up(
     assert follow(job, target, "--finish") == 1
     monkeypatch.undo()
     documents, another = Path(f"{target}.rescale"), later_start(job, tmp_path, 3)
-    left = {"pins", "rounds", "follower.json"}
+    names = {"pins", "rounds", "follower.json"}
     assert follow(another, target, "--finish") == 2
-    assert left <= {path.name for path in documents.iterdir()}, "a command with a wrong directory removed them"
+    assert names <= {path.name for path in documents.iterdir()}, "a command with a wrong directory removed them"
     if goes_on:
         job.copy_newest(4)
     capsys.readouterr()
-    code, done = answer(capsys, "follow", job.directory, "--target", target, "--finish")
-    assert not left & {path.name for path in documents.iterdir()}
+    code, finish_answer = answer(capsys, "follow", job.directory, "--target", target, "--finish")
+    assert not names & {path.name for path in documents.iterdir()}
     if not goes_on:
-        assert (code, done["already_published"]) == (0, True)
+        assert (code, finish_answer["already_published"]) == (0, True)
         return
-    assert (code, done["found"]) == (2, "checkpoint 4")
-    assert "the result is published" in done["what"]
-    assert "if the job was already started from the result, nothing is left to do" in done["advice"]
+    assert (code, finish_answer["found"]) == (2, "checkpoint 4")
+    assert "the result is published" in finish_answer["what"]
+    assert "if the job was already started from the result, nothing is left to do" in finish_answer["advice"]
 
 
 def test_published_result_is_no_answer_for_a_later_checkpoint_or_another_job(

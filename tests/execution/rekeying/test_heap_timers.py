@@ -147,6 +147,6 @@ def test_raw_timers_stay_unchanged_if_key_groups_move_whole(source: Path, tmp_pa
     (operator,) = moved.operators
     content_of = {group: data for stream in operator.raw_keyed for group, data in contents(moved, stream)}
     assert content_of == {group: block(group // (MAX_PARALLELISM // 2), group) for group in range(MAX_PARALLELISM)}
-    again = plan_rescale(str(tmp_path / "moved"), str(tmp_path / "target"), ["2"], max_parallelism=["200"])
+    second_plan = plan_rescale(str(tmp_path / "moved"), str(tmp_path / "target"), ["2"], max_parallelism=["200"])
     with pytest.raises(UnsupportedError, match="a timer service that other key groups of its stream do not have"):
-        execute_without_spark(again)
+        execute_without_spark(second_plan)

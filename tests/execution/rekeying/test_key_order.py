@@ -98,8 +98,8 @@ def test_records_of_every_state_are_in_the_order_of_their_keys(
         patch.object(block_buffer, "MEMORY", buffered),
         BlockBuffer() as buffer,
     ):
-        taken = collect_blocks(data.draw(st.permutations(rows_of(batches))), buffer)
-        ordered = in_key_order(taken.of_range(WHOLE, STATES))
+        blocks = collect_blocks(data.draw(st.permutations(rows_of(batches))), buffer)
+        ordered = in_key_order(blocks.of_range(WHOLE, STATES))
         check_lasts(ordered)
         for state, rows in expected.items():
             assert rows_as_written(ordered.blocks_of_state(state)) == sorted(rows)

@@ -100,18 +100,18 @@ def test_s3_gets_the_same_bytes_in_parts_and_staged_ranges(
     local = plan_rescale(source, str(tmp_path / "target"), ["1"], max_parallelism=["1000"])
     execute_without_spark(local, cores=1)
     assert_rekeyed(source, local.target)
-    there = put_files(Path(source), join(bucket, "source"))
-    seen = []
+    source_in_s3 = put_files(Path(source), join(bucket, "source"))
+    call_counts = []
     for range_size in (write_ranges.RANGE_SIZE, 3 * MIB, 400_000):
         monkeypatch.setattr(write_ranges, "RANGE_SIZE", range_size)
-        plan = plan_rescale(there, join(bucket, f"target-{range_size}"), ["1"], max_parallelism=["1000"])
+        plan = plan_rescale(source_in_s3, join(bucket, f"target-{range_size}"), ["1"], max_parallelism=["1000"])
         Path(calls.log).write_text("")
         execute_without_spark(plan, cores=1)
         verbs = Counter(line.split()[0] for line in calls.calls() if "-keyed-" in line)
-        seen.append((verbs["put"], verbs["put_part"]))
+        call_counts.append((verbs["put"], verbs["put_part"]))
         assert streams_of(plan.target) == streams_of(local.target)
         assert open_store(bucket).list(places_of(plan).staging) == []
-    (whole_staged, whole_parts), (some_staged, _), (many_staged, many_parts) = seen
+    (whole_staged, whole_parts), (some_staged, _), (many_staged, many_parts) = call_counts
     assert whole_staged < some_staged < many_staged
     assert whole_parts >= 2
     assert many_parts >= 2

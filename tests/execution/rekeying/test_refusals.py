@@ -138,31 +138,31 @@ def test_key_group_with_the_number_of_another_is_refused(maximum: str, source: P
 def test_record_in_a_foreign_key_group_is_refused(maximum: str, source: Path) -> None:
     """Two records of the same length change places; each has the number of the key group that it lies in."""
     spoiled = Spoiled(source)
-    here = spoiled.records()
+    own_records = spoiled.records()
     other = Spoiled(source)
     for index in (i for i, extent in enumerate(other.stream.groups) if extent is not None and i != spoiled.index):
         other.index = index
-        there = other.records()
-        pair = next(
+        other_records = other.records()
+        indices = next(
             (
                 (i, j)
-                for i, a in enumerate(here)
-                for j, b in enumerate(there)
+                for i, a in enumerate(own_records)
+                for j, b in enumerate(other_records)
                 if a.state == b.state and len(a.key) == len(b.key) and len(a.value) == len(b.value) and a.key != b.key
             ),
             None,
         )
-        if pair is not None:
+        if indices is not None:
             break
-    assert pair is not None
-    i, j = pair
-    here[i], there[j] = there[j], here[i]
-    spoiled.write(write_group(spoiled.key_group, here, MAX_PARALLELISM))
-    other.write(write_group(other.key_group, there, MAX_PARALLELISM))
+    assert indices is not None
+    i, j = indices
+    own_records[i], other_records[j] = other_records[j], own_records[i]
+    spoiled.write(write_group(spoiled.key_group, own_records, MAX_PARALLELISM))
+    other.write(write_group(other.key_group, other_records, MAX_PARALLELISM))
     error = refused(planned(source, maximum))
     assert isinstance(error, IntegrityError)
-    found_in = spoiled if here[i].key.hex() in error.what else other
-    assert_names(error, found_in, here[i] if found_in is spoiled else there[j])
+    found_in = spoiled if own_records[i].key.hex() in error.what else other
+    assert_names(error, found_in, own_records[i] if found_in is spoiled else other_records[j])
     assert error.expected == f"key group {found_in.key_group} of 128"
     assert error.found == f"key group {(other if found_in is spoiled else spoiled).key_group}"
 
@@ -269,8 +269,8 @@ def test_validation_takes_the_hash_formula_from_the_certificate(orders: Path, mo
     plan = planned(orders, "1000", "objects-hash(id,town)")
     execute_without_spark(plan)
     monkeypatch.setattr("rescale.flink.keys.key_hash.candidate_hashes", lambda _: iter([]))
-    again = validate_published(plan.source, plan.target, InProcessTasks())
-    (records,) = [operator.records for operator in again.operators]
+    second_certificate = validate_published(plan.source, plan.target, InProcessTasks())
+    (records,) = [operator.records for operator in second_certificate.operators]
     assert (records.key_hash, records.compared) == ("objects-hash(id,town)", 200)
     with pytest.raises(IntegrityError, match="hash of a key"):
         validate_published(plan.source, plan.target, InProcessTasks(), key_hash=["lombok(id,town)"])
@@ -298,5 +298,5 @@ def test_validation_does_not_call_a_function_that_only_the_certificate_names(
     with pytest.raises(UnsupportedError) as raised:
         validate_published(plan.source, plan.target, InProcessTasks())
     assert "--key-hash orders_hash:code" in (raised.value.advice or "")
-    again = validate_published(plan.source, plan.target, InProcessTasks(), key_hash=["orders_hash:code"])
-    assert [operator.records.compared for operator in again.operators] == [200]
+    second_certificate = validate_published(plan.source, plan.target, InProcessTasks(), key_hash=["orders_hash:code"])
+    assert [operator.records.compared for operator in second_certificate.operators] == [200]

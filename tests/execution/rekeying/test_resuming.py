@@ -105,14 +105,14 @@ def test_only_missing_files_are_written_again(case: Case) -> None:
     target = case.target()
     case.succeed(target)
     store = open_store(target)
-    lost = next(entry.uri for entry in store.list(target) if "-keyed-1-" in entry.uri)
+    lost_file = next(entry.uri for entry in store.list(target) if "-keyed-1-" in entry.uri)
     (plan_uri,) = [entry.uri for entry in store.list(f"{target}.rescale") if fnmatch(entry.uri, "*/plan-*.json")]
     places = places_of(load_plan(plan_uri))
     take_back(places)
-    store.delete([places.written_handles("keyed"), lost])
-    again = case.succeed(target)
-    written = {line.split()[1] for line in again.calls() if line.startswith("complete_parts")}
-    assert written == {lost}
+    store.delete([places.written_handles("keyed"), lost_file])
+    second_run = case.succeed(target)
+    written_files = {line.split()[1] for line in second_run.calls() if line.startswith("complete_parts")}
+    assert written_files == {lost_file}
     assert_whole(target)
 
 

@@ -228,29 +228,29 @@ def test_event_log_of_spark_has_no_secret(run: Run) -> None:
 def test_bytes_through_spark_shuffle_exceed_the_records_by_at_most_a_fifth(run: Run) -> None:
     plan, _, events = run
     tasks = [event["Task Metrics"] for event in events if event["Event"] == "SparkListenerTaskEnd"]
-    written = [task["Shuffle Write Metrics"]["Shuffle Bytes Written"] for task in tasks]
-    assert record_bytes(plan) <= sum(written) <= 1.2 * record_bytes(plan)
-    assert sum(size > 0 for size in written) >= 2, "not all is read by one"
+    written_bytes = [task["Shuffle Write Metrics"]["Shuffle Bytes Written"] for task in tasks]
+    assert record_bytes(plan) <= sum(written_bytes) <= 1.2 * record_bytes(plan)
+    assert sum(size > 0 for size in written_bytes) >= 2, "not all is read by one"
     fetched = [
         sum(task["Shuffle Read Metrics"][f"{where} Bytes Read"] for where in ("Local", "Remote")) for task in tasks
     ]
-    assert sum(fetched) == sum(written)
+    assert sum(fetched) == sum(written_bytes)
     assert sum(size > record_bytes(plan) // 20 for size in fetched) >= 2, "all is written by one task"
 
 
 def test_bytes_through_spill_files_exceed_the_records_by_at_most_a_fifth(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken: list[list[SpillFile]] = []
+    removals: list[list[SpillFile]] = []
     remove = file_shuffle._remove
 
     def removed(files: list[SpillFile]) -> None:
-        taken.append(files)
+        removals.append(files)
         remove(files)
 
     monkeypatch.setattr(file_shuffle, "_remove", removed)
     move(plan)
-    (files,) = taken
+    (files,) = removals
     sizes = [file.size for file in files]
     assert record_bytes(plan) <= sum(sizes) <= 1.2 * record_bytes(plan)
     assert sum(size > 0 for size in sizes) >= 2, "not all is read by one"

@@ -164,8 +164,8 @@ def test_blocks_of_different_operators_are_kept_apart() -> None:
         blocks = collect_blocks(reversed(rows), buffer)
         for operator, states, batch in ((0, 2, first), (1, 1, other)):
             mine = of_range(blocks, operator, 0, 299, states)
-            written = b"".join(bytes(piece) for piece in framed(mine))
-            assert written == b"".join(dict(sorted(regrouped(batch, 300).items())).values())
+            content = b"".join(bytes(piece) for piece in framed(mine))
+            assert content == b"".join(dict(sorted(regrouped(batch, 300).items())).values())
 
 
 def test_no_rows_give_no_key_groups() -> None:

@@ -312,8 +312,8 @@ def test_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-clicks"), str(tmp_path / "target"), ["3"], max_parallelism=["1000"])
     certificate = certify(plan)
     publish(plan)
-    again = validate_published(plan.source, plan.target, InProcessTasks())
-    assert again.operators == certificate.operators
+    second_certificate = validate_published(plan.source, plan.target, InProcessTasks())
+    assert second_certificate.operators == certificate.operators
     records = [operator.records for operator in certificate.operators if operator.records]
     assert len(records) == 4
     assert {record.hash_is for record in records} == {"known"}

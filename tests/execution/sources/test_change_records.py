@@ -81,7 +81,7 @@ class Checkpoints:
         self._numbers = {uri: number for number, (uri, _) in enumerate(files)}
 
     def side(self, checkpoint: int, other: int, states: Sequence[str] = STATES) -> Side:
-        here, there = (
+        own_files, other_files = (
             {file.name for file in self._paths[checkpoint_number].glob("*.sst")}
             for checkpoint_number in (checkpoint, other)
         )
@@ -90,7 +90,7 @@ class Checkpoints:
             for file in sorted(self._paths[checkpoint].iterdir())
         )
         database = DatabasePlace[KeyedHeader | None](header_of(states), (ALL.first, ALL.last), files)
-        return ChangeSide(database, tuple(here - there))
+        return ChangeSide(database, tuple(own_files - other_files))
 
     def place(self, before: int, after: int) -> ChangePlace[KeyedHeader | None]:
         return change_place(self.side(before, after), self.side(after, before))
@@ -98,8 +98,8 @@ class Checkpoints:
     def place_without_compactions(self, before: int, after: int) -> ChangePlace[KeyedHeader | None]:
         """Leave out files that only compactions have rewritten, and add the files of checkpoints in between."""
         earlier, *between, later = (self._paths[number] for number in range(before, after + 1))
-        kept = {file.name: file for path in between for file in path.glob("*.sst")}
-        sizes = {name: file.stat().st_size for name, file in kept.items()}
+        files_between = {file.name: file for path in between for file in path.glob("*.sst")}
+        sizes = {name: file.stat().st_size for name, file in files_between.items()}
         manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in (earlier, later))
         rewritten = rewritten_files(*manifests, STATES, sizes, "MANIFEST")
         place = self.place(before, after)
@@ -109,7 +109,7 @@ class Checkpoints:
             side._replace(own=tuple(set(side.own) - rewritten.files)) for side in (place.before, place.after)
         )
         transient = (
-            PassedFile(state, name, Extent(self._numbers[str(kept[name])], 0, sizes[name]))
+            PassedFile(state, name, Extent(self._numbers[str(files_between[name])], 0, sizes[name]))
             for state, name in rewritten.transient
         )
         return structs.replace(place, before=before_side, after=after_side, transient=tuple(transient))
@@ -147,11 +147,11 @@ def new_values(before: Model, after: Model) -> NewValues:
 
 def check_changes(changes: NewValues, before: Model, after: Model, steps: Sequence[tuple[Any, ...]]) -> None:
     """Check that these are all changes, and besides them only keys that `steps` put or deleted, with their values."""
-    written = {(state, key) for verb, state, key, *_ in (step for step in steps if step[0] in ("put", "delete"))}
+    written_keys = {(state, key) for verb, state, key, *_ in (step for step in steps if step[0] in ("put", "delete"))}
     for state, expected in new_values(before, after).items():
         assert expected.items() <= changes[state].items()
         for key in changes[state].keys() - expected.keys():
-            assert (state, key) in written
+            assert (state, key) in written_keys
             assert changes[state][key] == after[state].get(key)
 
 

@@ -43,12 +43,12 @@ def progress(total: int = 20) -> Progress:
     return Progress("test", total, ByteAction.READ)
 
 
-def die_once(left: Path) -> Callable[[int], int]:
+def die_once(mark: Path) -> Callable[[int], int]:
     """Return work that kills its worker in unit 7, once, after it made a scratch file. `left` marks that it did."""
 
     def work(unit: int) -> int:
-        if unit == 7 and not left.exists():
-            left.write_text(str(os.getpid()))
+        if unit == 7 and not mark.exists():
+            mark.write_text(str(os.getpid()))
             Path(scratch_directory(), "left").touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return unit
@@ -58,16 +58,16 @@ def die_once(left: Path) -> Callable[[int], int]:
 
 @pytest.mark.parametrize("with_the_server", [False, True])
 def test_task_of_a_lost_worker_is_repeated(with_the_server: bool, tasks: ProcessTasks, tmp_path: Path) -> None:
-    left, before = tmp_path / "left", METER.read()
+    mark, before = tmp_path / "left", METER.read()
     units = [(SLICE_BYTES, i) for i in range(20)]
     if with_the_server:
         tasks.run(lambda unit: unit, units[:1], progress())
         assert tasks.pool._server is not None
         tasks.pool._server._process.kill()
-    assert sorted(tasks.run(die_once(left), units, progress())) == list(range(20))
-    assert left.exists()
+    assert sorted(tasks.run(die_once(mark), units, progress())) == list(range(20))
+    assert mark.exists()
     assert METER.workers_since(before).lost_tasks == 1
-    assert not Path(f"/proc/{left.read_text()}").exists() or with_the_server, "the worker is a zombie"
+    assert not Path(f"/proc/{mark.read_text()}").exists() or with_the_server, "the worker is a zombie"
 
 
 def test_task_that_always_loses_its_worker_is_a_store_error(tasks: ProcessTasks, tmp_path: Path) -> None:
@@ -233,11 +233,11 @@ def test_workers_end_with_the_process_that_started_them(when: str, number: signa
         _, stderr = driver.communicate(timeout=120)
         wait_for(lambda: not watch.processes(), "all to end", 60)
     assert driver.returncode == -number or (number is signal.SIGINT and "KeyboardInterrupt" in stderr)
-    left = list(scratch.iterdir())
+    scratch_folders = list(scratch.iterdir())
     if number is signal.SIGKILL:
-        assert all((folder / MARKER).is_file() for folder in left)
+        assert all((folder / MARKER).is_file() for folder in scratch_folders)
         with process_tasks(1):
             pass
     assert list(scratch.iterdir()) == []
-    assert left == [] or number is signal.SIGKILL
+    assert scratch_folders == [] or number is signal.SIGKILL
     assert stderr.count("Traceback") == (number is signal.SIGINT), stderr

@@ -33,8 +33,8 @@ def units(count: int) -> list[tuple[int, int]]:
 
 @in_all_forms
 def test_every_unit_is_worked_on_once(make_tasks: MakeTasks, capfd: pytest.CaptureFixture[str]) -> None:
-    done = make_tasks().run(lambda unit: unit * unit, units(1000), Progress("squares", 1000, ByteAction.READ))
-    assert sorted(done) == [i * i for i in range(1000)]
+    squares = make_tasks().run(lambda unit: unit * unit, units(1000), Progress("squares", 1000, ByteAction.READ))
+    assert sorted(squares) == [i * i for i in range(1000)]
     output = capfd.readouterr().err
     assert "squares: 1 kB read in" in output
     assert "Reconfiguration failed" not in output, "Spark's log is set up by a file of ours"
@@ -117,8 +117,8 @@ def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_pat
 
 
 def test_in_process_tasks_close_their_scratch_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    left: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: left.append(unraisable.exc_value))
+    open_files: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: open_files.append(unraisable.exc_value))
     with warnings.catch_warnings():
         warnings.simplefilter("error", ResourceWarning)
         shuffled = InProcessTasks().shuffle(
@@ -127,7 +127,7 @@ def test_in_process_tasks_close_their_scratch_file(monkeypatch: pytest.MonkeyPat
         assert shuffled.read(0, list) == [b"row"]
         del shuffled
         gc.collect()
-    assert left == []
+    assert open_files == []
 
 
 def test_steps_import_nothing_of_spark() -> None:

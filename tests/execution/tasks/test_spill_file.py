@@ -80,13 +80,13 @@ def test_spill_into_a_missing_folder_is_a_store_error(tmp_path: Path) -> None:
         spill([], 1, str(tmp_path / "absent"))
 
 
-@pytest.mark.parametrize("left", [None, 5])
-def test_missing_or_truncated_spill_file_is_a_store_error(left: int | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [None, 5])
+def test_missing_or_truncated_spill_file_is_a_store_error(size: int | None, tmp_path: Path) -> None:
     file = spill([(0, b"a row of bytes")], 1, str(tmp_path))
-    if left is None:
+    if size is None:
         Path(file.path).unlink()
     else:
-        os.truncate(file.path, left)
+        os.truncate(file.path, size)
     with pytest.raises(StoreError, match="rows are gone") as caught:
         list(rows_in(file, 0))
     assert caught.value.path == file.path

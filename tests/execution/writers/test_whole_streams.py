@@ -104,10 +104,10 @@ def test_stream_may_have_many_parts(tmp_path: Path) -> None:
     small = replace(plan, part_size=1000, target=str(tmp_path / "small"))
     for each_plan in (plan, small):
         execute_without_spark(each_plan)
-    written = [
+    files = [
         sorted(path.read_bytes() for path in Path(each_plan.target).glob("*-rawkeyed-*")) for each_plan in (plan, small)
     ]
-    assert written[0] == written[1] != []
+    assert files[0] == files[1] != []
 
 
 @pytest.fixture(scope="module")

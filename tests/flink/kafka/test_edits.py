@@ -45,8 +45,8 @@ def test_offset_of_a_split_is_edited(offset: int, word: int | str) -> None:
 def test_consumer_element_is_edited_and_keeps_its_class_id(topic: str, partition: int) -> None:
     element = consumer_element("orders", 3, 5, class_id=0x61)
     new = Position(TopicPartition(topic, partition), 124)
-    written = edited_consumer_element(element, lambda _: new)
-    assert written == consumer_element(topic, partition, 123, class_id=0x61)
+    new_element = edited_consumer_element(element, lambda _: new)
+    assert new_element == consumer_element(topic, partition, 123, class_id=0x61)
     assert edited_consumer_element(element, as_it_is) is element
     assert edited_consumer_element(element, nothing) is None
 
@@ -57,9 +57,11 @@ def test_consumer_element_is_edited_and_keeps_its_class_id(topic: str, partition
 )
 def test_consumer_element_stores_the_offset_before_the_next(following: int | str, last: int) -> None:
     new = following if isinstance(following, int) else StartAt(following)
-    written = edited_consumer_element(consumer_element("orders", 0, 9), lambda position: position._replace(next=new))
-    assert written == consumer_element("orders", 0, last)
-    assert read_consumer_element(written).next == new
+    new_element = edited_consumer_element(
+        consumer_element("orders", 0, 9), lambda position: position._replace(next=new)
+    )
+    assert new_element == consumer_element("orders", 0, last)
+    assert read_consumer_element(new_element).next == new
 
 
 def test_enumerator_state_of_every_version_is_edited() -> None:

@@ -99,9 +99,9 @@ def test_damaged_enumerator_state_is_refused(damaged: bytes) -> None:
 
 
 def test_consumer_element_is_read() -> None:
-    written = bytes.fromhex("57 01 89 99 98 ff 08 00 01 6f 72 64 65 72 f3 00 00 00 00 07 5b cd 15")
-    assert written == consumer_element("orders", 0, 123456789)
-    assert read_consumer_element(written) == Position(ORDERS[0], 123456790)
+    element = bytes.fromhex("57 01 89 99 98 ff 08 00 01 6f 72 64 65 72 f3 00 00 00 00 07 5b cd 15")
+    assert element == consumer_element("orders", 0, 123456789)
+    assert read_consumer_element(element) == Position(ORDERS[0], 123456790)
 
 
 @pytest.mark.parametrize("topic", ["x", "ab", "a" * 62, "b" * 63, "c" * 64, "d" * 130, "e" * 249, "clicks.v2_eu-1"])

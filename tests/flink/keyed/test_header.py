@@ -94,9 +94,9 @@ def test_merged_states_keep_their_bytes_and_have_id_maps(lists: list[list[str]])
     assert [info.raw for info in merged.states] == [STATES[name] for name in wanted]
     for names, ids in zip(lists, id_maps, strict=True):
         assert [merged.states[i].name for i in ids] == names
-    again = merge_keyed_headers([merged, *sources])
-    assert again.header == merged
-    assert again.id_maps[1:] == id_maps
+    merged_twice = merge_keyed_headers([merged, *sources])
+    assert merged_twice.header == merged
+    assert merged_twice.id_maps[1:] == id_maps
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])

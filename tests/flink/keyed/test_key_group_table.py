@@ -64,10 +64,10 @@ def test_extents_of_consecutive_groups_are_found(lengths: list[int], data: st.Da
     header = data.draw(st.integers(1, 9))
     at, offsets, expected = header, [], []
     for length in lengths:
-        there = data.draw(st.booleans())
-        offsets.append(at if there else 0)
-        expected.append((at, length) if there else None)
-        at += length if there else 0
+        is_present = data.draw(st.booleans())
+        offsets.append(at if is_present else 0)
+        expected.append((at, length) if is_present else None)
+        at += length if is_present else 0
     assert group_extents(0, offsets, at, Framing.CANONICAL) == tuple(expected)
 
 

@@ -113,10 +113,10 @@ def test_hash_tests_pass_without_numba() -> None:
     ]
     assert len(tests) == 2
     options = ["-q", "-x", "-W", "error", "-p", "no:cacheprovider", "--no-header"]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", hide_numba, *options, *map(str, tests)],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr

@@ -118,15 +118,15 @@ TYPES = st.recursive(st.sampled_from(list(LEAVES.values())), nested_types, max_l
 
 
 def check_against_the_slow_twin(java_type: JavaType, values: list[object]) -> None:
-    written = [java_type.write(value) for value in values]
+    keys = [java_type.write(value) for value in values]
     slow = []
-    for key in written:
+    for key in keys:
         stream = io.BytesIO(key + b"\xff")
         slow.append(java_type.code_or_null(java_type.read(stream)))
         assert stream.tell() == len(key)
-    walked = walk(program(java_type), written, behind=b"\xff\0")
+    walked = walk(program(java_type), keys, behind=b"\xff\0")
     assert codes(walked) == slow
-    assert [end + 2 for end in walked.ends.tolist()] == np.cumsum([len(key) + 2 for key in written]).tolist()
+    assert [end + 2 for end in walked.ends.tolist()] == np.cumsum([len(key) + 2 for key in keys]).tolist()
 
 
 @pytest.mark.parametrize("name", LEAVES)

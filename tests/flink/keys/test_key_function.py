@@ -64,9 +64,9 @@ def test_hash_of_a_function_is_taken_as_32_bits(name: str, code: int) -> None:
     [("of_text", "TypeError"), ("too_large", "4294967296"), ("too_small", "-2147483649"), ("first_byte", "IndexError")],
 )
 def test_function_that_returns_no_hash_is_refused(name: str, reason: str) -> None:
-    with pytest.raises(RequestError, match=f"own_hashes:{name}") as refused:
+    with pytest.raises(RequestError, match=f"own_hashes:{name}") as caught:
         codes(f"own_hashes:{name}", [b""])
-    assert reason in (refused.value.found or "")
+    assert reason in (caught.value.found or "")
 
 
 @pytest.mark.parametrize(
@@ -90,6 +90,6 @@ def test_malformed_function_name_is_refused(name: str) -> None:
 )
 def test_function_that_cannot_be_loaded_is_refused(name: str, reason: str) -> None:
     assert is_function_name(name)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         import_function(name)
-    assert reason in (refused.value.found or "")
+    assert reason in (caught.value.found or "")

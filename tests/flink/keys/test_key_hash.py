@@ -95,9 +95,9 @@ def test_no_formula_is_chosen_if_one_key_lies_in_a_foreign_key_group() -> None:
     right, wrong = order(1, 31, "id town"), order(1, 31, "id town")
     wrong.code = lambda value: right.code(value) + (value[0] == 39)  # type: ignore[method-assign]
     assert choose(right, VALUES).name == "objects-hash(id,town)"
-    with pytest.raises(UnsupportedError, match="no formula fits") as refused:
+    with pytest.raises(UnsupportedError, match="no formula fits") as caught:
         choose(wrong, VALUES)
-    assert refused.value.expected == "one of 28 formulas that gives all 400 keys the key groups they lie in"
+    assert caught.value.expected == "one of 28 formulas that gives all 400 keys the key groups they lie in"
 
 
 def test_no_formula_is_chosen_if_one_key_lies_in_two_key_groups() -> None:
@@ -116,10 +116,10 @@ def test_no_formula_is_chosen_if_one_key_lies_in_two_key_groups() -> None:
 def test_too_few_keys_are_refused(max_parallelism: int, needed: int) -> None:
     """28 formulas: 28 × 64^-5 is above one in 10^9, 28 × 64^-6 is not."""
     java_type = order(1, 31, "id town")
-    with pytest.raises(UnsupportedError, match="too few keys") as refused:
+    with pytest.raises(UnsupportedError, match="too few keys") as caught:
         choose(java_type, VALUES[1:needed] * 100, max_parallelism)
-    assert refused.value.expected == f"{needed} keys with different hashes, to test 28 formulas"
-    assert refused.value.found == f"{needed - 1} in {needed - 1} distinct keys"
+    assert caught.value.expected == f"{needed} keys with different hashes, to test 28 formulas"
+    assert caught.value.found == f"{needed - 1} in {needed - 1} distinct keys"
     assert choose(java_type, VALUES[1 : needed + 1], max_parallelism).name == "objects-hash(id,town)"
 
 
@@ -140,16 +140,16 @@ def test_early_check_refuses_only_what_more_keys_cannot_decide() -> None:
 def test_keys_with_equal_hashes_count_once() -> None:
     """The hash covers the town alone: many ids of three towns give three different hashes."""
     java_type = order(0, 31, "town")
-    with pytest.raises(UnsupportedError, match="too few keys") as refused:
+    with pytest.raises(UnsupportedError, match="too few keys") as caught:
         choose(java_type, [value for value in VALUES if value[1] in (None, *map(tuple, (b"Ulm", b"Oslo")))])
-    assert refused.value.found == "3 in 120 distinct keys"
+    assert caught.value.found == "3 in 120 distinct keys"
 
 
 def test_too_few_key_groups_are_refused() -> None:
-    with pytest.raises(UnsupportedError, match="too few key groups to find it") as refused:
+    with pytest.raises(UnsupportedError, match="too few key groups to find it") as caught:
         choose(order(1, 31, "id town"), VALUES, 63)
-    assert refused.value.found == "63"
-    assert "--max-parallelism 21, 9, 7, 3; or" in (refused.value.advice or "")
+    assert caught.value.found == "63"
+    assert "--max-parallelism 21, 9, 7, 3; or" in (caught.value.advice or "")
 
 
 def test_two_fitting_formulas_that_disagree_are_refused() -> None:
@@ -160,10 +160,10 @@ def test_two_fitting_formulas_that_disagree_are_refused() -> None:
         for number in range(10_000)
         if key_group_of_hash(formula.code((number, None)), 128) == key_group_of_hash(other.code((number, None)), 128)
     )
-    with pytest.raises(UnsupportedError, match="give different hashes") as refused:
+    with pytest.raises(UnsupportedError, match="give different hashes") as caught:
         choose(formula, [*(value for value in VALUES if value[1] is not None), null])
-    assert refused.value.found == "lombok(town,id) and 1x59(town,id)"
-    assert "--key-hash NAME" in (refused.value.advice or "")
+    assert caught.value.found == "lombok(town,id) and 1x59(town,id)"
+    assert "--key-hash NAME" in (caught.value.advice or "")
 
 
 @pytest.mark.parametrize(
@@ -178,17 +178,17 @@ def test_two_fitting_formulas_that_disagree_are_refused() -> None:
     ],
 )
 def test_types_without_a_formula_are_refused(snapshot: bytes, why: str, advice: str) -> None:
-    with pytest.raises(UnsupportedError, match=why) as refused:
+    with pytest.raises(UnsupportedError, match=why) as caught:
         choose(INTEGER, [1], 128, snapshot)
-    assert refused.value.advice is not None
-    assert advice in refused.value.advice
-    assert refused.value.advice.startswith("a max parallelism that divides the old one needs no hash of keys")
+    assert caught.value.advice is not None
+    assert advice in caught.value.advice
+    assert caught.value.advice.startswith("a max parallelism that divides the old one needs no hash of keys")
 
 
 def test_no_divisor_is_advised_for_a_prime_max_parallelism() -> None:
-    with pytest.raises(UnsupportedError) as refused:
+    with pytest.raises(UnsupportedError) as caught:
         choose(INTEGER, [1], 97, ENUM)
-    assert (refused.value.advice or "").startswith("keep the max parallelism, 97; or ")
+    assert (caught.value.advice or "").startswith("keep the max parallelism, 97; or ")
 
 
 @pytest.mark.parametrize(
@@ -233,9 +233,9 @@ def test_keys_that_do_not_match_their_type_are_refused(key: str, kind: type[Exce
     ],
 )
 def test_unknown_hash_name_is_refused_with_the_valid_names(snapshot: bytes, name: str, expected: str) -> None:
-    with pytest.raises(RequestError, match="does not define a hash for keys") as refused:
+    with pytest.raises(RequestError, match="does not define a hash for keys") as caught:
         named_hash(parsed(snapshot), name)
-    assert expected in (refused.value.expected or "")
+    assert expected in (caught.value.expected or "")
 
 
 def test_named_formula_may_leave_out_an_enum() -> None:

@@ -138,9 +138,9 @@ def own_hashes(draw: st.DrawFn) -> tuple[JavaType, str]:
 def test_formulas_hash_as_the_slow_twin(data: st.DataObject) -> None:
     java_type, formula = data.draw(own_hashes())
     assert str(parse_formula(formula)) == formula
-    written = [java_type.write(value) for value in data.draw(st.lists(java_type.values, max_size=4))]
-    slow = [java_type.code(java_type.read(io.BytesIO(key))) for key in written]
-    assert codes(java_type, formula, written) == slow
+    keys = [java_type.write(value) for value in data.draw(st.lists(java_type.values, max_size=4))]
+    slow = [java_type.code(java_type.read(io.BytesIO(key))) for key in keys]
+    assert codes(java_type, formula, keys) == slow
 
 
 @given(data=st.data())

@@ -15,8 +15,8 @@ def test_virtual_key_is_the_smallest_of_each_subtask(key_type: str, max_parallel
     assert len(keys) == parallelism
     for subtask, key in enumerate(keys):
         own = key_group_range(max_parallelism, parallelism, subtask)
-        there = [key_group_of_hash(HASHES[key_type](value), max_parallelism) in own for value in range(key + 1)]
-        assert there.index(True) == key
+        is_own = [key_group_of_hash(HASHES[key_type](value), max_parallelism) in own for value in range(key + 1)]
+        assert is_own.index(True) == key
 
 
 def test_virtual_keys_of_int_and_string_differ() -> None:

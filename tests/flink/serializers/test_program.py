@@ -83,9 +83,9 @@ def test_program_has_fixed_length_and_hashability_of_its_type(data: bytes, lengt
 
 
 def test_negative_number_of_bytes_for_null_is_refused() -> None:
-    with pytest.raises(SnapshotError, match="NullableSerializer") as refused:
+    with pytest.raises(SnapshotError, match="NullableSerializer") as caught:
         compile_program(parsed(Nullable(LONG_KEY, -3).snapshot))
-    assert refused.value.found == "-3"
+    assert caught.value.found == "-3"
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_negative_number_of_bytes_for_null_is_refused() -> None:
     ],
 )
 def test_types_that_cannot_be_measured_are_refused_with_advice(data: bytes, name: str) -> None:
-    with pytest.raises(UnsupportedError, match=name) as refused:
+    with pytest.raises(UnsupportedError, match=name) as caught:
         compile_program(parsed(data))
-    assert refused.value.advice == "a max parallelism that divides the old one needs no hash of keys"
+    assert caught.value.advice == "a max parallelism that divides the old one needs no hash of keys"
 
 
 @pytest.mark.parametrize(

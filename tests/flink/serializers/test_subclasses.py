@@ -30,9 +30,9 @@ def together(first: bytes, other: bytes) -> bytes | None:
         return None
     assert joined.covers(mine)
     assert joined.covers(theirs)
-    written = written_snapshot(joined)
-    assert parsed(written) == joined
-    return written
+    joined_snapshot = written_snapshot(joined)
+    assert parsed(joined_snapshot) == joined
+    return joined_snapshot
 
 
 def as_it_is(snapshot: bytes) -> bytes:

@@ -34,20 +34,20 @@ def test_invalid_registration_is_refused(
 ) -> None:
     install(tmp_path / "wrong", points, example()[0] if code is None else code)
     find(tmp_path / "wrong", monkeypatch)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         row_of(MONEY)
-    assert "money 1.0" in refused.value.what
-    assert sentence in str(refused.value)
+    assert "money 1.0" in caught.value.what
+    assert sentence in str(caught.value)
 
 
 def test_two_distributions_must_not_register_the_same_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("cash", "money"):
         install(tmp_path / name, {name: f"{name}:MONEY"}, example()[0], name)
         find(tmp_path / name, monkeypatch)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         row_of(MONEY)
-    assert {"cash 1.0", "money 1.0"} <= set(re.findall(r"\w+ 1\.0", f"{refused.value.what} {refused.value.expected}"))
-    assert MONEY in str(refused.value.expected)
+    assert {"cash 1.0", "money 1.0"} <= set(re.findall(r"\w+ 1\.0", f"{caught.value.what} {caught.value.expected}"))
+    assert MONEY in str(caught.value.expected)
 
 
 def test_plan_refuses_a_row_for_a_class_of_flink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,9 +56,9 @@ def test_plan_refuses_a_row_for_a_class_of_flink(tmp_path: Path, monkeypatch: py
     )
     find(tmp_path / "wrong", monkeypatch)
     source = write_savepoint(tmp_path / "source", keyed_header(keyed_state("total", LONG)), {}, 2, 128)
-    with pytest.raises(RequestError, match=r"own 1\.0") as refused:
+    with pytest.raises(RequestError, match=r"own 1\.0") as caught:
         plan_rescale(source, str(tmp_path / "target"), ["3"])
-    assert "PojoSerializerSnapshot has a row of Rescale itself" in str(refused.value.expected)
+    assert "PojoSerializerSnapshot has a row of Rescale itself" in str(caught.value.expected)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_fault_of_a_row_names_its_distribution(
     assert line in example()[0]
     install(tmp_path / "wrong", {"money": "money:MONEY"}, example()[0].replace(line, changed))
     find(tmp_path / "wrong", monkeypatch)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         compile_program(parsed(snapshot(MONEY)))
-    assert "money 1.0" in refused.value.what
-    assert sentence in str(refused.value.found)
+    assert "money 1.0" in caught.value.what
+    assert sentence in str(caught.value.found)

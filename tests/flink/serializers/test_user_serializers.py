@@ -84,14 +84,14 @@ def run(source: str, target: Path, folder: Path | None, *options: str) -> tuple[
     """Return exit code and document of `rescale run` in a process that imports what is installed in `folder`."""
     environment = {**os.environ, **({} if folder is None else {"PYTHONPATH": str(folder)})}
     command = [sys.executable, "-m", "rescale", "run", source, "--target", str(target), "--parallelism", "3"]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, "--max-parallelism", "1000", "--output", "json", *options],
         env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    return done.returncode, json.loads(done.stdout)
+    return process.returncode, json.loads(process.stdout)
 
 
 def check_key_groups(target: Path) -> None:
@@ -225,15 +225,15 @@ def test_a_plan_names_the_distribution_and_is_refused_without_it(
         assert plan_from_json(document, "plan.json") == pickle.loads(packed) == plan
     registered.cache_clear()
     for load in (lambda: plan_from_json(document, "plan.json"), lambda: pickle.loads(packed)):
-        with pytest.raises(RequestError) as refused:
+        with pytest.raises(RequestError) as caught:
             load()
-        assert MONEY in refused.value.what
-        assert "money 1.0" in str(refused.value.expected)
+        assert MONEY in caught.value.what
+        assert "money 1.0" in str(caught.value.expected)
     install(tmp_path / "newer", {"money": "money:MONEY"}, example()[0], version="1.1")
     find(tmp_path / "newer", monkeypatch)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         plan_from_json(document, "plan.json")
-    assert refused.value.found == "money 1.1"
+    assert caught.value.found == "money 1.1"
 
 
 def test_a_plan_without_serializers_of_users_does_not_have_the_field(tmp_path: Path) -> None:
@@ -248,9 +248,9 @@ def test_workers_of_spark_without_the_distribution_refuse_the_plan(
     spark = shared_spark()  # its workers import what was installed when it started
     plan = planned(source, tmp_path / "target", folder, monkeypatch)
     claim(plan)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError) as caught:
         reshuffle_keyed_state(plan, spark)
-    assert "money 1.0" in str(refused.value.expected)
+    assert "money 1.0" in str(caught.value.expected)
 
 
 def test_serializer_missing_in_this_process_is_a_request_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,9 +41,9 @@ def words_of(java_type: JavaType, data: bytes) -> tuple[str, int]:
 @pytest.mark.parametrize("name", TYPES)
 @given(data=st.data())
 def test_a_value_is_read_to_its_last_byte(name: str, data: st.DataObject) -> None:
-    written = TYPES[name].write(data.draw(TYPES[name].values))
-    text, size = words_of(TYPES[name], written + b"behind")
-    assert size == len(written)
+    value_bytes = TYPES[name].write(data.draw(TYPES[name].values))
+    text, size = words_of(TYPES[name], value_bytes + b"behind")
+    assert size == len(value_bytes)
     assert text.encode()
     assert "\n" not in text
 
@@ -51,9 +51,9 @@ def test_a_value_is_read_to_its_last_byte(name: str, data: st.DataObject) -> Non
 @pytest.mark.parametrize("name", TYPES)
 @given(data=st.data())
 def test_truncated_value_is_refused(name: str, data: st.DataObject) -> None:
-    written = TYPES[name].write(data.draw(TYPES[name].values))
+    value_bytes = TYPES[name].write(data.draw(TYPES[name].values))
     with pytest.raises(SnapshotError):
-        words_of(TYPES[name], written[: data.draw(st.integers(0, len(written) - 1))])
+        words_of(TYPES[name], value_bytes[: data.draw(st.integers(0, len(value_bytes) - 1))])
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -98,9 +98,9 @@ def units(text: str) -> tuple[int, ...]:
     ],
 )
 def test_value_is_shown_in_readable_form(java_type: JavaType, value: object, text: str) -> None:
-    written = java_type.write(value)
-    assert words_of(java_type, written) == (text, len(written))
-    assert java_type.read(io.BytesIO(written)) == value
+    value_bytes = java_type.write(value)
+    assert words_of(java_type, value_bytes) == (text, len(value_bytes))
+    assert java_type.read(io.BytesIO(value_bytes)) == value
 
 
 def test_tagged_union_of_two_streams_is_shown() -> None:
@@ -116,7 +116,7 @@ def test_tagged_union_of_two_streams_is_shown() -> None:
 
 
 def test_number_of_thousands_of_digits_is_shown_as_bytes() -> None:
-    written = HASHABLE_LEAVES["BigInteger"].write(1 << 20_000)
-    text, size = words_of(HASHABLE_LEAVES["BigInteger"], written)
-    assert size == len(written)
+    value_bytes = HASHABLE_LEAVES["BigInteger"].write(1 << 20_000)
+    text, size = words_of(HASHABLE_LEAVES["BigInteger"], value_bytes)
+    assert size == len(value_bytes)
     assert text.startswith("0x01000")

@@ -52,12 +52,12 @@ def test_keys_without_a_known_end_are_refused(
 ) -> None:
     """The serializer of keys is unknown, and what follows the key has no fixed length. A function cannot help."""
     header = keyed_header(TOTAL, open_ended, key=key)
-    with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as refused:
+    with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as caught:
         planned(tmp_path, header, maximum, *key_hash)
-    assert refused.value.operator == operator_id_of_uid(UID)
-    assert refused.value.state in ("map", "by name")
-    assert refused.value.found == f"keys of the type {key_type}"
-    assert refused.value.advice == DIVISORS_NEED_NO_HASH
+    assert caught.value.operator == operator_id_of_uid(UID)
+    assert caught.value.state in ("map", "by name")
+    assert caught.value.found == f"keys of the type {key_type}"
+    assert caught.value.advice == DIVISORS_NEED_NO_HASH
 
 
 def test_keys_without_a_known_end_on_the_heap_need_a_canonical_savepoint(tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ def test_keys_without_a_known_end_on_the_heap_need_a_canonical_savepoint(tmp_pat
     }
     source = write_heap_savepoint(tmp_path / "source", [keyed_header(TOTAL, MAP, key=UUID)], groups, 128)
     for maximum in ("1000", "64"):
-        with pytest.raises(UnsupportedError, match="entries of the heap's format have no lengths") as refused:
+        with pytest.raises(UnsupportedError, match="entries of the heap's format have no lengths") as caught:
             plan_rescale(source, str(tmp_path / "target"), max_parallelism=[maximum])
-        assert refused.value.advice == RESCALE_CANONICAL_SAVEPOINT
+        assert caught.value.advice == RESCALE_CANONICAL_SAVEPOINT
 
 
 def test_keys_with_a_known_end_get_the_requested_hash(tmp_path: Path) -> None:
@@ -80,9 +80,9 @@ def test_keys_with_a_known_end_get_the_requested_hash(tmp_path: Path) -> None:
 
 
 def test_priority_queue_that_does_not_hold_timers_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="is no queue of timers") as refused:
+    with pytest.raises(UnsupportedError, match="is no queue of timers") as caught:
         planned(tmp_path, keyed_header(TOTAL, QUEUE), "1000")
-    assert (refused.value.operator, refused.value.state) == (operator_id_of_uid(UID), "queue")
+    assert (caught.value.operator, caught.value.state) == (operator_id_of_uid(UID), "queue")
 
 
 def test_operator_whose_keys_are_all_equal_keeps_max_parallelism_1(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ def said(insight: Insight) -> list[str]:
     return sentences(insight)
 
 
-def of_snapshot(taken: Snapshot) -> list[str]:
-    return said(snapshot_insight(taken))
+def of_snapshot(source: Snapshot) -> list[str]:
+    return said(snapshot_insight(source))
 
 
 def test_even_small_snapshot_has_no_insight() -> None:
@@ -70,9 +70,9 @@ def test_each_shape_has_one_row_in_the_table_of_restores() -> None:
     assert not [row for row in restores_table(of_plan(taken, "2")).rows if "twice" in str(row[0])]
 
 
-def of_plan(taken: Snapshot, parallelism: str) -> Insight:
-    plan = make_plan(taken, make_request("/source", "/target", [parallelism]))
-    return plan_insight(plan, taken)
+def of_plan(source: Snapshot, parallelism: str) -> Insight:
+    plan = make_plan(source, make_request("/source", "/target", [parallelism]))
+    return plan_insight(plan, source)
 
 
 def test_operators_left_out_of_the_evenness_table_are_counted() -> None:

@@ -48,9 +48,9 @@ def test_text_of_a_plan_shows_what_moves_where() -> None:
 
 @pytest.mark.parametrize("shape", [{}, {"max_parallelism": ["256"]}])
 def test_both_tables_of_a_plan_have_the_same_evenness(shape: dict[str, list[str]]) -> None:
-    taken = opened("1.20-clicks")
-    plan = make_plan(taken, make_request(directory("1.20-clicks"), "/target", ["3"], **shape), {})
-    summary = plan_document(plan, taken)
+    source = opened("1.20-clicks")
+    plan = make_plan(source, make_request(directory("1.20-clicks"), "/target", ["3"], **shape), {})
+    summary = plan_document(plan, source)
     planned = {operator.operator_id: operator for operator in summary.operators}
     for advised in summary.insight.shapes:
         at = {candidate.parallelism: candidate.evenness for candidate in advised.candidates}

@@ -35,10 +35,10 @@ def test_verdict_tells_how_far_a_run_has_come(plan: PlanDocument) -> None:
     planned = standing(ReportDocument(plan=plan))
     assert planned.progress is RunProgress.PLANNED
     assert "nothing is written yet" in planned.sentence
-    done = proven(plan)
-    assert standing(done).progress is RunProgress.PROVEN
-    assert "the result is published" in standing(done).sentence
-    assert "nothing is published yet" in standing(msgspec.structs.replace(done, published=False)).sentence
+    published = proven(plan)
+    assert standing(published).progress is RunProgress.PROVEN
+    assert "the result is published" in standing(published).sentence
+    assert "nothing is published yet" in standing(msgspec.structs.replace(published, published=False)).sentence
 
 
 def test_verdict_of_a_failed_run_has_the_details_of_its_error(plan: PlanDocument) -> None:

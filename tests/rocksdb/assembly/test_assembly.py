@@ -105,7 +105,7 @@ def test_databases_of_flink_are_assembled_or_refused_if_dirty(
     name: str, parallelism: int, libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
     """Clipped databases are dirty: usable alone, but joined they would hide rows of other databases."""
-    refused = done = 0
+    refused_count = assembled_count = 0
     for operator, ((maximum, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
         for number, key_groups in enumerate(ranges(maximum, parallelism)):
             chosen = overlapping(parts, key_groups)
@@ -113,17 +113,17 @@ def test_databases_of_flink_are_assembled_or_refused_if_dirty(
                 with pytest.raises(UnsupportedError, match="rows outside of its key groups") as caught:
                     assemble([part.source() for part in chosen], key_groups, maximum)
                 assert "--format canonical" in (caught.value.advice or "")
-                refused += 1
+                refused_count += 1
                 continue
             made = joined(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
             check_our_reading(made, maximum, tmp_path)
             for line in ("1.20", "2") if name.startswith("1.20") else ("2",):
                 check(libraries[line], made)
-            done += 1
-    assert done or refused
+            assembled_count += 1
+    assert assembled_count or refused_count
     clipped = name.endswith(("2to3", "imported"))
-    assert not refused or clipped
-    assert refused or not (clipped and parallelism == 1)
+    assert not refused_count or clipped
+    assert refused_count or not (clipped and parallelism == 1)
 
 
 Fields = tuple[tuple[int, bytes], ...]

@@ -104,12 +104,12 @@ def changed(change: Change) -> ResultDatabase:
     change(files)
     family = replace(RIGHT.manifest.column_families[1], files=tuple(files.values()))
     manifest = replace(RIGHT.manifest, column_families=(RIGHT.manifest.column_families[0], family))
-    kept = {file.name for file in files.values()}
+    names = {file.name for file in files.values()}
     return replace(
         RIGHT,
         manifest=manifest,
-        origins={name: origin for name, origin in RIGHT.origins.items() if name in kept},
-        deleted={name: ranges for name, ranges in RIGHT.deleted.items() if name in kept},
+        origins={name: origin for name, origin in RIGHT.origins.items() if name in names},
+        deleted={name: ranges for name, ranges in RIGHT.deleted.items() if name in names},
     )
 
 

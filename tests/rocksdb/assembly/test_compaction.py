@@ -126,12 +126,12 @@ def test_files_within_the_wanted_key_groups_are_not_rewritten(
         assert 1 <= len(made.written) <= 2
         for name in tables - made.written:
             assert made.files[name] in [replace(file, name=name) for file in source.files.values()]
-        taken = [
+        kept_files = [
             file
             for file in source.database.manifest.files.values()
             if file.smallest_key.user_key[0] <= 70 and file.largest_key.user_key[0] >= 30
         ]
-        newest = max(file.number_in(FileTag.CREATION_TIME) or 0 for file in taken)
+        newest = max(file.number_in(FileTag.CREATION_TIME) or 0 for file in kept_files)
         for name in made.written:
             file = made.database.manifest.files[name]
             assert file.number_in(FileTag.CREATION_TIME) == newest

@@ -40,11 +40,11 @@ def watched_reader(*arguments: Any) -> Generator[Any, Any, None]:
         print(*(set(sys.modules) - before))
 
 
-def read(stored: Stored, directory: DatabaseDirectory) -> None:
+def read(flink_database: Stored, directory: DatabaseDirectory) -> None:
     """Read the rows of a database in all ways in which tasks read them."""
-    maximum, groups = stored.max_parallelism, stored.key_groups
-    ids = {state: i for i, state in enumerate(stored.states)}
-    with guarded_database.guarded_database(directory, stored.states) as database:
+    maximum, groups = flink_database.max_parallelism, flink_database.key_groups
+    ids = {state: i for i, state in enumerate(flink_database.states)}
+    with guarded_database.guarded_database(directory, flink_database.states) as database:
         assert next(iter(database.read(StateSizes())))
         keys: list[bytes] = []
         for state, i in ids.items():
@@ -61,6 +61,6 @@ def read(stored: Stored, directory: DatabaseDirectory) -> None:
 
 if __name__ == "__main__":
     guarded_database._reader = watched_reader
-    stored = databases(sys.argv[1])[0]
-    with TemporaryDirectory() as scratch, fetched_database(stored.files, Path(scratch)) as directory:
-        read(stored, directory)
+    flink_database = databases(sys.argv[1])[0]
+    with TemporaryDirectory() as scratch, fetched_database(flink_database.files, Path(scratch)) as directory:
+        read(flink_database, directory)

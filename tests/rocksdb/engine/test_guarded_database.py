@@ -33,12 +33,14 @@ from support.watching import has_ended
 NAME = "1.20-rocksdb-changing"
 
 
-def rows_of(stored: Stored, scratch: Path) -> Rows:
-    return read_rows(stored.files, stored.states, stored.key_groups, stored.max_parallelism, scratch)
+def rows_of(flink_database: Stored, scratch: Path) -> Rows:
+    return read_rows(
+        flink_database.files, flink_database.states, flink_database.key_groups, flink_database.max_parallelism, scratch
+    )
 
 
-def tables(stored: Stored) -> set[str]:
-    return {file.name for file in stored.files if file.name.endswith(".sst")}
+def tables(flink_database: Stored) -> set[str]:
+    return {file.name for file in flink_database.files if file.name.endswith(".sst")}
 
 
 def ends(number: signal.Signals) -> Callable[..., None]:
@@ -56,30 +58,32 @@ def ends(number: signal.Signals) -> Callable[..., None]:
 def test_crash_of_rocksdb_is_reported_with_signal_files_and_state(
     number: signal.Signals, module: object, function: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    stored = databases(NAME)[0]
+    flink_database = databases(NAME)[0]
     with monkeypatch.context() as broken:
         broken.setattr(module, function, ends(number))
         with pytest.raises(SnapshotError, match="RocksDB crashed while reading") as caught:
-            rows_of(stored, tmp_path)
+            rows_of(flink_database, tmp_path)
     message = caught.value.found or ""
     assert number.name in message
-    named = {name for name in tables(stored) if name in message}
-    assert caught.value.path == next(file.uri for file in stored.files if file.name == "CURRENT")
+    named = {name for name in tables(flink_database) if name in message}
+    assert caught.value.path == next(file.uri for file in flink_database.files if file.name == "CURRENT")
     if function == "opened_database":
-        assert (named, caught.value.state) == (tables(stored), None)
+        assert (named, caught.value.state) == (tables(flink_database), None)
     else:
-        manifest = checked_manifest(stored.files, read_file, stored.states)
-        (family,) = (family for family in manifest.column_families if family.name == stored.states[0])
-        assert (named, caught.value.state) == ({file.name for file in family.files}, stored.states[0])
+        manifest = checked_manifest(flink_database.files, read_file, flink_database.states)
+        (family,) = (family for family in manifest.column_families if family.name == flink_database.states[0])
+        assert (named, caught.value.state) == ({file.name for file in family.files}, flink_database.states[0])
     assert not list(tmp_path.iterdir())
-    assert rows_of(stored, tmp_path), "the next process was forked when nothing was broken"
+    assert rows_of(flink_database, tmp_path), "the next process was forked when nothing was broken"
 
 
 @pytest.mark.usefixtures("new_children")
 def test_crash_of_rocksdb_during_compaction_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    stored = databases(NAME)[0]
-    manifest = checked_manifest(stored.files, read_file, stored.states)
-    source = StoredDatabase(SourceDatabase("", manifest, stored.key_groups), {file.name: file for file in stored.files})
+    flink_database = databases(NAME)[0]
+    manifest = checked_manifest(flink_database.files, read_file, flink_database.states)
+    source = StoredDatabase(
+        SourceDatabase("", manifest, flink_database.key_groups), {file.name: file for file in flink_database.files}
+    )
     monkeypatch.setattr(compaction, "_compact", ends(signal.SIGSEGV))
     with (
         pytest.raises(SnapshotError, match="RocksDB crashed while reading") as caught,
@@ -121,13 +125,13 @@ def test_memory_of_the_child_is_limited(monkeypatch: pytest.MonkeyPatch, tmp_pat
 def test_child_is_reused_for_databases_and_each_thread_has_its_own(
     new_children: list[child.Child], tmp_path: Path
 ) -> None:
-    stored = databases(NAME)[0]
-    expected = rows_of(stored, tmp_path)
+    flink_database = databases(NAME)[0]
+    expected = rows_of(flink_database, tmp_path)
     (first,) = new_children
-    assert rows_of(stored, tmp_path) == expected
+    assert rows_of(flink_database, tmp_path) == expected
     assert new_children == [first]
     with ThreadPoolExecutor(4) as pool:
-        assert all(rows == expected for rows in pool.map(lambda _: rows_of(stored, tmp_path), range(12)))
+        assert all(rows == expected for rows in pool.map(lambda _: rows_of(flink_database, tmp_path), range(12)))
     assert 1 <= len(new_children) <= 4
 
 
@@ -136,7 +140,7 @@ def test_iterators_are_closed_before_the_database_if_reading_stops_early(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """In the other order, RocksDB sometimes crashes."""
-    stored, closed = databases(NAME)[0], tmp_path / "closed"
+    flink_database, closed = databases(NAME)[0], tmp_path / "closed"
     opened, rows = guarded_database.opened_database, open_database.OpenDatabase.rows
 
     def telling(name: str, original: Callable[..., AbstractContextManager[Any]]) -> Callable[..., Any]:
@@ -151,10 +155,14 @@ def test_iterators_are_closed_before_the_database_if_reading_stops_early(
     monkeypatch.setattr(guarded_database, "opened_database", telling("database", opened))
     monkeypatch.setattr(open_database.OpenDatabase, "rows", telling("rows", rows))
     with (
-        fetched_database(stored.files, tmp_path) as directory,
-        guarded_database.guarded_database(directory, stored.states) as database,
+        fetched_database(flink_database.files, tmp_path) as directory,
+        guarded_database.guarded_database(directory, flink_database.states) as database,
     ):
-        assert next(database.read(StateRows(stored.max_parallelism, stored.states[0], 0, stored.key_groups)))
+        assert next(
+            database.read(
+                StateRows(flink_database.max_parallelism, flink_database.states[0], 0, flink_database.key_groups)
+            )
+        )
     assert closed.read_text().split() == ["rows", "database"]
 
 
@@ -162,7 +170,7 @@ def test_iterators_are_closed_before_the_database_if_reading_stops_early(
 def test_error_of_the_caller_is_raised_though_the_child_crashes_on_closing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    stored = databases(NAME)[0]
+    flink_database = databases(NAME)[0]
 
     @contextmanager
     def never_closed(*_: object) -> Iterator[None]:
@@ -171,9 +179,9 @@ def test_error_of_the_caller_is_raised_though_the_child_crashes_on_closing(
 
     monkeypatch.setattr(guarded_database, "opened_database", never_closed)
     with (
-        fetched_database(stored.files, tmp_path) as directory,
+        fetched_database(flink_database.files, tmp_path) as directory,
         pytest.raises(StoreError, match="the disk is full"),
-        guarded_database.guarded_database(directory, stored.states),
+        guarded_database.guarded_database(directory, flink_database.states),
     ):
         raise StoreError("the disk is full")
 
@@ -185,19 +193,19 @@ class Stopped(Exception):  # noqa: N818
 def test_child_is_ended_if_the_caller_stops_during_an_answer(
     new_children: list[child.Child], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = databases(NAME)[0]
+    flink_database = databases(NAME)[0]
 
     def stop(*_: object) -> None:
         raise Stopped
 
-    expected = rows_of(stored, tmp_path)
+    expected = rows_of(flink_database, tmp_path)
     before = psutil.Process(new_children[0].pid)
     monkeypatch.setattr(new_children[0]._connection, "poll", stop)
     with pytest.raises(Stopped):
-        rows_of(stored, tmp_path)
+        rows_of(flink_database, tmp_path)
     assert not before.is_running()
     assert not new_children
-    assert rows_of(stored, tmp_path) == expected
+    assert rows_of(flink_database, tmp_path) == expected
 
 
 def test_child_that_read_a_large_row_is_not_reused(new_children: list[child.Child], tmp_path: Path) -> None:
@@ -234,10 +242,12 @@ def test_children_end_with_their_parent(tmp_path: Path) -> None:
 
 
 def test_snapshot_error_passes_unchanged_and_the_child_is_kept(new_children: list[child.Child], tmp_path: Path) -> None:
-    stored = databases(NAME)[0]
-    rows_of(stored, tmp_path)
+    flink_database = databases(NAME)[0]
+    rows_of(flink_database, tmp_path)
     (before,) = new_children
     with pytest.raises(SnapshotError) as caught:
-        read_rows(stored.files, ["unknown"], stored.key_groups, stored.max_parallelism, tmp_path)
+        read_rows(
+            flink_database.files, ["unknown"], flink_database.key_groups, flink_database.max_parallelism, tmp_path
+        )
     assert caught.value.path
     assert new_children == [before]

@@ -105,5 +105,5 @@ print(*events)
 
 def test_library_is_loaded_once_and_forks_wait_for_the_load() -> None:
     """A child forked during the load would inherit locks that the dynamic loader holds."""
-    done = subprocess.run([sys.executable, "-c", IN_A_FRESH_PROCESS], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["load", "loaded", "forked", "forked"]
+    process = subprocess.run([sys.executable, "-c", IN_A_FRESH_PROCESS], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["load", "loaded", "forked", "forked"]

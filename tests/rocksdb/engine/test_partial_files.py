@@ -66,12 +66,12 @@ def database(folder: Path, form: str) -> tuple[list[StoredFile], Model]:
 
 def uploaded(files: Sequence[StoredFile], s3: S3Server) -> list[StoredFile]:
     home = f"s3://{s3.new_bucket('parts')}"
-    there = []
+    objects = []
     for file in files:
         uri = f"{home}/{file.name}"
         unprotected_store(uri).put(uri, read_file(file))
-        there.append(replace(file, uri=uri, pin=open_store(uri).stat(uri)))
-    return there
+        objects.append(replace(file, uri=uri, pin=open_store(uri).stat(uri)))
+    return objects
 
 
 @pytest.fixture(autouse=True)
@@ -81,16 +81,18 @@ def small_files_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.rocksdb.engine.partial_files._LARGEST_GAP", 0)
 
 
-def live_files(there: DatabaseDirectory, state: str) -> tuple[LiveFile, ...]:
-    families = checked_manifest(there.files, there.content, STATES).column_families
+def live_files(directory: DatabaseDirectory, state: str) -> tuple[LiveFile, ...]:
+    families = checked_manifest(directory.files, directory.content, STATES).column_families
     return next(family.files for family in families if family.name == state)
 
 
-def looked_up(there: DatabaseDirectory, parts: PartialFiles, state: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+def looked_up(
+    directory: DatabaseDirectory, parts: PartialFiles, state: str, keys: Sequence[bytes]
+) -> dict[bytes, bytes]:
     rows = {}
     parts.begin()
-    parts.fetch(live_files(there, state), keys_of(keys))
-    with guarded_database(there, STATES) as opened:
+    parts.fetch(live_files(directory, state), keys_of(keys))
+    with guarded_database(directory, STATES) as opened:
         for records in opened.read(rows_of_keys(128, state, 0, keys_of(keys))):
             for start, limit, end in zip(records.starts, records.key_ends, records.ends, strict=True):
                 rows[bytes(records.data[start - 1 : limit])] = bytes(records.data[limit + 4 : end])
@@ -102,9 +104,11 @@ def begun(parts: PartialFiles) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def bytes_on_disk(there: DatabaseDirectory) -> int:
+def bytes_on_disk(directory: DatabaseDirectory) -> int:
     """Bytes that are not holes, in SST files."""
-    return sum(512 * (there.path / file.name).stat().st_blocks for file in there.files if file.name.endswith(".sst"))
+    return sum(
+        512 * (directory.path / file.name).stat().st_blocks for file in directory.files if file.name.endswith(".sst")
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,22 +123,22 @@ def test_lookups_in_partly_fetched_files_find_the_same_rows(
     files, model = database(tmp_path, form)
     rng = Random(1)
     tables = [file.name for file in files if file.name.endswith(".sst")]
-    with partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (there, parts):
+    with partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (directory, parts):
         for _ in range(4):
             some = [key_of(number) for number in rng.sample(range(NUMBER), 15)]
             keys = sorted({*some, *(key + b"x" for key in some), b"\0", key_of(700), key_of(NUMBER - 1), b"\x7f\xff"})
             for state in STATES:
                 expected = {key: model[state][key] for key in keys if key in model[state]}
-                assert looked_up(there, parts, state, keys) == expected
+                assert looked_up(directory, parts, state, keys) == expected
 
 
 def test_reading_a_block_that_was_not_fetched_is_refused(tmp_path: Path, s3: S3Server) -> None:
     files, _ = database(tmp_path, FORMS[0])
     tables = [file.name for file in files if file.name.endswith(".sst")]
     with (
-        partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (there, parts),
+        partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (directory, parts),
         begun(parts),
-        guarded_database(there, STATES) as opened,
+        guarded_database(directory, STATES) as opened,
         pytest.raises(SnapshotError, match="the database is damaged"),
     ):
         list(opened.read(rows_of_keys(128, "values", 0, keys_of([key_of(number) for number in range(NUMBER)]))))
@@ -148,12 +152,12 @@ def test_few_blocks_are_fetched_for_few_keys_and_all_for_a_range(tmp_path: Path,
         writer.flush()
         files, model = writer.checkpoint(tmp_path / "of-large"), writer.model
     tables = [file.name for file in files if file.name.endswith(".sst")]
-    with partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (there, parts):
+    with partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (directory, parts):
         keys = [key_of(100), key_of(2000)]
-        assert looked_up(there, parts, "values", keys) == {key: model["values"][key] for key in keys}
-        assert bytes_on_disk(there) < NUMBER * 1000 // 10
+        assert looked_up(directory, parts, "values", keys) == {key: model["values"][key] for key in keys}
+        assert bytes_on_disk(directory) < NUMBER * 1000 // 10
         parts.fetch_all(tables)
-        with guarded_database(there, STATES) as opened:
+        with guarded_database(directory, STATES) as opened:
             everything = [key for keys in opened.read(KeysOfRange("values", b"\0", b"\x80")) for key in keys]
         assert everything == sorted(model["values"])
 
@@ -161,8 +165,8 @@ def test_few_blocks_are_fetched_for_few_keys_and_all_for_a_range(tmp_path: Path,
 def test_local_files_are_linked_and_not_fetched(tmp_path: Path) -> None:
     files, model = database(tmp_path, FORMS[0])
     tables = [file.name for file in files if file.name.endswith(".sst")]
-    with partly_fetched_database(files, tmp_path, in_parts=tables) as (there, parts):
-        assert all((there.path / name).is_symlink() for name in tables)
-        assert looked_up(there, parts, "values", [key_of(5)]) == {
+    with partly_fetched_database(files, tmp_path, in_parts=tables) as (directory, parts):
+        assert all((directory.path / name).is_symlink() for name in tables)
+        assert looked_up(directory, parts, "values", [key_of(5)]) == {
             key: value for key, value in model["values"].items() if key == key_of(5)
         }

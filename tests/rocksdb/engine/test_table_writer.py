@@ -110,8 +110,8 @@ def blocks_of(data: bytes) -> list[tuple[bytes, list[TableRow], bytes]]:
     table = opened(data)
     blocks = []
     for separator, handle in table.index():
-        stored = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
-        content = unpacked(stored, ChecksumType.CRC32C, "some.sst", handle.offset)
+        block = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
+        content = unpacked(block, ChecksumType.CRC32C, "some.sst", handle.offset)
         blocks.append((separator, list(table.rows(handle)), content))
     return blocks
 
@@ -125,8 +125,8 @@ def properties_of(data: bytes) -> dict[str, bytes]:
 def index_of(data: bytes) -> bytes:
     """Return the uncompressed index of a file."""
     handle = opened(data)._footer.index
-    stored = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
-    return unpacked(stored, ChecksumType.CRC32C, "some.sst", handle.offset)
+    block = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
+    return unpacked(block, ChecksumType.CRC32C, "some.sst", handle.offset)
 
 
 def check_as_rocksdb(pairs: Pairs, batches: Sequence[Pairs], folder: Path) -> None:
@@ -193,37 +193,39 @@ def test_no_rows_give_no_file() -> None:
 
 def test_bytes_of_a_file_are_independent_of_batches() -> None:
     pairs = random_rows(500)
-    once, again = (write(batches)[0].file.getvalue() for batches in ([pairs], [[pair] for pair in pairs]))
+    in_one_batch, in_many_batches = (
+        write(batches)[0].file.getvalue() for batches in ([pairs], [[pair] for pair in pairs])
+    )
     other = write([pairs], name="elsewhere")[0].file.getvalue()
-    assert once == again
-    assert len(once) == len(other)
-    assert once != other, "blocks of two files would be one in a cache"
+    assert in_one_batch == in_many_batches
+    assert len(in_one_batch) == len(other)
+    assert in_one_batch != other, "blocks of two files would be one in a cache"
 
 
 def test_writer_buffers_little_unless_a_row_is_large() -> None:
-    taken: list[int] = []
+    buffer_sizes: list[int] = []
 
     class Sizes:
         def write(self, data: memoryview) -> None:
-            taken.append(len(data))
+            buffer_sizes.append(len(data))
 
     pairs = [(i.to_bytes(4, "big"), random.Random(i).randbytes(900_000 if i == 700 else 1000)) for i in range(2000)]
     writer = TableWriter(lambda _: Sizes(), "place", created=CREATED, path="", state="state")
     (table,) = [*writer.write(rows(pairs), np.arange(2000)), *writer.finish()]
-    assert sum(taken) == table.size
-    assert max(taken[:2]) < 300_000
-    assert max(taken) < 1_200_000
+    assert sum(buffer_sizes) == table.size
+    assert max(buffer_sizes[:2]) < 300_000
+    assert max(buffer_sizes) < 1_200_000
 
 
 def test_libraries_of_both_flink_lines_open_a_database_of_new_files(
     libraries: dict[str, FlinksRocksdb], tmp_path: Path
 ) -> None:
     states = {"first": random_rows(2000), "empty": [], "second": random_rows(10)}
-    written = {state: write([pairs], name=state, table_bytes=40_000) for state, pairs in states.items()}
+    tables_by_state = {state: write([pairs], name=state, table_bytes=40_000) for state, pairs in states.items()}
     manifest = new_manifest(
         {
             state: [NewTable(table.size, table.smallest, table.largest) for table in tables]
-            for state, tables in written.items()
+            for state, tables in tables_by_state.items()
         },
         CREATED,
     )
@@ -231,7 +233,7 @@ def test_libraries_of_both_flink_lines_open_a_database_of_new_files(
         path = tmp_path / f"database-{line}"
         path.mkdir()
         for family in manifest.column_families[1:]:
-            for file, table in zip(family.files, written[family.name], strict=True):
+            for file, table in zip(family.files, tables_by_state[family.name], strict=True):
                 (path / file.name).write_bytes(table.file.getvalue())
         (path / "MANIFEST-000004").write_bytes(write_manifest(manifest, ""))
         (path / CURRENT).write_bytes(write_current("MANIFEST-000004"))

@@ -104,11 +104,11 @@ def test_new_rows_that_a_compaction_read_are_found_in_a_checkpoint_in_between(
 ) -> None:
     then = [("delete", *UPPER[5][1:3]), FLUSH, ("checkpoint", tmp_path / "between"), COMPACT]
     pair = Pair(library, tmp_path, [*UPPER, FLUSH, *LOWER, FLUSH], then)
-    kept = {file.name: file.stat().st_size for file in (tmp_path / "between").glob("*.sst")}
-    rewritten = pair.rewritten(kept)
+    sizes = {file.name: file.stat().st_size for file in (tmp_path / "between").glob("*.sst")}
+    rewritten = pair.rewritten(sizes)
     assert pair.own <= rewritten.files
     ((state, name),) = rewritten.transient
-    assert (state, kept[name] > 0, name in pair.own) == (FIRST, True, False)
-    for wrong in ({}, {**kept, name: kept[name] + 1}):
+    assert (state, sizes[name] > 0, name in pair.own) == (FIRST, True, False)
+    for wrong in ({}, {**sizes, name: sizes[name] + 1}):
         assert not pair.rewritten(wrong).transient
         assert not pair.own & pair.rewritten(wrong).files

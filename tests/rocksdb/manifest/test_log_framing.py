@@ -19,9 +19,9 @@ def test_checksum_is_masked_as_rocksdb_does() -> None:
     assert masked_crc32c(b"123456789") == 0xC78AB0E5
 
 
-@pytest.mark.parametrize("left", range(9))
-def test_record_that_ends_near_the_end_of_a_block_is_read(left: int) -> None:
-    records = [b"a" * (BLOCK_SIZE - 7 - left), b"next", b"", b"b" * 100_000, b"end"]
+@pytest.mark.parametrize("bytes_left", range(9))
+def test_record_that_ends_near_the_end_of_a_block_is_read(bytes_left: int) -> None:
+    records = [b"a" * (BLOCK_SIZE - 7 - bytes_left), b"next", b"", b"b" * 100_000, b"end"]
     assert payloads(log(*records)) == records
 
 

@@ -88,9 +88,9 @@ def test_records_are_framed_as_rocksdb_does(records: list[bytes]) -> None:
     assert [record.payload for record in read_log(data, "")] == records
 
 
-@pytest.mark.parametrize("left", range(9))
-def test_record_that_ends_near_the_end_of_a_block_is_read_back(left: int) -> None:
-    records = [b"a" * (BLOCK_SIZE - 7 - left), b"next", b"", b"b" * 100_000, b"end"]
+@pytest.mark.parametrize("bytes_left", range(9))
+def test_record_that_ends_near_the_end_of_a_block_is_read_back(bytes_left: int) -> None:
+    records = [b"a" * (BLOCK_SIZE - 7 - bytes_left), b"next", b"", b"b" * 100_000, b"end"]
     assert [record.payload for record in read_log(write_log(records), "")] == records
 
 

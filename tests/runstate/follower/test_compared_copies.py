@@ -97,8 +97,8 @@ def test_discard_removes_the_document_unless_the_copies_stay(home: str, keeps_fo
     open_store(target).put(prepared_place(target), b"{}")
     discard(target, keeps_follower=keeps_follower)
     assert (compared_copies(target).copies.keys() == {file}) is keeps_follower
-    left = [*open_store(target).list(target), *open_store(target).list(beside(target))]
-    assert len(left) == (3 if keeps_follower else 0)
+    remaining = [*open_store(target).list(target), *open_store(target).list(beside(target))]
+    assert len(remaining) == (3 if keeps_follower else 0)
 
 
 @pytest.mark.usefixtures("asked")

@@ -176,8 +176,8 @@ def test_discard_removes_pins_rounds_and_the_document_of_the_follower(job: Check
     store = open_store(pins.target)
     for place in (follower_place(pins.target), join(rounds_place(pins.target), "3/_metadata")):
         store.put(place, b"{}")
-    there = listed(f"{pins.target}.rescale")
-    assert sorted(discard(pins.target).removed) == sorted(there)
+    documents = listed(f"{pins.target}.rescale")
+    assert sorted(discard(pins.target).removed) == sorted(documents)
     assert not listed(f"{pins.target}.rescale")
     assert not Path(f"{pins.target}.rescale").exists(), "no empty directory stays"
 

@@ -30,21 +30,21 @@ from support.kafka_state import (
 
 
 def changed(
-    taken: Snapshot, *partitions: ChangedPartition, operator: int = 0, becomes_source: bool = False
+    source: Snapshot, *partitions: ChangedPartition, operator: int = 0, becomes_source: bool = False
 ) -> Snapshot:
-    change = KafkaChange(taken.operators[operator].operator_id, "orders", "", partitions, becomes_source)
-    return with_kafka_changes(taken, [change])
+    change = KafkaChange(source.operators[operator].operator_id, "orders", "", partitions, becomes_source)
+    return with_kafka_changes(source, [change])
 
 
-def elements(taken: Snapshot, operator: int = 0) -> list[list[tuple[bool, bytes]]]:
+def elements(source: Snapshot, operator: int = 0) -> list[list[tuple[bool, bytes]]]:
     """Return for each subtask whether each element was written anew, and its bytes."""
     return [
         [
-            (extent.file == WRITTEN_FILE_NUMBER, taken.contents.beginning(extent, extent.length))
+            (extent.file == WRITTEN_FILE_NUMBER, source.contents.beginning(extent, extent.length))
             for state in stream.states
             for extent in state.elements
         ]
-        for stream in taken.operators[operator].operator
+        for stream in source.operators[operator].operator
     ]
 
 
@@ -57,8 +57,8 @@ DROPPED = ChangedPartition("orders", 1, 10, None, dropped=True)
 
 def test_only_changed_elements_are_written_anew(tmp_path: Path) -> None:
     splits = [[reader_element("orders", i, 10 * i) for i in (0, 1, 2)], [reader_element("orders", 3, 30)]]
-    taken = open_snapshot(source_savepoint(tmp_path / "s", splits, enumerator(("orders", i, 0) for i in range(4))))
-    after = changed(taken, new_offset(2, 7), DROPPED)
+    source = open_snapshot(source_savepoint(tmp_path / "s", splits, enumerator(("orders", i, 0) for i in range(4))))
+    after = changed(source, new_offset(2, 7), DROPPED)
     assert elements(after) == [
         [(False, splits[0][0]), (True, reader_element("orders", 2, 7))],
         [(False, splits[1][0])],
@@ -78,23 +78,28 @@ def test_other_operators_keep_offsets_of_the_same_partition(tmp_path: Path) -> N
             ("second", OFFSETS_STATE, UNION, consumer_element("orders", 0, 1)),
         )
     ]
-    taken = open_snapshot(savepoint(tmp_path / "s", *entries))
-    after = changed(taken, new_offset(0, 9), operator=1)
-    assert after.operators[0] == taken.operators[0]
+    source = open_snapshot(savepoint(tmp_path / "s", *entries))
+    after = changed(source, new_offset(0, 9), operator=1)
+    assert after.operators[0] == source.operators[0]
     assert elements(after, 1) == [[(True, consumer_element("orders", 0, 8))]]
 
 
 def test_second_change_is_written_behind_the_first(tmp_path: Path) -> None:
-    taken = open_snapshot(consumer_savepoint(tmp_path / "s", [[consumer_element("orders", i, 5) for i in (0, 1)]]))
-    after = changed(changed(taken, new_offset(0, 100)), new_offset(1, 200))
+    source = open_snapshot(consumer_savepoint(tmp_path / "s", [[consumer_element("orders", i, 5) for i in (0, 1)]]))
+    after = changed(changed(source, new_offset(0, 100)), new_offset(1, 200))
     new = [consumer_element("orders", 0, 99), consumer_element("orders", 1, 199)]
     assert elements(after) == [[(True, element) for element in new]]
     assert after.written == b"".join(new)
 
 
 def test_consumer_that_becomes_a_source_keeps_every_partition_once(tmp_path: Path) -> None:
-    stored = [[consumer_element("orders", 0, 4), consumer_element("orders", 1, 5)], [consumer_element("orders", 0, 4)]]
-    after = changed(open_snapshot(consumer_savepoint(tmp_path / "s", stored)), DROPPED, becomes_source=True)
+    elements_by_subtask = [
+        [consumer_element("orders", 0, 4), consumer_element("orders", 1, 5)],
+        [consumer_element("orders", 0, 4)],
+    ]
+    after = changed(
+        open_snapshot(consumer_savepoint(tmp_path / "s", elements_by_subtask)), DROPPED, becomes_source=True
+    )
     assert elements(after) == [[(True, reader_element("orders", 0, 5))], []]
     states = [state for stream in after.operators[0].operator for state in stream.states]
     assert {(state.name, state.mode) for state in states} == {(READER_STATE, DistributionMode.SPLIT_DISTRIBUTE)}
@@ -104,12 +109,12 @@ def test_consumer_that_becomes_a_source_keeps_every_partition_once(tmp_path: Pat
 
 
 def test_no_change_gives_the_same_snapshot(tmp_path: Path) -> None:
-    taken = open_snapshot(consumer_savepoint(tmp_path / "s", [[consumer_element("orders", 0, 5)]]))
-    assert with_kafka_changes(taken, []) is taken
+    source = open_snapshot(consumer_savepoint(tmp_path / "s", [[consumer_element("orders", 0, 5)]]))
+    assert with_kafka_changes(source, []) is source
 
 
 def test_offsets_of_a_newer_connector_are_refused(tmp_path: Path) -> None:
     newer = [[reader_element("orders", 0, 5, version=9)]]
-    taken = open_snapshot(source_savepoint(tmp_path / "s", newer, enumerator([("orders", 0, 0)])))
+    source = open_snapshot(source_savepoint(tmp_path / "s", newer, enumerator([("orders", 0, 0)])))
     with pytest.raises(SnapshotError, match=r"changes Kafka offsets that cannot be read.*version 9"):
-        changed(taken, new_offset(0, 7))
+        changed(source, new_offset(0, 7))

@@ -92,16 +92,16 @@ def test_base_of_a_changelog_is_limited_to_its_key_groups(first: int, number: in
     place = tmp_path / "taken/_metadata"
     metadata = read_metadata(place.read_bytes(), "")
     place.write_bytes(write_metadata(replace(metadata, operators=tuple(map(wrapped, metadata.operators)))))
-    there = {
+    base_groups = {
         operator.operator_id: places(operator.keyed) for operator in snapshots.opened(HEAP).operators if operator.keyed
     }
     opened = [operator for operator in open_snapshot(str(place)).operators if operator.changelogs]
-    assert len(opened) == len(there) > 0
+    assert len(opened) == len(base_groups) > 0
     for operator in opened:
         parts = [part for part in operator.changelogs[0].base if isinstance(part, KeyedStream)]
         own = range(first, first + number)
         assert len(parts) == 2
-        assert places(parts) == [place for place in there[operator.operator_id] if place[0] in own]
+        assert places(parts) == [place for place in base_groups[operator.operator_id] if place[0] in own]
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3, 4])
@@ -129,13 +129,13 @@ def test_key_groups_of_a_cut_handle_end_where_the_next_key_group_begins(parallel
 
     directory = relocated(HEAP, tmp_path / "taken")
     edit_operators(directory, rescaled)
-    there = {
+    whole_handles = {
         operator.operator_id: set(places(operator.keyed))
         for operator in snapshots.opened(HEAP).operators
         if operator.keyed
     }
     opened = {operator.operator_id: operator for operator in open_snapshot(str(directory)).operators}
-    for operator_id, whole in there.items():
+    for operator_id, whole in whole_handles.items():
         operator = opened[operator_id]
         bases = (part for changelog in operator.changelogs for part in changelog.base)
         parts = [part for part in (*operator.keyed, *bases) if isinstance(part, KeyedStream)]

@@ -137,10 +137,10 @@ def test_temporary_files_of_a_mount_point_are_made_inside_it() -> None:
 
 def test_large_file_in_a_mount_point_is_refused_before_it_is_written(tmp_path: Path) -> None:
     """Large files are staged beside the directory, and no rename moves a file to another file system."""
-    with pytest.raises(RequestError, match="large files") as refused:
+    with pytest.raises(RequestError, match="large files") as caught:
         LocalStore().begin_parts(f"/dev/shm/rescale-test-{os.getpid()}", str(tmp_path / "staging"))
-    assert refused.value.found == "a mount point"
-    assert "/dev/shm/result" in str(refused.value.advice)
+    assert caught.value.found == "a mount point"
+    assert "/dev/shm/result" in str(caught.value.advice)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -227,18 +227,18 @@ def test_impossible_file_names_are_refused(home: Path, name: str) -> None:
 
 def test_exceeded_file_size_limit_is_reported_with_ulimit(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.fsync", _failing(errno.EFBIG))
-    with pytest.raises(StoreError, match="File too large") as refused:
+    with pytest.raises(StoreError, match="File too large") as caught:
         LocalStore().put(str(home / "file"), b"data")
-    assert "ulimit -f" in (refused.value.advice or "")
+    assert "ulimit -f" in (caught.value.advice or "")
 
 
 def test_error_names_the_requested_file_and_not_the_temporary_one(home: Path) -> None:
     """The name of the temporary file is even longer than that of its directory."""
     place = f"{home}/{'d' * 250}/claim"
     for put in (LocalStore().put, LocalStore().put_if_absent):
-        with pytest.raises(RequestError, match="name too long") as refused:
+        with pytest.raises(RequestError, match="name too long") as caught:
             put(place, b"")
-        assert refused.value.path == place
+        assert caught.value.path == place
 
 
 def test_dangling_link_in_place_of_a_directory_is_refused(home: Path) -> None:
@@ -340,10 +340,10 @@ def test_modification_time_zero_is_the_start_of_1970(tmp_path: Path) -> None:
 
 def test_directory_removed_during_the_mount_check_is_in_the_mount_of_its_parent(home: Path) -> None:
     home.mkdir(parents=True)
-    staging, done = home / "staging", threading.Event()
+    staging, is_done = home / "staging", threading.Event()
 
     def come_and_go() -> None:
-        while not done.is_set():
+        while not is_done.is_set():
             staging.mkdir()
             staging.rmdir()
 
@@ -352,7 +352,7 @@ def test_directory_removed_during_the_mount_check_is_in_the_mount_of_its_parent(
     try:
         assert {is_in_one_mount(staging, home) for _ in range(5_000)} == {True}
     finally:
-        done.set()
+        is_done.set()
         other.join()
 
 

@@ -184,10 +184,10 @@ class Audited:
         self.scratch = scratch
 
     def run(self, *arguments: str, code: int = 0) -> None:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, *arguments], env=self._environment, check=False, capture_output=True, text=True
         )
-        assert done.returncode == code, done.stderr
+        assert process.returncode == code, process.stderr
 
     def changes_by_module(self) -> dict[str, list[str]]:
         """Return the changes, by the file of the innermost calling module outside Python's standard library."""

@@ -53,8 +53,8 @@ def test_open_uploads_in_a_directory_bucket_are_aborted(bucket: str, s3: S3Serve
         s3.client().create_multipart_upload(Bucket=bucket, Key=f"a/{key}")
     s3.declare(f"s3://{bucket}/a")
     S3Store().abort_parts(f"s3://{bucket}/a/file")
-    left = s3.client().list_multipart_uploads(Bucket=bucket)["Uploads"]
-    assert {upload["Key"] for upload in left} == {"a/file-2", "a/other"}
+    uploads = s3.client().list_multipart_uploads(Bucket=bucket)["Uploads"]
+    assert {upload["Key"] for upload in uploads} == {"a/file-2", "a/other"}
 
 
 def test_etag_in_a_directory_bucket_is_no_checksum(bucket: str, s3: S3Server) -> None:

@@ -328,10 +328,10 @@ def test_password_in_the_endpoint_is_not_shown(dead_port: int, monkeypatch: pyte
     for endpoint in (f"http://user:pa@ss@127.0.0.1:{dead_port}", "user:pa@ss", "http://user:pa@ss@[nonsense"):
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         error = _error_of(lambda: S3Store().stat(_URI))
-        shown = f"{error} {error.document()}"
-        assert "pa@" not in shown
-        assert "ss@" not in shown
-        assert "user" not in shown
+        text = f"{error} {error.document()}"
+        assert "pa@" not in text
+        assert "ss@" not in text
+        assert "user" not in text
 
 
 @pytest.mark.parametrize("variable", ["AWS_ACCESS_KEY_ID", "AWS_SESSION_TOKEN"])

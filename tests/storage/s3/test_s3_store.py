@@ -174,10 +174,10 @@ def test_reads_go_through_a_proxy(server: ScriptedServer, monkeypatch: pytest.Mo
 
 def test_requests_and_retries_of_reads_are_counted(server: ScriptedServer) -> None:
     server.answers = [Answer(503), HANG_UP, Answer(206, b"12", sent=1), Answer(206, b"12")]
-    before, again = REQUESTS.by_kind, REQUESTS.tried_again
+    before, retries = REQUESTS.by_kind, REQUESTS.tried_again
     S3Store().read(_URI, 0, 2)
     assert REQUESTS.by_kind - before == {"GetObject": 4}
-    assert REQUESTS.tried_again - again == 2, "a body that broke off is another request"
+    assert REQUESTS.tried_again - retries == 2, "a body that broke off is another request"
 
 
 def test_object_name_is_quoted_as_boto3_quotes_it(server: ScriptedServer) -> None:
@@ -257,9 +257,9 @@ def test_repeated_put_if_absent_recognises_its_own_object(server: ScriptedServer
     assert [request[0] for request in server.requests] == ["PUT", "PUT", "GET"]
 
 
-@pytest.mark.parametrize("there", [Answer(200, b"other"), Answer(200, b"longer than it"), Answer(404)])
-def test_put_if_absent_loses_to_an_object_of_another_writer(server: ScriptedServer, there: Answer) -> None:
-    server.answers = [Answer(412), there]
+@pytest.mark.parametrize("read_answer", [Answer(200, b"other"), Answer(200, b"longer than it"), Answer(404)])
+def test_put_if_absent_loses_to_an_object_of_another_writer(server: ScriptedServer, read_answer: Answer) -> None:
+    server.answers = [Answer(412), read_answer]
     assert not S3Store().put_if_absent(_URI, b"claim")
 
 

@@ -111,7 +111,7 @@ def test_incomparable_databases_are_refused_with_advice(
     changed = replace(
         snapshot, operators=tuple(replace(operator, **change(operator)) for operator in snapshot.operators)
     )
-    with pytest.raises(UnsupportedError, match=what) as refused:
+    with pytest.raises(UnsupportedError, match=what) as caught:
         diff(changed, snapshot)
-    assert refused.value.operator
-    assert refused.value.advice
+    assert caught.value.operator
+    assert caught.value.advice

@@ -74,8 +74,10 @@ def test_union_state_stored_by_every_subtask_gets_a_remark(result_of: Callable[[
     assert state.b.count == len(places) * state.a.count
     assert state.remark == REPEATED_ELEMENTS
     for difference in state.differences:
-        once, again = (int((description or "0").split()[0]) for description in (difference.a, difference.b))
-        assert (difference.found, again) == ("other number", len(places) * once)
+        copies_in_a, copies_in_b = (
+            int((description or "0").split()[0]) for description in (difference.a, difference.b)
+        )
+        assert (difference.found, copies_in_b) == ("other number", len(places) * copies_in_a)
 
 
 def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -> None:

@@ -35,15 +35,15 @@ def labels(pairs: list[OperatorPair]) -> dict[int, str]:
 
 def test_records_of_all_subtasks_are_counted_by_state() -> None:
     name = "2-canonical-rocksdb"
-    taken = opened(name)
+    snapshot = opened(name)
     expected: Counter[tuple[str, str]] = Counter()
     for keyed in keyed_streams():
-        if keyed.snapshot is taken and keyed.stream.parsed is not None:
-            operator = next(operator for operator in taken.operators if keyed.stream in operator.keyed)
+        if keyed.snapshot is snapshot and keyed.stream.parsed is not None:
+            operator = next(operator for operator in snapshot.operators if keyed.stream in operator.keyed)
             for _, group in keyed.groups():
                 for _, record in read_group(group, operator.max_parallelism):
                     expected[operator.label, keyed.stream.parsed.states[record.state].name] += 1
-    pairs, first = first_pass(taken, taken)
+    pairs, first = first_pass(snapshot, snapshot)
     for side in Side:
         assert expected == {
             (pairs[number].label, state): digests.records
@@ -55,18 +55,18 @@ def test_records_of_all_subtasks_are_counted_by_state() -> None:
 
 @pytest.mark.parametrize("name", ["2-canonical-rocksdb", "2-canonical-compressed", "2-source", "2-raw"])
 def test_every_element_is_digested_in_order_of_subtasks(name: str) -> None:
-    taken = opened(name)
+    snapshot = opened(name)
     with patch("rescale.execution.sources.spans._RUN_ITEMS", 2):
-        pairs, first = first_pass(taken, taken)
+        pairs, first = first_pass(snapshot, snapshot)
     expected: dict[tuple[str, Slot, str], list[tuple[int, int, int]]] = {}
-    for operator in taken.operators:
+    for operator in snapshot.operators:
         for slot in OPERATOR_SLOTS:
             for stream in operator.elements_in(slot):
                 is_compressed = bool(stream.header) and has_compressed_elements(stream.header)
                 for state in stream.states:
                     items = expected.setdefault((operator.label, slot, state.name), [])
                     for number, extent in enumerate(state.elements):
-                        stored = [content(taken, extent)]
+                        stored = [content(snapshot, extent)]
                         plain = decompressed(stored, identifier=False) if is_compressed else stored
                         items.append((digest(plain), stream.subtask, number))
     assert any(expected.values())
@@ -80,20 +80,20 @@ def test_every_element_is_digested_in_order_of_subtasks(name: str) -> None:
 
 
 def test_state_without_elements_has_a_part() -> None:
-    taken = opened("2-canonical-rocksdb")
-    pairs, first = first_pass(taken, taken)
+    snapshot = opened("2-canonical-rocksdb")
+    pairs, first = first_pass(snapshot, snapshot)
     lists = next(number for number, label in labels(pairs).items() if label == "lists")
     assert first.items[StatePart(lists, Slot.OPERATOR, "no-offsets", DistributionMode.UNION)] == ([], [])
 
 
 def test_raw_key_groups_are_digested_whole() -> None:
-    taken = opened("2-raw")
-    pairs, first = first_pass(taken, taken)
-    raw = next(operator for operator in taken.operators if operator.label == "raw")
+    snapshot = opened("2-raw")
+    pairs, first = first_pass(snapshot, snapshot)
+    raw = next(operator for operator in snapshot.operators if operator.label == "raw")
     (part,) = (part for part in first.items if part.slot is Slot.RAW_KEYED)
     assert (labels(pairs)[part.pair], part.state, part.mode) == ("raw", "", None)
     expected = [
-        (digest([content(taken, extent)]), stream.subtask, key_group, extent)
+        (digest([content(snapshot, extent)]), stream.subtask, key_group, extent)
         for stream in raw.raw_keyed
         for key_group, extent in stream.filled_groups
     ]
@@ -102,22 +102,23 @@ def test_raw_key_groups_are_digested_whole() -> None:
 
 
 def test_heap_key_groups_are_digested_whole_where_records_have_unknown_ends() -> None:
-    taken = opened("2-heap-native")
+    snapshot = opened("2-heap-native")
     with patch("rescale.execution.compare.diff.pairs.can_delimit_entries", return_value=False):
-        pairs, first = first_pass(taken, taken)
+        pairs, first = first_pass(snapshot, snapshot)
     assert not first.records
     states = next(number for number, label in labels(pairs).items() if label == "states")
     items = first.items[StatePart(states, Slot.KEYED, "", None)]
-    operator = next(operator for operator in taken.operators if operator.label == "states")
+    operator = next(operator for operator in snapshot.operators if operator.label == "states")
     filled = [group for stream in operator.keyed for group, _ in stream.filled_groups]
     assert [item.number for item in items.a] == filled
 
 
 def test_operator_that_one_snapshot_lacks_is_digested_on_the_other_side() -> None:
-    taken = opened("2-canonical-rocksdb")
-    gone = next(operator for operator in taken.operators if operator.label == "states")
+    snapshot = opened("2-canonical-rocksdb")
+    gone = next(operator for operator in snapshot.operators if operator.label == "states")
     pairs, first = first_pass(
-        replace(taken, operators=tuple(operator for operator in taken.operators if operator is not gone)), taken
+        replace(snapshot, operators=tuple(operator for operator in snapshot.operators if operator is not gone)),
+        snapshot,
     )
     number = next(number for number, label in labels(pairs).items() if label == "states")
     a, b = first.records[number]

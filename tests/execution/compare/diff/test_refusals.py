@@ -29,10 +29,10 @@ def test_incomparable_snapshots_are_refused_with_advice(
 ) -> None:
     """Without a known layout, heap state can only be compared as whole key groups."""
     monkeypatch.setattr("rescale.execution.compare.diff.pairs.can_delimit_entries", lambda _: False)
-    with pytest.raises(UnsupportedError, match=what) as refused:
+    with pytest.raises(UnsupportedError, match=what) as caught:
         diff(snapshots.opened(a), snapshots.opened(b))
-    assert refused.value.operator
-    assert refused.value.advice
+    assert caught.value.operator
+    assert caught.value.advice
 
 
 def test_unaligned_snapshot_is_refused_though_size_of_records_in_flight_is_unknown() -> None:

@@ -26,7 +26,7 @@ NVME, C = CRCS.values()
 Files = Mapping[str, bytes]
 
 
-class Stored:
+class TwoSides:
     """Two sides with given files; the store knows the checksums of the algorithms in `known`."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,8 +62,8 @@ class Stored:
 
 
 @pytest.fixture
-def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stored:
-    return Stored(tmp_path, monkeypatch)
+def two_sides(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TwoSides:
+    return TwoSides(tmp_path, monkeypatch)
 
 
 def pair(group: int, source: tuple[int, int, int] | None, result: tuple[int, int, int]) -> GroupPair:
@@ -81,17 +81,17 @@ CUT_ELSEWHERE = (
 SOURCE, RESULT = (b"SSabcd", b"SSefgh"), (b"Rabcdef", b"Rgh")
 
 
-def test_key_groups_cut_into_other_files_are_proven_by_combined_checksums(stored: Stored) -> None:
-    proof = stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
+def test_key_groups_cut_into_other_files_are_proven_by_combined_checksums(two_sides: TwoSides) -> None:
+    proof = two_sides.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
     assert proof.checks.units == []
     (tally,) = proof.tallies
     assert tally == Tally(0, Slot.KEYED, True, 0, "", None, 4, 8, NVME.compute(b"abcdefgh"))
     assert proof.algorithms == {0: {NVME.name}}
-    assert sorted(stored.asked) == ["result/1", "result/2", "source/1", "source/2"]
+    assert sorted(two_sides.asked) == ["result/1", "result/2", "source/1", "source/2"]
 
 
-def test_order_of_listed_checks_is_ignored(stored: Stored) -> None:
-    assert stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE[::-1]).checks.units == []
+def test_order_of_listed_checks_is_ignored(two_sides: TwoSides) -> None:
+    assert two_sides.proven(SOURCE, RESULT, *CUT_ELSEWHERE[::-1]).checks.units == []
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,11 @@ def test_order_of_listed_checks_is_ignored(stored: Stored) -> None:
         ((b"SSabcd", b"SSefghx"), RESULT),
     ],
 )
-def test_differing_files_are_left_to_be_read(source: Sequence[bytes], result: Sequence[bytes], stored: Stored) -> None:
+def test_differing_files_are_left_to_be_read(
+    source: Sequence[bytes], result: Sequence[bytes], two_sides: TwoSides
+) -> None:
     """Such key groups hold other bytes, bytes in another order, or bytes that belong to no key group."""
-    proof = stored.proven(source, result, *CUT_ELSEWHERE)
+    proof = two_sides.proven(source, result, *CUT_ELSEWHERE)
     assert proof.checks.units == [(7, unit) for unit in CUT_ELSEWHERE]
     assert (proof.tallies, proof.algorithms) == ([], {})
 
@@ -125,62 +127,66 @@ def test_differing_files_are_left_to_be_read(source: Sequence[bytes], result: Se
     ],
 )
 def test_checksums_prove_only_if_both_sides_have_the_same_algorithm(
-    source: Sequence[str], result: Sequence[str], algorithm: str | None, stored: Stored
+    source: Sequence[str], result: Sequence[str], algorithm: str | None, two_sides: TwoSides
 ) -> None:
     """An ETag proves nothing about files that are cut elsewhere."""
-    stored.known = {"source": list(source), "result": list(result)}
-    proof = stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
+    two_sides.known = {"source": list(source), "result": list(result)}
+    proof = two_sides.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
     assert proof.algorithms == ({0: {algorithm}} if algorithm else {})
     assert len(proof.checks.units) == (0 if algorithm else 2)
 
 
-def test_operators_and_slots_are_proven_separately(stored: Stored) -> None:
+def test_operators_and_slots_are_proven_separately(two_sides: TwoSides) -> None:
     changed = check(pair(0, (1, 0, 3), (1, 0, 3)), operator=1)
     other = check(pair(0, (2, 0, 3), (2, 0, 3)), operator=2)
     raw = check(pair(0, (3, 0, 3), (3, 0, 3)), operator=2, slot=Slot.RAW_KEYED)
-    proof = stored.proven([b"abc", b"def", b"ghi"], [b"abc", b"deX", b"ghi"], changed, other, raw)
+    proof = two_sides.proven([b"abc", b"def", b"ghi"], [b"abc", b"deX", b"ghi"], changed, other, raw)
     assert proof.checks.units == [(7, other)]
     assert [(tally.operator, tally.slot) for tally in proof.tallies] == [(1, Slot.KEYED), (2, Slot.RAW_KEYED)]
     assert proof.algorithms == {1: {NVME.name}, 2: {NVME.name}}
 
 
 @pytest.mark.parametrize(
-    "left",
+    "group_pair",
     [
         pair(0, (1, 0, 3), (1, 0, 3))._replace(table=(1, 0)),
         pair(0, None, (1, 0, 3))._replace(filler=b"abc"),
         pair(0, (1, 0, 2), (1, 0, 3)),
     ],
 )
-def test_translated_filled_and_shortened_key_groups_are_left_to_be_read(left: GroupPair, stored: Stored) -> None:
-    proof = stored.proven([b"abc"], [b"abc"], check(left))
-    assert proof.checks.units == [(7, check(left))]
+def test_translated_filled_and_shortened_key_groups_are_left_to_be_read(
+    group_pair: GroupPair, two_sides: TwoSides
+) -> None:
+    proof = two_sides.proven([b"abc"], [b"abc"], check(group_pair))
+    assert proof.checks.units == [(7, check(group_pair))]
 
 
-def test_inline_state_is_left_to_be_read(stored: Stored) -> None:
+def test_inline_state_is_left_to_be_read(two_sides: TwoSides) -> None:
     """The store is never asked for the checksum of `_metadata`, which holds more than this state."""
     inline = check(pair(0, (0, 0, 3), (1, 0, 3)))
-    assert stored.proven([], [b"_me"], inline).checks.units == [(7, inline)]
-    assert "source/0" not in stored.asked
+    assert two_sides.proven([], [b"_me"], inline).checks.units == [(7, inline)]
+    assert "source/0" not in two_sides.asked
 
 
-def test_key_group_behind_a_long_header_is_left_to_be_read(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_group_behind_a_long_header_is_left_to_be_read(
+    two_sides: TwoSides, monkeypatch: pytest.MonkeyPatch
+) -> None:
     copied = check(pair(0, (1, 3, 3), (1, 0, 3)))
     monkeypatch.setattr("rescale.execution.compare.validation.store_checksums._LONGEST_HEADER", 3)
-    assert stored.proven([b"SSSabc"], [b"abc"], copied).checks.units == []
+    assert two_sides.proven([b"SSSabc"], [b"abc"], copied).checks.units == []
     monkeypatch.setattr("rescale.execution.compare.validation.store_checksums._LONGEST_HEADER", 2)
-    assert stored.proven([b"SSSabc"], [b"abc"], copied).checks.units == [(7, copied)]
+    assert two_sides.proven([b"SSSabc"], [b"abc"], copied).checks.units == [(7, copied)]
 
 
 def file(source: tuple[int, int, int], result: tuple[int, int, int]) -> FileCheck:
     return FileCheck(4, "op", FilePair(0, "1.sst", Extent(*source), Extent(*result)))
 
 
-def test_whole_copied_files_are_proven_by_any_common_checksum(stored: Stored) -> None:
+def test_whole_copied_files_are_proven_by_any_common_checksum(two_sides: TwoSides) -> None:
     """An ETag is such a checksum, too."""
-    stored.known = {"source": ["ETag", C.name], "result": [C.name, "ETag"]}
+    two_sides.known = {"source": ["ETag", C.name], "result": [C.name, "ETag"]}
     copied = file((1, 0, 3), (1, 0, 3))
-    proof = stored.proven([b"abc"], [b"abc"], copied)
+    proof = two_sides.proven([b"abc"], [b"abc"], copied)
     assert proof.tallies == [Tally(4, Slot.KEYED, True, 0, "", None, 0, 3, ord("a"))]
     assert (proof.checks.units, proof.algorithms) == ([], {4: {"ETag"}})
 
@@ -201,32 +207,32 @@ def test_whole_copied_files_are_proven_by_any_common_checksum(stored: Stored) ->
         (file((1, 0, 3), (0, 0, 3)), b"abc", b"abc"),
     ],
 )
-def test_part_of_a_file_is_left_to_be_read(part: FileCheck, source: bytes, result: bytes, stored: Stored) -> None:
-    proof = stored.proven([source], [result], part)
+def test_part_of_a_file_is_left_to_be_read(part: FileCheck, source: bytes, result: bytes, two_sides: TwoSides) -> None:
+    proof = two_sides.proven([source], [result], part)
     assert (proof.checks.units, proof.tallies) == ([(7, part)], [])
 
 
-def test_files_of_different_lengths_are_left_to_be_read_though_their_etags_agree(stored: Stored) -> None:
-    stored.known = {"source": ["ETag"], "result": ["ETag"]}
+def test_files_of_different_lengths_are_left_to_be_read_though_their_etags_agree(two_sides: TwoSides) -> None:
+    two_sides.known = {"source": ["ETag"], "result": ["ETag"]}
     longer = file((1, 0, 3), (1, 0, 4))
-    assert stored.proven([b"abc"], [b"abcd"], longer).checks.units == [(7, longer)]
+    assert two_sides.proven([b"abc"], [b"abcd"], longer).checks.units == [(7, longer)]
 
 
-def test_files_with_bytes_beyond_headers_and_key_groups_are_left_to_be_read(stored: Stored) -> None:
+def test_files_with_bytes_beyond_headers_and_key_groups_are_left_to_be_read(two_sides: TwoSides) -> None:
     """This holds even if both sides have the same surplus."""
     same = check(pair(0, (1, 0, 3), (1, 0, 3)), pair(1, (2, 0, 3), (2, 0, 3)))
-    assert stored.proven([b"abc", b"def"], [b"abc", b"def"], same).checks.units == []
+    assert two_sides.proven([b"abc", b"def"], [b"abc", b"def"], same).checks.units == []
     for files in ([b"abcx", b"def"], [b"abc", b"defx"]):
-        assert stored.proven(files, files, same).checks.units == [(7, same)]
+        assert two_sides.proven(files, files, same).checks.units == [(7, same)]
 
 
-def test_algorithm_must_be_known_for_all_files(stored: Stored) -> None:
-    stored.known["result/2"] = [C.name]
-    assert stored.proven(SOURCE, RESULT, *CUT_ELSEWHERE).algorithms == {0: {C.name}}
+def test_algorithm_must_be_known_for_all_files(two_sides: TwoSides) -> None:
+    two_sides.known["result/2"] = [C.name]
+    assert two_sides.proven(SOURCE, RESULT, *CUT_ELSEWHERE).algorithms == {0: {C.name}}
 
 
-def test_elements_are_always_read(stored: Stored) -> None:
+def test_elements_are_always_read(two_sides: TwoSides) -> None:
     elements = ElementCheck(0, "op", Slot.OPERATOR, False, 0, "a", DistributionMode.UNION, (Extent(1, 0, 3),))
     proven = file((1, 0, 3), (1, 0, 3))
-    proof = stored.proven([b"abc"], [b"abc"], elements, proven)
+    proof = two_sides.proven([b"abc"], [b"abc"], elements, proven)
     assert proof.checks.units == [(7, elements)]

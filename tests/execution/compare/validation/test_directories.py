@@ -68,8 +68,8 @@ def test_files_referred_to_in_the_source_are_not_compared(source: Side, result: 
         uris = [old.files[file.extent.file][0] for file in theirs.files if file.name.endswith(".sst")][:same]
         extents = {}
         for name, data in assembled(parts, old, 0, 15).items():
-            there = [uri for uri in uris if Path(uri).read_bytes() == data]
-            extents[name] = result.refer(there[0]) if there else result.put(name, data)
+            equal_uris = [uri for uri in uris if Path(uri).read_bytes() == data]
+            extents[name] = result.refer(equal_uris[0]) if equal_uris else result.put(name, data)
         new = result.snapshot(result.listed(3, 0, 15, extents))
         (directory_pair,) = compared(old, new).values()
         assert (

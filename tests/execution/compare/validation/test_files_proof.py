@@ -71,11 +71,11 @@ def test_sound_result_is_proven_by_files_and_by_records(
         assert ("no row was read" in str(certificate.does_not_prove)) is any(expected)
         referred = sum(proof.files_referred_to for proof in directories if proof)
         assert ("were not read" in str(certificate.does_not_prove)) is (referred > 0)
-        again = validate_published(plan.source, plan.target, InProcessTasks(), Proof.FILES)
-        assert again.operators == certificate.operators
-        deeper = validate_published(plan.source, plan.target, InProcessTasks(), Proof.RECORDS)
-        assert (deeper.proof, deeper.does_not_prove) != ("files", certificate.does_not_prove)
-        assert not [operator for operator in deeper.operators if operator.directories]
+        by_files = validate_published(plan.source, plan.target, InProcessTasks(), Proof.FILES)
+        assert by_files.operators == certificate.operators
+        by_records = validate_published(plan.source, plan.target, InProcessTasks(), Proof.RECORDS)
+        assert (by_records.proof, by_records.does_not_prove) != ("files", certificate.does_not_prove)
+        assert not [operator for operator in by_records.operators if operator.directories]
 
 
 def test_tasks_get_nothing_to_compare_if_all_files_are_referred_to(tmp_path: Path) -> None:

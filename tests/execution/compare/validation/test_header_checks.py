@@ -174,13 +174,13 @@ def test_moved_timers_are_either_in_the_header_or_in_raw_keyed_state() -> None:
     both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
     raw = with_timers(2, 8, SERVICE).raw_keyed
     old = replace(as_streams(2, 8, key), raw_keyed=raw)
-    kept = with_timers(3, 16, SERVICE).raw_keyed
+    raw_in_result = with_timers(3, 16, SERVICE).raw_keyed
     check_rekeyed(old, as_streams(3, 16, both))
-    check_rekeyed(old, replace(as_streams(3, 16, key), raw_keyed=kept))
+    check_rekeyed(old, replace(as_streams(3, 16, key), raw_keyed=raw_in_result))
     check_rekeyed(replace(old, keyed=()), as_streams(3, 16, timer_header([SERVICE])))
     for new, message in (
         (as_streams(3, 16, key), "header of subtask 0"),
-        (replace(as_streams(3, 16, both), raw_keyed=kept), "header of subtask 0"),
+        (replace(as_streams(3, 16, both), raw_keyed=raw_in_result), "header of subtask 0"),
     ):
         with pytest.raises(IntegrityError, match=message):
             check_rekeyed(old, new)
@@ -202,19 +202,19 @@ def test_timers_stored_twice_are_in_the_result_once() -> None:
     key = replace(A, key_serializer=parsed(LONG))
     both = replace(key, states=(*key.states, *timer_header([SERVICE]).states))
     old = replace(as_streams(2, 8, both), raw_keyed=with_timers(2, 8, SERVICE).raw_keyed)
-    kept = with_timers(3, 16, SERVICE).raw_keyed
+    raw_in_result = with_timers(3, 16, SERVICE).raw_keyed
     assert old.duplicate_timers
     check_rekeyed(old, as_streams(3, 16, both))
-    check_rekeyed(old, replace(as_streams(3, 16, key), raw_keyed=kept))
+    check_rekeyed(old, replace(as_streams(3, 16, key), raw_keyed=raw_in_result))
     with pytest.raises(IntegrityError, match="header of subtask 0"):
-        check_rekeyed(old, replace(as_streams(3, 16, both), raw_keyed=kept))
+        check_rekeyed(old, replace(as_streams(3, 16, both), raw_keyed=raw_in_result))
     with pytest.raises(IntegrityError, match="header of subtask 0"):
         check_rekeyed(old, as_streams(3, 16, key))
     given_up = replace(old, dropped_states=frozenset("a"))
-    check_rekeyed(given_up, replace(as_streams(3, 16, replace(key, states=())), raw_keyed=kept))
+    check_rekeyed(given_up, replace(as_streams(3, 16, replace(key, states=())), raw_keyed=raw_in_result))
     check_rekeyed(given_up, as_streams(3, 16, timer_header([SERVICE])))
     with pytest.raises(IntegrityError, match="header of subtask 0"):
-        check_rekeyed(given_up, replace(as_streams(3, 16, key), raw_keyed=kept))
+        check_rekeyed(given_up, replace(as_streams(3, 16, key), raw_keyed=raw_in_result))
 
 
 def test_each_header_is_compared_with_the_headers_of_its_sources() -> None:

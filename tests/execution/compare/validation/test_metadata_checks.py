@@ -248,8 +248,8 @@ def test_reference_to_a_file_of_the_base_is_one_to_the_planned_version() -> None
 
 def test_surplus_files_in_the_target_are_refused() -> None:
     result = referring("/target/own.sst", Pin(10))
-    for there in ([], ["/target/own.sst"], ["/target/own.sst", "/target/_metadata"]):
-        check_directory(result, there)
+    for listed_uris in ([], ["/target/own.sst"], ["/target/own.sst", "/target/_metadata"]):
+        check_directory(result, listed_uris)
     with pytest.raises(IntegrityError, match="do not belong to the result") as caught:
         check_directory(result, ["/target/own.sst", "/target/_metadata", "/target/more", "/target/and-more"])
     assert caught.value.found == "2 other files, such as /target/more"

@@ -12,11 +12,11 @@ from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, Sto
 
 def failing(*errors: RescaleError) -> Callable[[], int]:
     """Return a reader that raises these errors in turn, and then reads 5."""
-    left = list(errors)
+    remaining = list(errors)
 
     def read() -> int:
-        if left:
-            raise left.pop(0)
+        if remaining:
+            raise remaining.pop(0)
         return 5
 
     return read

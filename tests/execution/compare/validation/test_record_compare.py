@@ -45,9 +45,9 @@ def laid_out(path: Path, maximum: int, moved: int = 0) -> RecordSource:
             groups.setdefault(group, []).append(Record(state, struct.pack(">i", key) + b"\0", b"%d" % (key + state)))
     data, extents = b"head", []
     for group in sorted(groups):
-        written = write_group(group, sorted(groups[group]), maximum)
-        extents.append((group, Extent(1, len(data), len(written))))
-        data += written
+        block = write_group(group, sorted(groups[group]), maximum)
+        extents.append((group, Extent(1, len(data), len(block))))
+        data += block
     path.write_bytes(data)
     return RecordSource(placed(HEADER, Framing.CANONICAL, dict(extents)), maximum, 3)
 

@@ -57,8 +57,8 @@ def with_rows(
     key = internal_key(InternalKey(bytes([first]), age, RANGE_DELETION))
     file = BlockFile()
     handles = [file.add(write_entries([(key, b"value")])) for _ in range(blocks)]
-    written = [bytes((0, 1, 65 + i)) + write_handle(handle) for i, handle in enumerate(handles)]
-    index = file.add(b"".join(written) + (0).to_bytes(4, "little") + (1).to_bytes(4, "little"))
+    entries_of_index = [bytes((0, 1, 65 + i)) + write_handle(handle) for i, handle in enumerate(handles)]
+    index = file.add(b"".join(entries_of_index) + (0).to_bytes(4, "little") + (1).to_bytes(4, "little"))
     deleted = file.add(write_entries([(key, bytes([behind]))]))
     numbers = {"data.size": 0, "num.entries": entries, "index.size": index.size + TRAILER_SIZE}
     properties = file.add(write_entries(property_entries({**numbers, "raw.key.size": 1, "raw.value.size": 1}, {})))

@@ -31,10 +31,10 @@ def test_published_result_is_validated_without_its_plan(tmp_path: Path) -> None:
     move(plan)
     certificate = validate_coverage(plan, shared_processes())
     publish(plan)
-    again = validate_published(plan.source, str(target), shared_processes())
-    assert again.candidate_sha256 == certificate.candidate_sha256
-    assert msgspec.to_builtins(again.document()).keys() == fields("certificate")
-    assert again.operators == certificate.operators
+    second_certificate = validate_published(plan.source, str(target), shared_processes())
+    assert second_certificate.candidate_sha256 == certificate.candidate_sha256
+    assert msgspec.to_builtins(second_certificate.document()).keys() == fields("certificate")
+    assert second_certificate.operators == certificate.operators
     moved = tmp_path / "moved"
     target.rename(moved)
     assert validate_published(plan.source, str(moved), shared_processes()).operators == certificate.operators

@@ -52,12 +52,12 @@ def test_unchanged_directories_are_compared_byte_by_byte_without_reading_rows(pr
     assert UNCHANGED in statement
     assert BY_FILES not in statement
     publish(plan)
-    again = validate_published(plan.source, plan.target, InProcessTasks(), proof)
-    assert UNCHANGED in str(again.does_not_prove)
-    tables = [operator.tables for operator in again.operators if operator.tables]
+    second_certificate = validate_published(plan.source, plan.target, InProcessTasks(), proof)
+    assert UNCHANGED in str(second_certificate.does_not_prove)
+    tables = [operator.tables for operator in second_certificate.operators if operator.tables]
     assert tables
     assert all(table.checked > 0 and table.unchecked == 0 for table in tables)
-    assert "every block has the checksum" in str(again.proves)
+    assert "every block has the checksum" in str(second_certificate.proves)
 
 
 @pytest.mark.parametrize("shape", [(), ("3",)], ids=["same shape", "cut"])

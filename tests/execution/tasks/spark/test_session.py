@@ -121,8 +121,8 @@ def test_scratch_folders_of_a_killed_spark_are_marked_and_removed_by_discard(whe
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    left = [*tmp_path.iterdir()]
-    assert left
-    assert all((path / MARKER).is_file() for path in left)
+    scratch_folders = [*tmp_path.iterdir()]
+    assert scratch_folders
+    assert all((path / MARKER).is_file() for path in scratch_folders)
     subprocess.run(["rescale", "discard", str(tmp_path / "no-such-target")], env=environment, check=True)
     assert [*tmp_path.iterdir()] == []

@@ -118,8 +118,8 @@ def test_groups_of_flink_are_read_and_translated(keyed: Keyed) -> None:
     identity, reversed_ids = tuple(range(states)), tuple(reversed(range(states)))
     (operator,) = (operator for operator in keyed.snapshot.operators if keyed.stream in operator.keyed)
     prefix = 1 if operator.max_parallelism <= 128 else 2
-    for key_group, stored in keyed.groups():
-        group = plain(keyed, stored)
+    for key_group, source_group in keyed.groups():
+        group = plain(keyed, source_group)
         records = read_records(group)
         assert {state for state, _, _ in records} <= set(identity)
         assert {int.from_bytes(key[:prefix], "big") for _, key, _ in records} == {key_group}

@@ -100,9 +100,9 @@ def test_another_record_has_another_digest(other: Placed) -> None:
 
 def test_record_in_another_key_group_changes_only_the_placed_digest() -> None:
     moved = (ONE[0], 5)
-    (here, *_), (there, *_) = digests([ONE]), digests([moved])
-    assert here[:2] == there[:2]
-    assert here.placed != there.placed
+    (digest, *_), (moved_digest, *_) = digests([ONE]), digests([moved])
+    assert digest[:2] == moved_digest[:2]
+    assert digest.placed != moved_digest.placed
 
 
 def test_records_that_swap_key_groups_change_the_digest() -> None:

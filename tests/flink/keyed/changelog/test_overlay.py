@@ -78,20 +78,20 @@ class Twin:
     def apply(self, state: int, operation: Operation, key: bytes, namespace: bytes, texts: Sequence[str]) -> bytes:
         """Apply a change, and return its bytes."""
         head = bytes((operation,)) + struct.pack(">h", 40 + state) + key + namespace
-        written = [text(word) for word in texts]
+        values = [text(word) for word in texts]
         if state == MAP:
-            return head + self._to_map(operation, self.maps.setdefault((key, namespace), {}), written)
+            return head + self._to_map(operation, self.maps.setdefault((key, namespace), {}), values)
         old = self.values.get((state, key, namespace), [])
-        counted = i32(len(written)) + b"".join(written)
+        counted = i32(len(values)) + b"".join(values)
         match operation:
             case Operation.CLEAR:
                 new, payload = [], b""
             case Operation.ADD:
-                new, payload = [*old, *written], counted
+                new, payload = [*old, *values], counted
             case Operation.ADD_ELEMENT:
-                new, payload = [*old, written[0]], written[0]
+                new, payload = [*old, values[0]], values[0]
             case _:
-                new, payload = (written, counted) if state == LIST else (written[:1], written[0])
+                new, payload = (values, counted) if state == LIST else (values[:1], values[0])
         self.values[state, key, namespace] = new
         return head + payload
 
@@ -102,23 +102,23 @@ class Twin:
         return head + target + i32(len(sources)) + b"".join(sources)
 
     @staticmethod
-    def _to_map(operation: Operation, items: dict[bytes, bytes], written: Sequence[bytes]) -> bytes:
+    def _to_map(operation: Operation, items: dict[bytes, bytes], values: Sequence[bytes]) -> bytes:
         match operation:
             case Operation.CLEAR:
                 items.clear()
                 return b""
             case Operation.REMOVE_ELEMENT:
-                items.pop(written[0], None)
-                return written[0]
+                items.pop(values[0], None)
+                return values[0]
             case Operation.ADD:
-                out = [i32(len(written))]
-                for i, user_key in enumerate(written):
-                    items[user_key] = b"\1" if i % 2 else b"\0" + written[0]
+                out = [i32(len(values))]
+                for i, user_key in enumerate(values):
+                    items[user_key] = b"\1" if i % 2 else b"\0" + values[0]
                     out.append(user_key + items[user_key])
                 return b"".join(out)
             case _:
-                items[written[0]] = b"\0" + written[-1]
-                return written[0] + written[-1]
+                items[values[0]] = b"\0" + values[-1]
+                return values[0] + values[-1]
 
 
 def values_of(kind: JavaType) -> Sequence[object]:

@@ -75,16 +75,16 @@ class Tree:
         """Merge files into the next level, where those with the same keys are rewritten."""
         if not self.levels[level]:
             return
-        taken = list(self.levels[level]) if level == 0 else [rng.choice(self.levels[level])]
-        below = [file for file in self.levels[level + 1] if file.overlaps(taken)]
-        is_last = not any(file.overlaps([*taken, *below]) for deeper in self.levels[level + 2 :] for file in deeper)
-        entries = _merged([entry for file in (*taken, *below) for entry in file.entries], is_last=is_last)
+        inputs = list(self.levels[level]) if level == 0 else [rng.choice(self.levels[level])]
+        below = [file for file in self.levels[level + 1] if file.overlaps(inputs)]
+        is_last = not any(file.overlaps([*inputs, *below]) for deeper in self.levels[level + 2 :] for file in deeper)
+        entries = _merged([entry for file in (*inputs, *below) for entry in file.entries], is_last=is_last)
         by_key = [list(own) for _, own in groupby(entries, key=lambda entry: entry.key)]
         size = rng.randint(1, 4)
         files = [
             File(tuple(entry for own in by_key[i : i + size] for entry in own)) for i in range(0, len(by_key), size)
         ]
-        self.levels[level] = [file for file in self.levels[level] if file not in taken]
+        self.levels[level] = [file for file in self.levels[level] if file not in inputs]
         rest = [file for file in self.levels[level + 1] if file not in below]
         self.levels[level + 1] = sorted([*rest, *files], key=lambda file: file.entries[0].key)
 
