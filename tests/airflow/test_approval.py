@@ -59,16 +59,16 @@ def plan(tmp_path: Path) -> Plan:
 
 @pytest.fixture
 def planned(plan: Plan) -> Planned:
-    where = {"source": plan.source, "target": plan.target, "asked": "parallelism 3"}
-    return {"published": False, "plan": places_of(plan).plan, "digest": plan.digest, **where}
+    summary = {"source": plan.source, "target": plan.target, "asked": "parallelism 3"}
+    return {"published": False, "plan": places_of(plan).plan, "digest": plan.digest, **summary}
 
 
 @pytest.fixture
 def asking(monkeypatch: pytest.MonkeyPatch) -> PlanApproval:
-    ours = ApprovalRules(remind_minutes=REMIND.total_seconds() / 60)
+    rules = ApprovalRules(remind_minutes=REMIND.total_seconds() / 60)
     notify = SimpleNamespace(waiting=[], expiring=[Mock()])
     for module in (approval, required_approval):
-        monkeypatch.setattr(module, "settings", lambda: SimpleNamespace(approval=ours, notify=notify))
+        monkeypatch.setattr(module, "settings", lambda: SimpleNamespace(approval=rules, notify=notify))
     monkeypatch.setattr(approval, "datetime", Clock)
     monkeypatch.setattr(approval, "report_url", lambda *_: "/report")
     monkeypatch.setattr(ApprovalOperator, "execute", Mock(side_effect=Parked))

@@ -85,10 +85,7 @@ def output_of_end(instance: Any, *, has_job: bool = True) -> Any:
 def test_end_of_a_run_without_its_connection_names_plan_or_connection_and_job(
     planned: dict[str, Any] | None, sentence: str
 ) -> None:
-    """The missing connection was reported by an earlier task, whose error is not repeated if there is no plan.
-
-    Nothing is said of the target then: nobody has looked at it.
-    """
+    """Without a plan, the error of the earlier task is not repeated, and nothing is said of the unseen target."""
     xcoms = {(PLAN, "return_value"): planned}
     instance = end_of(xcoms, {"inspect": "failed"})
     with DAG("a-dag", schedule=None) as dag:
@@ -134,8 +131,8 @@ def plan(tmp_path: Path) -> Plan:
 
 
 def planned(plan: Plan) -> XComField:
-    where = {"plan": places_of(plan).plan, "target": plan.target, "digest": plan.digest}
-    return {(PLAN, "return_value"): where}
+    summary = {"plan": places_of(plan).plan, "target": plan.target, "digest": plan.digest}
+    return {(PLAN, "return_value"): summary}
 
 
 def published(plan: Plan) -> XComField:
@@ -143,10 +140,7 @@ def published(plan: Plan) -> XComField:
 
 
 def ended(xcoms: XComField, *, has_job: bool = False, failed: tuple[str, ...] = (), back: str = "success") -> Any:
-    """Return the result of the last task of a run in which these tasks failed, or its error.
-
-    `back` is the state of the task that goes back.
-    """
+    """Return the result or error of the last task after these failed; `back`: state of the task that goes back."""
     states = {"go_back": back, **dict.fromkeys(failed, "failed"), "validate": "upstream_failed"}
     instance = end_of(xcoms, states)
     try:

@@ -18,8 +18,10 @@ from rescale.airflow.provider_info import get_provider_info
 
 
 def test_airflow_finds_the_provider_by_its_entry_point() -> None:
-    (ours,) = [entry for entry in entry_points(group="apache_airflow_provider") if entry.dist.name == "flink-rescale"]
-    assert ours.load() is get_provider_info
+    (provider,) = [
+        entry for entry in entry_points(group="apache_airflow_provider") if entry.dist.name == "flink-rescale"
+    ]
+    assert provider.load() is get_provider_info
 
 
 def test_provider_info_is_valid_and_its_modules_exist() -> None:

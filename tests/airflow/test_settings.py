@@ -104,11 +104,11 @@ def test_named_file_must_exist(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_example_settings_are_valid() -> None:
-    ours = read_settings(dag_folder() / "rescale_settings.example.yaml")
-    assert (ours.tasks.pool, ours.approval.four_eyes, len(ours.notify.failed)) == ("rescale", True, 1)
-    assert (ours.approval.remind_minutes, len(ours.notify.expiring)) == (30, 1)
-    assert ours.spark == SparkSettings(connection="spark_default")
-    assert ours.approval.required == PlansToApprove(above_gigabytes=500, drops=True)
+    settings = read_settings(dag_folder() / "rescale_settings.example.yaml")
+    assert (settings.tasks.pool, settings.approval.four_eyes, len(settings.notify.failed)) == ("rescale", True, 1)
+    assert (settings.approval.remind_minutes, len(settings.notify.expiring)) == (30, 1)
+    assert settings.spark == SparkSettings(connection="spark_default")
+    assert settings.approval.required == PlansToApprove(above_gigabytes=500, drops=True)
 
 
 @pytest.mark.parametrize("one_run", [False, True])

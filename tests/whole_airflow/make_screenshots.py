@@ -2,10 +2,8 @@
 
 It needs a JDK and Debian's chromium.
 
-The screenshots of *Rescale a savepoint* show what `rescale demo --ui` starts: the trigger form, filled in, the question
-about the plan, and the graph of the run after the answer. Those of *Rescale a running job* show two runs with a job of
-a real Flink: one is followed, postponed and aborted, the other one is cut over. With `savepoint` or `job`, only those
-are made.
+Those of *Rescale a savepoint* show the form, the question and the graph of a run of `rescale demo --ui`, those of
+*Rescale a running job* a run that is aborted and one that is cut over. `savepoint` or `job` makes only these.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ def test_files_of_a_run_are_removed_only_after_it_has_ended(airflow: AirflowServ
     conf = request(directory("2-clicks"), str(target), parallelism=3)
     run = airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"waits-reshuffle_keyed_state-{uuid.uuid4()}")
     run.wait_for_task("reshuffle_keyed_state", "running")
-    where = {"target": f" {target} ", "connection": conf["connection"]}
-    early = airflow.trigger_dag("rescale_discard", where)
+    parameters = {"target": f" {target} ", "connection": conf["connection"]}
+    early = airflow.trigger_dag("rescale_discard", parameters)
     another = airflow.trigger(**{**conf, "parallelism": 2})
     assert (early.end(), another.end()) == ("failed", "failed")
     for log in (early.log_text("discard"), another.log_text("plan")):
@@ -42,14 +42,14 @@ def test_files_of_a_run_are_removed_only_after_it_has_ended(airflow: AirflowServ
     assert run.end() == "failed"
     heir = airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"waits-validate-{uuid.uuid4()}")
     heir.wait_for_task("validate", "running")
-    early = airflow.trigger_dag("rescale_discard", where)
+    early = airflow.trigger_dag("rescale_discard", parameters)
     assert early.end() == "failed"
     assert heir.run_id in early.log_text("discard")
     heir.cancel()
     assert heir.end() == "failed"
-    late = airflow.trigger_dag("rescale_discard", where)
+    late = airflow.trigger_dag("rescale_discard", parameters)
     assert late.end() == "success", late.log_text("discard")
     assert list(tmp_path.iterdir()) == []
-    second_run = airflow.trigger_dag("rescale_discard", where)
+    second_run = airflow.trigger_dag("rescale_discard", parameters)
     assert second_run.end() == "success"
     assert "nothing to do" in second_run.log_text("discard")

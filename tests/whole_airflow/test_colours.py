@@ -1,4 +1,4 @@
-"""A run that was cancelled, marked or cleared on the way is green only if its result is published."""
+"""A run that was cancelled, or whose tasks were marked or cleared, is green only if its result is published."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_plan_task_that_is_marked_as_successful_too_early_fails_the_next_task(
     run.wait_for_task("plan", "running")
     run.mark("plan", "success")
     assert run.end() == "failed", run.states()
-    asked = run.task("approve")
-    assert (asked["state"], asked["try_number"]) == ("failed", 1)
+    approve = run.task("approve")
+    assert (approve["state"], approve["try_number"]) == ("failed", 1)
     log = run.log_text("approve")
     assert "the task 'plan' has no output: it did not finish" in log
     assert "Traceback" not in log

@@ -48,10 +48,7 @@ def state_files(target: Path) -> dict[str, tuple[int, int, int]]:
 
 @pytest.fixture(scope="module")
 def without_supervisor(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Path]:
-    """Return a run that lost a task together with its supervisor, and its target.
-
-    Airflow notices only after two minutes without a heartbeat, during which other tests run.
-    """
+    """Return a run that lost a task and its supervisor, which Airflow notices after two minutes; and its target."""
     folder = tmp_path_factory.mktemp("without-supervisor")
     source, target = folder / "savepoint", folder / "rescaled"
     write_savepoint(source, 300_000_000)

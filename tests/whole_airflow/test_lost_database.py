@@ -1,7 +1,6 @@
 """Airflow's database is gone in the middle of runs until all components give up: when it is back, the runs publish.
 
-With default settings the last component gives up after about a minute. Here they give up sooner; the database is gone
-until all have ended, and then the components are started again.
+By default the last component gives up after about a minute, here sooner; then all are started again.
 """
 
 from __future__ import annotations
@@ -103,10 +102,10 @@ def test_runs_that_lose_the_database_go_on(
         directory("2-clicks"),
         *(tmp_path / name for name in ("moving", "taking", "asking")),
     )
-    asked = airflow.trigger(**request(source, str(asking), parallelism=3, require_approval=True))
+    asking_run = airflow.trigger(**request(source, str(asking), parallelism=3, require_approval=True))
     job = {"flink": flink.address, "job": JOB, "savepoints": str(tmp_path / "savepoints")}
     taken = airflow.trigger_dag("rescale_job", {**job, "target": str(taking), "parallelism": 3})
-    asked.question()
+    asking_run.question()
     taken.wait_for_task("take_savepoint", "deferred")
     name = f"lingers-reshuffle_keyed_state-{uuid.uuid4()}"
     moved = airflow.trigger_dag(DAG_ID, request(source, str(moving), parallelism=3), dag_run_id=name)
@@ -119,8 +118,8 @@ def test_runs_that_lose_the_database_go_on(
     database.start()
 
     with airflow.restarted_components():
-        asked.answer("Reject")
-        assert [run.end() for run in (moved, taken, asked)] == ["success", "success", "failed"]
+        asking_run.answer("Reject")
+        assert [run.end() for run in (moved, taken, asking_run)] == ["success", "success", "failed"]
         assert moved.task("reshuffle_keyed_state")["try_number"] > 1, "its worker did not end"
         assert taken.task("take_savepoint")["try_number"] == 1, "its trigger did not go on"
         _, events = airflow.api("GET", "/assets/events")

@@ -190,7 +190,7 @@ def test_all_servers_listen_on_the_loopback_address(succeeded: tuple[Run, str]) 
 
 
 @pytest.mark.parametrize(
-    ("wrong", "sentence"),
+    ("fields", "sentence"),
     [
         ({"source": "savepoint"}, "Invalid input for param source: 'savepoint' does not match '^ *(/|file:/|s3://"),
         ({"target": None}, "Invalid input for param target: None is not of type 'string'"),
@@ -207,8 +207,8 @@ def test_all_servers_listen_on_the_loopback_address(succeeded: tuple[Run, str]) 
         ),
     ],
 )
-def test_wrong_value_is_refused_by_the_api(airflow: AirflowServer, wrong: dict[str, Any], sentence: str) -> None:
-    status, document = airflow.try_to_trigger(**{**request("/save", "/rescaled"), **wrong})
+def test_wrong_value_is_refused_by_the_api(airflow: AirflowServer, fields: dict[str, Any], sentence: str) -> None:
+    status, document = airflow.try_to_trigger(**{**request("/save", "/rescaled"), **fields})
     assert status == 400
     assert document["detail"].startswith(sentence)
 

@@ -74,9 +74,7 @@ class Story(NamedTuple):
     target: str
 
     def published(self) -> Certificate:
-        """Return the certificate of the successful run, after checking that only what it declares differs from the
-        source.
-        """
+        """Return the certificate of the successful run, after checking that nothing else differs from the source."""
         assert self.run.end() == "success", self.run.states()
         certificate = read_certificate(self.target)
         source, result = open_snapshot(self.source), open_snapshot(self.target)

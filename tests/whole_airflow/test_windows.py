@@ -76,17 +76,17 @@ def test_runs_of_a_window_do_not_overlap_and_rescale_the_newest_savepoint_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("wrong", "sentence"),
+    ("fields", "sentence"),
     [
         ({"paralelism": 2}, "a value was given for a field that the form does not have"),
         ({"target": "/rescaled/{day}"}, "the target of the window is not valid"),
     ],
 )
 def test_invalid_manual_run_fails_even_without_a_new_savepoint(
-    runs: dict[str, Run], wrong: dict[str, object], sentence: str
+    runs: dict[str, Run], fields: dict[str, object], sentence: str
 ) -> None:
     assert runs["first"].end() == "success"
-    run = runs["first"].airflow.trigger_dag(DAG_ID, {**NOW, **wrong})
+    run = runs["first"].airflow.trigger_dag(DAG_ID, {**NOW, **fields})
     assert run.end() == "failed"
     log = run.log_text("open_window")
     assert sentence in log

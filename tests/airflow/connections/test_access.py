@@ -65,8 +65,13 @@ def test_keys_reach_a_step_without_being_in_the_environment(s3: S3Server, monkey
     with storage_access("state"):
         assert "planted" not in os.environ.values()
         assert os.environ["AWS_REGION"] == "eu-central-1"
-        seen = seen_by_a_step()
-    assert (seen["method"], seen["key"], seen["token"], seen["expires"]) == ("container-role", "somebody", "", 2999)
+        variables = seen_by_a_step()
+    assert (variables["method"], variables["key"], variables["token"], variables["expires"]) == (
+        "container-role",
+        "somebody",
+        "",
+        2999,
+    )
     assert os.environ == before
 
 
@@ -146,10 +151,10 @@ def test_role_is_assumed_and_its_keys_expire(s3: S3Server, monkeypatch: pytest.M
     sts = {"sts": {"endpoint_url": s3.endpoint}}
     connect(monkeypatch, login="a", password="b", extra=extra_of_server(s3, role_arn=_ROLE, service_config=sts))
     with storage_access("state"):
-        seen = seen_by_a_step()
-    assert seen["key"].startswith("ASIA")
-    assert seen["token"]
-    assert seen["expires"] < 2999
+        variables = seen_by_a_step()
+    assert variables["key"].startswith("ASIA")
+    assert variables["token"]
+    assert variables["expires"] < 2999
 
 
 def test_role_is_assumed_by_a_web_identity(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -21,10 +21,7 @@ AWAY = StoreError("Flink cannot be reached")
 
 
 class Cluster:
-    """A Flink whose job has these states, one after the other; a state may be an error instead.
-
-    Its answers to requests to cancel the job are errors, as long as there are `errors`.
-    """
+    """A Flink whose job has these states or errors in turn; requests to cancel it get the `errors` first."""
 
     address = "http://flink"
 

@@ -88,9 +88,11 @@ def flink_2() -> Iterator[SessionCluster]:
         yield cluster
 
 
-def look(cluster: SessionCluster, job_id: str, taking: StopMode, wanted: str) -> dict[str, Any]:
+def look(cluster: SessionCluster, job_id: str, taking: StopMode, savepoint_format: str) -> dict[str, Any]:
     directory = str(cluster.folder / "savepoints")
-    before = inspect_job(cluster.address, job_id, StopMode.RUN_ON, directory, Print(), SavepointFormat(wanted))
+    before = inspect_job(
+        cluster.address, job_id, StopMode.RUN_ON, directory, Print(), SavepointFormat(savepoint_format)
+    )
     document: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(before, taking=taking))
     return document
 

@@ -41,8 +41,8 @@ def test_misspelt_operator_is_refused_before_the_job_is_stopped(
             looked(cluster, job_id, tmp_path / "target", **misspelt)
         assert isinstance(ended.value.error, RequestError)
         assert f"/{job_id}/chk-" in str(ended.value.error.path)
-        named = f"{ended.value.error.expected} {ended.value.error.operator}"
-        assert "counts" in named or operator_id_of_uid("counts") in named
+        sentence = f"{ended.value.error.expected} {ended.value.error.operator}"
+        assert "counts" in sentence or operator_id_of_uid("counts") in sentence
     assert cluster.job(job_id).runs
     valid_fields = {"operators": {"counts": {"parallelism": 3}}, "max_parallelism": 1000}
     assert looked(cluster, job_id, tmp_path / "target", **valid_fields)["before"]["job_id"] == job_id

@@ -95,15 +95,19 @@ def test_parallelism_overrides_of_vertices_are_refused(resource: dict[str, Any],
 
 
 def test_session_job_is_patched_like_a_deployment(patch: Mock) -> None:
-    where = PatchDeployment.named("flinksessionjob/flink/clicks", None)
-    assert (where.namespace, where.name, where.place) == ("flink", "clicks", "flinksessionjob/flink/clicks")
-    check_hand_over(where)
+    session_job = PatchDeployment.named("flinksessionjob/flink/clicks", None)
+    assert (session_job.namespace, session_job.name, session_job.place) == (
+        "flink",
+        "clicks",
+        "flinksessionjob/flink/clicks",
+    )
+    check_hand_over(session_job)
     assert patch.call_args.args[:-1] == ("flink.apache.org", "v1beta1", "flink", "flinksessionjobs", "clicks")
-    deployment.redeploy(where, deployment.DeploymentSpec("s3://b/savepoint", 4, None))
+    deployment.redeploy(session_job, deployment.DeploymentSpec("s3://b/savepoint", 4, None))
     assert patch.call_args.args[-1]["spec"]["job"]["initialSavepointPath"] == "s3://b/savepoint"
     patch.side_effect = ApiException(403, "Forbidden")
     with pytest.raises(RequestError, match="refuses to patch the FlinkSessionJob") as caught:
-        check_hand_over(where)
+        check_hand_over(session_job)
     assert "the right to patch flinksessionjobs" in str(caught.value)
 
 

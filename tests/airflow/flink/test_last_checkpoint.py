@@ -192,8 +192,7 @@ def test_stop_by_somebody_else_right_before_the_cancel_is_seen(cluster: SessionC
 class EarlierStart:
     """A start of a job that has left its last checkpoint in `directory`.
 
-    Flink has forgotten the job, and starts another one under its id. With high availability, all starts may have the
-    same id.
+    Flink has forgotten the job and starts another one; with high availability, all starts may have the same id.
     """
 
     cluster: SessionCluster

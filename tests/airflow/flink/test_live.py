@@ -107,10 +107,7 @@ def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionC
 
 
 def wait_for_all_keys(cluster: SessionCluster, story: LiveStory) -> None:
-    """Wait until a job `Bulk` has written the 150,000 keys of both splits, and RocksDB has compacted them.
-
-    Otherwise the job would go on with compactions after a restart, and rewrite all files before its first checkpoint.
-    """
+    """Wait until a job `Bulk` is written and compacted; else it compacts, and rewrites all files, after a restart."""
     wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
     checkpoint = newest_complete(story.before.directory) or 0
     wait_until(lambda: (newest_complete(story.before.directory) or 0) >= checkpoint + 2, "the compactions to end")

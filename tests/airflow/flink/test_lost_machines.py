@@ -58,10 +58,7 @@ _MAIN = "org.apache.flink.runtime.zookeeper.FlinkZooKeeperQuorumPeer"
 
 @contextmanager
 def high_availability(version: str) -> Iterator[dict[str, str]]:
-    """Run a ZooKeeper of one node for the block; yield Flink's options for a cluster whose jobs outlive its JobManager.
-
-    Flink's distribution has the classes of ZooKeeper.
-    """
+    """Run ZooKeeper from Flink's distribution; yield Flink's options for jobs that outlive a JobManager."""
     with TemporaryDirectory(prefix="zookeeper-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch)
         (port,) = islice(free_ports(), 1)

@@ -182,15 +182,15 @@ def test_empty_lines_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "what"),
+    ("fields", "what"),
     [
         ({"target": "s3://bucket/save/inside"}, "the target"),
         ({"key_hashes": ["a=lombok(id)", "a=lombok(name)"]}, "is given twice"),
     ],
 )
-def test_contradictory_fields_are_refused_by_the_first_task(wrong: dict[str, Any], what: str) -> None:
+def test_contradictory_fields_are_refused_by_the_first_task(fields: dict[str, Any], what: str) -> None:
     with pytest.raises(RequestError, match=what):
-        request_of(filled(**{**PLACES, **wrong}))
+        request_of(filled(**{**PLACES, **fields}))
 
 
 def test_value_without_a_field_is_refused_by_the_first_task() -> None:

@@ -15,7 +15,7 @@ from support.open_fields import OPEN_FIELDS
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "fields",
     [
         {"source": "savepoint-1a2b"},
         {"source": "ftp://host/save"},
@@ -58,9 +58,9 @@ from support.open_fields import OPEN_FIELDS
     ],
     ids=str,
 )
-def test_invalid_value_is_refused_by_the_schema(wrong: dict[str, Any]) -> None:
+def test_invalid_value_is_refused_by_the_schema(fields: dict[str, Any]) -> None:
     with pytest.raises(ParamValidationError):
-        filled(**{**PLACES, **wrong})
+        filled(**{**PLACES, **fields})
 
 
 @pytest.mark.parametrize("missing", ["source", "target"])

@@ -89,7 +89,7 @@ def test_hand_over_of_a_job_that_runs_on_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "fields",
     [
         {"flink": ""},
         {"flink": "http://me:secret@jobmanager:8081"},
@@ -105,9 +105,9 @@ def test_hand_over_of_a_job_that_runs_on_is_refused() -> None:
     ],
     ids=str,
 )
-def test_invalid_value_is_refused_by_the_schema(wrong: dict[str, Any]) -> None:
+def test_invalid_value_is_refused_by_the_schema(fields: dict[str, Any]) -> None:
     with pytest.raises(ParamValidationError):
-        filled(**wrong)
+        filled(**fields)
 
 
 def test_rename_is_refused_if_the_run_starts_the_same_program() -> None:

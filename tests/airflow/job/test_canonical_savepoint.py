@@ -28,9 +28,7 @@ ASYNCHRONOUS = "visits.asyncStateProcessing.numInFlightRecords"
 
 
 def flink(backend: str | None, *answers: Sequence[str]) -> Flink:
-    """Return a Flink whose job has this state backend; `answers` are the metrics of `visits`, one answer after the
-    other.
-    """
+    """Return a Flink whose job has this state backend; `answers` are the metrics of `visits`, in turn."""
     remaining = iter(answers)
 
     def answer(request: httpx.Request) -> httpx.Response:

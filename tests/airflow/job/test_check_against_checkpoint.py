@@ -113,10 +113,10 @@ def test_operators_are_named_by_uids_ids_and_given_names() -> None:
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
-@pytest.mark.parametrize("wanted", Format)
+@pytest.mark.parametrize("result_format", Format)
 @pytest.mark.parametrize("maximum", [[], ["256"], ["4"]])
-def test_request_that_a_savepoint_would_allow_is_accepted(name: str, wanted: Format, maximum: list[str]) -> None:
-    assert look(name, asked(["4"], maximum, format=wanted)) is False
+def test_request_that_a_savepoint_would_allow_is_accepted(name: str, result_format: Format, maximum: list[str]) -> None:
+    assert look(name, asked(["4"], maximum, format=result_format)) is False
 
 
 SAME_JOB = [
@@ -241,8 +241,8 @@ def test_keys_that_no_formula_fits_are_refused(tmp_path: Path) -> None:
     assert (caught.value.path, caught.value.operator) == (checkpoint.metadata_uri, operator_id_of_uid(UID))
     for divisor in ("64", "128"):
         check_against_checkpoint(job_of(checkpoint), asked([], [divisor]), checkpoint)
-    named = asked([], ["1000"], key_hash=["keys_of_mine:hash_code"])
-    assert check_against_checkpoint(job_of(checkpoint), named, checkpoint) is False
+    request = asked([], ["1000"], key_hash=["keys_of_mine:hash_code"])
+    assert check_against_checkpoint(job_of(checkpoint), request, checkpoint) is False
 
 
 @pytest.mark.parametrize(("key", "number"), [(KNOWN_FOLD, 40), (KNOWN_FOLD, 0), (KNOWN_FOLD, 2), (OWN_FOLD, 0)])

@@ -28,7 +28,6 @@ Plan = Mapping[str, str]
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> dict[int, Plan | Exception]:
-    """Plans of the jar by parallelism, as Flink answers with them."""
     answers: dict[int, Plan | Exception] = {}
 
     def answer(_flink: Flink, _hand_over: RunJar, parallelism: int) -> Plan:

@@ -118,7 +118,7 @@ CANONICAL, NATIVE = SavepointFormat.CANONICAL, SavepointFormat.NATIVE
 
 
 @pytest.mark.parametrize(
-    ("savepoint_format", "places", "wanted", "maximum", "in_vain"),
+    ("savepoint_format", "places", "result_format", "maximum", "in_vain"),
     [
         (NATIVE, ELSEWHERE, Format.KEEP, [], False),
         (NATIVE, ELSEWHERE, Format.CANONICAL, [], True),
@@ -132,9 +132,13 @@ CANONICAL, NATIVE = SavepointFormat.CANONICAL, SavepointFormat.NATIVE
     ],
 )
 def test_impossible_proof_by_files_is_refused_before_the_job_is_stopped(
-    savepoint_format: SavepointFormat, places: tuple[str, str], wanted: Format, maximum: Sequence[str], in_vain: bool
+    savepoint_format: SavepointFormat,
+    places: tuple[str, str],
+    result_format: Format,
+    maximum: Sequence[str],
+    in_vain: bool,
 ) -> None:
-    request = make_request(*places, ["6"], format=wanted, max_parallelism=maximum)
+    request = make_request(*places, ["6"], format=result_format, max_parallelism=maximum)
     check_proof(JOB, request, Proof.RECORDS, of_files=savepoint_format is NATIVE)
     if not in_vain:
         check_proof(JOB, request, Proof.FILES, of_files=savepoint_format is NATIVE)

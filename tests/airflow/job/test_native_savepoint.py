@@ -45,8 +45,8 @@ def flink(
     return Flink("http://flink", transport=httpx.MockTransport(answer))
 
 
-def why(cluster: Flink, *maximum: str, wanted: Format = Format.KEEP) -> str:
-    return why_native(cluster, make_request("/a", "/b", ["3"], max_parallelism=maximum, format=wanted))
+def why(cluster: Flink, *maximum: str, result_format: Format = Format.KEEP) -> str:
+    return why_native(cluster, make_request("/a", "/b", ["3"], max_parallelism=maximum, format=result_format))
 
 
 def why_native(cluster: Flink, request: Request) -> str:
@@ -98,8 +98,8 @@ HEAP = "HashMapStateBackend"
 RECORDS: dict[str, Callable[[Flink], str]] = {
     "another max parallelism": lambda cluster: why(cluster, "256"),
     "perhaps another max parallelism": lambda cluster: why(cluster, "states=128"),
-    "canonical": lambda cluster: why(cluster, wanted=Format.CANONICAL),
-    "RocksDB": lambda cluster: why(cluster, wanted=Format.ROCKSDB),
+    "canonical": lambda cluster: why(cluster, result_format=Format.CANONICAL),
+    "RocksDB": lambda cluster: why(cluster, result_format=Format.ROCKSDB),
 }
 """Requests that need the records, or may need them: Flink gives no max parallelism of later operators in a chain."""
 
@@ -210,15 +210,15 @@ def test_checkpoint_with_missing_files_is_refused(tmp_path: Path) -> None:
     assert "files that the snapshot refers to are gone" in str(caught.value.found)
 
 
-@pytest.mark.parametrize(("wanted", "format_type"), [("canonical", "CANONICAL"), ("native", "NATIVE")])
+@pytest.mark.parametrize(("savepoint_format", "format_type"), [("canonical", "CANONICAL"), ("native", "NATIVE")])
 @pytest.mark.parametrize("taking", ["run on", "stop", "cancel"])
-def test_savepoint_is_triggered_in_the_format_asked_for(wanted: str, format_type: str, taking: str) -> None:
-    seen: list[dict[str, Any]] = []
+def test_savepoint_is_triggered_in_the_format_asked_for(savepoint_format: str, format_type: str, taking: str) -> None:
+    bodies: list[dict[str, Any]] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        seen.append(json.loads(request.content))
+        bodies.append(json.loads(request.content))
         return httpx.Response(202, json={"request-id": "2" * 32})
 
     cluster = Flink("http://flink", transport=httpx.MockTransport(answer))
-    cluster.trigger_savepoint(JOB.job_id, "2" * 32, "/save", StopMode(taking), SavepointFormat(wanted))
-    assert [body["formatType"] for body in seen] == [format_type]
+    cluster.trigger_savepoint(JOB.job_id, "2" * 32, "/save", StopMode(taking), SavepointFormat(savepoint_format))
+    assert [body["formatType"] for body in bodies] == [format_type]

@@ -112,11 +112,11 @@ def test_pod_that_has_just_gone_is_ignored(cluster: Cluster) -> None:
     assert cluster.pods == {}
 
 
-@pytest.mark.parametrize("of", ["to_list", "to_delete"])
+@pytest.mark.parametrize("refused_call", ["to_list", "to_delete"])
 def test_refusal_of_the_cluster_is_warned_of_and_does_not_fail_the_task(
-    cluster: Cluster, caplog: pytest.LogCaptureFixture, of: str
+    cluster: Cluster, caplog: pytest.LogCaptureFixture, refused_call: str
 ) -> None:
-    setattr(cluster, of, 403)
+    setattr(cluster, refused_call, 403)
     caplog.set_level(logging.WARNING)
     delete_pods_of_run("rescale_savepoint", RUN)
     (warning,) = warnings_of(caplog)

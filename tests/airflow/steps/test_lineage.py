@@ -53,9 +53,9 @@ def test_lineage_of_a_result_names_source_shapes_and_certificate(tmp_path: Path)
     shapes = [
         {
             operator["operator"]: (operator["parallelism"], operator["maxParallelism"])
-            for operator in of["facets"]["rescale_shape"]["operators"]
+            for operator in snapshot["facets"]["rescale_shape"]["operators"]
         }
-        for of in (source, result)
+        for snapshot in (source, result)
     ]
     assert (shapes[0]["visits"], shapes[1]["visits"]) == ((4, 128), (3, 128))
     proven = result["facets"]["rescale_certificate"]

@@ -120,7 +120,7 @@ def test_error_in_the_result_document_of_a_pod_is_raised(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("document", "code", "seen"),
+    ("document", "code", "phase"),
     [
         (None, 137, "exit code 137"),
         (None, None, "Pod validate-x returned a failure."),
@@ -134,11 +134,11 @@ def test_error_in_the_result_document_of_a_pod_is_raised(tmp_path: Path) -> None
     ],
 )
 def test_lost_pod_raises_store_error(
-    tmp_path: Path, document: dict[str, Any] | None, code: int | None, seen: str
+    tmp_path: Path, document: dict[str, Any] | None, code: int | None, phase: str
 ) -> None:
     error = error_of_pod(tmp_path, document, code)
     assert isinstance(error, StoreError)
-    assert (error.final, error.found) == (False, seen)
+    assert (error.final, error.found) == (False, phase)
 
 
 def test_unreadable_result_document_of_a_pod_raises_store_error(tmp_path: Path) -> None:
@@ -188,9 +188,9 @@ def test_lines_of_the_driver_are_logged_at_their_levels(caplog: pytest.LogCaptur
     step._write_logs(V1Pod(metadata=V1ObjectMeta(name="driver-1", namespace="here")), since_time=started)
     levels = ("INFO", "WARNING", "ERROR", "ERROR")
     assert [(record.levelname, record.message) for record in caplog.records] == list(zip(levels, lines, strict=True))
-    asked = api.read_namespaced_pod_log.call_args.kwargs
-    assert (asked["name"], asked["container"]) == ("driver-1", "driver")
-    assert 90 <= asked["since_seconds"] <= (datetime.now(UTC) - started).total_seconds() + 1
+    arguments = api.read_namespaced_pod_log.call_args.kwargs
+    assert (arguments["name"], arguments["container"]) == ("driver-1", "driver")
+    assert 90 <= arguments["since_seconds"] <= (datetime.now(UTC) - started).total_seconds() + 1
 
 
 def test_lines_of_the_driver_are_read_from_a_node_whose_clock_is_ahead(caplog: pytest.LogCaptureFixture) -> None:

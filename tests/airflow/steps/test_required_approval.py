@@ -28,13 +28,13 @@ def plan_to(folder: Path, snapshot: str = "2-clicks", **surgery: Any) -> Plan:
 
 
 def require(required: PlansToApprove, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = Settings(approval=ApprovalRules(required=required))
+    settings = Settings(approval=ApprovalRules(required=required))
     for module in (required_approval, filled_form):
-        monkeypatch.setattr(module, "settings", lambda: ours)
+        monkeypatch.setattr(module, "settings", lambda: settings)
 
 
 @pytest.mark.parametrize(
-    ("required", "asked", "surgery", "expected"),
+    ("required", "approval_field", "surgery", "expected"),
     [
         (PlansToApprove(), False, {}, False),
         (PlansToApprove(), True, {}, True),
@@ -52,14 +52,14 @@ def require(required: PlansToApprove, monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_form_cannot_waive_a_required_approval(
     required: PlansToApprove,
-    asked: bool,
+    approval_field: bool,
     surgery: dict[str, list[str]],
     expected: bool,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     require(required, monkeypatch)
-    plan, form = plan_to(tmp_path, **surgery), filled(**PLACES, require_approval=asked)
+    plan, form = plan_to(tmp_path, **surgery), filled(**PLACES, require_approval=approval_field)
     assert (approval_reason(plan, form) is not None) is expected
     claim(plan)
     planned = {"plan": places_of(plan).plan}

@@ -81,8 +81,8 @@ def test_no_run_begins_after_the_last_one() -> None:
 
 
 def test_airflow_stores_the_schedule_of_a_window() -> None:
-    window, wrong = read_entry("night", WINDOW)
-    assert window is not None, wrong
+    window, errors = read_entry("night", WINDOW)
+    assert window is not None, errors
     name = "DagSerialization" if hasattr(serialized_objects, "DagSerialization") else "SerializedDAG"  # Airflow 3.1
     serialization = getattr(serialized_objects, name)
     dag = window_dag(window)
@@ -95,5 +95,5 @@ def test_airflow_stores_the_schedule_of_a_window() -> None:
 
 
 def test_airflow_finds_the_plugin_by_its_entry_point() -> None:
-    ours = [entry.load() for entry in entry_points(group="airflow.plugins") if entry.name == "rescale_windows"]
-    assert ours == [WindowsPlugin]
+    plugins = [entry.load() for entry in entry_points(group="airflow.plugins") if entry.name == "rescale_windows"]
+    assert plugins == [WindowsPlugin]

@@ -27,18 +27,17 @@ ENTRY = {
 
 
 def make_window(name: Any, entry: Any) -> Window:
-    """Return the window of a valid entry."""
-    window, wrong = read_entry(name, entry)
-    assert window is not None, wrong
-    assert wrong == []
+    window, errors = read_entry(name, entry)
+    assert window is not None, errors
+    assert errors == []
     return window
 
 
 def fault(name: Any, entry: Any) -> RequestError:
     """Return the only error of an invalid entry."""
-    window, (wrong,) = read_entry(name, entry)
+    window, (error,) = read_entry(name, entry)
     assert window is None
-    return wrong
+    return error
 
 
 def test_valid_entry_becomes_a_window() -> None:
@@ -89,8 +88,8 @@ def test_window_may_name_a_running_job_instead_of_savepoints() -> None:
 
 @pytest.mark.parametrize("field", ["flink", "savepoints", "target"])
 def test_missing_field_of_a_job_is_named(field: str) -> None:
-    wrong = fault("night", {name: value for name, value in JOB.items() if name != field})
-    assert wrong.what == f"the window 'night' is not valid: {field}"
+    error = fault("night", {name: value for name, value in JOB.items() if name != field})
+    assert error.what == f"the window 'night' is not valid: {field}"
 
 
 def test_format_of_the_savepoint_is_a_field_of_jobs_only() -> None:
@@ -98,12 +97,12 @@ def test_format_of_the_savepoint_is_a_field_of_jobs_only() -> None:
     assert "'fast' is not one of ['canonical', 'native']" in str(
         fault("night", {**JOB, "savepoint_format": "fast"}).found
     )
-    wrong = fault("night", {**ENTRY, "savepoint_format": "native"})
-    assert wrong.what == "the window 'night' is not valid: savepoint_format"
+    error = fault("night", {**ENTRY, "savepoint_format": "native"})
+    assert error.what == "the window 'night' is not valid: savepoint_format"
 
 
 @pytest.mark.parametrize(
-    ("wrong", "reason"),
+    ("fields", "reason"),
     [
         ({"jar": " "}, "the hand-over 'jar' needs the field 'jar'"),
         ({"hand_over": "deployment"}, "the hand-over 'deployment' needs the field 'deployment'"),
@@ -111,8 +110,8 @@ def test_format_of_the_savepoint_is_a_field_of_jobs_only() -> None:
         ({"hand_over": "print"}, "the run would stop the job, but could not start it again"),
     ],
 )
-def test_job_that_would_not_run_again_is_refused_before_its_window_opens(wrong: dict[str, str], reason: str) -> None:
-    error = fault("night", {**JOB, **wrong})
+def test_job_that_would_not_run_again_is_refused_before_its_window_opens(fields: dict[str, str], reason: str) -> None:
+    error = fault("night", {**JOB, **fields})
     assert error.what == "the window 'night' is not valid: its hand-over"
     assert str(error.found).startswith(reason)
 
@@ -140,16 +139,16 @@ def test_rounds_may_begin_before_a_window_opens(begins_before: str | None, befor
 
 @pytest.mark.parametrize("begins_before", ["3", "0h", "3 h", "-3h", "3d", "1h30m", "99999h", "", 3, None, True])
 def test_time_before_the_opening_is_hours_or_minutes(begins_before: Any) -> None:
-    wrong = fault("night", {**LIVE, "begins_before": begins_before})
-    assert wrong.what == "the window 'night' is not valid: begins_before"
-    assert wrong.expected == "hours or minutes, such as 3h or 90m"
+    error = fault("night", {**LIVE, "begins_before": begins_before})
+    assert error.what == "the window 'night' is not valid: begins_before"
+    assert error.expected == "hours or minutes, such as 3h or 90m"
 
 
 @pytest.mark.parametrize("entry", [JOB, ENTRY])
 def test_run_that_moves_nothing_while_the_job_runs_begins_at_the_opening(entry: dict[str, Any]) -> None:
-    wrong = fault("night", {**entry, "begins_before": "3h"})
-    assert wrong.what == "the window 'night' is not valid: begins_before"
-    assert wrong.expected == "a job with while_it_runs: true"
+    error = fault("night", {**entry, "begins_before": "3h"})
+    assert error.what == "the window 'night' is not valid: begins_before"
+    assert error.expected == "a job with while_it_runs: true"
 
 
 def test_source_of_a_job_is_refused() -> None:
@@ -192,25 +191,25 @@ def test_source_of_a_job_is_refused() -> None:
     ],
 )
 def test_invalid_field_is_named(field: str, value: Any, reason: str) -> None:
-    wrong = fault("night", {**ENTRY, field: value})
+    error = fault("night", {**ENTRY, field: value})
     named = "target" if reason == ENTRY["target"] else field
     named = "its shape" if reason.startswith("the form asks") else named
-    assert wrong.what == f"the window 'night' is not valid: {named}"
-    assert reason in str(wrong.found)
+    assert error.what == f"the window 'night' is not valid: {named}"
+    assert reason in str(error.found)
 
 
 @pytest.mark.parametrize("field", ["schedule", "timezone", "closes", "source", "target"])
 def test_missing_field_is_named(field: str) -> None:
-    wrong = fault("night", {name: value for name, value in ENTRY.items() if name != field})
-    assert wrong.what == f"the window 'night' is not valid: {field}"
+    error = fault("night", {name: value for name, value in ENTRY.items() if name != field})
+    assert error.what == f"the window 'night' is not valid: {field}"
 
 
 def test_all_faults_of_an_entry_are_reported_together() -> None:
     entry = {**ENTRY, "schedule": "at noon", "timezone": "Mars", "closes": 7, "target": 7, "parallelism": 0, "x": 1}
     del entry["source"]
-    window, wrong = read_entry("night", entry)
+    window, errors = read_entry("night", entry)
     assert window is None
-    named = [error.what.rpartition(" ")[2] for error in wrong]
+    named = [error.what.rpartition(" ")[2] for error in errors]
     assert named == ["source", "schedule", "timezone", "closes", "target", "parallelism", "x"]
 
 
@@ -247,9 +246,9 @@ def test_names_of_all_dags_of_rescale_are_reserved() -> None:
 
 @pytest.mark.parametrize("name", [*RESERVED, "Savepoint", "JOB"])
 def test_reserved_name_is_refused(name: str) -> None:
-    wrong = fault(name, ENTRY)
-    assert wrong.what == f"the window {name!r} is not valid: its name"
-    assert "which other DAGs have" in str(wrong.expected)
+    error = fault(name, ENTRY)
+    assert error.what == f"the window {name!r} is not valid: its name"
+    assert "which other DAGs have" in str(error.expected)
 
 
 def test_entry_without_fields_is_refused() -> None:

@@ -58,8 +58,8 @@ def test_run_that_begins_before_the_opening_gets_its_time(run_type: str) -> None
     opens, closes = NOW + 3 * HOUR, NOW + 4 * HOUR
     document = opened(opens, closes, run_type, 3 * HOUR)
     assert (document["opens"], document["closes"]) == (opens.isoformat(), closes.isoformat())
-    named = opens if run_type == "scheduled" else NOW
-    assert document["target"] == f"/rescaled/{named:%Y-%m-%d-%H%M}", "a target is named by the opening"
+    logical_time = opens if run_type == "scheduled" else NOW
+    assert document["target"] == f"/rescaled/{logical_time:%Y-%m-%d-%H%M}", "a target is named by the opening"
 
 
 def test_run_that_is_late_has_the_hours_of_its_own_window() -> None:

@@ -68,9 +68,9 @@ def test_named_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     beside = windows_path(str(tmp_path / "rescale_windows.py"))
     assert (beside, read_windows(beside).refused) == (tmp_path / "windows.yaml", ())
     monkeypatch.setenv(VARIABLE, str(tmp_path / "others.yaml"))
-    named = windows_path(str(tmp_path / "rescale_windows.py"))
-    assert named == tmp_path / "others.yaml"
-    assert "No such file" in str(read_windows(named).refused[0])
+    path = windows_path(str(tmp_path / "rescale_windows.py"))
+    assert path == tmp_path / "others.yaml"
+    assert "No such file" in str(read_windows(path).refused[0])
 
 
 def test_example_has_a_pair_of_windows_and_a_live_one() -> None:
