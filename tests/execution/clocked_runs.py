@@ -19,7 +19,7 @@ _NEGATIVE = re.compile(r"\s-\d[\d.]* (s|second|minute|hour)")
 
 
 def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
-    """Run a case with a clock that is shifted from some call on, and with one shifted after the run was killed."""
+    """Run a case with a clock that shifts during the run, and with one that shifts after the run was killed."""
     clock.put(0)
     target = case.target()
     calls = _done(case, target, case.faults())
@@ -29,7 +29,7 @@ def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
             _forget(target, clock)
             _done(case, target, ClockShift(str(case.work / uuid.uuid4().hex), at=at, hours=hours))
             assert _content(target) == expected
-            assert not Path(target).exists() or _hours_between_files(target) == 1, "it was put"
+            assert not Path(target).exists() or _hours_between_files(target) == 1, "the clock was shifted"
         _forget(target, clock)
         assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
         clock.put(hours)
@@ -89,6 +89,6 @@ def _forget(target: str, clock: Clock) -> None:
 
 
 if __name__ == "__main__":
-    what, home, work, source = sys.argv[1:]
+    what, home, folder, source = sys.argv[1:]
     plays = {"play": play, "play shortly": partial(play, put=(-1,)), "be refused": be_refused}
-    plays[what](Case(home, Path(work), 8 << 20, source=source), Clock.of_this_process())
+    plays[what](Case(home, Path(folder), 8 << 20, source=source), Clock.of_this_process())

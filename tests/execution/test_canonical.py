@@ -138,9 +138,9 @@ def test_changed_canonical_result_is_found(name: str, tmp_path: Path) -> None:
         (b"\xff", SnapshotError, "a timer that cannot be read"),
     ],
 )
-@pytest.mark.parametrize(("wanted", "maximum"), [("canonical", ()), ("keep", ("1000",)), ("keep", ("64",))])
+@pytest.mark.parametrize(("result_format", "maximum"), [("canonical", ()), ("keep", ("1000",)), ("keep", ("64",))])
 def test_damaged_heap_timer_is_found(
-    wanted: str, maximum: tuple[str, ...], wrong: bytes, error: type[RescaleError], what: str, tmp_path: Path
+    result_format: str, maximum: tuple[str, ...], wrong: bytes, error: type[RescaleError], what: str, tmp_path: Path
 ) -> None:
     """The timer is on the heap beside RocksDB, in raw keyed state."""
     source = shutil.copytree(snapshots.directory(HEAP_TIMERS), tmp_path / "source")
@@ -150,17 +150,17 @@ def test_damaged_heap_timer_is_found(
     file = Path(snapshot.files[extent.file][0])
     at = file.read_bytes().index(b"user-1") - (len(wrong) == 1)
     file.write_bytes(file.read_bytes()[:at] + wrong + file.read_bytes()[at + len(wrong) :])
-    plan = plan_rescale(str(source), str(tmp_path / "target"), max_parallelism=maximum, format=wanted)
+    plan = plan_rescale(str(source), str(tmp_path / "target"), max_parallelism=maximum, format=result_format)
     with pytest.raises(error, match=what) as caught:
         execute_without_spark(plan)
     assert caught.value.operator == operator.label
-    assert wanted == "keep" or not (tmp_path / "target").exists()
+    assert result_format == "keep" or not (tmp_path / "target").exists()
     assert not (tmp_path / "target" / "_metadata").exists()
     assert not list((tmp_path / "target").glob("*-rawkeyed-*"))
 
 
-@pytest.mark.parametrize("wanted", ["canonical", "rocksdb"])
-def test_different_timers_in_keyed_and_raw_keyed_state_are_refused(wanted: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("result_format", ["canonical", "rocksdb"])
+def test_different_timers_in_keyed_and_raw_keyed_state_are_refused(result_format: str, tmp_path: Path) -> None:
     """A full checkpoint of RocksDB before Flink 1.16 has its timers twice: as keyed and as raw keyed state."""
     source = shutil.copytree(snapshots.directory("1.15.4-full-heap-timers"), tmp_path / "source")
     snapshot = open_snapshot(str(source))
@@ -171,7 +171,7 @@ def test_different_timers_in_keyed_and_raw_keyed_state_are_refused(wanted: str, 
     namespace = content.index(b"\0", content.index(b"user-1"))
     content[namespace + 8] ^= 1  # last byte of the timer's time
     file.write_bytes(content)
-    plan = plan_rescale(str(source), str(tmp_path / "target"), format=wanted)
+    plan = plan_rescale(str(source), str(tmp_path / "target"), format=result_format)
     with pytest.raises(SnapshotError, match="stored twice") as caught:
         execute_without_spark(plan)
     assert str(caught.value.state).startswith("_timer_state/")

@@ -36,7 +36,12 @@ from support.snapshot_bytes import i32, keyed_header
 
 CHANGELOGS = [f"{line}-changelog-over-{backend}" for line in ("1.20", "2") for backend in ("heap", "rocksdb")]
 SHAPES = [((), ()), (("5",), ()), (("5",), ("1000",)), (("3",), ("64",))]
-CASES = [(name, *shape, wanted) for name in CHANGELOGS for shape in SHAPES for wanted in ("canonical", "rocksdb")]
+CASES = [
+    (name, *shape, result_format)
+    for name in CHANGELOGS
+    for shape in SHAPES
+    for result_format in ("canonical", "rocksdb")
+]
 QUICK = [
     ("2-changelog-over-heap", ("5",), ("1000",), "canonical"),
     ("1.20-changelog-over-rocksdb", ("5",), (), "rocksdb"),
@@ -79,13 +84,15 @@ def test_changelog_in_files_without_base_state_is_replayed(line: str, tmp_path: 
 def test_every_record_of_a_changelog_is_in_the_result(
     case: tuple[str, tuple[str, ...], tuple[str, ...], str], tmp_path: Path
 ) -> None:
-    name, parallelism, max_parallelism, wanted = case
+    name, parallelism, max_parallelism, result_format = case
     source, target = snapshots.directory(name), str(tmp_path / "target")
-    execute_without_spark(plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=wanted))
+    execute_without_spark(
+        plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=result_format)
+    )
     assert validate_published(source, target, InProcessTasks()).verdict == "complete"
     result = open_snapshot(target)
     kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories"}
-    assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[wanted]}
+    assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[result_format]}
     assert diff_snapshots(twin(name), result, InProcessTasks()).equal
 
 
@@ -110,9 +117,7 @@ def _listed(records: Records) -> list[tuple[int, int, bytes]]:
 
 @pytest.mark.parametrize("name", CHANGELOGS[:2])
 def test_changelog_that_does_not_fit_into_memory_is_read_in_windows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows of key groups come in their order, and no record is missing. A window that exceeds the limit is
-    refused.
-    """
+    """Windows of key groups come in their order, with every record; a window above the limit is refused."""
     snapshot = snapshots.opened(name)
     expected = all_records(snapshot)
     monkeypatch.setattr(log_windows, "WINDOW", 3000)

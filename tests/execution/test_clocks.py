@@ -25,11 +25,11 @@ def clock(tmp_path: Path) -> Clock:
     return new_clock(tmp_path)
 
 
-def played(what: str, home: str, clock: Clock, work: Path) -> None:
+def played(what: str, home: str, clock: Clock, folder: Path) -> None:
     """Run a scenario in a process with this clock."""
     paths = os.pathsep.join([str(TESTS), *sys.path])
     environment = {**os.environ, **clock.environment(), "PYTHONPATH": paths}
-    command = [sys.executable, "-m", "execution.clocked_runs", what, home, str(work), directory("2-finished")]
+    command = [sys.executable, "-m", "execution.clocked_runs", what, home, str(folder), directory("2-finished")]
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert process.returncode == 0, process.stderr
 

@@ -1,8 +1,4 @@
-"""Credentials that expire in the middle of a run.
-
-A run with renewed credentials goes on unaffected; a run without ends with an error that says so, and is resumed with
-new ones.
-"""
+"""Credentials that expire in a run: renewed ones let it go on; without, an error says so, and new ones resume it."""
 
 from __future__ import annotations
 
@@ -67,8 +63,8 @@ def bucket(s3: S3Server) -> str:
     return f"s3://{name}"
 
 
-def case_in(bucket: str, work: Path) -> Case:
-    return Case(bucket, work, part_size=10_000, source=directory("2-clicks"))
+def case_in(bucket: str, folder: Path) -> Case:
+    return Case(bucket, folder, part_size=10_000, source=directory("2-clicks"))
 
 
 @pytest.mark.slow

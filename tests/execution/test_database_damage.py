@@ -173,9 +173,7 @@ def test_damaged_sst_file_is_not_copied(kind: str, source: Path) -> None:
 def test_flipped_bit_of_the_metadata_loses_nothing_without_a_warning(
     source: Path, state: State, share: Share[int]
 ) -> None:
-    """A flipped bit ends in an error, changes nothing, or makes a handle claim other key groups, of which the plan
-    warns.
-    """
+    """A flipped bit ends in an error, changes nothing, or changes a handle's key groups, of which the plan warns."""
     metadata = source / "_metadata"
     data = metadata.read_bytes()
     survived = 0

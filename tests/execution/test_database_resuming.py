@@ -1,6 +1,6 @@
 """Runs that copy RocksDB directories or make them canonical are resumed by the same command, whenever they are stopped.
 
-The files are segments of larger ones, so that tasks have to fetch them to read rows; nothing of that stays.
+The files are segments of larger ones, so tasks must fetch them to read rows; no fetched file stays.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=SHAPES)
 def case(request: pytest.FixtureRequest, source: Path, scratch: Path, tmp_path: Path) -> Case:  # noqa: ARG001
-    work = tmp_path / "work"
-    work.mkdir()
-    return Case(str(tmp_path / "home"), work, 30_000, SHAPES[request.param], str(source))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return Case(str(tmp_path / "home"), folder, 30_000, SHAPES[request.param], str(source))
 
 
 def numbers(case: Case) -> list[int]:

@@ -1,6 +1,4 @@
-"""RocksDB directories wherever their files lie, with absolute and relative handles, and files that change during
-a run.
-"""
+"""RocksDB directories with files in any place, by absolute and relative handles, and files that change in a run."""
 
 from __future__ import annotations
 
@@ -51,22 +49,19 @@ def uploaded(folder: Path, name: str, home: str, scheme: str = "s3") -> str:
 
 
 def keyed_state(target: str) -> list[tuple[int, bytes]]:
-    """Return all key groups of a canonical result."""
     snapshot = open_snapshot(target)
     return [group for operator in snapshot.operators for s in operator.keyed for group in contents(snapshot, s)]
 
 
 def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
-    """Copy the source and make it canonical, as `like`, the same snapshot on this machine. Results refer to no other
-    files.
-    """
-    for wanted in ("keep", "canonical"):
-        target, twin = join(home, f"target-{wanted}"), f"{like}-{wanted}"
-        execute_without_spark(plan_rescale(source, target, allow_prefixes=allow, format=wanted))
+    """Copy the source and make it canonical, as with `like`, its local twin. Results refer to no other files."""
+    for result_format in ("keep", "canonical"):
+        target, twin = join(home, f"target-{result_format}"), f"{like}-{result_format}"
+        execute_without_spark(plan_rescale(source, target, allow_prefixes=allow, format=result_format))
         assert validate_published(source, target, InProcessTasks(), allow_prefixes=allow).verdict == "complete"
         assert all(contains(target, uri) for uri, _ in open_snapshot(target).files)
-        if wanted == "canonical":
-            execute_without_spark(plan_rescale(like, twin, format=wanted))
+        if result_format == "canonical":
+            execute_without_spark(plan_rescale(like, twin, format=result_format))
             assert keyed_state(target) == keyed_state(twin) != []
 
 
@@ -161,7 +156,7 @@ def test_files_outside_the_snapshot_are_read_if_their_prefix_is_allowed(bucket: 
 
 
 @pytest.mark.parametrize(
-    ("what", "where", "wanted"),
+    ("what", "where", "result_format"),
     [
         slow("changed", "s3", "canonical"),
         ("changed", "local", "keep"),
@@ -170,7 +165,12 @@ def test_files_outside_the_snapshot_are_read_if_their_prefix_is_allowed(bucket: 
     ],
 )
 def test_source_file_that_changes_while_it_is_read_is_refused(
-    what: str, where: str, wanted: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    what: str,
+    where: str,
+    result_format: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The file changes before the first read of the first run, the second read of the next, and so on."""
     home = str(tmp_path / "results")
@@ -199,7 +199,7 @@ def test_source_file_that_changes_while_it_is_read_is_refused(
 
     for at in range(1, 20):
         with monkeypatch.context() as patched:
-            plan = plan_rescale(source, join(home, f"target-{at}"), format=wanted)
+            plan = plan_rescale(source, join(home, f"target-{at}"), format=result_format)
             patched.setattr(store, "read", spoiled(at))
             error = outcome(plan)
         if error is None:

@@ -82,7 +82,7 @@ class SimulatedTasks:
             return []
         slices = slices_of(units, self.cores)
         assert len(slices) <= 2 * MOST_SLICES
-        self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
+        self.sent["units"] = sum(len(pickle.dumps(task_slice)) for task_slice in slices)
         self.sent["work"] = len(SharedFunction.pack(work).packed)
         return [self.count_received(UnitResult(u.operator, u.stream, u.part, self.receipts(u.parts))) for _, u in units]
 
@@ -90,7 +90,7 @@ class SimulatedTasks:
         slices = slices_of(units, self.cores)
         assert len(slices) <= 2 * MOST_SLICES
         assert partitions <= 2 * MOST_PARTITIONS
-        self.sent["units"] = sum(len(pickle.dumps(some)) for some in slices)
+        self.sent["units"] = sum(len(pickle.dumps(task_slice)) for task_slice in slices)
         self.sent["map task"] = len(SharedFunction.pack(make_sender).packed)
         return SimulatedShuffle(self)
 

@@ -1,6 +1,4 @@
-"""Disks that are full, over quota or read-only: the error says so, nothing is published, and with room the run
-resumes.
-"""
+"""Full, over-quota or read-only disks: the error says so, nothing is published, and with room the run resumes."""
 
 from __future__ import annotations
 
@@ -32,8 +30,8 @@ def share(tmp_path: Path) -> Iterator[Share]:
         yield mounted
 
 
-def case_on(disk: Disk | Share, work: Path) -> Case:
-    return Case(str(disk.path), work, part_size=10_000, source=snapshots.directory("2-clicks"))
+def case_on(disk: Disk | Share, folder: Path) -> Case:
+    return Case(str(disk.path), folder, part_size=10_000, source=snapshots.directory("2-clicks"))
 
 
 def size_of(folder: Path) -> int:

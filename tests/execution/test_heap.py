@@ -27,7 +27,7 @@ SHAPES = [((), ()), (("5",), ()), (("5",), ("1000",)), (("2",), ("16",))]
 OF_ITS_TIME = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
 """States with a time to live, whose values hold the time of the last write."""
 
-CASES = [(name, *shape, wanted) for name in HEAP for shape in SHAPES for wanted in Format]
+CASES = [(name, *shape, result_format) for name in HEAP for shape in SHAPES for result_format in Format]
 QUICK = [
     ("2-heap-native", (), (), "canonical"),
     ("1.20-heap-native-compressed", ("5",), ("1000",), "canonical"),
@@ -43,14 +43,14 @@ def test_every_record_of_heap_state_is_in_the_result(
     case: tuple[str, tuple[str, ...], tuple[str, ...], str], tmp_path: Path
 ) -> None:
     """The twin is a canonical savepoint by Flink of the same job, though of another run."""
-    name, parallelism, max_parallelism, wanted = case
+    name, parallelism, max_parallelism, result_format = case
     source, target = snapshots.directory(name), str(tmp_path / "target")
-    plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=wanted)
+    plan = plan_rescale(source, target, parallelism, max_parallelism=max_parallelism, format=result_format)
     execute_without_spark(plan)
     assert validate_published(source, target, InProcessTasks()).verdict == "complete"
     result = open_snapshot(target)
     kinds = {"canonical": "canonical streams", "rocksdb": "RocksDB directories", "keep": "heap streams"}
-    assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[wanted]}
+    assert {kind for operator in result.operators for kind in operator.kinds} == {kinds[result_format]}
     assert diff_snapshots(snapshots.opened(name), result, InProcessTasks()).equal
     twin = snapshots.opened(f"{name.partition('-')[0]}-canonical-hashmap")
     difference = diff_snapshots(twin, result, InProcessTasks())
@@ -103,13 +103,13 @@ def unlike_states(tmp_path: Path) -> str:
     return write_heap_savepoint(tmp_path / "source", headers, groups, MAXIMUM)
 
 
-@pytest.mark.parametrize("wanted", Format)
+@pytest.mark.parametrize("result_format", Format)
 @pytest.mark.parametrize(("parallelism", "maximum"), [("1", "16"), ("2", "16"), ("3", "16"), ("2", "64")])
 def test_subtasks_with_different_states_are_rescaled(
-    unlike_states: str, wanted: Format, parallelism: str, maximum: str, tmp_path: Path
+    unlike_states: str, result_format: Format, parallelism: str, maximum: str, tmp_path: Path
 ) -> None:
     target = str(tmp_path / "target")
-    plan = plan_rescale(unlike_states, target, [parallelism], max_parallelism=[maximum], format=wanted)
+    plan = plan_rescale(unlike_states, target, [parallelism], max_parallelism=[maximum], format=result_format)
     execute_without_spark(plan)
     assert validate_published(unlike_states, target, InProcessTasks()).verdict == "complete"
     source, result = open_snapshot(unlike_states), open_snapshot(target)
@@ -119,6 +119,6 @@ def test_subtasks_with_different_states_are_rescaled(
         "total": False,
         "names": True,
     }
-    if wanted is Format.KEEP:
+    if result_format is Format.KEEP:
         # In the same shape no record is read, because each stream stays unchanged.
         assert (plan.operators[0].rekeying is None) is (parallelism == "3")

@@ -35,7 +35,7 @@ from support.synthetic import database, operator, own_stream, snapshot
 
 MAX_PARALLELISM = 720
 FEW = 0.2
-"""Lines of code for each pair. Looking at a pair takes at least one; where key groups are cut changes it a bit."""
+"""Lines of code that run per pair: a look at a pair takes at least one, and where key groups are cut matters a bit."""
 
 
 @pytest.fixture
@@ -163,8 +163,7 @@ def lines_run_by(action: Callable[[], object]) -> int:
 def lines_for_each_pair(prepared: Callable[[int], Callable[[], object]], number: int) -> float:
     """Return the number of lines that run once for each pair of subtasks.
 
-    `prepared` returns the action for a number of subtasks. If n subtasks run a + b n + c n² lines, c is returned: work
-    that is done once, and work for each subtask, cancel out in the second difference.
+    `prepared` returns the action for n subtasks, which runs a + b n + c n² lines. c is returned: a second difference.
     """
     lines_run_by(prepared(number))  # runs what happens only the first time
     once, two, three = (lines_run_by(prepared(times * number)) for times in (1, 2, 3))

@@ -32,7 +32,7 @@ from support.slow import slow
 from support.snapshots import directory
 
 LARGE = 200_000_000
-"""Bytes: far more than the memory of a process otherwise varies."""
+"""Bytes: far more than the memory of a process varies without an allocation."""
 
 
 @pytest.mark.parametrize("tasks", [InProcessTasks, shared_processes, slow(shared_spark)])
@@ -74,7 +74,7 @@ def resettable_peak_memory() -> None:
 @pytest.mark.usefixtures("resettable_peak_memory")
 def test_worst_memory_of_a_step_excludes_that_of_an_earlier_step(tmp_path: Path) -> None:
     """A measurement around both steps includes the memory of both."""
-    result, seen = str(tmp_path / "result.json"), METER.read()
+    result, memory = str(tmp_path / "result.json"), METER.read()
 
     def worst(body: Callable[[], dict[str, Any]]) -> int:
         run_part(Step.RESHUFFLE, result, body)
@@ -82,7 +82,7 @@ def test_worst_memory_of_a_step_excludes_that_of_an_earlier_step(tmp_path: Path)
 
     much, little = worst(lambda: {"much": len(b"1" * LARGE)}), worst(dict)
     assert little < much - LARGE // 2
-    assert METER.own_since(seen).worst_memory >= much
+    assert METER.own_since(memory).worst_memory >= much
 
 
 @pytest.mark.usefixtures("resettable_peak_memory")

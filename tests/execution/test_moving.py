@@ -34,7 +34,6 @@ on_both = pytest.mark.parametrize("home", ["local", "s3"], indirect=True)
 
 @pytest.fixture(params=["local", slow("s3")])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Return an empty directory."""
     return new_home(request.param, request, tmp_path)
 
 
@@ -83,7 +82,7 @@ def test_large_stream_is_moved_in_parts(home: str, source: str, calls: Callable[
 
 
 def test_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
-    """Two workers, and one loop; three times, the last one after part of the result was lost."""
+    """Workers, one loop, and workers again after part of the result was lost."""
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute(plan)
     first = files_of(plan)

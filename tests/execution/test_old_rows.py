@@ -53,11 +53,11 @@ def certified(target: str, uid: str) -> CertifiedRecords:
     return records
 
 
-@pytest.mark.parametrize(("name", "of", "shape"), CASES)
+@pytest.mark.parametrize(("name", "old_states", "shape"), CASES)
 def test_old_rows_are_missing_and_all_others_are_there(
-    name: str, of: tuple[str, tuple[str, ...]], shape: dict[str, Any], tmp_path: Path
+    name: str, old_states: tuple[str, tuple[str, ...]], shape: dict[str, Any], tmp_path: Path
 ) -> None:
-    (uid, states), source, target = of, directory(name), str(tmp_path / "target")
+    (uid, states), source, target = old_states, directory(name), str(tmp_path / "target")
     before = rows_of(source, uid)
     until = times_in(before)[len(times_in(before)) // 2 - 1]
     ages = [f"{uid}:{state}={instant_of(until)}" for state in states]

@@ -232,7 +232,7 @@ def short_path() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize(
-    ("where", "code"),
+    ("step_of_kill", "code"),
     [
         slow("handles-keyed.json", 1),  # the driver of the reshuffle
         slow("copy", 0),  # a worker, alone: its task is done again
@@ -242,21 +242,21 @@ def short_path() -> Iterator[Path]:
     ],
 )
 def test_process_killed_in_any_step_is_resumed(
-    where: str, code: int, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
+    step_of_kill: str, code: int, tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The scratch files of its workers are gone, too, when the run has ended."""
+    """The scratch files of its workers are gone when the run has ended."""
     target, scratch = str(tmp_path / "target"), short_path
     monkeypatch.setenv("TMPDIR", str(scratch))
-    kind = Kind.KILL_WORKER if where == "copy" else Kind.KILL
+    kind = Kind.KILL_WORKER if step_of_kill == "copy" else Kind.KILL
     first, second = (
-        Faults(str(tmp_path / "log"), kind, 1, where, True),
+        Faults(str(tmp_path / "log"), kind, 1, step_of_kill, True),
         Faults(str(tmp_path / "again"), writes_only=True),
     )
     arguments = ["run", snapshots.directory(SNAPSHOT), "--target", target, "--parallelism", "3"]
     assert real_run(arguments, first, tmp_path) == code
     assert is_published(target) == (code == 0)
     if code == 1:
-        assert any(scratch.glob("rescale-tasks-*")), "a driver that is killed leaves that"
+        assert any(scratch.glob("rescale-tasks-*")), "a killed driver leaves the folders of its workers"
     (others := scratch / "blockmgr-of-another").mkdir()
     assert real_run(arguments, second, tmp_path) == 0
     assert_right(target)

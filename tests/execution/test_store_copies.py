@@ -1,4 +1,4 @@
-"""Within one S3 the store copies: the files are the same as otherwise, and few bytes pass through the tasks."""
+"""Within one S3 the store copies: the files are as without copies, and few bytes pass through the tasks."""
 
 from __future__ import annotations
 
@@ -71,18 +71,15 @@ def versions(plan: Plan) -> dict[str, tuple[int, str | None]]:
 
 def test_ranges_of_key_groups_are_copied_by_the_store(home: str, source: str) -> None:
     plan = plan_rescale(source, join(home, "target"), ["3"])
-    ours = plan.bytes_moved - left_to_the_store(lambda: execute_without_spark(plan))
-    assert ours <= 3 * PART_SIZE, "the tasks wrote more than a part with the header of each new stream"
+    bytes_written = plan.bytes_moved - left_to_the_store(lambda: execute_without_spark(plan))
+    assert bytes_written <= 3 * PART_SIZE, "the tasks wrote more than a part with the header of each new stream"
     assert validate_published(source, plan.target, InProcessTasks()).verdict == "complete"
 
 
 def test_store_without_copies_gets_the_same_files(
     home: str, source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The versions of the files are the same, too, so neither run takes the other's files for changed ones.
-
-    A message says once that the store has no copies.
-    """
+    """Versions are the same, so no file counts as changed; a message says once that the store has no copies."""
     plan = plan_rescale(source, join(home, "target"), ["3"])
     move(plan, InProcessTasks())
     first = versions(plan)

@@ -359,7 +359,7 @@ def renamed(uid: str, new: str, new_id: str | None = None) -> Renamed:
 
 
 @pytest.mark.parametrize(
-    ("made", "declared"),
+    ("carried_out", "declared"),
     [
         (Surgery(), Surgery((renamed("count", "tally"),))),
         (Surgery((renamed("count", "tally"),)), Surgery()),
@@ -370,10 +370,10 @@ def renamed(uid: str, new: str, new_id: str | None = None) -> Renamed:
         (Surgery((renamed("count", "tally", HEX),)), Surgery((renamed("count", "tally", HEX),))),
     ],
 )
-def test_undeclared_rename_is_found(made: Surgery, declared: Surgery) -> None:
+def test_undeclared_rename_is_found(carried_out: Surgery, declared: Surgery) -> None:
     source = snapshots.opened("1.20-windows")
     with pytest.raises(IntegrityError):
-        check_declared(source, apply_surgery(source, made), declared)
+        check_declared(source, apply_surgery(source, carried_out), declared)
 
 
 def test_other_uid_under_the_declared_id_is_found() -> None:

@@ -61,8 +61,10 @@ def run(plan: Plan, step: Step, **variables: str) -> int:
     """Run a process of the step, which has little to do; return its exit code."""
     result = places_of(plan).result(step)
     arguments = ["--plan", places_of(plan).plan, "--result", result, "--master", "local[2]"]
-    named = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    process = subprocess.run([sys.executable, "-m", step.value, *arguments], env={**named, **variables}, check=False)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    process = subprocess.run(
+        [sys.executable, "-m", step.value, *arguments], env={**environment, **variables}, check=False
+    )
     return process.returncode
 
 
@@ -103,8 +105,10 @@ def test_opentelemetry_is_not_imported_without_a_collector() -> None:
         "import sys\nfrom rescale.execution.tracing import traced\nwith traced('a step'): pass\n"
         "print([name for name in sys.modules if name.startswith('opentelemetry')])"
     )
-    named = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
-    process = subprocess.run([sys.executable, "-c", program], env=named, capture_output=True, text=True, check=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
+    process = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
     assert process.stdout == "[]\n"
 
 

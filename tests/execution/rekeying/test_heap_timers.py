@@ -121,19 +121,19 @@ def source(states: bool, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("parallelism", "maximum", "wanted"),
+    ("parallelism", "maximum", "result_format"),
     [(3, 40, "canonical"), (2, 20, "keep"), (5, 200, "keep"), (2, 200, "canonical"), (3, 300, "keep")],
 )
 def test_every_timer_is_in_the_result(
-    parallelism: int, maximum: int, wanted: str, states: bool, source: Path, tmp_path: Path
+    parallelism: int, maximum: int, result_format: str, states: bool, source: Path, tmp_path: Path
 ) -> None:
     """Timers become states in canonical state and beside kept keyed state; without keyed state they stay raw."""
     target = str(tmp_path / "target")
-    plan = plan_rescale(str(source), target, [str(parallelism)], max_parallelism=[str(maximum)], format=wanted)
+    plan = plan_rescale(str(source), target, [str(parallelism)], max_parallelism=[str(maximum)], format=result_format)
     execute_without_spark(plan)
     assert placed(target) == expected(maximum, states=states)
     (operator,) = open_snapshot(target).operators
-    stay = wanted == "keep" and not states
+    stay = result_format == "keep" and not states
     assert [stream.subtask for stream in operator.raw_timers] == (list(range(parallelism)) if stay else [])
     assert bool(operator.keyed) is not stay
     assert validate_published(str(source), target, InProcessTasks()).verdict == "complete"

@@ -1,6 +1,4 @@
-"""Large state, in files and in S3: parts and staged ranges give the same bytes, nothing is left over, and all is read
-once.
-"""
+"""Large state in files and in S3: parts and staged ranges give the same bytes, read once, and leave nothing."""
 
 from __future__ import annotations
 

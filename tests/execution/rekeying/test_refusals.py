@@ -74,9 +74,7 @@ class Spoiled:
 
 
 def refused(plan: Plan, run: Callable[[Plan], object] = execute_without_spark) -> RescaleError:
-    """Return the error that the run ends with, after checking that it wrote nothing to the target and left nothing
-    staged.
-    """
+    """Return the error of the run, after checking that it left nothing in the target and nothing staged."""
     with pytest.raises(RescaleError) as caught:
         run(plan)
     assert not Path(plan.target).exists()

@@ -56,9 +56,7 @@ def test_work_is_divided_among_tasks_and_joined(case: Case) -> None:
 
 
 def writes_of_records(case: Case) -> list[int]:
-    """Return the numbers of the writes from the first keyed stream to the handles; the other writes are those of any
-    run.
-    """
+    """Return the numbers of the writes from the first keyed stream to the handles; other writes are as in any run."""
     calls = case.succeed(case.target()).calls()
     first = next(k for k, line in enumerate(calls, 1) if "-keyed-" in line)
     last = next(k for k, line in enumerate(calls, 1) if "handles-keyed" in line)

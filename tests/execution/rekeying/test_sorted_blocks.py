@@ -1,6 +1,4 @@
-"""Records to blocks, blocks to rows, rows to key groups: compared with a twin that sorts and frames record by
-record.
-"""
+"""Records to blocks to rows to key groups: compared with a twin that sorts and frames record by record."""
 
 from __future__ import annotations
 
@@ -112,7 +110,7 @@ def test_rows_hold_blocks_of_one_range_and_are_small(work: Work, size: int) -> N
     with small(size, 1000, 1000):
         rows = rows_of(work)
     ranges = ranges_of(work)
-    seen: dict[tuple[int, int], list[tuple[int, bytes]]] = {}
+    blocks: dict[tuple[int, int], list[tuple[int, bytes]]] = {}
     for number, data in rows:
         row = read_row(data)
         assert row.operator == OPERATOR
@@ -121,12 +119,12 @@ def test_rows_hold_blocks_of_one_range_and_are_small(work: Work, size: int) -> N
         at = 0
         for cell, length, _ in row.blocks.tolist():
             assert ranges[number][0] <= cell // work.states <= ranges[number][1]
-            seen.setdefault((row.unit, row.batch), []).append((cell, bytes(row.data[at : at + length])))
+            blocks.setdefault((row.unit, row.batch), []).append((cell, bytes(row.data[at : at + length])))
             at += length
     for number, unit in enumerate(work.units):
         for i, batch in enumerate(unit):
             cells = by_cell(batch, work.states).items()
-            assert seen[number, i] == [(cell, block(some, work.max_parallelism)) for cell, some in cells]
+            assert blocks[number, i] == [(cell, block(some, work.max_parallelism)) for cell, some in cells]
 
 
 @given(work_items(), st.data(), st.integers(1, 60), st.integers(1, 60), st.sampled_from([0, 1, 50, 1 << 16]))
@@ -141,9 +139,9 @@ def test_key_groups_are_framed_whatever_the_order_of_rows(
             for first, last in ranges_of(work):
                 mine = of_range(blocks, OPERATOR, first, last, work.states)
                 pieces = [bytes(piece) for piece in framed(mine)]
-                wanted = b"".join(expected[group] for group in sorted(expected) if first <= group <= last)
-                assert b"".join(pieces) == wanted
-                assert bool(pieces) == bool(wanted)
+                in_order = b"".join(expected[group] for group in sorted(expected) if first <= group <= last)
+                assert b"".join(pieces) == in_order
+                assert bool(pieces) == bool(in_order)
                 apart = {
                     group: b"".join(bytes(piece) for piece in framed(part)) for group, part in blocks_by_key_group(mine)
                 }

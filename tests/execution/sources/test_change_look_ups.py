@@ -31,10 +31,7 @@ def library() -> Iterator[FlinksRocksdb]:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the names of the SST files of which blocks were looked at, and "" for each database that was opened.
-
-    Files are fetched in parts, as from S3.
-    """
+    """Return the SST files whose blocks are looked at, fetched in parts as from S3, and "" per opened database."""
     names: list[str] = []
     begin, fetch = PartialFiles.begin, PartialFiles.fetch
 

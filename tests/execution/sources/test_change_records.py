@@ -356,14 +356,14 @@ def test_change_records_hold_the_new_value_or_mark_a_deletion(library: FlinksRoc
         database.write([("put", STATES[1], b"\7", b""), ("checkpoint", second)])
     checkpoints = Checkpoints([first, second])
     reader = ChangeReader(128, checkpoints.files, checkpoints.place(0, 1))
-    seen = [
+    records = [
         (int(state), int(group), bytes(batch.data[start:limit]), bytes(batch.data[limit + 4 : end]))
         for batch in reader
         for start, limit, end, state, group in zip(
             batch.starts, batch.key_ends, batch.ends, batch.states, batch.groups, strict=True
         )
     ]
-    assert seen == [(0, 5, b"a", b"\1" + b"3"), (0, 5, b"b", b"\0"), (1, 7, b"", b"\1")]
+    assert records == [(0, 5, b"a", b"\1" + b"3"), (0, 5, b"b", b"\0"), (1, 7, b"", b"\1")]
 
 
 def test_damaged_block_raises_snapshot_error(library: FlinksRocksdb, tmp_path: Path) -> None:

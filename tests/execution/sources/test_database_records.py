@@ -18,8 +18,8 @@ def test_each_state_of_a_database_counts_when_it_is_read(name: str) -> None:
             (source,) = sources_of(database, operator.max_parallelism)
             reported: list[int] = []
             with counting(source.size, reported.append):
-                seen = [sum(reported) for _ in SourceReader(snapshot.contents).batches(source)]
+                counts = [sum(reported) for _ in SourceReader(snapshot.contents).batches(source)]
                 assert 0.99 * tables <= sum(reported) <= tables
-            assert seen == sorted(seen)
-            assert len(set(seen)) > 1
+            assert counts == sorted(counts)
+            assert len(set(counts)) > 1
             assert sum(reported) == source.size

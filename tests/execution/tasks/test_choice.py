@@ -34,7 +34,7 @@ def run(tasks: TasksOnDemand, units: Weighed[int]) -> list[int]:
 
 def send(tasks: TasksOnDemand, units: Weighed[int]) -> list[bytes]:
     def make_sender(_: Callable[[int], None]) -> Callable[[Iterable[Sequence[int]]], Iterator[tuple[int, bytes]]]:
-        return lambda runs: ((0, b"%d" % unit) for some in runs for unit in some)
+        return lambda runs: ((0, b"%d" % unit) for units in runs for unit in units)
 
     shuffled = tasks.shuffle(make_sender, units, 1, Progress("test", 1, ByteAction.READ))
     return shuffled.read(0, list)
@@ -66,7 +66,7 @@ def test_much_work_starts_one_spark_for_all_later_work(units: Weighed[int]) -> N
     assert set(send(tasks, units)) == {b"5"}
     assert started.times == 1
     assert tasks.cores == 40
-    assert tasks._executor_for(LITTLE).cores == 40, "it is there anyway"
+    assert tasks._executor_for(LITTLE).cores == 40, "Spark already runs"
 
 
 @pytest.mark.parametrize(("cores", "times"), [(2, 0), (None, 1)], ids=["on this machine", "on a cluster"])
@@ -79,7 +79,7 @@ def test_work_that_threads_can_do_starts_no_spark_with_a_local_master(cores: int
     assert started.times == times
     run(tasks, MUCH)
     assert started.times == 1
-    assert tasks._executor_for(MUCH, threads_suffice=True).cores == 40, "it is there anyway"
+    assert tasks._executor_for(MUCH, threads_suffice=True).cores == 40, "Spark already runs"
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[3,4]", 3)])

@@ -142,18 +142,18 @@ def test_fork_server_has_a_single_thread(tasks: ProcessTasks) -> None:
 
 
 def test_progress_is_reported_while_a_task_runs(tasks: ProcessTasks) -> None:
-    seen: list[int] = []
+    counts: list[int] = []
 
     class Seen(Progress):
         def update(self, done: int) -> None:
-            seen.append(done)
+            counts.append(done)
 
     def work(_: int) -> None:
         time.sleep(0.3)
 
     tasks.run(work, [(10, i) for i in range(12)], Seen("test", 120, ByteAction.READ))
-    assert any(0 < done < 60 for done in seen), seen
-    assert sorted(seen) == seen
+    assert any(0 < done < 60 for done in counts), counts
+    assert sorted(counts) == counts
     assert METER.stages_after(0)[-1].bytes == 120
 
 
@@ -162,7 +162,7 @@ def test_rows_are_sent_and_read_in_little_memory(tasks: ProcessTasks) -> None:
 
     def make_sender(done: Callable[[int], None]) -> Callable[[Iterable[Sequence[int]]], Iterator[tuple[int, bytes]]]:
         def send(runs: Iterable[Sequence[int]]) -> Iterator[tuple[int, bytes]]:
-            for unit in (unit for some in runs for unit in some):
+            for unit in (unit for units in runs for unit in units):
                 yield 1, bytes([unit]) * MIB
                 done(1)
 

@@ -95,7 +95,7 @@ def test_rows_go_to_the_partitions_that_they_name(make_tasks: MakeTasks, tmp_pat
 
     def make_sender(done: Callable[[int], None]) -> Callable[[Iterable[Sequence[int]]], Iterator[tuple[int, bytes]]]:
         def send(runs: Iterable[Sequence[int]]) -> Iterator[tuple[int, bytes]]:
-            for unit in (unit for some in runs for unit in some):
+            for unit in (unit for units in runs for unit in units):
                 with sent.open("a") as file:
                     file.write(f"{unit}\n")
                 for partition in range(3):
@@ -131,6 +131,6 @@ def test_in_process_tasks_close_their_scratch_file(monkeypatch: pytest.MonkeyPat
 
 
 def test_steps_import_nothing_of_spark() -> None:
-    asked = "import sys, rescale.execution.steps, rescale.execution.tasks.in_process; print('pyspark' in sys.modules)"
-    answered = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    script = "import sys, rescale.execution.steps, rescale.execution.tasks.in_process; print('pyspark' in sys.modules)"
+    answered = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert answered.stdout == "False\n"

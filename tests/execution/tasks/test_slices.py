@@ -15,9 +15,9 @@ from support.slow import slow
 def test_slice_has_limited_bytes_and_units_or_a_single_unit(weights: list[int], parallelism: int) -> None:
     """A task fetches at most one slice or one large database at a time, even if its units run in parallel."""
     slices = slices_of(list(zip(weights, range(len(weights)), strict=True)), parallelism)
-    assert [unit for some in slices for _, unit in some] == list(range(len(weights)))
-    assert all(len(some) == 1 or sum(weight for weight, _ in some) <= SLICE_BYTES for some in slices)
-    assert all(len(some) <= SLICE_UNITS for some in slices)
+    assert [unit for task_slice in slices for _, unit in task_slice] == list(range(len(weights)))
+    assert all(len(task_slice) == 1 or sum(weight for weight, _ in task_slice) <= SLICE_BYTES for task_slice in slices)
+    assert all(len(task_slice) <= SLICE_UNITS for task_slice in slices)
 
 
 @pytest.mark.parametrize("cores", [slow(8), 8000])

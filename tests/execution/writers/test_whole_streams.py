@@ -51,9 +51,9 @@ SHAPES = [(parallelism, maximum) for parallelism in (1, 2, 3, 5, 8) for maximum 
 QUICK = [(1, 256), (3, 64), (5, 1000)]
 
 
-def planned(name: str, target: Path, parallelism: int, maximum: int, wanted: str = "keep") -> Plan:
+def planned(name: str, target: Path, parallelism: int, maximum: int, result_format: str = "keep") -> Plan:
     source = snapshots.directory(name)
-    return plan_rescale(source, str(target), [str(parallelism)], max_parallelism=[str(maximum)], format=wanted)
+    return plan_rescale(source, str(target), [str(parallelism)], max_parallelism=[str(maximum)], format=result_format)
 
 
 @pytest.mark.parametrize("name", FIXTURES)
@@ -172,7 +172,7 @@ def test_fault_in_timers_is_found(fault: str, maximum: str, result_of: Callable[
 @pytest.mark.parametrize("shape", [(2, 200), (3, 100), slow((5, 256))], ids=str)
 def test_timers_stored_twice_are_in_the_result_once(shape: tuple[int, int], tmp_path: Path) -> None:
     """A full checkpoint of RocksDB before Flink 1.16 stores timers as keyed and as raw keyed state."""
-    plan = planned("1.15.4-full-heap-timers", tmp_path / "target", *shape, wanted="rocksdb")
+    plan = planned("1.15.4-full-heap-timers", tmp_path / "target", *shape, result_format="rocksdb")
     execute_without_spark(plan)
     result = open_snapshot(plan.target)
     assert diff_snapshots(open_snapshot(plan.source), result, InProcessTasks()).equal

@@ -147,7 +147,7 @@ def test_digest_of_elements_does_not_depend_on_their_order(in_result: bool, comp
 
 
 def test_unreadable_file_is_blamed_on_the_side_that_holds_it(comparer: MakeComparer) -> None:
-    """A missing file of the result is the result's fault: it must have been written."""
+    """A missing file of the result is an integrity error: the run must have written it."""
     with pytest.raises(IntegrityError, match="cannot be read back") as caught:
         comparer(SOURCE, RESULT[:6])(element_check(True, 3, 5))
     assert (caught.value.operator, caught.value.offset) == ("op", 4)

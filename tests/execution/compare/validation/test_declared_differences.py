@@ -151,12 +151,14 @@ def test_declared_id_that_is_not_the_hash_of_its_uid_is_refused() -> None:
     assert (error.operator, error.expected) == ("one", operator_id_of_uid("due"))
 
 
-def named(of: Snapshot, *uids: str) -> Snapshot:
+def named(snapshot: Snapshot, *uids: str) -> Snapshot:
     """Return the snapshot with these uids in metadata of a version that holds them."""
-    entries = tuple(replace(operator, uid=uid) for operator, uid in zip(of.metadata.operators, uids, strict=True))
-    operators = tuple(replace(operator, entry=entry) for operator, entry in zip(of.operators, entries, strict=True))
-    metadata = replace(of.metadata, version=FIRST_VERSION_WITH_NAMES, operators=entries)
-    return replace(of, metadata=metadata, operators=operators)
+    entries = tuple(replace(operator, uid=uid) for operator, uid in zip(snapshot.metadata.operators, uids, strict=True))
+    operators = tuple(
+        replace(operator, entry=entry) for operator, entry in zip(snapshot.operators, entries, strict=True)
+    )
+    metadata = replace(snapshot.metadata, version=FIRST_VERSION_WITH_NAMES, operators=entries)
+    return replace(snapshot, metadata=metadata, operators=operators)
 
 
 @pytest.mark.parametrize(

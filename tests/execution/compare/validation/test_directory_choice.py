@@ -32,9 +32,9 @@ def snapshots_read(monkeypatch: pytest.MonkeyPatch) -> list[Snapshot]:
     """Record the snapshots whose MANIFESTs are read."""
     looked: list[Snapshot] = []
 
-    def looking(of: Snapshot, *more: Any) -> Snapshot:
-        looked.append(of)
-        return with_tables(of, *more)
+    def looking(snapshot: Snapshot, *more: Any) -> Snapshot:
+        looked.append(snapshot)
+        return with_tables(snapshot, *more)
 
     monkeypatch.setattr(directories, "with_tables", looking)
     return looked
@@ -68,12 +68,12 @@ def test_manifests_that_were_read_before_are_not_read_again(
     new = result.of(*thirds(old))
     expected = match_directories(old, new)
     assert snapshots_read == [old, new]
-    seen = with_tables(old)
-    assert match_directories(seen, new) == expected
+    opened = with_tables(old)
+    assert match_directories(opened, new) == expected
     assert snapshots_read == [old, new, new]
-    databases = seen.operators[0].databases
+    databases = opened.operators[0].databases
     some = replace(
-        seen, operators=(replace(seen.operators[0], databases=(databases[0], old.operators[0].databases[1])),)
+        opened, operators=(replace(opened.operators[0], databases=(databases[0], old.operators[0].databases[1])),)
     )
     assert match_directories(some, new) == expected
     assert snapshots_read == [old, new, new, some, new]
@@ -84,7 +84,7 @@ def test_manifest_that_was_not_read_raises_value_error(
 ) -> None:
     old = source.of(*HALVES)
     new = result.of(*thirds(old))
-    monkeypatch.setattr(directories, "with_tables", lambda of, *_: of)
+    monkeypatch.setattr(directories, "with_tables", lambda snapshot, *_: snapshot)
     with pytest.raises(ValueError, match="the MANIFEST of subtask 0 was not read"):
         match_directories(old, new)
 

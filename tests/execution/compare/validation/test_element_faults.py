@@ -100,7 +100,7 @@ def test_broadcast_map_in_place_of_another_is_found(result_of: ResultOf) -> None
 
 @pytest.mark.parametrize("mode", DistributionMode)
 def test_additional_element_at_a_separate_offset_is_found(mode: DistributionMode, result_of: ResultOf) -> None:
-    """The element lies before the right one: of a broadcast state, Flink reads the first, whatever comes behind it."""
+    """The added element lies before the right one, and of a broadcast state Flink reads only the first."""
     result = result_of(CANONICAL)
     at = spot(result, Slot.OPERATOR, mode)
     assert isinstance(at.place.stream, ElementStream)

@@ -81,43 +81,43 @@ def holding(parallelism: int, *subtasks: int) -> Operator:
     return operator("op", parallelism, elements=tuple(element_stream(i, states) for i in subtasks))
 
 
-def compare_copies(source: dict[int, int], result: dict[int, int], *, of: Operator, parallelism: int) -> None:
+def compare_copies(source: dict[int, int], result: dict[int, int], *, compared: Operator, parallelism: int) -> None:
     tallies = [tally(False, digest, subtask=i, mode=BROADCAST) for i, digest in source.items()]
     tallies += [tally(True, digest, subtask=i, mode=BROADCAST) for i, digest in result.items()]
-    _compare_broadcasts(of, operator("op", parallelism), Slot.OPERATOR, tallies)
+    _compare_broadcasts(compared, operator("op", parallelism), Slot.OPERATOR, tallies)
 
 
 def test_broadcast_state_must_have_a_copy_in_every_subtask() -> None:
     """The copies in the source may differ; each copy in the result is one of them."""
-    of = holding(2, 0, 1)
-    compare_copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 5}, of=of, parallelism=3)
-    compare_copies({0: 5, 1: 6}, {0: 6}, of=of, parallelism=1)
+    compared = holding(2, 0, 1)
+    compare_copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 5}, compared=compared, parallelism=3)
+    compare_copies({0: 5, 1: 6}, {0: 6}, compared=compared, parallelism=1)
     for parallelism, result in ((3, {0: 5, 1: 6}), (3, {}), (1, {0: 5, 1: 6}), (3, {0: 5, 1: 6, 3: 5})):
         with pytest.raises(IntegrityError, match="missing in a subtask") as caught:
-            compare_copies({0: 5, 1: 6}, result, of=of, parallelism=parallelism)
+            compare_copies({0: 5, 1: 6}, result, compared=compared, parallelism=parallelism)
         assert caught.value.state == "a"
 
 
 def test_broadcast_copies_at_same_parallelism_must_stay_in_their_subtasks() -> None:
-    compare_copies({1: 5}, {1: 5}, of=holding(2, 1), parallelism=2)
+    compare_copies({1: 5}, {1: 5}, compared=holding(2, 1), parallelism=2)
     for result in ({0: 5}, {0: 5, 1: 5}, {}):
         with pytest.raises(IntegrityError, match="missing in a subtask"):
-            compare_copies({1: 5}, result, of=holding(2, 1), parallelism=2)
-    compare_copies({1: 5}, {0: 5, 1: 5, 2: 5}, of=holding(2, 1), parallelism=3)
+            compare_copies({1: 5}, result, compared=holding(2, 1), parallelism=2)
+    compare_copies({1: 5}, {0: 5, 1: 5, 2: 5}, compared=holding(2, 1), parallelism=3)
 
 
 def test_broadcast_copy_that_is_not_in_the_source_is_found() -> None:
     with pytest.raises(IntegrityError, match="differs from all copies in the source") as caught:
-        compare_copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 7}, of=holding(2, 0, 1), parallelism=3)
+        compare_copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 7}, compared=holding(2, 0, 1), parallelism=3)
     assert (caught.value.state, caught.value.found) == ("a", "another copy in subtask 2")
 
 
 def test_broadcast_states_are_compared_by_slot() -> None:
     """Tallies of split and union states are ignored."""
-    of = operator("op", 1, raw_elements=(element_stream(0, {"a": (BROADCAST, 1)}),))
-    _compare_broadcasts(of, operator("op", 2), Slot.OPERATOR, [])
+    compared = operator("op", 1, raw_elements=(element_stream(0, {"a": (BROADCAST, 1)}),))
+    _compare_broadcasts(compared, operator("op", 2), Slot.OPERATOR, [])
     with pytest.raises(IntegrityError, match="missing in a subtask"):
-        _compare_broadcasts(of, operator("op", 2), Slot.RAW_OPERATOR, [])
+        _compare_broadcasts(compared, operator("op", 2), Slot.RAW_OPERATOR, [])
     same = [tally(side, 5, subtask=i, mode=BROADCAST) for side in (False, True) for i in range(2)]
     bag = tally(True, 99, subtask=1)
     _compare_broadcasts(holding(2, 0, 1), operator("op", 2), Slot.OPERATOR, [*same, bag])

@@ -61,24 +61,24 @@ def no_deleted_range(spoilt: Spoilt) -> None:
 
 def too_wide_range(spoilt: Spoilt) -> None:
     """Plant a range tombstone that hides some of the subtask's own rows."""
-    wrong, family = range_file(spoilt), spoilt.state(0)
-    begin, end = wrong.smallest, wrong.largest
+    range_table, family = range_file(spoilt), spoilt.state(0)
+    begin, end = range_table.smallest, range_table.largest
     own = spoilt.databases()[0].key_groups
     if begin == bytes([own.last + 1]):
         begin = bytes([own.last])
     else:
         end = bytes([own.first + 1])
-    sequence = wrong.smallest_sequence
+    sequence = range_table.smallest_sequence
     data = write_tombstone(begin, end, sequence, column_family=(family.id, family.name), created=1)
-    path = spoilt.path(0, wrong.name)
+    path = spoilt.path(0, range_table.name)
     spoilt.resize({path.name: spoilt.put(path, data)})
     changed = replace(
-        wrong,
+        range_table,
         size=len(data),
         smallest_key=InternalKey(begin, sequence, RANGE_DELETION),
-        largest_key=wrong.largest_key._replace(user_key=end),
+        largest_key=range_table.largest_key._replace(user_key=end),
     )
-    spoilt.change(0, lambda file: changed if file.name == wrong.name else file)
+    spoilt.change(0, lambda file: changed if file.name == range_table.name else file)
 
 
 def other_sequence(spoilt: Spoilt) -> None:
@@ -98,13 +98,15 @@ def other_level(spoilt: Spoilt) -> None:
 
 def older_range(spoilt: Spoilt) -> None:
     """Plant a range tombstone that is older than the rows that it must hide, in the file and in the MANIFEST."""
-    wrong, family = range_file(spoilt), spoilt.state(0)
-    data = write_tombstone(wrong.smallest, wrong.largest, 1, column_family=(family.id, family.name), created=1)
-    path = spoilt.path(0, wrong.name)
+    range_table, family = range_file(spoilt), spoilt.state(0)
+    data = write_tombstone(
+        range_table.smallest, range_table.largest, 1, column_family=(family.id, family.name), created=1
+    )
+    path = spoilt.path(0, range_table.name)
     spoilt.resize({path.name: spoilt.put(path, data)})
-    key = wrong.smallest_key._replace(sequence=1)
-    changed = replace(wrong, size=len(data), smallest_key=key, smallest_sequence=1, largest_sequence=1)
-    spoilt.change(0, lambda file: changed if file.name == wrong.name else file)
+    key = range_table.smallest_key._replace(sequence=1)
+    changed = replace(range_table, size=len(data), smallest_key=key, smallest_sequence=1, largest_sequence=1)
+    spoilt.change(0, lambda file: changed if file.name == range_table.name else file)
 
 
 def damaged_range(spoilt: Spoilt) -> None:

@@ -34,7 +34,6 @@ def stream(header: KeyedHeader, subtask: int = 0) -> KeyedStream:
 
 
 def unread(raw: bytes, subtask: int = 0) -> KeyedStream:
-    """Return a stream with an unparsed header."""
     return keyed_stream(subtask, {}, Framing.CANONICAL, raw, first=0, last=1)
 
 

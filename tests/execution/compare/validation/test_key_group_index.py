@@ -1,4 +1,4 @@
-"""The streams that a new stream is compared with: the same as by comparing all pairs, with far fewer comparisons."""
+"""A new stream is compared with the same streams as by a search of all pairs, which takes far more comparisons."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_headers_are_merged_once_per_distinct_header_if_records_move(monkeypatch
     looks = Counters(monkeypatch)
     check_rekeyed(old, new)
     assert looks.ranges == 0
-    assert looks.headers == 4, "three that differ, and the new one"
+    assert looks.headers == 4, "three different old headers, and the new one"
 
 
 def test_operator_state_headers_are_merged_once_per_distinct_header(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -222,16 +222,16 @@ def referring(uri: str, pin: Pin) -> Snapshot:
 
 
 def test_reference_to_a_file_outside_source_and_target_is_refused() -> None:
-    seen = Pin(10, mtime_ns=7)
-    source = replace(snapshot(), files=(("/source/_metadata", Pin(9)), (SOURCE_FILE, seen)))
-    check_references(source, referring(SOURCE_FILE, seen))
+    first_pin = Pin(10, mtime_ns=7)
+    source = replace(snapshot(), files=(("/source/_metadata", Pin(9)), (SOURCE_FILE, first_pin)))
+    check_references(source, referring(SOURCE_FILE, first_pin))
     check_references(source, referring("/target/own.sst", Pin(11)))
     for uri, pin in (
         (SOURCE_FILE, Pin(11, mtime_ns=7)),
         (SOURCE_FILE, Pin(10, mtime_ns=8)),
-        (SOURCE_FILE + "x", seen),
-        ("/target2/own.sst", seen),
-        ("/elsewhere/own.sst", seen),
+        (SOURCE_FILE + "x", first_pin),
+        ("/target2/own.sst", first_pin),
+        ("/elsewhere/own.sst", first_pin),
     ):
         with pytest.raises(IntegrityError, match="does not belong to the source") as caught:
             check_references(source, referring(uri, pin))

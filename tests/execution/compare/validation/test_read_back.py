@@ -1,4 +1,4 @@
-"""Errors of one side: errors of the source are passed on, errors of the result say that the result is wrong."""
+"""Errors of the source are passed on; errors of the result say that the result is wrong."""
 
 from __future__ import annotations
 

@@ -34,10 +34,7 @@ KEYS = 40
 
 
 def laid_out(path: Path, maximum: int, moved: int = 0) -> RecordSource:
-    """Write records of two states, one of each for every key.
-
-    Each lies in its key group, or `moved` key groups further.
-    """
+    """Write a record of each of two states for every key, in its key group or `moved` key groups further."""
     groups: dict[int, list[Record]] = {}
     for state in (0, 1):
         for key in range(KEYS):
@@ -67,9 +64,9 @@ def comparer(tmp_path: Path) -> RecordComparer:
 
 
 def check(
-    of: RecordSource, *, in_result: bool, key_hash: str | None = KNOWN, are_duplicates: bool = False
+    record_source: RecordSource, *, in_result: bool, key_hash: str | None = KNOWN, are_duplicates: bool = False
 ) -> RecordCheck:
-    return RecordCheck(7, "op", in_result, key_hash, NEW, of, are_duplicates)
+    return RecordCheck(7, "op", in_result, key_hash, NEW, record_source, are_duplicates)
 
 
 def test_records_of_both_sides_are_counted_by_their_new_key_groups(comparer: RecordComparer, tmp_path: Path) -> None:
@@ -81,38 +78,38 @@ def test_records_of_both_sides_are_counted_by_their_new_key_groups(comparer: Rec
     assert old.states == new.states
     assert {name: digest.records for name, digest in new.states.items()} == {"a": KEYS, "b": KEYS}
     assert (old.keys, new.keys) == (KEYS, KEYS)
-    for tally, of, side in ((old, before, "source"), (new, after, "result")):
-        assert isinstance(of.place, StreamPlace)
-        assert tally.groups == len(of.place.extents)
+    for tally, record_source, side in ((old, before, "source"), (new, after, "result")):
+        assert isinstance(record_source.place, StreamPlace)
+        assert tally.groups == len(record_source.place.extents)
         assert tally.size == (tmp_path / side).stat().st_size - len(b"head")
     assert comparer(check(before, in_result=False, are_duplicates=True)) == old._replace(are_duplicates=True)
 
 
 def test_keys_are_not_counted_without_a_key_hash(comparer: RecordComparer, tmp_path: Path) -> None:
     """States with unknown names are named by their numbers."""
-    of = laid_out(tmp_path / "source", OLD)
-    known = comparer(check(of, in_result=False))
-    assert comparer(check(of, in_result=False, key_hash=None)) == known._replace(keys=0)
-    unknown = comparer(check(without_header(of), in_result=False, key_hash=None))
+    record_source = laid_out(tmp_path / "source", OLD)
+    known = comparer(check(record_source, in_result=False))
+    assert comparer(check(record_source, in_result=False, key_hash=None)) == known._replace(keys=0)
+    unknown = comparer(check(without_header(record_source), in_result=False, key_hash=None))
     assert unknown.states == {f"state {i}": known.states[name] for i, name in enumerate("ab")}
 
 
-def without_header(of: RecordSource) -> RecordSource:
-    return of._replace(place=of.place.with_headers(lambda _: None))
+def without_header(record_source: RecordSource) -> RecordSource:
+    return record_source._replace(place=record_source.place.with_headers(lambda _: None))
 
 
 def test_key_hash_is_refused_if_the_serializer_is_unknown(comparer: RecordComparer, tmp_path: Path) -> None:
-    of = without_header(laid_out(tmp_path / "source", OLD))
+    record_source = without_header(laid_out(tmp_path / "source", OLD))
     with pytest.raises(UnsupportedError, match="an unknown serializer") as caught:
-        comparer(check(of, in_result=False))
+        comparer(check(record_source, in_result=False))
     assert caught.value.operator == "op"
 
 
 @pytest.mark.parametrize("in_result", [False, True])
 def test_misplaced_record_is_named(comparer: RecordComparer, tmp_path: Path, *, in_result: bool) -> None:
-    of = laid_out(tmp_path / ("result" if in_result else "source"), NEW if in_result else OLD, moved=1)
+    record_source = laid_out(tmp_path / ("result" if in_result else "source"), NEW if in_result else OLD, moved=1)
     with pytest.raises(IntegrityError, match="does not give the key group that contains it") as caught:
-        comparer(check(of, in_result=in_result))
+        comparer(check(record_source, in_result=in_result))
     assert (caught.value.operator, caught.value.state) == ("op", "a")
 
 
@@ -125,10 +122,10 @@ def test_unreadable_records_are_blamed_on_their_side(
     damage: Callable[[Path], None], comparer: RecordComparer, tmp_path: Path
 ) -> None:
     for side, maximum in (("source", OLD), ("result", NEW)):
-        of = laid_out(tmp_path / side, maximum)
+        record_source = laid_out(tmp_path / side, maximum)
         damage(tmp_path / side)
         with pytest.raises(IntegrityError if side == "result" else SnapshotError) as caught:
-            comparer(check(of, in_result=side == "result"))
+            comparer(check(record_source, in_result=side == "result"))
         assert (caught.value.operator, caught.value.path) == ("op", str(tmp_path / side))
         assert caught.value.what.startswith("the result cannot be read back: ") is (side == "result")
         assert caught.value.advice != ASK_FOR_CANONICAL_RESULT
@@ -136,10 +133,10 @@ def test_unreadable_records_are_blamed_on_their_side(
 
 def test_unreadable_directory_in_result_advises_a_canonical_result(comparer: RecordComparer, tmp_path: Path) -> None:
     files = tuple(DatabaseFile(name, Extent(1, 0, 4)) for name in ("CURRENT", "MANIFEST-000004"))
-    of = RecordSource(DatabasePlace(HEADER, (0, NEW - 1), files), NEW, 3)
+    record_source = RecordSource(DatabasePlace(HEADER, (0, NEW - 1), files), NEW, 3)
     (tmp_path / "result").write_bytes(b"what")
     with pytest.raises(IntegrityError, match="the result cannot be read back") as caught:
-        comparer(check(of, in_result=True))
+        comparer(check(record_source, in_result=True))
     assert caught.value.advice == ASK_FOR_CANONICAL_RESULT
 
 
@@ -147,7 +144,7 @@ def test_unreadable_directory_in_result_advises_a_canonical_result(comparer: Rec
 def test_read_that_does_not_repeat_raises_store_error_naming_its_side(
     side: str, comparer: RecordComparer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of = laid_out(tmp_path / side, NEW if side == "result" else OLD)
+    record_source = laid_out(tmp_path / side, NEW if side == "result" else OLD)
     chunks, first = SnapshotFiles.chunks, [True]
 
     def once(files: SnapshotFiles, extent: Extent, *more: int) -> Iterator[bytes]:
@@ -156,16 +153,16 @@ def test_read_that_does_not_repeat_raises_store_error_naming_its_side(
 
     monkeypatch.setattr(SnapshotFiles, "chunks", once)
     with pytest.raises(StoreError, match=f"the {side} did not read the same twice"):
-        comparer(check(of, in_result=side == "result"))
+        comparer(check(record_source, in_result=side == "result"))
 
 
 def test_skipped_records_are_found(comparer: RecordComparer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault that skips the same records on both sides would otherwise go unnoticed."""
-    of, batches = laid_out(tmp_path / "source", OLD), SourceReader.batches
+    record_source, batches = laid_out(tmp_path / "source", OLD), SourceReader.batches
 
     class Skipping:
-        def __init__(self, of: RecordBatches) -> None:
-            self._of = of
+        def __init__(self, record_source: RecordBatches) -> None:
+            self._of = record_source
 
         def __iter__(self) -> Iterator[Records]:
             for records in self._of:
@@ -180,7 +177,7 @@ def test_skipped_records_are_found(comparer: RecordComparer, tmp_path: Path, mon
 
     monkeypatch.setattr(SourceReader, "batches", skipping)
     with pytest.raises(IntegrityError, match="do not add up to the bytes of the key groups") as caught:
-        comparer(check(of, in_result=False))
+        comparer(check(record_source, in_result=False))
     assert caught.value.operator == "op"
 
 

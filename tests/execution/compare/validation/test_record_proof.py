@@ -98,7 +98,7 @@ def test_dropped_states_are_counted_and_must_be_missing_in_the_result() -> None:
     ],
 )
 def test_number_of_distinct_keys_is_a_lower_bound(tallies: Sequence[RecordTally], least: int) -> None:
-    """Timers that are stored apart and the other side may have the same keys, so theirs are not added."""
+    """Timers in a stream of their own, and the other side, may have the same keys, so these are not added."""
     assert proven(*tallies).distinct_keys_at_least == least
 
 

@@ -1,6 +1,4 @@
-"""A single misread raises a store error that names the side misread; lasting damage raises an integrity or snapshot
-error.
-"""
+"""A single misread raises a store error that names the side; lasting damage, an integrity or snapshot error."""
 
 from __future__ import annotations
 

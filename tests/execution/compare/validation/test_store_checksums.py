@@ -52,9 +52,9 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Cal
     own, log = stores._s3(), tmp_path / "log"
     monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(log))))
 
-    def seen(work: Callable[[], Any]) -> Counter[str]:
+    def seen(compare: Callable[[], Any]) -> Counter[str]:
         log.write_text("")
-        work()
+        compare()
         bytes_by_verb: Counter[str] = Counter()
         for verb, *rest in (line.split() for line in log.read_text().splitlines()):
             if verb == "read":

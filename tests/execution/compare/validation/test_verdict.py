@@ -77,7 +77,7 @@ def in_directories(parallelism: int) -> Operator:
     return operator("op", parallelism, databases=databases)
 
 
-def side(folder: Path, of: Operator, *, local: bool = False, elsewhere: Path | None = None) -> Snapshot:
+def side(folder: Path, compared: Operator, *, local: bool = False, elsewhere: Path | None = None) -> Snapshot:
     """Return a snapshot with one file beside `_metadata` or elsewhere; only a `local` one has times of modification."""
     folder.mkdir(exist_ok=True)
     path = (elsewhere or folder) / "state"
@@ -86,7 +86,7 @@ def side(folder: Path, of: Operator, *, local: bool = False, elsewhere: Path | N
     pin = open_store(str(path)).stat(str(path))
     assert pin is not None
     pins = [("_metadata", replace(pin, mtime_ns=None)), (str(path), pin if local else replace(pin, mtime_ns=None))]
-    return replace(snapshot(of), directory=str(folder), files=tuple(pins))
+    return replace(snapshot(compared), directory=str(folder), files=tuple(pins))
 
 
 def certificate(
@@ -143,11 +143,11 @@ def test_certificate_says_what_was_compared_and_what_was_not(
     how: dict[str, Any], says: list[str], does_not: list[str], tmp_path: Path
 ) -> None:
     proofs, others = how.get("proofs", [PROOF]), {name: value for name, value in how.items() if name != "proofs"}
-    made = certificate(tmp_path, *proofs, **others)
-    assert said_of(made.proves, SAYS) == says
-    assert EXCEPT not in made.proves
-    assert said_of(made.does_not_prove, DOES_NOT) == does_not
-    assert (made.does_not_prove is None) is (not does_not)
+    certified = certificate(tmp_path, *proofs, **others)
+    assert said_of(certified.proves, SAYS) == says
+    assert EXCEPT not in certified.proves
+    assert said_of(certified.does_not_prove, DOES_NOT) == does_not
+    assert (certified.does_not_prove is None) is (not does_not)
 
 
 def test_sentence_is_given_if_it_holds_for_one_of_several_operators(tmp_path: Path) -> None:
@@ -158,10 +158,10 @@ def test_sentence_is_given_if_it_holds_for_one_of_several_operators(tmp_path: Pa
         )
         for name, of in (("source", 2), ("result", 3))
     )
-    made = certificate_of(source, result, [RECORDS, REFERRED, CHECKSUMS], None, metadata_checked=True)
-    assert said_of(made.proves, SAYS) == ["all", "the rest", "files", "checksums", "records"]
-    assert said_of(made.does_not_prove, DOES_NOT) == ["rows by files", "files referred to", "stored sums", "rules"]
-    assert (made.proof, made.bytes) == (Proof.FILES, 21)
+    certified = certificate_of(source, result, [RECORDS, REFERRED, CHECKSUMS], None, metadata_checked=True)
+    assert said_of(certified.proves, SAYS) == ["all", "the rest", "files", "checksums", "records"]
+    assert said_of(certified.does_not_prove, DOES_NOT) == ["rows by files", "files referred to", "stored sums", "rules"]
+    assert (certified.proof, certified.bytes) == (Proof.FILES, 21)
 
 
 def test_sentence_is_given_if_it_holds_for_one_of_several_directories_or_files(tmp_path: Path) -> None:
@@ -172,14 +172,14 @@ def test_sentence_is_given_if_it_holds_for_one_of_several_directories_or_files(t
         )
         for name in ("source", "result")
     )
-    made = certificate_of(source, result, [PROOF] * 3, None, metadata_checked=True)
-    assert said_of(made.does_not_prove, DOES_NOT) == ["rows of the unchanged"]
+    certified = certificate_of(source, result, [PROOF] * 3, None, metadata_checked=True)
+    assert said_of(certified.does_not_prove, DOES_NOT) == ["rows of the unchanged"]
     uri = source.files[1][0]
     pin = open_store(uri).stat(uri)
     assert pin is not None
     refers = replace(result, files=(*result.files, (uri, pin)))
-    made = certificate_of(source, refers, [PROOF] * 3, None, metadata_checked=True)
-    assert said_of(made.does_not_prove, DOES_NOT) == ["rows of the unchanged", "the source stays"]
+    certified = certificate_of(source, refers, [PROOF] * 3, None, metadata_checked=True)
+    assert said_of(certified.does_not_prove, DOES_NOT) == ["rows of the unchanged", "the source stays"]
 
 
 CHANGE = KafkaChange("0" * 32, "op", "KafkaSource", ())
@@ -196,28 +196,28 @@ CHANGE = KafkaChange("0" * 32, "op", "KafkaSource", ())
     ],
 )
 def test_certificate_names_the_declared_differences(surgery: Surgery, says: list[str], tmp_path: Path) -> None:
-    made = certificate(tmp_path, surgery=surgery)
-    assert said_of(made.proves, SAYS) == ["all", *says]
-    assert made.proves.startswith(EXCEPT) is (says != ["renamed"])
-    assert made.surgery == surgery
+    certified = certificate(tmp_path, surgery=surgery)
+    assert said_of(certified.proves, SAYS) == ["all", *says]
+    assert certified.proves.startswith(EXCEPT) is (says != ["renamed"])
+    assert certified.surgery == surgery
 
 
 CHANGES = replace(PROOF, changes=CertifiedChanges(written=2, deleted=1, files_of_base=3))
 
 
 def test_proof_by_changes_mentions_its_base(tmp_path: Path) -> None:
-    made, other = certificate(tmp_path, CHANGES), certificate(tmp_path)
-    assert "base" in made.proves
-    assert "base" in (made.does_not_prove or "")
+    certified, other = certificate(tmp_path, CHANGES), certificate(tmp_path)
+    assert "base" in certified.proves
+    assert "base" in (certified.does_not_prove or "")
     assert "base" not in f"{other.proves} {other.does_not_prove}"
 
 
 def test_result_that_refers_to_its_base_depends_on_it(tmp_path: Path) -> None:
     uri = str(tmp_path / "source" / "state")
     plan = SimpleNamespace(digest="", warnings=(), continued=None, base_files_referred_to={uri: Pin(5)})
-    made = certificate(tmp_path, CHANGES, plan=plan, elsewhere=True)
-    assert said_of(made.does_not_prove, DOES_NOT) == ["the base stays"]
-    assert "no_claim" in made.start
+    certified = certificate(tmp_path, CHANGES, plan=plan, elsewhere=True)
+    assert said_of(certified.does_not_prove, DOES_NOT) == ["the base stays"]
+    assert "no_claim" in certified.start
 
 
 @pytest.mark.parametrize(
@@ -237,14 +237,14 @@ def test_certificate_says_by_what_it_was_proven(proof: CertifiedOperator, depth:
 def test_certificate_names_plan_source_target_and_files(tmp_path: Path) -> None:
     base = ContinuedResult("/base", "e" * 64, "d" * 64, "/earlier")
     plan = SimpleNamespace(digest="f" * 64, warnings=("a warning",), continued=base, base_files_referred_to={})
-    made = certificate(tmp_path, plan=plan, new=operator("op", 3))
-    assert (made.plan, made.warnings, made.continues) == (plan.digest, plan.warnings, base)
-    assert (made.source, made.target) == (str(tmp_path / "source"), str(tmp_path / "result"))
-    assert made.source_metadata_sha256 == made.candidate_sha256 == snapshot().metadata_sha256
-    assert (made.verdict, made.bytes, made.operators) == ("complete", 7, (PROOF,))
-    assert [file.name for file in made.files] == ["state"]
+    certified = certificate(tmp_path, plan=plan, new=operator("op", 3))
+    assert (certified.plan, certified.warnings, certified.continues) == (plan.digest, plan.warnings, base)
+    assert (certified.source, certified.target) == (str(tmp_path / "source"), str(tmp_path / "result"))
+    assert certified.source_metadata_sha256 == certified.candidate_sha256 == snapshot().metadata_sha256
+    assert (certified.verdict, certified.bytes, certified.operators) == ("complete", 7, (PROOF,))
+    assert [file.name for file in certified.files] == ["state"]
     assert (certificate(tmp_path).plan, certificate(tmp_path).warnings) == (None, ())
-    assert str(tmp_path / "result") in made.start
+    assert str(tmp_path / "result") in certified.start
     changed = certificate(tmp_path, replace(PROOF, max_parallelism=256)).start
     assert "256" in changed
     assert "max-parallelism" not in certificate(tmp_path).start

@@ -69,9 +69,7 @@ def in_file(stream: ElementStream, number: int) -> ElementStream:
 
 
 def dealt(parallelism: int) -> tuple[Operator, dict[int, bytes]]:
-    """Return an operator with six elements of two states, a copy for every subtask, and key groups. The files of
-    elements start at number 50.
-    """
+    """Return an operator with key groups and two element states, copied for every subtask, in files from number 50."""
     states = {"s": (SPLIT, 6 // parallelism), "u": (UNION, 6 // parallelism), "b": (BROADCAST, 1)}
     streams = tuple(in_file(element_stream(i, states), 50 + i) for i in range(parallelism))
     (groups, data), begin = keyed(parallelism, 40), 0
@@ -303,8 +301,8 @@ def test_metadata_references_and_surplus_files_are_compared_before_state(what: s
 
 
 def test_streams_are_checked_where_records_move(pair: Pair) -> None:
-    def changed(of: Operator) -> Operator:
-        return replace(of, entry=replace(of.entry, max_parallelism=16)) if of.keyed else of
+    def changed(operator: Operator) -> Operator:
+        return replace(operator, entry=replace(operator.entry, max_parallelism=16)) if operator.keyed else operator
 
     result = replace(pair.result, operators=tuple(map(changed, pair.result.operators)))
     with pytest.raises(IntegrityError, match="key groups of subtask 0"):

@@ -35,7 +35,7 @@ def plan_with(part_size: int) -> Plan:
 
 
 def operator_number(plan: Plan) -> int:
-    return next(i for i, of in enumerate(plan.operators) if of.rekeying is not None)
+    return next(i for i, operator in enumerate(plan.operators) if operator.rekeying is not None)
 
 
 def ranges(sizes: Sequence[int]) -> list[tuple[WriteRange, int]]:
@@ -44,7 +44,7 @@ def ranges(sizes: Sequence[int]) -> list[tuple[WriteRange, int]]:
 
 
 def merges(planned: Sequence[PartsWork]) -> list[Merge]:
-    return [work.merge for work in planned if work.merge is not None]
+    return [part_work.merge for part_work in planned if part_work.merge is not None]
 
 
 @dataclass
@@ -75,14 +75,14 @@ def written(plan: Plan, planned: Sequence[PartsWork], content: bytes, chunk: int
         patch("rescale.execution.writers.canonical.range_parts.open_store", lambda _: store),
         patch("rescale.execution.writers.canonical.canonical_writer.open_store", lambda _: store),
     ):
-        for work in planned:
-            sink = RangeParts("/nowhere/target/stream", work)
-            for i in range(at, at + work.size, chunk):
-                sink.write(content[i : min(i + chunk, at + work.size)])
-            assert sink.size == work.size
+        for part_work in planned:
+            sink = RangeParts("/nowhere/target/stream", part_work)
+            for i in range(at, at + part_work.size, chunk):
+                sink.write(content[i : min(i + chunk, at + part_work.size)])
+            assert sink.size == part_work.size
             receipts = sink.close()
-            assert receipts == [f"receipt {number}" for number in range(work.part, work.part + len(receipts))]
-            at += work.size
+            assert receipts == [f"receipt {number}" for number in range(part_work.part, part_work.part + len(receipts))]
+            at += part_work.size
         for merge in merges(planned):
             assert merge_staged_parts(plan, merge) == (merge, f"receipt {merge.part}")
     assert sorted(store.staged) == sorted(uri for merge in merges(planned) for uri in merge.staged)
@@ -104,10 +104,10 @@ def test_every_byte_is_written_once_and_in_its_place(
     plan = plan_with(part_size)
     content = bytes(i % 251 for i in range(sum(sizes)))
     planned = stream_parts(plan, 0, "stream", TOKEN, ranges(sizes), limits(smallest))
-    assert [work.size for work in planned] == [size for size in sizes if size], (
+    assert [part_work.size for part_work in planned] == [size for size in sizes if size], (
         "the work is not that of the ranges with bytes"
     )
-    assert [work.first for work in planned] == [i == 0 for i in range(len(planned))]
+    assert [part_work.first for part_work in planned] == [i == 0 for i in range(len(planned))]
     parts = written(plan, planned, content, chunk).parts
     assert sorted(parts) == list(range(1, len(parts) + 1))
     at = 0
@@ -124,10 +124,10 @@ def test_every_byte_is_written_once_and_in_its_place(
 def test_only_small_ranges_are_staged() -> None:
     planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 3, 50, 10, 4, 45, 2]), limits(10))
     staging = places_of(plan_with(10)).staging
-    assert [work.staged for work in planned] == [3, 3, 3, 10, 0, 4, 10, 0]
+    assert [part_work.staged for part_work in planned] == [3, 3, 3, 10, 0, 4, 10, 0]
     assert [(merge.part, merge.offset, len(merge.staged)) for merge in merges(planned)] == [(1, 0, 4), (7, 69, 2)]
-    assert merges(planned)[1].staged == tuple(work.staging for work in planned[5:7])
-    assert all(work.staging.startswith(f"{staging}/stream-") for work in planned if work.staged)
+    assert merges(planned)[1].staged == tuple(part_work.staging for part_work in planned[5:7])
+    assert all(part_work.staging.startswith(f"{staging}/stream-") for part_work in planned if part_work.staged)
 
 
 def test_two_runs_of_a_plan_stage_in_different_places() -> None:
@@ -143,7 +143,7 @@ def test_two_runs_of_a_plan_stage_in_different_places() -> None:
 def test_nothing_is_staged_for_a_store_that_takes_parts_of_any_size() -> None:
     planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 0, 50, 1]), limits(1))
     assert merges(planned) == []
-    assert [(work.part, work.offset, work.staged) for work in planned] == [
+    assert [(part_work.part, part_work.offset, part_work.staged) for part_work in planned] == [
         (1, 0, 0),
         (2, 3, 0),
         (3, 6, 0),
@@ -165,7 +165,7 @@ def test_number_of_parts_is_within_the_limit_of_s3(sizes: list[int], times: int,
     size = part_size(plan, sum(sizes))
     last = max(
         [merge.part for merge in merges(planned)]
-        + [work.part + number_of_parts(work.size - work.staged, size) - 1 for work in planned],
+        + [part_work.part + number_of_parts(part_work.size - part_work.staged, size) - 1 for part_work in planned],
         default=0,
     )
     assert last <= 10_000
