@@ -42,19 +42,13 @@ register_profiles()
 gc.disable()
 
 LONGEST_FIRST = ("whole_airflow", "oracle", "k8s", "execution", "demo", "airflow", "flink")
-"""Folders whose tests take longest.
-
-They begin first, so that no worker is still busy with them when the others have ended.
-"""
+"""Folders whose tests take longest: they begin first, so that no worker is left with them at the end."""
 
 TOGETHER = {f"tests/{folder}" for folder in ("whole_airflow", "whole_airflow/job", "k8s", "oracle", "airflow/flink")}
-"""Folders whose tests share something that starts slowly, such as a Flink.
-
-One worker gets all tests of such a folder.
-"""
+"""Folders whose tests share something that starts slowly, such as a Flink: each goes to a single worker."""
 
 APART = {"tests/oracle/test_cases.py"}
-"""Files that take so long that another worker gets them if there are more than two, and starts all that again."""
+"""Files so long that a worker of their own gets them if there are more than two; it starts what they share again."""
 
 AIRFLOW = "tests/whole_airflow"
 ENOUGH_FOR_TWO = 30

@@ -39,7 +39,7 @@ def test_workers_stay_for_the_next_run(tmp_path: Path, monkeypatch: pytest.Monke
     hook.mkdir()
     for name, value in Faults(str(tmp_path / "calls")).environment(hook).items():  # even a little work starts workers
         monkeypatch.setenv(name, value)
-    seen = []
+    process_ids = []
     with Watch() as watch, monkeypatch.context() as patched:
         for name, value in watch.environment.items():
             patched.setenv(name, value)
@@ -49,10 +49,10 @@ def test_workers_stay_for_the_next_run(tmp_path: Path, monkeypatch: pytest.Monke
                 process.carry_out(order_of(plan, tmp_path / f"result-{number}"))
                 publish(plan)
                 validate_published(SOURCE, plan.target, InProcessTasks())
-                seen.append({pid for pid, line in watch.running_lines().items() if "worker_server" in line})
+                process_ids.append({pid for pid, line in watch.running_lines().items() if "worker_server" in line})
         wait_for(lambda: not watch.processes(), "all to end", 60)
-    assert seen[0] == seen[1]
-    assert len(seen[0]) == 3, "two workers and their server"
+    assert process_ids[0] == process_ids[1]
+    assert len(process_ids[0]) == 3, "two workers and their server"
 
 
 def test_all_lines_of_a_run_come_before_its_end(tmp_path: Path) -> None:

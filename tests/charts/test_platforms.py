@@ -27,9 +27,9 @@ def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
 
 
 def test_every_pod_has_the_values_of_its_component(manifests: list[Manifest]) -> None:
-    asked = yaml.safe_load(PLATFORM.read_text())
+    platform = yaml.safe_load(PLATFORM.read_text())
     for component, pod in pods(manifests):
-        of = asked["executors" if component == "executor" else component]
+        of = platform["executors" if component == "executor" else component]
         labels = {**of["labels"], "app.kubernetes.io/component": component}
         assert pod["metadata"]["labels"].items() >= labels.items(), "the chart's own labels were overwritten"
         assert pod["metadata"]["annotations"].items() >= of["annotations"].items()
@@ -135,11 +135,11 @@ def test_drivers_and_executors_accept_connections_only_from_each_other(manifests
     policy = manifest_of(manifests, "NetworkPolicy", "-spark")["spec"]
     peers = {component: pod["metadata"]["labels"] for component, pod in pods(manifests)}
     peers |= {"test": manifest_of(manifests, "Pod", "-test-rescale")["metadata"]["labels"]}
-    ours = {"driver", "executor", "test"}
-    assert {name for name, labels in peers.items() if matched(policy["podSelector"], labels)} == ours
+    components = {"driver", "executor", "test"}
+    assert {name for name, labels in peers.items() if matched(policy["podSelector"], labels)} == components
     (ingress,) = policy["ingress"]
     (peer,) = ingress["from"]
-    assert {name for name, labels in peers.items() if matched(peer["podSelector"], labels)} == ours
+    assert {name for name, labels in peers.items() if matched(peer["podSelector"], labels)} == components
     assert [port["port"] for port in ingress["ports"]] == [7078, 7079]
     conf = dict(line.split(" ", 1) for line in spark_conf(manifests).splitlines() if not line.startswith("#"))
     assert {conf["spark.driver.port"], conf["spark.blockManager.port"]} == {"7078", "7079"}
@@ -150,8 +150,8 @@ def test_drivers_and_executors_accept_connections_only_from_each_other(manifests
     airflow = manifest_of(manifests, "NetworkPolicy", "-airflow")["spec"]
     assert matched(airflow["podSelector"], peers["airflow"])
     assert not matched(airflow["podSelector"], peers["driver"])
-    asked = yaml.safe_load(PLATFORM.read_text())["networkPolicy"]["toAirflow"]
-    assert airflow["ingress"] == [{"from": asked, "ports": [{"port": 8080, "protocol": "TCP"}]}]
+    callers = yaml.safe_load(PLATFORM.read_text())["networkPolicy"]["toAirflow"]
+    assert airflow["ingress"] == [{"from": callers, "ports": [{"port": 8080, "protocol": "TCP"}]}]
 
 
 @pytest.mark.parametrize(("address", "port"), [("http://s3", 80), ("https://s3", 443), ("http://s3.a:5000/", 5000)])

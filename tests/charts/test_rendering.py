@@ -49,9 +49,7 @@ settings:
 
 @pytest.fixture(scope="module")
 def all_manifests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Manifest]]:
-    """Return manifests of the default values, of each shipped example, and of everything at once with windows and
-    settings.
-    """
+    """Return manifests of the defaults, of each shipped example, and of everything with windows and settings."""
     windows = tmp_path_factory.mktemp("values") / "windows.yaml"
     windows.write_text(WINDOWS + SETTINGS)
     ways = {way.stem: rendered("--values", str(way)) for way in WAYS}
@@ -322,8 +320,8 @@ def test_resources_of_the_driver_may_be_removed() -> None:
     for part in ("limits", "requests"):
         for name, spec in pod_specs(rendered(*RUN, "--set", f"driver.resources.{part}=null")):
             if name.startswith("Job/"):
-                asked = spec["containers"][0]["resources"]
-                assert "memory" not in (asked[part] or {})
+                resources = spec["containers"][0]["resources"]
+                assert "memory" not in (resources[part] or {})
     without_requests = rendered(*RUN, "--set", "run.sparkOperator=true", "--set", "driver.resources.requests=null")
     assert "coreRequest" not in manifest_of(without_requests, "SparkApplication", "")["spec"]["driver"]
 

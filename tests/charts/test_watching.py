@@ -87,11 +87,11 @@ def test_dashboard_queries_metrics_that_spark_serves(watched: list[Manifest]) ->
     config_map = manifest_of(watched, "ConfigMap", "-dashboard")
     assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
     dashboard: dict[str, Any] = json.loads(config_map["data"]["rescale.json"])
-    asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    names = {name for expression in asked for name in re.findall(r"metrics_executor_(\w+)", expression)}
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    names = {name for expression in expressions for name in re.findall(r"metrics_executor_(\w+)", expression)}
     assert names == SERVED
     variables = {variable["name"] for variable in dashboard["templating"]["list"]}
-    assert {name for expression in asked for name in re.findall(r"\$(\w+)", expression)} <= {
+    assert {name for expression in expressions for name in re.findall(r"\$(\w+)", expression)} <= {
         *variables,
         "__rate_interval",
     }

@@ -135,14 +135,14 @@ def test_run_leaves_its_plan_as_markdown_beside_the_target_and_discard_removes_i
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("asked", "is_told"), [([], False), (["--proof", "records"], True)])
+@pytest.mark.parametrize(("proof", "is_advised"), [([], False), (["--proof", "records"], True)])
 def test_proof_asked_of_a_published_result_gets_advice_to_validate(
-    capsys: Captured, tmp_path: Path, asked: list[str], is_told: bool
+    capsys: Captured, tmp_path: Path, proof: list[str], is_advised: bool
 ) -> None:
     execute_without_spark(plan_rescale(SOURCE, str(tmp_path / "target"), ["3"]))
-    assert main(["run", SOURCE, "--target", f"{tmp_path}/target", "--parallelism", "3", *asked]) == 0
+    assert main(["run", SOURCE, "--target", f"{tmp_path}/target", "--parallelism", "3", *proof]) == 0
     message = "was already published, proven by records; to compare it by records now: rescale validate "
-    assert (message in capsys.readouterr().err) is is_told
+    assert (message in capsys.readouterr().err) is is_advised
 
 
 def test_repeated_run_of_a_published_plan_renews_the_report(capsys: Captured, tmp_path: Path) -> None:

@@ -32,11 +32,11 @@ def test_arguments_of_a_step_parse_to_the_values_of_the_command_line() -> None:
     """A name may begin with a dash, like an option."""
     arguments = ["--rename=-a=b", "--rename=c=--d", "--drop=-e", "--drop-state=--f:g", "--kafka-topic=-h=i"]
     arguments += ["--kafka-source=-j", "--allow-prefix=-k", "--moved=-l=m"]
-    asked = parser().parse_args(["diff", "/a", "/b", *arguments])
+    options = parser().parse_args(["diff", "/a", "/b", *arguments])
     of_the_step = StrictArgumentParser()
     add_options(of_the_step, "diff")
-    passed = of_the_step.parse_args(arguments_of_step(asked, "diff"))
-    assert vars(passed) == {name: vars(asked)[name] for name in vars(passed)}
+    passed = of_the_step.parse_args(arguments_of_step(options, "diff"))
+    assert vars(passed) == {name: vars(options)[name] for name in vars(passed)}
     assert passed.rename == ["-a=b", "c=--d"]
 
 

@@ -1,7 +1,6 @@
 """`--base`: which earlier results a run continues, and which it refuses before writing anything.
 
-The later checkpoint is a copy of the earlier one in another place, unless a test changes it: no row has changed, but
-every file has another path.
+The later checkpoint is a copy in another place, unless a test changes it: the rows are the same, the paths not.
 """
 
 from __future__ import annotations

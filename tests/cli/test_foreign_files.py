@@ -30,10 +30,10 @@ def test_savepoint_with_the_name_of_a_scratch_directory_is_kept(
 ) -> None:
     monkeypatch.setenv(variable, str(ground.home))
     monkeypatch.setattr("tempfile.tempdir", None)
-    others = ground.savepoint(f"{kind}clicks")
-    before = tree(others)
+    foreign = ground.savepoint(f"{kind}clicks")
+    before = tree(foreign)
     assert main(["discard", str(ground.target)]) == 0
-    assert tree(others) == before
+    assert tree(foreign) == before
 
 
 @pytest.mark.slow
@@ -149,13 +149,13 @@ PLACES: tuple[Callable[[Ground], Path], ...] = (
 def test_foreign_directory_beside_a_target_is_refused_and_kept(
     ground: Ground, capsys: Captured, place: Callable[[Ground], Path], command: str
 ) -> None:
-    others = place(ground)
-    before = tree(others), tree(ground.home)
+    foreign = place(ground)
+    before = tree(foreign), tree(ground.home)
     arguments = (
         [str(ground.source), "--target", str(ground.target), *SHAPE] if command == "run" else [str(ground.target)]
     )
     code, document = answer(capsys, command, *arguments)
-    assert (tree(others), tree(ground.home)) == before
+    assert (tree(foreign), tree(ground.home)) == before
     assert (code, document["error"]) == (2, "RequestError")
     assert document["path"] in {str(ground.documents), str(ground.documents / "staging")}
     assert document["found"]
@@ -170,17 +170,17 @@ def test_link_or_mount_among_the_documents_is_refused(
 ) -> None:
     interrupted(ground, ground.target)
     (ground.documents / "follower.json").write_text("{}")
-    others, place = ground.savepoint("mine"), ground.documents / folder
+    foreign, place = ground.savepoint("mine"), ground.documents / folder
     if is_mount:
-        ground.bind(others, place)
+        ground.bind(foreign, place)
     else:
-        place.symlink_to(others)
-    before = tree(others), tree(ground.home)
+        place.symlink_to(foreign)
+    before = tree(foreign), tree(ground.home)
     arguments = (
         [str(ground.source), "--target", str(ground.target), *SHAPE] if command == "run" else [str(ground.target)]
     )
     code, document = answer(capsys, command, *arguments)
-    assert (tree(others), tree(ground.home)) == before
+    assert (tree(foreign), tree(ground.home)) == before
     assert (code, document["error"], document["path"]) == (2, "RequestError", str(place))
 
 
@@ -198,15 +198,15 @@ def test_directories_of_a_follower_are_foreign_without_a_follower(
 def test_links_below_the_documents_are_not_followed(ground: Ground) -> None:
     """A follower writes files below the documents, and removes those that it no longer needs."""
     interrupted(ground, ground.target)
-    others, pins = ground.savepoint("mine"), ground.documents / document_folders.PINS
+    foreign, pins = ground.savepoint("mine"), ground.documents / document_folders.PINS
     pins.mkdir()
-    (pins / "chk-1").symlink_to(others)
-    before, store = tree(others), LocalStore()
+    (pins / "chk-1").symlink_to(foreign)
+    before, store = tree(foreign), LocalStore()
     with pytest.raises(RequestError):
         store.put(str(pins / "chk-1" / "_metadata"), b"a pin")
     with pytest.raises(RequestError):
         store.delete([str(pins / "chk-1" / "_metadata")])
-    assert tree(others) == before
+    assert tree(foreign) == before
 
 
 @pytest.mark.parametrize("put", [shutil.copytree, shutil.move])
@@ -241,26 +241,26 @@ def test_target_is_discarded_by_each_of_its_names(ground: Ground) -> None:
     pairs_in_turn(["_metadata", "result.json", "state"], ["diff_snapshots", "reshuffle_keyed_state"], quick=1),
 )
 def test_result_document_replaces_no_foreign_file_and_lies_in_no_snapshot(ground: Ground, name: str, step: str) -> None:
-    others = ground.savepoint("others")
-    (others / "state").write_bytes(b"state")
-    places = [others / name, ground.folder("mine", "state", "result.json", "_metadata") / name]
+    foreign = ground.savepoint("others")
+    (foreign / "state").write_bytes(b"state")
+    places = [foreign / name, ground.folder("mine", "state", "result.json", "_metadata") / name]
     before = tree(ground.home)
     for place in places:
         step_arguments = ["--plan", str(ground.home / "plan")] if step != "diff_snapshots" else []
-        step_arguments = step_arguments or ["--a", str(ground.source), "--b", str(others)]
+        step_arguments = step_arguments or ["--a", str(ground.source), "--b", str(foreign)]
         command = [sys.executable, "-m", step, *step_arguments, "--result", str(place), "--master", "local[2]"]
         assert subprocess.run(command, check=False, capture_output=True).returncode == 2
     assert tree(ground.home) == before
 
 
 def test_report_replaces_no_foreign_page_and_lies_in_no_snapshot(ground: Ground) -> None:
-    others = ground.savepoint("others")
+    foreign = ground.savepoint("others")
     page = ground.folder("mine") / "index.html"
     page.write_text("<!doctype html><title>The only copy</title>")
     link = ground.home / "link"
-    link.symlink_to(others / "_metadata")
+    link.symlink_to(foreign / "_metadata")
     before = tree(ground.home)
-    for place in (page, others / "report.html", others / "_metadata", link):
+    for place in (page, foreign / "report.html", foreign / "_metadata", link):
         assert main(["report", str(ground.source), "-o", str(place)]) == 2
     assert tree(ground.home) == before
 

@@ -28,8 +28,8 @@ def test_refused_target_is_not_changed(capsys: Captured, tmp_path: Path) -> None
     shutil.copytree(SOURCE, published)
     file.write_text("x")
     below = "a file stands where a directory is needed"
-    wrong = ((published, "the target is occupied"), (file, "the target is a file"), (file / "x", below))
-    for target, what in wrong:
+    cases = ((published, "the target is occupied"), (file, "the target is a file"), (file / "x", below))
+    for target, what in cases:
         code, document = answer(capsys, "run", SOURCE, "--target", str(target))
         assert (code, document["what"]) == (2, what)
         assert main(["plan", SOURCE, "--target", str(target)]) == 0
@@ -138,7 +138,7 @@ def test_output_option_holds_for_errors_of_the_parser(capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "arguments", "resumes"),
+    ("interrupted_function", "arguments", "resumes"),
     [
         ("inspect.open_readable", ["inspect", SOURCE], False),
         ("run.prepared_plan_of", ["run", SOURCE, "--target", "/t"], True),
@@ -146,12 +146,12 @@ def test_output_option_holds_for_errors_of_the_parser(capsys: Captured) -> None:
     ],
 )
 def test_interrupted_command_says_whether_it_can_be_resumed(
-    capsys: Captured, monkeypatch: pytest.MonkeyPatch, where: str, arguments: list[str], resumes: bool
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, interrupted_function: str, arguments: list[str], resumes: bool
 ) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"rescale.cli.commands.{where}", interrupted)
+    monkeypatch.setattr(f"rescale.cli.commands.{interrupted_function}", interrupted)
     assert main(arguments) == 130
     message = capsys.readouterr().err
     assert message.startswith("interrupted")

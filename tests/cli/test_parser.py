@@ -42,10 +42,10 @@ def test_option_given_twice_is_an_error_in_json(capsys: Captured) -> None:
 
 
 def test_repeated_options_add_up_within_one_command_line_only() -> None:
-    whole = parser()
+    command_parser = parser()
     for _ in range(2):
         command_line = ["plan", "/s", "--target", "/t", "--parallelism", "a=1", "--parallelism", "b=2", "--drop", "c"]
-        arguments = whole.parse_args(command_line)
+        arguments = command_parser.parse_args(command_line)
         assert (arguments.target, arguments.parallelism, arguments.drop) == ("/t", ["a=1", "b=2"], ["c"])
 
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def rescale(*arguments: object) -> tuple[int, dict[str, Any], str]:
-    """Return a function that runs a command, and returns exit code, document and standard error."""
+    """Run a command, and return its exit code, document and standard error."""
     process = in_a_process(*arguments, "--output", "json")
     return process.returncode, json.loads(process.stdout), process.stderr
 

@@ -1,6 +1,4 @@
-"""Refusals of `rescale run` have exit code 3, a reason and advice, and write nothing. Similar snapshots are
-accepted.
-"""
+"""Refusals of `rescale run` have exit code 3, a reason and advice, and write nothing; similar snapshots run."""
 
 from __future__ import annotations
 
@@ -125,8 +123,8 @@ def test_changelog_whose_file_is_gone_is_refused_for_this_file(capsys: Captured,
     assert allowed in error["found"]
 
 
-@pytest.mark.parametrize("wanted", ["keep", "canonical"])
-def test_changelog_without_changes_is_rescaled(source: Path, wanted: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("result_format", ["keep", "canonical"])
+def test_changelog_without_changes_is_rescaled(source: Path, result_format: str, tmp_path: Path) -> None:
     def wrapped(handle: IncrementalHandle) -> ChangelogHandle:
         ids = {"materialization_id": 1, "handle_id": "a", "checkpoint_id": 1}
         return ChangelogHandle(
@@ -134,21 +132,22 @@ def test_changelog_without_changes_is_rescaled(source: Path, wanted: str, tmp_pa
         )
 
     edited.edit_databases(source, wrapped)
-    execute_without_spark(plan_rescale(str(source), str(tmp_path / "target"), format=wanted))
-    if wanted == "canonical":
+    execute_without_spark(plan_rescale(str(source), str(tmp_path / "target"), format=result_format))
+    if result_format == "canonical":
         plain = tmp_path / "plain"
-        execute_without_spark(plan_rescale(snapshots.directory(NATIVE), str(plain), format=wanted))
+        execute_without_spark(plan_rescale(snapshots.directory(NATIVE), str(plain), format=result_format))
         assert keyed_state(tmp_path / "target") == keyed_state(plain) != []
 
 
 def keyed_state(directory: Path) -> list[tuple[int, bytes]]:
-    """Return all key groups."""
     snapshot = open_snapshot(str(directory))
     return [group for operator in snapshot.operators for s in operator.keyed for group in contents(snapshot, s)]
 
 
-@pytest.mark.parametrize("wanted", ["keep", "canonical"])
-def test_state_of_the_forst_backend_is_refused(capsys: Captured, source: Path, wanted: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("result_format", ["keep", "canonical"])
+def test_state_of_the_forst_backend_is_refused(
+    capsys: Captured, source: Path, result_format: str, tmp_path: Path
+) -> None:
     """ForSt writes the handles of RocksDB, with states of another kind."""
 
     def of_forst(stream: Any) -> Any:
@@ -161,7 +160,7 @@ def test_state_of_the_forst_backend_is_refused(capsys: Captured, source: Path, w
         return stream
 
     edited.edit(source, lambda metadata: edited.with_streams(metadata, of_forst))
-    error = refusal(capsys, source, tmp_path / "target", "--format", wanted)
+    error = refusal(capsys, source, tmp_path / "target", "--format", result_format)
     assert "ForSt" in error["what"]
     assert error["state"] == "clicks"
     assert "Flink itself" in error["advice"]

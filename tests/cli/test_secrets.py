@@ -61,10 +61,10 @@ def test_run_leaves_no_secret(keys: dict[str, str], s3: S3Server, tmp_path: Path
 def test_spark_properties_hold_no_secret(keys: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark's properties are in its UI, its event log and the environment of its executors."""
     need("java", "Spark runs on a JVM")
-    seen: list[str] = []
+    properties: list[str] = []
 
     def started(conf: session.SparkConf) -> None:
-        seen.append(conf.toDebugString())
+        properties.append(conf.toDebugString())
         raise Py4JError("seen")
 
     for name, secret in keys.items():
@@ -73,8 +73,8 @@ def test_spark_properties_hold_no_secret(keys: dict[str, str], monkeypatch: pyte
     monkeypatch.setattr(session, "SparkContext", started)
     with pytest.raises(StoreError), session.spark_context("x", "local[1]"):
         pass
-    assert "spark.app.name=x" in seen[0]
-    assert not any(secret in seen[0] for secret in keys.values())
+    assert "spark.app.name=x" in properties[0]
+    assert not any(secret in properties[0] for secret in keys.values())
 
 
 @pytest.fixture

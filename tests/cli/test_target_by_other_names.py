@@ -71,23 +71,23 @@ def test_target_inside_or_around_the_source_by_another_name_is_refused(
 )
 def test_step_refuses_a_target_that_was_replaced_by_a_link(ground: Ground, *, step: str, is_source: bool) -> None:
     interrupted(ground, ground.target)
-    others = ground.source if is_source else ground.savepoint("others")
-    ground.target.symlink_to(others)
+    foreign = ground.source if is_source else ground.savepoint("others")
+    ground.target.symlink_to(foreign)
     (plan,) = ground.documents.glob("plan-*.json")
-    before = tree(others), tree(ground.documents), sorted(ground.home.iterdir())
+    before = tree(foreign), tree(ground.documents), sorted(ground.home.iterdir())
     result = ground.home.parent / "result.json"
     command_line = [sys.executable, "-m", step, "--plan", str(plan), "--result", str(result), "--master", "local[2]"]
     assert subprocess.run(command_line, check=False, capture_output=True).returncode == 2
-    assert (tree(others), tree(ground.documents), sorted(ground.home.iterdir())) == before
+    assert (tree(foreign), tree(ground.documents), sorted(ground.home.iterdir())) == before
 
 
 def test_store_refuses_a_target_that_was_replaced_while_it_was_written(ground: Ground) -> None:
     """The same process goes on writing after the target was replaced."""
-    others, store = ground.savepoint("others"), LocalStore()
+    foreign, store = ground.savepoint("others"), LocalStore()
     store.put(str(ground.target / "a"), b"state")
-    before = tree(others)
+    before = tree(foreign)
     ground.target.rename(ground.home / "moved")
-    ground.target.symlink_to(others)
+    ground.target.symlink_to(foreign)
     for write in (store.put, store.put_if_absent):
         with pytest.raises(RequestError):
             write(str(ground.target / "b"), b"state")
@@ -95,4 +95,4 @@ def test_store_refuses_a_target_that_was_replaced_while_it_was_written(ground: G
         store.begin_parts(str(ground.target / "c"), str(ground.home / "target.rescale" / "staging"))
     with pytest.raises(RequestError):
         store.delete([str(ground.target / "_metadata")])
-    assert tree(others) == before
+    assert tree(foreign) == before

@@ -29,23 +29,23 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 def on_a_terminal(arguments: Sequence[str], **environment: str) -> tuple[int, str, str]:
     """Run Python; return exit code, standard output (a pipe), and standard error, which is a terminal of 80 columns."""
-    ours, theirs = pty.openpty()
-    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    reader, terminal = pty.openpty()
+    ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     with subprocess.Popen(
         [sys.executable, *arguments],
         env={**PLAIN, "TERM": "xterm-256color", **environment},
         stdout=subprocess.PIPE,
-        stderr=theirs,
-        stdin=theirs,
+        stderr=terminal,
+        stdin=terminal,
         text=True,
     ) as process:
-        os.close(theirs)
-        seen = b""
-        while chunk := _read(ours):
-            seen += chunk
+        os.close(terminal)
+        shown = b""
+        while chunk := _read(reader):
+            shown += chunk
         stdout = process.stdout.read() if process.stdout else ""
-    os.close(ours)
-    return process.returncode, stdout, seen.decode()
+    os.close(reader)
+    return process.returncode, stdout, shown.decode()
 
 
 def _read(terminal: int) -> bytes:

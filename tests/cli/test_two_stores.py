@@ -30,7 +30,7 @@ def stores(request: pytest.FixtureRequest, s3: S3Server, tmp_path: Path) -> Iter
 
 
 def rescale(stores: TwoStores, *arguments: str, **variables: str) -> tuple[int, Any, str]:
-    """Return a function that runs a command with access by profiles, or by `variables`, and returns its output."""
+    """Run a command with access by profiles, or by `variables`, and return exit code, document and standard error."""
     completed = subprocess.run(
         [sys.executable, "-m", "rescale.cli.main", *arguments, "--output", "json"],
         env={**stores.environment, **variables},

@@ -1,4 +1,4 @@
-"""`rescale run` as a process: one more for all of its steps, and workers where there is more than a little to do."""
+"""`rescale run` starts one process for all of its steps, and workers where there is more than a little to do."""
 
 from __future__ import annotations
 

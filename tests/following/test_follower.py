@@ -152,7 +152,6 @@ def test_rounds_refer_to_the_files_of_their_base(job: Checkpoints, home: str, mo
 
 
 def tables_of(snapshot: Snapshot) -> set[str]:
-    """Return the URIs of a snapshot's SST files."""
     files = [file for operator in snapshot.operators for database in operator.databases for file in database.files]
     return {snapshot.files[file.extent.file][0] for file in files if file.name.endswith(".sst")}
 

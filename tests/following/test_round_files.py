@@ -35,7 +35,6 @@ def _no_inline_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tables_of(snapshot: Snapshot) -> set[str]:
-    """Return the URIs of a snapshot's SST files."""
     files = [file for operator in snapshot.operators for database in operator.databases for file in database.files]
     return {snapshot.files[file.extent.file][0] for file in files if file.name.endswith(".sst")}
 

@@ -35,23 +35,23 @@ def test_estimated_number_of_tasks_is_near_that_of_the_steps(size: int, cluster:
 
 
 def test_estimate_names_the_scarcest_resource_as_its_limit() -> None:
-    work = workload_of(large_plan(10 * TB, 32000))
-    assert estimate(work, FORTY).limit == "cores"
+    workload = workload_of(large_plan(10 * TB, 32000))
+    assert estimate(workload, FORTY).limit == "cores"
     assert estimate(workload_of(large_plan(TB // 1000, 64, subtasks=10, groups=128)), FORTY).limit == STARTS_LIMIT, (
         "no core makes it quicker"
     )
-    assert estimate(work, replace(FORTY, cores=64)).limit == "the executors' disks"
-    assert estimate(work, replace(FORTY, bandwidth=100_000_000)).limit == "the executors' network"
+    assert estimate(workload, replace(FORTY, cores=64)).limit == "the executors' disks"
+    assert estimate(workload, replace(FORTY, bandwidth=100_000_000)).limit == "the executors' network"
     assert estimate(workload_of(large_plan(100 * TB, 32000)), THOUSAND).limit == "S3's rate of requests per prefix"
     few = workload_of(large_plan(10 * TB, 64, subtasks=10, groups=128))
     assert estimate(few, THOUSAND).limit == "the largest key group, which one core works through"
 
 
 def test_dollars_are_requests_times_their_prices() -> None:
-    work = workload_of(large_plan(TB, None))
-    estimated = estimate(work, FORTY)
-    assert estimated.requests.writes >= TB / work.part_size
-    assert estimated.requests.reads >= TB / work.part_size + 2 * TB / (4 << 20)
+    workload = workload_of(large_plan(TB, None))
+    estimated = estimate(workload, FORTY)
+    assert estimated.requests.writes >= TB / workload.part_size
+    assert estimated.requests.reads >= TB / workload.part_size + 2 * TB / (4 << 20)
     writes, reads = estimated.requests.writes, estimated.requests.reads
     assert estimated.dollars == pytest.approx((writes * 0.005 + reads * 0.0004) / 1000)
 
@@ -64,10 +64,10 @@ def test_copy_shuffles_nothing_and_rehash_shuffles_everything() -> None:
 
 
 def test_estimate_names_resources_that_are_too_small() -> None:
-    work = workload_of(large_plan(10 * TB, 32000))
-    assert estimate(work, FORTY).misfits == ()
+    workload = workload_of(large_plan(10 * TB, 32000))
+    assert estimate(workload, FORTY).misfits == ()
     tight = replace(FORTY, scratch=200 << 30, driver_memory=1 << 30)
-    misfits = estimate(work, tight).misfits
+    misfits = estimate(workload, tight).misfits
     assert [misfit.need for misfit in misfits] == [Need.SCRATCH, Need.DRIVER_MEMORY]
     assert all(misfit.needed > misfit.has for misfit in misfits)
     few = workload_of(large_plan(100 * TB, 64, subtasks=10, groups=128))

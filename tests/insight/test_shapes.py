@@ -37,10 +37,10 @@ def test_divisor_nearest_to_the_requested_parallelism_is_recommended(
 
 def test_parallelism_that_does_not_divide_leaves_capacity_idle() -> None:
     advised = advice(100, [10] * 128)
-    asked = advised.asked
-    assert asked.parallelism == 100
-    assert (asked.least_key_groups, asked.most_key_groups) == (1, 2)
-    assert asked.evenness == pytest.approx(20 * 100 / 1280)
+    requested = advised.asked
+    assert requested.parallelism == 100
+    assert (requested.least_key_groups, requested.most_key_groups) == (1, 2)
+    assert requested.evenness == pytest.approx(20 * 100 / 1280)
     assert advised.idle == pytest.approx(1 - 1.28 / 2)
     assert advice(64, [10] * 128).idle == 0
 

@@ -36,7 +36,7 @@ class FlinkNamespace:
     api: Any
 
     def deploy(self, job: Mapping[str, Any] | None, options: Mapping[str, str]) -> PatchDeployment:
-        """Makes a FlinkDeployment; without a `job` it is a session cluster."""
+        """Make a FlinkDeployment; without a `job` it is a session cluster."""
         name = f"job-{uuid4().hex[:8]}"
         spec = {
             "image": "flink:1.20",
@@ -123,7 +123,7 @@ def flink_namespace() -> Iterator[FlinkNamespace]:
 
 
 def _define(api: Any) -> None:
-    """Tells the cluster what a FlinkDeployment is, unless it knows."""
+    """Define FlinkDeployments in the cluster, unless they are defined."""
     jar = maven_jar("flink-kubernetes-operator-api", _VERSION, "flink-operator")
     with zipfile.ZipFile(jar) as archive:
         definition = yaml.safe_load(archive.read(_DEFINITION))

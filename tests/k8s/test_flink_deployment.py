@@ -96,15 +96,15 @@ def test_deployment_is_handed_over_and_taken_back(space: FlinkNamespace, where: 
         "nonce": 1,
     }
     operator.join()
-    ours = {"initialSavepointPath": "s3://bucket/result", "parallelism": 3, "savepointRedeployNonce": 1}
-    assert space.spec(where)["job"] == {**JOB, **ours}
+    patched = {"initialSavepointPath": "s3://bucket/result", "parallelism": 3, "savepointRedeployNonce": 1}
+    assert space.spec(where)["job"] == {**JOB, **patched}
     assert space.spec(where)["flinkConfiguration"] == {**OPTIONS, MAXIMUM: "256"}
     operator = acted_on(space, where, "RUNNING", "STABLE")
     back = going_back(before)
     assert run_operator(back, "a-run")["nonce"] == 2
     operator.join()
-    ours = {"initialSavepointPath": "s3://bucket/source", "parallelism": 2, "savepointRedeployNonce": 2}
-    assert space.spec(where)["job"] == {**JOB, **ours}
+    patched = {"initialSavepointPath": "s3://bucket/source", "parallelism": 2, "savepointRedeployNonce": 2}
+    assert space.spec(where)["job"] == {**JOB, **patched}
     assert space.spec(where)["flinkConfiguration"] == OPTIONS
     assert run_operator(back, "a-run")["nonce"] == 2, "a retry patches nothing"
     with pytest.raises(TaskEnded, match="the job still runs, so a second one would do the same work twice"):
@@ -155,16 +155,16 @@ def test_deployment_that_the_operator_gave_up_is_reported_and_patched_again(
 def test_deployment_that_cannot_be_patched_is_refused_with_the_reason(
     space: FlinkNamespace, where: PatchDeployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = DeploymentSpec("s3://bucket/result", 3, "256")
+    deployment_spec = DeploymentSpec("s3://bucket/result", 3, "256")
     with pytest.raises(RequestError, match="a session cluster"):
-        redeploy(space.deploy(None, {}), wanted)
+        redeploy(space.deploy(None, {}), deployment_spec)
     with pytest.raises(RequestError, match="refuses to get") as caught:
-        redeploy(msgspec.structs.replace(where, name="nobody"), wanted)
+        redeploy(msgspec.structs.replace(where, name="nobody"), deployment_spec)
     assert "404" in str(caught.value)
     only_get = {"conn_type": "kubernetes", "extra": {"kube_config": space.kubeconfig(["get"])}}
     monkeypatch.setenv("AIRFLOW_CONN_ONLY_GET", json.dumps(only_get))
     readable = msgspec.structs.replace(where, connection="only_get")
-    for patched in (lambda: redeploy(readable, wanted), lambda: check_hand_over(readable)):
+    for patched in (lambda: redeploy(readable, deployment_spec), lambda: check_hand_over(readable)):
         with pytest.raises(RequestError, match="refuses to patch") as caught:
             patched()
         assert "give the service account the right to patch flinkdeployments" in str(caught.value)
@@ -176,17 +176,17 @@ def test_role_of_the_chart_allows_the_hand_over_only_in_its_namespaces(
     space: FlinkNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     space.create_account("airflow-worker")
-    named = ["existingAirflow.serviceAccounts[0].name=airflow-worker", f"handover.namespaces={{{space.name}}}"]
-    values = [word for value in named for word in ("--set", value)]
+    options = ["existingAirflow.serviceAccounts[0].name=airflow-worker", f"handover.namespaces={{{space.name}}}"]
+    values = [word for value in options for word in ("--set", value)]
     process = helm("install", "rescale", str(CHART), "--namespace", space.name, *values)
     assert process.returncode == 0, process.stderr
     connection = {"conn_type": "kubernetes", "extra": {"kube_config": space.kubeconfig_of("airflow-worker")}}
     monkeypatch.setenv("AIRFLOW_CONN_OF_THE_CHART", json.dumps(connection))
     where = msgspec.structs.replace(space.deploy(JOB, OPTIONS), connection="of_the_chart")
-    wanted = DeploymentSpec("s3://bucket/result", 3, "256")
-    assert redeploy(where, wanted) == 1
+    deployment_spec = DeploymentSpec("s3://bucket/result", 3, "256")
+    assert redeploy(where, deployment_spec) == 1
     with flink_namespace() as elsewhere:
         other = msgspec.structs.replace(elsewhere.deploy(JOB, OPTIONS), connection="of_the_chart")
         with pytest.raises(RequestError, match="refuses to get"):
-            redeploy(other, wanted)
+            redeploy(other, deployment_spec)
     assert helm("uninstall", "rescale", "--namespace", space.name).returncode == 0

@@ -178,11 +178,11 @@ def test_refusal_of_partly_finished_operators_prints_a_request_that_works(name: 
         prepare(make_request(source, "/target", **shape))
     assert caught.value.expected == "parallelism 2, max parallelism 32", "which its advice leads to"
     printed = str(caught.value.advice).partition("operators: ")[2].partition(";")[0].split()
-    asked: dict[str, list[str]] = {"--parallelism": [], "--max-parallelism": []}
+    options: dict[str, list[str]] = {"--parallelism": [], "--max-parallelism": []}
     for option, value in zip(printed[::2], printed[1::2], strict=True):
-        asked[option].append(value)
+        options[option].append(value)
     planned = prepare(
-        make_request(source, "/target", asked["--parallelism"], max_parallelism=asked["--max-parallelism"])
+        make_request(source, "/target", options["--parallelism"], max_parallelism=options["--max-parallelism"])
     ).plan
     short = operator_id_of_uid("short")
     assert {o.operator_id: (o.new_parallelism, o.new_max_parallelism) for o in planned.operators} == {

@@ -144,8 +144,8 @@ def test_names_in_a_chain_are_read_from_the_description_of_its_vertex(descriptio
 
 
 def test_names_in_a_chain_are_read_from_the_details_of_a_job() -> None:
-    named = {"id": ID, "name": "[vertex-0]source -> (Map -> Sink: out (1), Filter)"}
-    document = {"vertices": [named], "plan": {"nodes": [{"id": ID, "description": "Window(other)<br/>"}]}}
+    details = {"id": ID, "name": "[vertex-0]source -> (Map -> Sink: out (1), Filter)"}
+    document = {"vertices": [details], "plan": {"nodes": [{"id": ID, "description": "Window(other)<br/>"}]}}
     (vertex,) = read_job_graph(json.dumps(document).encode(), "job.json")
     assert vertex == GraphVertex(ID, "source", ("Map", "Sink: out (1)", "Filter"))
 

@@ -76,10 +76,10 @@ def test_canonical_state_with_a_name_unfit_for_rocksdb_stays_canonical(name: str
     refuse_names(replace(named, dropped_states=frozenset({name})), Format.ROCKSDB)
 
 
-@pytest.mark.parametrize("wanted", Format)
-def test_rocksdb_directory_with_an_unfit_state_name_is_refused(wanted: Format) -> None:
+@pytest.mark.parametrize("result_format", Format)
+def test_rocksdb_directory_with_an_unfit_state_name_is_refused(result_format: Format) -> None:
     """Directories of dropped state are opened, too."""
     named = replace(in_databases("fine", "a\0b"), dropped_states=frozenset({"a\0b"}))
     with pytest.raises(UnsupportedError, match="a NUL character") as caught:
-        refuse_names(named, wanted)
+        refuse_names(named, result_format)
     assert "take a canonical savepoint" in str(caught.value.advice)

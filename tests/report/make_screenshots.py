@@ -1,7 +1,4 @@
-"""Makes the pictures of reports for the documentation: `python tests/report/make_screenshots.py`, with chromium.
-
-They show an invented job: the outcome of a rescale in light, and the load of many subtasks in dark.
-"""
+"""Make the pictures of reports of an invented job: `python tests/report/make_screenshots.py`, with chromium."""
 
 from __future__ import annotations
 

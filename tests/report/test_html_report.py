@@ -29,7 +29,7 @@ EVIL = "</title></script><script>alert('1')</script><img src=x onerror=alert(2)>
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
-class Seen(HTMLParser):
+class ParsedPage(HTMLParser):
     """Elements of a page with their attributes, and the texts in them by tag."""
 
     def __init__(self, page: str) -> None:
@@ -77,8 +77,8 @@ def documents() -> dict[str, ReportDocument]:
 
 
 @cache
-def page(name: str) -> Seen:
-    return Seen(html_report(documents()[name]).decode())
+def page(name: str) -> ParsedPage:
+    return ParsedPage(html_report(documents()[name]).decode())
 
 
 NAMES = tuple(documents())
@@ -86,8 +86,8 @@ NAMES = tuple(documents())
 
 @pytest.mark.parametrize("name", NAMES)
 def test_report_loads_nothing_and_runs_no_script(name: str) -> None:
-    seen = page(name)
-    for tag, attributes in seen.elements:
+    parsed = page(name)
+    for tag, attributes in parsed.elements:
         assert not [
             attribute
             for attribute in attributes
@@ -95,38 +95,38 @@ def test_report_loads_nothing_and_runs_no_script(name: str) -> None:
         ]
         for place in ("href", "xlink:href"):
             assert (attributes.get(place) or "#").startswith(("#", "data:image/png;base64,")), tag
-    assert [attributes["type"] for attributes in seen.of("script")] == ["application/json"]
-    (policy,) = [a["content"] for a in seen.of("meta") if a.get("http-equiv") == "Content-Security-Policy"]
-    digest = base64.b64encode(hashlib.sha256(seen.texts["style"][0].encode()).digest()).decode()
+    assert [attributes["type"] for attributes in parsed.of("script")] == ["application/json"]
+    (policy,) = [a["content"] for a in parsed.of("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+    digest = base64.b64encode(hashlib.sha256(parsed.texts["style"][0].encode()).digest()).decode()
     assert policy == (
         f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     )
-    assert "url(" not in seen.texts["style"][0]
+    assert "url(" not in parsed.texts["style"][0]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_report_is_readable_with_a_screen_reader(name: str) -> None:
-    seen = page(name)
-    assert seen.of("html")[0]["lang"] == "en"
-    assert all(a["aria-label"] for a in seen.of("svg") if a.get("role") == "img")
-    assert all(a.get("scope") for a in seen.of("th"))
-    levels = [int(tag[1]) for tag, _ in seen.elements if tag in ("h1", "h2", "h3", "h4", "h5", "h6")]
+    parsed = page(name)
+    assert parsed.of("html")[0]["lang"] == "en"
+    assert all(a["aria-label"] for a in parsed.of("svg") if a.get("role") == "img")
+    assert all(a.get("scope") for a in parsed.of("th"))
+    levels = [int(tag[1]) for tag, _ in parsed.elements if tag in ("h1", "h2", "h3", "h4", "h5", "h6")]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert len(seen.of("details")) >= len(seen.of("figure")) - 1  # every picture has a table with its numbers
-    ids = Counter(a["id"] for _, a in seen.elements if "id" in a)
+    assert len(parsed.of("details")) >= len(parsed.of("figure")) - 1  # every picture has a table with its numbers
+    ids = Counter(a["id"] for _, a in parsed.elements if "id" in a)
     assert set(ids.values()) == {1}
-    assert {str(a["href"])[1:] for a in seen.of("a")} <= set(ids)
-    assert all(a.get("aria-labelledby", "") in ids for a in seen.of("section"))
+    assert {str(a["href"])[1:] for a in parsed.of("a")} <= set(ids)
+    assert all(a.get("aria-labelledby", "") in ids for a in parsed.of("section"))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_report_shows_the_progress_of_the_run_and_holds_its_data(name: str) -> None:
-    seen, document = page(name), documents()[name]
+    parsed, document = page(name), documents()[name]
     last_steps = {"a snapshot": "Snapshot", "a run": "Proven", "a refusal": "Refused", "another maximum": "Proven"}
-    assert last_steps.get(name, "Planned") in seen.texts["strong"]
-    data = json.loads(seen.texts["script"][0])
+    assert last_steps.get(name, "Planned") in parsed.texts["strong"]
+    data = json.loads(parsed.texts["script"][0])
     assert data["report"] == 1
     shown, source = (values["plan"] or values["snapshot"] for values in (data, msgspec.to_builtins(document)))
     assert [operator["label"] for operator in shown["operators"]] == [
@@ -176,14 +176,14 @@ def renamed(value: Any) -> Any:
 def test_names_in_a_report_never_become_markup(name: str) -> None:
     document = msgspec.convert(renamed(as_json(documents()[name])), ReportDocument)
     text = html_report(document).decode()
-    seen = Seen(text)
-    assert not seen.of("img")
-    assert len(seen.of("script")) == 1
-    assert "alert('1')" not in " ".join(seen.texts["title"][:1])
-    assert any("<script>alert('1')</script>" in cell for cell in seen.texts["td"])
+    parsed = ParsedPage(text)
+    assert not parsed.of("img")
+    assert len(parsed.of("script")) == 1
+    assert "alert('1')" not in " ".join(parsed.texts["title"][:1])
+    assert any("<script>alert('1')</script>" in cell for cell in parsed.texts["td"])
     assert "\x1b" not in text
     assert "\u202e" not in text
-    assert json.loads(seen.texts["script"][0])["report"] == 1
+    assert json.loads(parsed.texts["script"][0])["report"] == 1
 
 
 @pytest.mark.slow

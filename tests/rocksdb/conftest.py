@@ -14,7 +14,6 @@ from support.flinks_rocksdb import FlinksRocksdb
 
 @pytest.fixture(scope="package")
 def libraries() -> Iterator[dict[str, FlinksRocksdb]]:
-    """Return the libraries by release line of Flink."""
     with ExitStack() as stack:
         by_line = {line: FlinksRocksdb(version) for line, version in LINES.items()}
         for library in by_line.values():

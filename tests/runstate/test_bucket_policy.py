@@ -49,8 +49,8 @@ def objects_of_others(home: str) -> dict[str, bytes]:
     """Return the content of all objects that are neither in the target nor beside it, and of `target.rescale/mine`."""
     store = open_store(home)
     uris = [entry.uri for entry in store.list(home)]
-    theirs = [uri for uri in uris if not uri.startswith((f"{home}/target/", f"{home}/target.rescale/"))]
-    return {uri: store.read_all(uri, 1 << 20)[0] for uri in [*theirs, f"{home}/target.rescale/mine"]}
+    foreign = [uri for uri in uris if not uri.startswith((f"{home}/target/", f"{home}/target.rescale/"))]
+    return {uri: store.read_all(uri, 1 << 20)[0] for uri in [*foreign, f"{home}/target.rescale/mine"]}
 
 
 def test_run_discard_and_publication_send_no_request_that_the_policy_refuses(home: str, server: S3Server) -> None:

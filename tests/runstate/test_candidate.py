@@ -44,10 +44,14 @@ def test_candidate_has_the_version_of_its_source_and_the_right_snapshot_type(
     name: str, expected_type: SnapshotType, tmp_path: Path
 ) -> None:
     plan = plan_rescale(snapshots.directory(name), str(tmp_path / "target"), ["4"])
-    source, made = metadata(plan.source), candidate_of(plan)
-    assert (made.version, made.checkpoint_id, made.masters) == (source.version, source.checkpoint_id, source.masters)
-    assert snapshot_type(made.properties) is expected_type
-    assert bool(made.properties) == bool(source.properties)
+    source, candidate = metadata(plan.source), candidate_of(plan)
+    assert (candidate.version, candidate.checkpoint_id, candidate.masters) == (
+        source.version,
+        source.checkpoint_id,
+        source.masters,
+    )
+    assert snapshot_type(candidate.properties) is expected_type
+    assert bool(candidate.properties) == bool(source.properties)
 
 
 def test_partly_canonical_candidate_is_marked_as_a_native_savepoint(tmp_path: Path) -> None:
@@ -70,14 +74,14 @@ def test_partly_canonical_candidate_is_marked_as_a_native_savepoint(tmp_path: Pa
     }
     written_handles = [
         replace(
-            some,
-            handles=tuple(handle for handle in some.handles if (handle.operator_id == part.operator_id) is is_part),
+            written,
+            handles=tuple(handle for handle in written.handles if (handle.operator_id == part.operator_id) is is_part),
         )
         for plan, is_part in ((canonical, True), (native, False))
-        for some in handles[plan]
+        for written in handles[plan]
     ]
-    made = read_metadata(build_candidate(metadata(native.source), mixed, written_handles), "")
-    assert snapshot_type(made.properties) is SnapshotType.NATIVE_SAVEPOINT
+    candidate = read_metadata(build_candidate(metadata(native.source), mixed, written_handles), "")
+    assert snapshot_type(candidate.properties) is SnapshotType.NATIVE_SAVEPOINT
 
 
 KINDS = ("managed_operator", "raw_operator", "managed_keyed", "raw_keyed")

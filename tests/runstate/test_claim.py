@@ -80,7 +80,6 @@ def test_discard_removes_files_that_rocksdb_named(tmp_path: Path, monkeypatch: p
 
 @pytest.fixture
 def plans(tmp_path: Path) -> Callable[[str], Plan]:
-    """Return several plans for one target."""
     return lambda parallelism: plan_rescale(FINISHED, str(tmp_path / "target"), [parallelism])
 
 

@@ -156,9 +156,9 @@ def test_discard_keeps_a_result_that_is_published_meanwhile(plan: Plan, monkeypa
     certify(plan)
     before = {entry.uri for entry in open_store(plan.target).list(plan.target)}
 
-    def published_first(of: Plan) -> set[str]:
-        publish(of)
-        return planned_names(of)
+    def published_first(plan: Plan) -> set[str]:
+        publish(plan)
+        return planned_names(plan)
 
     monkeypatch.setattr("rescale.runstate.removal.planned_names", published_first)
     with pytest.raises(RequestError, match="the target is published"):

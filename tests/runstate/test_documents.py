@@ -32,18 +32,18 @@ def test_plan_and_other_documents_are_read_back(plan: Plan) -> None:
 def test_every_place_beside_a_target_is_recognised_as_a_document() -> None:
     places = Places("s3://bucket/target", "0a" * 32)
     named = [name for name, attribute in vars(Places).items() if isinstance(attribute, property)]
-    ours = {getattr(places, name) for name in named if name not in ("metadata", "staging")}
-    ours |= {
+    documents = {getattr(places, name) for name in named if name not in ("metadata", "staging")}
+    documents |= {
         places.written_handles("keyed"),
         places.result("validate"),
         f"{places.staging}/{'0' * 32}-keyed-0-12345678",
     }
-    ours.add(places.run("0a" * 8))
-    assert len(ours) == 15
-    assert all(uri.startswith("s3://bucket/target.rescale/") for uri in ours)
-    assert all(is_document(places.target, uri) for uri in ours)
-    others = ("notes.txt", "claim.bak", "plan-0a.json", "staging", "sub/claim", "staging/1", ".mine.tmp")
-    assert not any(is_document(places.target, f"s3://bucket/target.rescale/{name}") for name in others)
+    documents.add(places.run("0a" * 8))
+    assert len(documents) == 15
+    assert all(uri.startswith("s3://bucket/target.rescale/") for uri in documents)
+    assert all(is_document(places.target, uri) for uri in documents)
+    foreign = ("notes.txt", "claim.bak", "plan-0a.json", "staging", "sub/claim", "staging/1", ".mine.tmp")
+    assert not any(is_document(places.target, f"s3://bucket/target.rescale/{name}") for name in foreign)
     assert not is_document(places.target, "s3://bucket/other.rescale/claim")
 
 

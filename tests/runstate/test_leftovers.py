@@ -44,12 +44,12 @@ def test_own_incomplete_uploads_are_aborted_and_those_of_others_kept(end: End, s
     for _ in range(2):  # a client sends the request again if the first answer is lost
         store.begin_parts(join(plan.target, STATE), "")
     store.begin_parts(join(places_of(plan).staging, f"{STATE}-{'0' * 16}-0"), "")
-    others = [f"target-2/{STATE}", "target.rescale/backup.tar", "target.rescale/staging/notes", "target/backup.tar"]
-    for other in others:
+    foreign = [f"target-2/{STATE}", "target.rescale/backup.tar", "target.rescale/staging/notes", "target/backup.tar"]
+    for other in foreign:
         unprotected_store(plan.target).begin_parts(f"s3://{bucket}/{other}", "")
     end(plan)
     uploads = boto3.client("s3", endpoint_url=s3.endpoint).list_multipart_uploads(Bucket=bucket)["Uploads"]
-    assert [upload["Key"] for upload in uploads] == others
+    assert [upload["Key"] for upload in uploads] == foreign
 
 
 @ENDS
@@ -62,12 +62,12 @@ def test_own_temporary_files_of_ended_processes_are_removed_and_those_of_others_
     staged.write_bytes(b"x")
     dead = [staging.parent / f".{name}.{uuid.uuid4().hex}.tmp" for name in ("target", "target.rescale", "staging")]
     looks_alike = [f"{name}.{uuid.uuid4().hex}" for name in ("target", "target.rescale", "target2")]
-    others = [tmp_path / f".{name}.tmp" for name in (*looks_alike, "target.mine", "other")]
-    for path in (*dead, *others):
+    foreign = [tmp_path / f".{name}.tmp" for name in (*looks_alike, "target.mine", "other")]
+    for path in (*dead, *foreign):
         path.write_bytes(b"x")
     end(plan)
     assert not any(path.exists() for path in (*dead, staged))
-    assert all(path.exists() for path in others), "these are somebody else's"
+    assert all(path.exists() for path in foreign), "these are somebody else's"
 
 
 def test_temporary_file_is_kept_while_its_writer_holds_the_lock(tmp_path: Path) -> None:

@@ -46,8 +46,8 @@ def locking_bucket(client: S3Client) -> str:
     return name
 
 
-def case_in(bucket: str, work: Path, source: str = "2-finished", *shape: str, part_size: int = 8 << 20) -> Case:
-    return Case(f"s3://{bucket}", work, part_size, shape, directory(source))
+def case_in(bucket: str, folder: Path, source: str = "2-finished", *shape: str, part_size: int = 8 << 20) -> Case:
+    return Case(f"s3://{bucket}", folder, part_size, shape, directory(source))
 
 
 def keys(client: S3Client, bucket: str, target: str) -> list[str]:
@@ -139,7 +139,7 @@ def test_discard_in_a_locking_bucket_without_versions_says_until_when_objects_st
     assert f"locked until {until:%Y-%m-%d %H:%M:%S} UTC" in output
     assert "the object stays, and does no harm" in output
     assert "Traceback" not in output
-    assert set(locked_keys) <= set(keys(strict_client, bucket, target)), "nothing is half removed"
+    assert set(locked_keys) <= set(keys(strict_client, bucket, target)), "locked objects stay"
     assert not is_published(target)
     case.succeed(elsewhere := case.target())
     assert_right(elsewhere, case.source)

@@ -113,12 +113,12 @@ def test_prepared_files_that_the_newest_checkpoint_lacks_are_removed(job: Checkp
 
 def test_discard_removes_prepared_files_and_keeps_those_of_others(job: Checkpoints, target: str) -> None:
     prepare_target(job, target)
-    others = [join(target, "notes.txt"), join(beside(target), "notes.txt")]
-    for uri in others:
+    foreign = [join(target, "notes.txt"), join(beside(target), "notes.txt")]
+    for uri in foreign:
         unprotected_store(uri).put(uri, b"mine")
-    assert discard(target).left == tuple(sorted(others))
+    assert discard(target).left == tuple(sorted(foreign))
     remaining = [entry.uri for place in (target, beside(target)) for entry in open_store(target).list(place)]
-    assert remaining == others
+    assert remaining == foreign
     assert not is_prepared(target)
 
 

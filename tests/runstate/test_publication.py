@@ -90,15 +90,15 @@ def test_move_does_not_restore_a_lost_file_of_a_published_result(plan: Plan) -> 
 def test_target_file_that_changes_while_it_is_compared_is_not_certified(plan: Plan) -> None:
     move(plan, InProcessTasks())
     store = open_store(plan.target)
-    seen = [(uri, pin) for uri in files(plan) if (pin := store.stat(uri)) is not None]
-    assert [file.name for file in certified_files(plan.target, seen)] == [name(uri) for uri, _ in seen]
+    pins = [(uri, pin) for uri in files(plan) if (pin := store.stat(uri)) is not None]
+    assert [file.name for file in certified_files(plan.target, pins)] == [name(uri) for uri, _ in pins]
     if plan.target.startswith("/"):
-        os.utime(seen[0][0], ns=(0, 1))
+        os.utime(pins[0][0], ns=(0, 1))
     else:
-        flip(seen[0][0])
+        flip(pins[0][0])
     with pytest.raises(StoreError, match="changed while it was compared") as caught:
-        certified_files(plan.target, seen)
-    assert caught.value.path == seen[0][0]
+        certified_files(plan.target, pins)
+    assert caught.value.path == pins[0][0]
 
 
 def test_publication_killed_before_it_puts_metadata_is_completed_by_the_next_run(
@@ -176,10 +176,10 @@ def test_certificate_for_another_candidate_than_the_published_one_is_not_written
     execute_without_spark(plan)
     certificate, place = certificate_for(plan), places_of(plan).metadata
     source = read_metadata(read_document(join(SOURCE, "_metadata")), SOURCE)
-    named = read_document(place)
+    document = read_document(place)
     file = min(files(plan)).rpartition("/")[2].encode()
-    published = named.replace(file, file.swapcase())
-    assert published != named
+    published = document.replace(file, file.swapcase())
+    assert published != document
     open_store(place).put(place, published)
     assert put_candidate(plan, source).sha256 == hashlib.sha256(published).hexdigest()
     with pytest.raises(IntegrityError, match="was published while this one was compared") as caught:

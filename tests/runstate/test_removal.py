@@ -54,13 +54,13 @@ def test_discard_removes_all_files_of_a_run_and_names_the_others_as_left(plan: P
     put_document(places_of(plan).plan_page, b"a plan")
     put_document(places_of(plan).report, b"a page")
     put_document(places_of(plan).report_data, b"{}")
-    ours = uris_around(plan)
-    others = [f"{plan.target}/notes.txt", f"{plan.target}.rescale/notes.txt", f"{plan.target}.rescale/a.txt"]
-    for uri in others:
+    run_files = uris_around(plan)
+    foreign = [f"{plan.target}/notes.txt", f"{plan.target}.rescale/notes.txt", f"{plan.target}.rescale/a.txt"]
+    for uri in foreign:
         open_store(uri).put(uri, b"mine")
     removal = discard(plan.target)
-    assert uris_around(plan) == sorted(others)
-    assert (sorted(removal.removed), removal.left) == (ours, tuple(sorted(others)))
+    assert uris_around(plan) == sorted(foreign)
+    assert (sorted(removal.removed), removal.left) == (run_files, tuple(sorted(foreign)))
 
 
 @pytest.mark.parametrize("killed_behind", ["claim", "plan"])
@@ -82,11 +82,11 @@ def test_repeated_discard_removes_files_written_after_the_first_was_killed(
         patched.setattr(store, "delete", deleting)
         with pytest.raises(KeyboardInterrupt):
             discard(plan.target)
-    others = f"{plan.target}/{Path(late).name[:-8]}00000000"
-    for uri in (late, others):
+    foreign = f"{plan.target}/{Path(late).name[:-8]}00000000"
+    for uri in (late, foreign):
         store.put(uri, b"late")
-    assert discard(plan.target).left == (others,)
-    assert uris_around(plan) == [others]
+    assert discard(plan.target).left == (foreign,)
+    assert uris_around(plan) == [foreign]
 
 
 def test_discard_leaves_state_files_where_neither_claim_nor_note_exists(plan: Plan) -> None:
@@ -158,16 +158,16 @@ def test_discard_sends_deletions_only_for_existing_files(plan: Plan, monkeypatch
     claim(plan)
     store = open_store(plan.target)
     delete = store.delete
-    asked: list[str] = []
+    requests: list[str] = []
 
     def noted(uris: Iterable[str]) -> None:
         uris = list(uris)
-        asked.extend(uri for uri in uris if store.stat(uri) is None)
+        requests.extend(uri for uri in uris if store.stat(uri) is None)
         delete(uris)
 
     monkeypatch.setattr(store, "delete", noted)
     discard(plan.target)
-    assert asked == []
+    assert requests == []
 
 
 def test_discard_deletes_the_certificate_first_and_claim_plan_and_note_last(
@@ -208,12 +208,14 @@ def test_discard_suspended_at_any_request_keeps_files_of_a_run_begun_meanwhile(
     before = uris_around(plan)
     first = 3  # staged files, the certificate, and the other documents
     last = 4  # the publishing mark, the claim, the plan, the note
-    for asked in range(1, 1 + (first + files + last - 1 if behind == "delete" else 1 + last)):
+    for request_number in range(1, 1 + (first + files + last - 1 if behind == "delete" else 1 + last)):
         turns = count(1)
 
-        def stood_still(uris: Iterable[str], turns: Iterator[int] = turns, asked: int = asked) -> object:
+        def stood_still(
+            uris: Iterable[str], turns: Iterator[int] = turns, request_number: int = request_number
+        ) -> object:
             answer = request(uris)
-            if next(turns) == asked:
+            if next(turns) == request_number:
                 monkeypatch.setattr(store, behind, request)
                 discard(plan.target)
                 certify(plan)
@@ -250,7 +252,7 @@ def test_suspended_discard_keeps_staged_files_of_a_run_begun_meanwhile(
 def test_suspended_discard_of_an_unclaimed_target_keeps_a_run_published_meanwhile(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a claim, nothing tells the run of the discard, so the discard gives way wherever it is suspended."""
+    """Without a claim the run cannot see the discard, so the discard stops wherever it was suspended."""
     store = open_store(plan.target)
     delete = store.delete
     for deleted in range(1, 5):  # staged files, documents, the publishing mark, the claim
@@ -372,8 +374,8 @@ def test_discard_without_a_stored_plan_removes_files_with_its_digits_in_their_na
     store.put(discarding_place(plan.target), plan.digest.encode())
     store.delete([places_of(plan).plan])
     first = store.list(plan.target)[0].uri
-    others = [f"{plan.target}/notes.txt", first.replace(plan.digest[:8], "00000000")]
-    for uri in others:
+    foreign = [f"{plan.target}/notes.txt", first.replace(plan.digest[:8], "00000000")]
+    for uri in foreign:
         store.put(uri, b"mine")
-    assert discard(plan.target).left == tuple(sorted(others))
-    assert uris_around(plan) == sorted(others)
+    assert discard(plan.target).left == tuple(sorted(foreign))
+    assert uris_around(plan) == sorted(foreign)

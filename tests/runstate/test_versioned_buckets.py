@@ -37,7 +37,7 @@ def test_killed_run_is_resumed_discarded_and_repeated_in_a_versioned_bucket(buck
     assert case.discard(second, discarded) == 0, warm.output(discarded)
     prefix = second.removeprefix(f"s3://{bucket}/")
     assert "Contents" not in client.list_objects_v2(Bucket=bucket, Prefix=prefix)
-    assert client.list_object_versions(Bucket=bucket, Prefix=prefix)["Versions"], "nothing was taken away"
+    assert client.list_object_versions(Bucket=bucket, Prefix=prefix)["Versions"], "the discard left the versions"
     assert case.run(second, anew, parallelism="2") == 0, warm.output(anew)
     assert is_published(second)
     assert_right(second, case.source)

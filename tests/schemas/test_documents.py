@@ -1,4 +1,4 @@
-"""PublishedDocument schemas: real documents fit them, and a change of a schema is a new version."""
+"""Schemas of documents: real documents fit them, and a change of a schema is a new version."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ def digest_of(schema: dict[str, Any]) -> str:
 
 
 def _meaning(value: Any, *, names: bool = False) -> Any:
-    """Return a schema without its prose, and with required fields in alphabetical order.
-
-    With `names`, the keys of `value` are names of fields, not keywords.
-    """
+    """Return a schema without prose, required fields sorted; with `names`, keys of `value` are names of fields."""
     if isinstance(value, dict):
         return {
             key: sorted(inner)

@@ -63,8 +63,8 @@ def test_copied_checkpoint_is_refused_while_the_old_place_has_files(tmp_path: Pa
     assert "--moved" in str(caught.value.advice)
     allowed = open_snapshot(str(new), [str(old.parent)])
     assert not allowed.moves
-    named = open_snapshot(str(new), moves=[Move(str(old.parent), str(new.parent))])
-    assert all(uri.startswith(str(tmp_path / "new")) for uri, _ in named.files)
+    moved_snapshot = open_snapshot(str(new), moves=[Move(str(old.parent), str(new.parent))])
+    assert all(uri.startswith(str(tmp_path / "new")) for uri, _ in moved_snapshot.files)
 
 
 def test_file_of_another_size_is_not_taken_for_a_moved_one(tmp_path: Path) -> None:
@@ -120,8 +120,8 @@ def test_copied_savepoint_is_read_from_its_new_place(scheme: str, tmp_path: Path
     with pytest.raises(UnsupportedError) as caught:
         open_snapshot(str(folder))
     assert "--moved" in str(caught.value.advice)
-    named = open_snapshot(str(folder), moves=parse_moves([f"{root}/={tmp_path}/data"]))
-    assert named.bytes == snapshot.bytes
+    moved_snapshot = open_snapshot(str(folder), moves=parse_moves([f"{root}/={tmp_path}/data"]))
+    assert moved_snapshot.bytes == snapshot.bytes
 
 
 def test_moves_are_read_from_text() -> None:

@@ -55,8 +55,8 @@ def of_flink_1(*operators: Operator) -> Snapshot:
     return replace(made, metadata=replace(made.metadata, version=4))
 
 
-def restored(foretold: ReleaseProspects) -> dict[str, str]:
-    (operator,) = foretold.operators
+def restored(prospect: ReleaseProspects) -> dict[str, str]:
+    (operator,) = prospect.operators
     return {state.name: state.restores for state in operator.states}
 
 
@@ -67,17 +67,17 @@ def test_real_snapshots_have_the_expected_prospects(line: ReleaseLine) -> None:
     unknown |= {"coordinator", "SourceReaderState"}
     assert len(names()) > 40
     for name in names():
-        foretold = prospects(opened(name), line)
+        prospect = prospects(opened(name), line)
         version = opened(name).metadata.version
-        states = [state for operator in foretold.operators for state in operator.states]
+        states = [state for operator in prospect.operators for state in operator.states]
         assert states, name
         if version > line.metadata_version:
-            assert foretold.reason is not None
+            assert prospect.reason is not None
             assert {state.restores for state in states} == {Restores.NO}
         elif major_of_writer(version) < line.major or line == NEWEST:
-            assert foretold.reason is None
+            assert prospect.reason is None
             if name == "1.18.1-types":
-                assert {operator.restores for operator in foretold.operators} == (
+                assert {operator.restores for operator in prospect.operators} == (
                     set(Restores) if line.major == 2 else {Restores.YES}
                 )
                 continue
@@ -87,10 +87,10 @@ def test_real_snapshots_have_the_expected_prospects(line: ReleaseLine) -> None:
 def test_prospects_list_every_state() -> None:
     for name in names():
         shown = opened(name)
-        for foretold, held_by in zip(prospects(shown, NEWEST).operators, shown.operators, strict=True):
+        for prospect, held_by in zip(prospects(shown, NEWEST).operators, shown.operators, strict=True):
             held = {state.name for state in held_by.keyed_states}
             held |= {state.name for stream in held_by.operator for state in stream.states}
-            assert held <= {state.name for state in foretold.states}, name
+            assert held <= {state.name for state in prospect.states}, name
 
 
 def test_unrestorable_state_affects_other_states_only_in_the_heap_format() -> None:
@@ -126,10 +126,10 @@ def test_removed_class_fails_all_states_of_the_operator() -> None:
 
 def test_unrestorable_key_fails_all_states() -> None:
     header = KeyedHeader(False, KRYO, (state("sum", LONG),))
-    foretold = prospects(of_flink_1(keyed(header)), NEWEST)
-    assert restored(foretold) == {"sum": "no"}
-    assert foretold.operators[0].states[0].reason is not None
-    assert foretold.operators[0].states[0].reason.why.startswith("its key: ")
+    prospect = prospects(of_flink_1(keyed(header)), NEWEST)
+    assert restored(prospect) == {"sum": "no"}
+    assert prospect.operators[0].states[0].reason is not None
+    assert prospect.operators[0].states[0].reason.why.startswith("its key: ")
 
 
 def hidden_by(class_name: str) -> bytes:
@@ -151,10 +151,10 @@ def hidden_by(class_name: str) -> bytes:
     ],
 )
 def test_unreadable_header_decides_the_prospect_of_all_keyed_state(header: bytes, restores: str, message: str) -> None:
-    foretold = prospects(of_flink_1(keyed(header)), NEWEST)
-    assert restored(foretold) == {"keyed state": restores}
-    assert foretold.operators[0].states[0].reason is not None
-    assert message in foretold.operators[0].states[0].reason.why
+    prospect = prospects(of_flink_1(keyed(header)), NEWEST)
+    assert restored(prospect) == {"keyed state": restores}
+    assert prospect.operators[0].states[0].reason is not None
+    assert message in prospect.operators[0].states[0].reason.why
 
 
 def test_prospects_of_sources_and_sinks_follow_from_state_names() -> None:
@@ -163,9 +163,9 @@ def test_prospects_of_sources_and_sinks_follow_from_state_names() -> None:
         opened_one = open_snapshot(str(FIXTURES / "kafka" / name / "snapshot"))
         for line in ("1.20", "2.3"):
             (release,) = (release_line for release_line in RELEASE_LINES if str(release_line) == line)
-            judged = prospects(opened_one, release, kafka_offsets(opened_one))
+            release_prospects = prospects(opened_one, release, kafka_offsets(opened_one))
             by_name_and_line[name, line] = {
-                s.name: s.restores for operator in judged.operators for s in operator.states
+                s.name: s.restores for operator in release_prospects.operators for s in operator.states
             }
     for name in ("1.17.2-consumer", "1.20-consumer"):
         assert by_name_and_line[name, "2.3"]["topic-partition-offset-states"] == "no"
@@ -208,5 +208,5 @@ def test_state_without_types_has_an_unknown_prospect() -> None:
 
 def test_operator_has_the_prospect_of_its_worst_state() -> None:
     header = KeyedHeader(False, LONG, (state("sum", LONG), state("pages", KRYO)))
-    foretold = prospects(of_flink_1(keyed(header), operator("map")), NEWEST)
-    assert [operator.restores for operator in foretold.operators] == ["no", "yes"]
+    prospect = prospects(of_flink_1(keyed(header), operator("map")), NEWEST)
+    assert [operator.restores for operator in prospect.operators] == ["no", "yes"]

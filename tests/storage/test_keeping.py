@@ -68,10 +68,10 @@ def test_an_object_is_copied_by_the_store(s3: S3Server, largest: int, requests: 
 def test_a_file_that_changed_is_not_kept(tmp_path: Path) -> None:
     source, kept = tmp_path / "a", tmp_path / "b"
     source.write_bytes(DATA)
-    seen = span(str(source))
+    old_span = span(str(source))
     source.write_bytes(DATA[::-1] + b"more")
     with pytest.raises(SnapshotError):
-        keep(str(kept), seen, str(tmp_path / "staging"))
+        keep(str(kept), old_span, str(tmp_path / "staging"))
     assert not kept.exists()
 
 

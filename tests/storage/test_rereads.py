@@ -1,4 +1,4 @@
-"""Reports of reads that fail once, twice alike, or twice differently."""
+"""Reports of reads that fail once, twice with one error, or with two different errors."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ def outcomes(*results: RescaleError | int) -> tuple[Callable[[], int], list[int]
     calls: list[int] = []
     turns: Iterator[RescaleError | int] = iter(results)
 
-    def work() -> int:
+    def outcome() -> int:
         calls.append(len(calls))
         result = next(turns)
         if isinstance(result, RescaleError):
             raise result
         return result
 
-    return work, calls
+    return outcome, calls
 
 
 def test_reads_that_succeed_are_not_repeated() -> None:
-    work, calls = outcomes(3)
-    assert read_again_on_failure(work) == 3
+    outcome, calls = outcomes(3)
+    assert read_again_on_failure(outcome) == 3
     assert len(calls) == 1
 
 
 def test_transient_error_of_the_first_read_is_raised_at_once() -> None:
-    work, calls = outcomes(BUSY)
+    outcome, calls = outcomes(BUSY)
     with pytest.raises(StoreError, match="the store is busy"):
-        read_again_on_failure(work)
+        read_again_on_failure(outcome)
     assert len(calls) == 1
 
 
 @pytest.mark.parametrize("error", [DAMAGED, DIFFERENT])
 def test_an_error_of_both_reads_is_raised(error: RescaleError) -> None:
-    work, calls = outcomes(error, error)
+    outcome, calls = outcomes(error, error)
     with pytest.raises(type(error)) as caught:
-        read_again_on_failure(work)
+        read_again_on_failure(outcome)
     assert caught.value is error
     assert len(calls) == 2
 
@@ -59,26 +59,26 @@ def test_an_error_of_both_reads_is_raised(error: RescaleError) -> None:
 def test_two_reads_that_differ_are_a_store_error(
     first: RescaleError, side: str | None, named: str, second: RescaleError | int
 ) -> None:
-    work, _ = outcomes(first, second)
+    outcome, _ = outcomes(first, second)
     with pytest.raises(StoreError, match=f"the {named} did not read the same twice") as caught:
-        read_again_on_failure(work, side)
+        read_again_on_failure(outcome, side)
     assert not caught.value.final
     assert (caught.value.path, caught.value.offset, caught.value.expected) == (first.path, first.offset, first.expected)
     assert caught.value.found == f"in the first read: {first.what}; in the second read, something else"
 
 
 def test_transient_error_of_the_second_read_is_raised() -> None:
-    work, _ = outcomes(DAMAGED, BUSY)
+    outcome, _ = outcomes(DAMAGED, BUSY)
     with pytest.raises(StoreError, match="the store is busy"):
-        read_again_on_failure(work)
+        read_again_on_failure(outcome)
 
 
 def test_refusals_of_different_files_for_one_reason_count_as_the_same_error() -> None:
-    work, _ = outcomes(
+    outcome, _ = outcomes(
         RequestError("access denied", path="/1", found="403"), RequestError("access denied", found="403")
     )
     with pytest.raises(RequestError, match="access denied") as caught:
-        read_again_on_failure(work)
+        read_again_on_failure(outcome)
     assert caught.value.path == "/1"
 
 

@@ -85,17 +85,17 @@ def test_machine_without_a_writable_temporary_directory_is_refused(monkeypatch: 
 
 
 def test_directories_of_others_beside_a_scratch_folder_are_kept(tmp_path: Path) -> None:
-    others = [tmp_path / "blockmgr-1" / "0f", tmp_path / "mine", tmp_path / "rescale-plan"]
-    for other in others:
+    foreign = [tmp_path / "blockmgr-1" / "0f", tmp_path / "mine", tmp_path / "rescale-plan"]
+    for other in foreign:
         other.mkdir(parents=True)
     with scratch_folder(tmp_path / "blockmgr-1", ScratchKind.DATABASE):
         pass
-    assert all(other.exists() for other in others)
+    assert all(other.exists() for other in foreign)
 
 
 @pytest.mark.parametrize("killed", ["before the marker", "before it is whole"])
 def test_unfinished_scratch_folder_is_kept_and_has_no_content(killed: str, tmp_path: Path) -> None:
-    """A folder that another process is just making looks the same, so neither is removed."""
+    """A folder that another process is making looks the same, so neither is removed."""
     (made := tmp_path / f"{ScratchKind.DATABASE}made").mkdir()
     if killed == "before it is whole":
         (made / MARKER).touch()

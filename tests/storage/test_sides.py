@@ -79,9 +79,9 @@ def test_side_takes_only_shared_variables_that_go_with_its_own(
     shared = {"HOME": "/home", "AWS_CONFIG_FILE": "/config"} | (
         {} if "AWS_CA_BUNDLE" in own else {"AWS_CA_BUNDLE": "/ca"}
     )
-    wanted = {name: value for name, value in {**shared, **expected}.items() if value is not None}
+    expected_variables = {name: value for name, value in {**shared, **expected}.items() if value is not None}
     of_source = {StoreSide.SOURCE.prefix + name: value for name, value in own.items()}
-    assert variables_of(StoreSide.SOURCE, {**_BASE, **of_source}) == wanted
+    assert variables_of(StoreSide.SOURCE, {**_BASE, **of_source}) == expected_variables
     assert variables_of(StoreSide.TARGET, {**_BASE, **of_source}) == _BASE
 
 
@@ -105,14 +105,14 @@ def test_client_of_a_profile_has_its_keys_endpoint_region_and_addressing_style(t
 
 def test_other_threads_never_see_the_variables_of_a_client_that_is_made() -> None:
     os.environ.update(_BASE)
-    seen: list[dict[str, str]] = []
+    environments: list[dict[str, str]] = []
     with aws_variables({"AWS_ACCESS_KEY_ID": "other"}):
-        reader = threading.Thread(target=lambda: seen.append(environment()))
+        reader = threading.Thread(target=lambda: environments.append(environment()))
         reader.start()
         reader.join(0.2)
-        assert not seen
+        assert not environments
         assert "AWS_ENDPOINT_URL" not in os.environ
     reader.join()
-    assert seen == [dict(os.environ)]
-    assert seen[0]["AWS_ACCESS_KEY_ID"] == "plain"
-    assert TARGETS not in seen[0]
+    assert environments == [dict(os.environ)]
+    assert environments[0]["AWS_ACCESS_KEY_ID"] == "plain"
+    assert TARGETS not in environments[0]

@@ -18,7 +18,6 @@ from support.slow import gate
 
 @pytest.fixture(params=["local", "s3", gate("uses_strict_s3")])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty directory."""
     if request.param == "local":
         return str(tmp_path / "home")
     server: S3Server = request.getfixturevalue(request.param)
@@ -88,7 +87,7 @@ def test_put_if_absent_has_one_winner(store: Store, home: str) -> None:
     assert won.count(True) == 1
     winner = b"writer %d" % won.index(True)
     assert store.read_all(uri, 100)[0] == winner
-    assert store.put_if_absent(uri, winner), "a lost answer, tried again"
+    assert store.put_if_absent(uri, winner), "a put that is repeated because its answer was lost"
     assert not store.put_if_absent(uri, b"another")
     assert store.honours_conditions(uri, winner)
 

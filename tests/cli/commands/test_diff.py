@@ -33,7 +33,6 @@ Captured = pytest.CaptureFixture[str]
 
 @pytest.fixture
 def in_this_process() -> Any:
-    """Run the step in this process."""
 
     def run_step(step: Step, _: str, arguments: Sequence[str], *__: object) -> ResultDocument:
         assert step is Step.DIFF

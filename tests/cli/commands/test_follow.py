@@ -47,10 +47,10 @@ def test_follow_prints_a_line_for_each_round_and_finish_publishes(
     job.copy_newest(4)
     assert follow(job, target, "--max-rounds", "1", "--output", "json") == 0, "the shape was not remembered"
     rounds = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(made["kind"], made["checkpoint"]) for made in rounds] == [("base", 3), ("round", 4)]
-    assert all(made.keys() == fields("follow") for made in rounds)
-    for made in rounds:
-        assert_valid("follow", made)
+    assert [(new_round["kind"], new_round["checkpoint"]) for new_round in rounds] == [("base", 3), ("round", 4)]
+    assert all(new_round.keys() == fields("follow") for new_round in rounds)
+    for new_round in rounds:
+        assert_valid("follow", new_round)
     assert follow(job, target, "--max-rounds", "0") == 0
     assert not capsys.readouterr().out, "a round was made without a new checkpoint"
     code, finish_answer = answer(capsys, "follow", job.directory, "--target", target, "--finish")
@@ -77,8 +77,13 @@ def test_rounds_go_on_when_the_job_was_started_again(
     capsys.readouterr()
     assert follow(later_job, target, "--max-rounds", "1", "--output", "json") == 0
     output = capsys.readouterr()
-    (made,) = [json.loads(line) for line in output.out.splitlines()]
-    assert (made["kind"], made["number"], made["checkpoint"], made["bytes_read"]) == ("round", 1, 4, 0)
+    (new_round,) = [json.loads(line) for line in output.out.splitlines()]
+    assert (new_round["kind"], new_round["number"], new_round["checkpoint"], new_round["bytes_read"]) == (
+        "round",
+        1,
+        4,
+        0,
+    )
     assert f"the job was started again, and its checkpoints are in {later_job.directory} now" in output.err
     assert follow(job, target, "--max-rounds", "1") == 2
     assert "chk-3, which was written before that checkpoint" in capsys.readouterr().err

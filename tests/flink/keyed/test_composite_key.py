@@ -69,7 +69,6 @@ def header_of(key_type: JavaType, *names: str) -> KeyedHeader:
 
 
 def key_of(kind: Kind, ambiguous: bool, key: bytes, namespace: bytes, user_key: bytes = b"", time: int = 0) -> bytes:
-    """Return the key of a record of a state of this kind."""
     if kind.sort == "TIMERS":
         return timer(time, key, namespace)
     user_key = user_key if kind.sort == "MAP" else b""
@@ -102,11 +101,11 @@ def test_hash_function_gets_the_key_without_namespace(
     drawn: tuple[JavaType, list[Record], list[object]], data: st.DataObject
 ) -> None:
     key_type, records, values = drawn
-    seen: list[bytes] = []
+    hashed: list[bytes] = []
 
     def function(key: bytes) -> int:
-        seen.append(key)
-        return len(seen)
+        hashed.append(key)
+        return len(hashed)
 
     header = header_of(key_type)
     program = composite_keys(header, KNOWN)._program if data.draw(st.booleans()) else None
@@ -117,7 +116,7 @@ def test_hash_function_gets_the_key_without_namespace(
         records, values = [records[i] for i in plain], [values[i] for i in plain]
     if records:
         assert keys.hash(in_a_buffer(records, range(len(records)))).tolist() == [*range(1, len(records) + 1)]
-    assert seen == list(map(key_type.write, values))
+    assert hashed == list(map(key_type.write, values))
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 254, 255, 256, 257, 65534, 65535, 65536])
@@ -126,8 +125,8 @@ def test_keys_with_lengths_of_one_or_more_bytes_are_hashed(size: int) -> None:
     value = (97,) * size
     key, header = TEXT.write(value), header_of(TEXT, "named", "named map")
     for state_id, user_key in ((0, b""), (1, b"entry")):
-        whole = composite_key(key, key, ambiguous=True, user_key=user_key)
-        (code,) = composite_keys(header, KNOWN).hash(in_a_buffer([Record(state_id, whole, b"")], [0])).tolist()
+        composite = composite_key(key, key, ambiguous=True, user_key=user_key)
+        (code,) = composite_keys(header, KNOWN).hash(in_a_buffer([Record(state_id, composite, b"")], [0])).tolist()
         assert code == TEXT.code(value)
 
 

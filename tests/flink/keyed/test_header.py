@@ -89,9 +89,9 @@ def test_operator_header_is_written_back_unchanged(lists: list[str], maps: list[
 def test_merged_states_keep_their_bytes_and_have_id_maps(lists: list[list[str]]) -> None:
     sources = [keyed(*(STATES[name] for name in names)) for names in lists]
     merged, id_maps = merge_keyed_headers(sources)
-    wanted = list(dict.fromkeys(name for names in lists for name in names))
-    assert [info.name for info in merged.states] == wanted
-    assert [info.raw for info in merged.states] == [STATES[name] for name in wanted]
+    names_in_order = list(dict.fromkeys(name for names in lists for name in names))
+    assert [info.name for info in merged.states] == names_in_order
+    assert [info.raw for info in merged.states] == [STATES[name] for name in names_in_order]
     for names, ids in zip(lists, id_maps, strict=True):
         assert [merged.states[i].name for i in ids] == names
     merged_twice = merge_keyed_headers([merged, *sources])
@@ -139,7 +139,7 @@ def test_subclasses_of_different_headers_are_merged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("header", "other", "named"),
+    ("header", "other", "state_name"),
     [
         (keyed_header(keyed_state("a", INT)), keyed_header(keyed_state("a", LONG)), "a"),
         (keyed_header(keyed_state("a", LONG)), keyed_header(keyed_state("a", LONG, "REDUCING")), "a"),
@@ -151,11 +151,11 @@ def test_subclasses_of_different_headers_are_merged() -> None:
         (keyed_header(), keyed_header(compressed=True), None),
     ],
 )
-def test_contradicting_keyed_headers_are_refused(header: bytes, other: bytes, named: str | None) -> None:
+def test_contradicting_keyed_headers_are_refused(header: bytes, other: bytes, state_name: str | None) -> None:
     for pair in ((header, other), (other, header)):
         with pytest.raises(SnapshotError) as error:
             merge_keyed_headers([read_keyed_header(data, "a file") for data in pair])
-        assert error.value.state == named
+        assert error.value.state == state_name
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,6 @@ def written_by(jars: Iterable[Path]) -> tuple[tuple[str, bytes], ...]:
 
 @cache
 def written(version: str) -> tuple[tuple[str, bytes], ...]:
-    """Return what the distribution of that Flink writes."""
     return written_by(flink_home(version))
 
 
@@ -130,5 +129,5 @@ def test_values_of_flink_are_measured_to_their_last_byte(version: str) -> None:
         program = compile_program(read_snapshot(ByteReader(snapshot)))
         format_value(program.tree, reader := ByteReader(value))
         assert reader.remaining == 0, program.name
-        ends, wrong = walk_values(program, np.frombuffer(value * 2, np.uint8), 0, 2)
-        assert (ends.tolist(), wrong) == ([len(value), 2 * len(value)], None), program.name
+        ends, error = walk_values(program, np.frombuffer(value * 2, np.uint8), 0, 2)
+        assert (ends.tolist(), error) == ([len(value), 2 * len(value)], None), program.name

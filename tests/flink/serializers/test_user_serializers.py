@@ -183,14 +183,14 @@ def heap_source(tmp_path: Path) -> str:
     return write_heap_savepoint(tmp_path / "source", [keyed_header(balance.info, key=HEAP_LONG.snapshot)], blocks, 16)
 
 
-@pytest.mark.parametrize("wanted", ["canonical", slow("keep"), slow("rocksdb")])
+@pytest.mark.parametrize("result_format", ["canonical", slow("keep"), slow("rocksdb")])
 def test_values_of_a_registered_type_are_delimited_in_the_format_of_the_heap(
-    heap_source: str, folder: Path, wanted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    heap_source: str, folder: Path, result_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find(folder, monkeypatch)
     target = str(tmp_path / "target")
     with process_tasks(2) as workers:
-        execute(plan_rescale(heap_source, target, ["3"], max_parallelism=["1000"], format=wanted), workers)
+        execute(plan_rescale(heap_source, target, ["3"], max_parallelism=["1000"], format=result_format), workers)
     (operator,) = diff_snapshots(open_snapshot(heap_source), open_snapshot(target), InProcessTasks()).operators
     assert [(state.state, state.equal, state.b.count) for state in operator.states] == [("balance", True, len(KEYS))]
 

@@ -23,8 +23,8 @@ def keyed(uid: str, finished: tuple[int, ...] = ()) -> Operator:
     return operator(uid, keyed=streams, finished=finished)
 
 
-def refusal(operators: list[Operator], *shapes: Shape, wanted: Format = Format.KEEP) -> UnsupportedError | None:
-    request = make_request("/source", "/target", ["3"], format=wanted)
+def refusal(operators: list[Operator], *shapes: Shape, result_format: Format = Format.KEEP) -> UnsupportedError | None:
+    request = make_request("/source", "/target", ["3"], format=result_format)
     try:
         refuse_finished(operators, {o.operator_id: s for o, s in zip(operators, shapes, strict=True)}, request)
     except UnsupportedError as error:
@@ -50,7 +50,7 @@ def test_keyed_state_stays_under_its_max_parallelism_and_in_its_format() -> None
     assert error is not None
     assert error.expected == "parallelism 2, max parallelism 128"
     assert error.found == "parallelism 2 and max parallelism 256"
-    error = refusal([keyed("a", (0,))], Shape(2, 128), wanted=Format.ROCKSDB)
+    error = refusal([keyed("a", (0,))], Shape(2, 128), result_format=Format.ROCKSDB)
     assert error is not None
     assert "the format of the source" in str(error.expected)
     assert "leave --format out, too" in str(error.advice)

@@ -36,7 +36,7 @@ DIRECTORIES = operator("a", databases=(database(0, 2, 128, 100), database(1, 2, 
 
 
 @pytest.mark.parametrize(
-    ("kind", "wanted", "databases", "heap"),
+    ("kind", "result_format", "databases", "heap"),
     [
         (DELIMITED, KEEP, False, False),
         (DELIMITED, ROCKSDB, True, False),
@@ -47,10 +47,10 @@ DIRECTORIES = operator("a", databases=(database(0, 2, 128, 100), database(1, 2, 
     ],
 )
 def test_format_and_source_decide_between_directories_and_heap_streams(
-    kind: Operator, wanted: Format, *, databases: bool, heap: bool
+    kind: Operator, result_format: Format, *, databases: bool, heap: bool
 ) -> None:
-    assert becomes_databases(kind, wanted) is databases
-    assert stays_on_heap(kind, wanted) is heap
+    assert becomes_databases(kind, result_format) is databases
+    assert stays_on_heap(kind, result_format) is heap
 
 
 @pytest.mark.parametrize("kind", [DELIMITED, HEAP, DIRECTORIES])
@@ -60,7 +60,7 @@ def test_another_max_parallelism_moves_every_record(kind: Operator) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "wanted", "by_record"),
+    ("kind", "result_format", "by_record"),
     [
         (DELIMITED, CANONICAL, False),
         (DELIMITED, ROCKSDB, True),
@@ -70,8 +70,8 @@ def test_another_max_parallelism_moves_every_record(kind: Operator) -> None:
         (DIRECTORIES, ROCKSDB, False),
     ],
 )
-def test_records_are_written_anew_in_another_format(kind: Operator, wanted: Format, *, by_record: bool) -> None:
-    assert is_rewritten_by_record(kind, SAME, wanted) is by_record
+def test_records_are_written_anew_in_another_format(kind: Operator, result_format: Format, *, by_record: bool) -> None:
+    assert is_rewritten_by_record(kind, SAME, result_format) is by_record
 
 
 def test_dropped_states_are_taken_out_record_by_record() -> None:

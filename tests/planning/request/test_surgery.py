@@ -126,10 +126,10 @@ def test_state_is_named_by_operator_and_name_around_the_last_colon() -> None:
 
 def test_a_state_may_have_an_empty_name() -> None:
     split = element_stream(0, {"": (DistributionMode.SPLIT_DISTRIBUTE, 3), "x": (DistributionMode.SPLIT_DISTRIBUTE, 1)})
-    asked = resolve_operator_surgery(
+    surgery = resolve_operator_surgery(
         [operator("nameless", elements=(split,))], {}, (), parse_state_drops(["nameless:"])
     )
-    (lost,) = asked.dropped_states
+    (lost,) = surgery.dropped_states
     assert (lost.name, lost.elements) == ("", 3)
 
 

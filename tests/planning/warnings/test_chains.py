@@ -28,13 +28,13 @@ def _warnings(parallelism: int, *operators: Operator, version: int = 6) -> str:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "is_said"), [(1, 2, True), (2, 1, True), (1, 1, False), (2, 3, False), (3, 2, False)]
+    ("old", "new", "is_warned"), [(1, 2, True), (2, 1, True), (1, 1, False), (2, 3, False), (3, 2, False)]
 )
-def test_leaving_or_reaching_parallelism_1_warns_of_new_generated_ids(old: int, new: int, is_said: bool) -> None:
+def test_leaving_or_reaching_parallelism_1_warns_of_new_generated_ids(old: int, new: int, is_warned: bool) -> None:
     named = _operator("named", old, is_generated=False)
     warnings = _warnings(new, named, _operator("generated", old, is_generated=True))
-    assert ("Flink then generates other ids for operators without a uid" in warnings) is is_said
-    assert ("have state in it: map." in warnings) is is_said
+    assert ("Flink then generates other ids for operators without a uid" in warnings) is is_warned
+    assert ("have state in it: map." in warnings) is is_warned
 
 
 def test_operator_with_more_subtasks_ends_the_warning_about_chains() -> None:

@@ -11,20 +11,20 @@ from support.synthetic import element_stream, operator, snapshot
 
 
 @pytest.mark.parametrize(
-    ("state", "parallelism", "is_said"),
+    ("state", "parallelism", "is_warned"),
     [("expired-files", 3, True), ("expired-files", 1, False), ("expired-files", 2, False), ("buckets", 3, False)],
 )
 def test_compactor_of_a_sql_table_with_too_few_elements_gives_a_warning(
-    state: str, parallelism: int, is_said: bool
+    state: str, parallelism: int, is_warned: bool
 ) -> None:
     elements = tuple(element_stream(i, {state: (DistributionMode.SPLIT_DISTRIBUTE, 1)}, b"head") for i in range(2))
     request = make_request("/source", "/target", [str(parallelism)])
     warnings = "\n".join(make_plan(snapshot(operator("compact", elements=elements)), request).warnings)
-    assert (f"an element of expired-files in every subtask, and there are 2 for {parallelism}" in warnings) is is_said
+    assert (f"an element of expired-files in every subtask, and there are 2 for {parallelism}" in warnings) is is_warned
 
 
 @pytest.mark.parametrize(
-    ("elements", "parallelism", "is_said"),
+    ("elements", "parallelism", "is_warned"),
     [
         ((1, 1), 4, True),
         ((1, 1), 2, False),
@@ -35,9 +35,9 @@ def test_compactor_of_a_sql_table_with_too_few_elements_gives_a_warning(
     ],
 )
 def test_writer_subtasks_that_would_start_without_an_element_give_a_warning(
-    elements: tuple[int, int], parallelism: int, is_said: bool
+    elements: tuple[int, int], parallelism: int, is_warned: bool
 ) -> None:
-    assert ("writer_raw_states has" in _warnings(elements, "writer_raw_states", parallelism)) is is_said
+    assert ("writer_raw_states has" in _warnings(elements, "writer_raw_states", parallelism)) is is_warned
 
 
 @pytest.mark.parametrize("mode", [DistributionMode.UNION, DistributionMode.BROADCAST])

@@ -40,10 +40,10 @@ def test_text_of_a_plan_has_the_cost_and_the_limit_of_the_cluster(summary: PlanD
 
 
 def test_cluster_that_is_too_small_gives_a_warning_before_approval(summary: PlanDocument) -> None:
-    wanted = "of scratch space on the disk of each executor"
-    assert [wanted in line for line in summary.warnings].count(True) == 1
+    disk_warning = "of scratch space on the disk of each executor"
+    assert [disk_warning in line for line in summary.warnings].count(True) == 1
     assert "1 TB of state does not fit on this cluster" in question_markdown(summary)
-    assert wanted in plan_markdown(summary)
+    assert disk_warning in plan_markdown(summary)
     assert "warning: 1 TB of state does not fit on this cluster" in plan_text(summary)
 
 

@@ -256,10 +256,10 @@ def test_inspection_for_another_flink_says_what_it_would_restore() -> None:
     consumer = open_snapshot(str(FIXTURES / "kafka" / "1.20-consumer" / "snapshot"))
     (label,) = (operator.label for operator in consumer.operators if operator.operator)
     document = inspection(consumer, line=RELEASE_LINES[-1])
-    judged = document.for_flink
-    assert judged is not None
-    assert (judged.release, judged.restores, judged.reason) == ("2.3", "no", None)
-    (lost,) = (operator for operator in judged.operators if operator.restores == "no")
+    for_flink = document.for_flink
+    assert for_flink is not None
+    assert (for_flink.release, for_flink.restores, for_flink.reason) == ("2.3", "no", None)
+    (lost,) = (operator for operator in for_flink.operators if operator.restores == "no")
     (state,) = lost.states
     assert state.reason is not None
     assert (lost.label, state.reason.flink_class) == (label, "FlinkKafkaConsumer")

@@ -47,7 +47,6 @@ def test_outcome_counts_dropped_operators_and_states() -> None:
 
 
 def certificate(*operators: CertifiedOperator, proof: Proof = Proof.RECORDS) -> Certificate:
-    """Return a certificate of these operators."""
     size = sum(operator.bytes for operator in operators)
     fields = ("complete", "everything", None, "sums", "/source", "a", "/target", "b", None)
     return Certificate(*fields, (), size, operators, (), "flink run", proof)

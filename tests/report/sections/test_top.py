@@ -30,8 +30,8 @@ def standing(document: ReportDocument) -> Verdict:
 
 
 def test_verdict_tells_how_far_a_run_has_come(plan: PlanDocument) -> None:
-    seen = standing(snapshot_report(4, 128))
-    assert seen.progress is RunProgress.SEEN
+    verdict = standing(snapshot_report(4, 128))
+    assert verdict.progress is RunProgress.SEEN
     planned = standing(ReportDocument(plan=plan))
     assert planned.progress is RunProgress.PLANNED
     assert "nothing is written yet" in planned.sentence

@@ -46,10 +46,10 @@ def test_assembled_random_databases_are_opened_by_flinks_libraries(
     max_parallelism = rng.choice([16, 128, 1000])
     parts = random_parts(rng, libraries[made_by], max_parallelism, rng.randint(1, 5), tmp_path)
     for number, key_groups in enumerate(ranges(max_parallelism, rng.randint(1, 8))):
-        made = joined(tmp_path / f"target-{number}", parts, key_groups, max_parallelism)
-        check_our_reading(made, max_parallelism, tmp_path)
-        check(libraries[read_by], made)
-        check_further_writes(libraries[read_by], made, max_parallelism, rng)
+        joined_part = joined(tmp_path / f"target-{number}", parts, key_groups, max_parallelism)
+        check_our_reading(joined_part, max_parallelism, tmp_path)
+        check(libraries[read_by], joined_part)
+        check_further_writes(libraries[read_by], joined_part, max_parallelism, rng)
 
 
 def joined(path: Path, parts: list[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
@@ -75,8 +75,8 @@ def test_files_in_level_0_keep_their_order_of_age_per_database(
         apply(part.model, steps)
         parts.append(part)
     key_groups = KeyGroupRange(20, 100)
-    made = joined(tmp_path / "target", parts, key_groups, 128)
-    for family in made.source().manifest.column_families[1:]:
+    joined_part = joined(tmp_path / "target", parts, key_groups, 128)
+    for family in joined_part.source().manifest.column_families[1:]:
         deleted = [file for file in family.files if file.exclusive]
         assert len(deleted) == 2
         assert len(family.files) > 12
@@ -85,8 +85,8 @@ def test_files_in_level_0_keep_their_order_of_age_per_database(
         assert all(newer.smallest_sequence > other.largest_sequence for newer, other in pairwise(newest_first))
         epochs = {file.number_in(FileTag.EPOCH_NUMBER) for file in family.files}
         assert epochs == {None} if made_by == "1.20" else len(epochs) == len(family.files)
-    check(libraries[read_by], made)
-    check_further_writes(libraries[read_by], made, 128, rng)
+    check(libraries[read_by], joined_part)
+    check_further_writes(libraries[read_by], joined_part, 128, rng)
 
 
 FLINKS = [
@@ -115,10 +115,10 @@ def test_databases_of_flink_are_assembled_or_refused_if_dirty(
                 assert "--format canonical" in (caught.value.advice or "")
                 refused_count += 1
                 continue
-            made = joined(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
-            check_our_reading(made, maximum, tmp_path)
+            joined_part = joined(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
+            check_our_reading(joined_part, maximum, tmp_path)
             for line in ("1.20", "2") if name.startswith("1.20") else ("2",):
-                check(libraries[line], made)
+                check(libraries[line], joined_part)
             assembled_count += 1
     assert assembled_count or refused_count
     clipped = name.endswith(("2to3", "imported"))
@@ -155,7 +155,7 @@ def test_files_outside_the_wanted_key_groups_are_not_taken() -> None:
     outside = live(5, b"\x02", b"\x09"), live(6, b"\x14", b"\x15")
     assembled = assemble([database(0, 31, *outside, live(7, b"\x0a", b"\x13\xff"))], KeyGroupRange(10, 19), 128)
     assert [reused.source_name for reused in assembled.reused_files] == ["000007.sst"]
-    assert [made.name for made in assembled.new_files] == ["MANIFEST-000004", "CURRENT"]
+    assert [file.name for file in assembled.new_files] == ["MANIFEST-000004", "CURRENT"]
     assert not assembled.straddling
 
 

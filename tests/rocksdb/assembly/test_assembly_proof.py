@@ -89,11 +89,7 @@ SOURCES = [
 ]
 WANTED = KeyGroupRange(3, 12)
 RIGHT = result(assemble(SOURCES, WANTED, 128))
-"""The correct result.
-
-Files 10 to 12 are from the first source, without its oldest; 13 and 14 are from the second one; 15 and 16 are range
-tombstones.
-"""
+"""Files 10 to 12 are from the first source, without its oldest; 13 and 14 from the second; 15 and 16 are tombstones."""
 
 Change = Callable[[dict[str, LiveFile]], None]
 

@@ -52,11 +52,11 @@ def compacted(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_
         scratch.mkdir()
         with compacted_database(
             [stored(part) for part in chosen], key_groups, max_parallelism, scratch, "place"
-        ) as made:
-            contents.append({name: read_file(file) for name, file in made.files.items()})
-            assert is_clean(made.database, key_groups, max_parallelism)
-            assert made.written == {name for name, file in made.files.items() if str(scratch) in file.uri}
-            assert key_range(key_groups, max_parallelism).holds(made.database.manifest.files.values())
+        ) as compaction:
+            contents.append({name: read_file(file) for name, file in compaction.files.items()})
+            assert is_clean(compaction.database, key_groups, max_parallelism)
+            assert compaction.written == {name for name, file in compaction.files.items() if str(scratch) in file.uri}
+            assert key_range(key_groups, max_parallelism).holds(compaction.database.manifest.files.values())
         assert not list(scratch.iterdir())
     assert {file: file.stat().st_mtime_ns for part in chosen for file in part.path.iterdir()} == before
     assert contents[0] == contents[1]
@@ -89,10 +89,10 @@ def test_dirty_databases_are_compacted_into_one_clean_database(
             database.write([*more, ("checkpoint", part.path)])
         dirty.append(part)
     for number, key_groups in enumerate(ranges(max_parallelism, rng.randint(1, 3))):
-        made = compacted(tmp_path / f"target-{number}", dirty, key_groups, max_parallelism)
-        check_our_reading(made, max_parallelism, tmp_path)
-        check(libraries[read_by], made)
-        check_further_writes(libraries[read_by], made, max_parallelism, rng)
+        compacted_part = compacted(tmp_path / f"target-{number}", dirty, key_groups, max_parallelism)
+        check_our_reading(compacted_part, max_parallelism, tmp_path)
+        check(libraries[read_by], compacted_part)
+        check_further_writes(libraries[read_by], compacted_part, max_parallelism, rng)
 
 
 @pytest.mark.parametrize("name", ["1.20-rocksdb-2to3", "2-rocksdb-2to3", "2-rocksdb-imported", "1.20-rocksdb-changing"])
@@ -102,10 +102,10 @@ def test_compacted_databases_of_flink_are_opened_by_flinks_libraries(
 ) -> None:
     for operator, ((maximum, _), parts) in enumerate(flinks_parts(name, tmp_path).items()):
         for number, key_groups in enumerate(ranges(maximum, parallelism)):
-            made = compacted(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
-            check_our_reading(made, maximum, tmp_path)
+            compacted_part = compacted(tmp_path / f"target-{operator}-{number}", parts, key_groups, maximum)
+            check_our_reading(compacted_part, maximum, tmp_path)
             for line in ("1.20", "2") if name.startswith("1.20") else ("2",):
-                check(libraries[line], made)
+                check(libraries[line], compacted_part)
 
 
 def test_files_within_the_wanted_key_groups_are_not_rewritten(
@@ -120,23 +120,23 @@ def test_files_within_the_wanted_key_groups_are_not_rewritten(
         database.write([*steps, ("flush",), steps[0], steps[-1], ("flush",), ("compact", "state")])
         database.write([("checkpoint", part.path)])
     source = stored(part)
-    with compacted_database([source], KeyGroupRange(30, 70), 128, tmp_path, "place") as made:
-        tables = {name for name in made.files if name.endswith(".sst")}
-        assert len(tables - made.written) > 2
-        assert 1 <= len(made.written) <= 2
-        for name in tables - made.written:
-            assert made.files[name] in [replace(file, name=name) for file in source.files.values()]
+    with compacted_database([source], KeyGroupRange(30, 70), 128, tmp_path, "place") as compaction:
+        tables = {name for name in compaction.files if name.endswith(".sst")}
+        assert len(tables - compaction.written) > 2
+        assert 1 <= len(compaction.written) <= 2
+        for name in tables - compaction.written:
+            assert compaction.files[name] in [replace(file, name=name) for file in source.files.values()]
         kept_files = [
             file
             for file in source.database.manifest.files.values()
             if file.smallest_key.user_key[0] <= 70 and file.largest_key.user_key[0] >= 30
         ]
         newest = max(file.number_in(FileTag.CREATION_TIME) or 0 for file in kept_files)
-        for name in made.written:
-            file = made.database.manifest.files[name]
+        for name in compaction.written:
+            file = compaction.database.manifest.files[name]
             assert file.number_in(FileTag.CREATION_TIME) == newest
             assert file.number_in(FileTag.UNIQUE_ID) is None
-        assert checked_manifest(list(made.files.values()), read_file, ["state"]) == made.database.manifest
+        assert checked_manifest(list(compaction.files.values()), read_file, ["state"]) == compaction.database.manifest
 
 
 def test_damaged_table_is_named_when_compaction_reads_it(libraries: dict[str, FlinksRocksdb], tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Print the modules that are first imported in a child process, while it opens and reads a database in all ways.
 
-Another thread of the parent may be importing such a module while the child is forked: then the child waits for it for
-ever. The argument is the name of a committed snapshot.
+A child waits for ever if it is forked while another thread imports such a module. Argument: a committed snapshot.
 """
 
 from __future__ import annotations

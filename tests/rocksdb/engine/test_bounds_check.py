@@ -116,10 +116,7 @@ def test_exclusive_end_at_the_key_of_the_last_row_is_refused(writer: Writer, tmp
 def test_rocksdb_lookup_misses_a_row_outside_the_bounds_that_iteration_shows(
     change: Callable[[LiveFile], LiveFile], lost: bytes, writer: Writer, tmp_path: Path
 ) -> None:
-    """Iteration over the rows does not check bounds.
-
-    The database is compacted first, because RocksDB ignores bounds of a few files in level 0.
-    """
+    """Iteration checks no bounds; RocksDB ignores those of a few files in level 0, so the database is compacted."""
     writer.compact("state")
     path = tmp_path / "checkpoint"
     _, manifest = checkpoint(writer, path)
@@ -133,11 +130,11 @@ def test_rocksdb_lookup_misses_a_row_outside_the_bounds_that_iteration_shows(
 
 def test_bounds_that_rocksdb_writes_are_accepted(writer: Writer, tmp_path: Path) -> None:
     """The files are in level 0 and below, end with a row or a range tombstone, and have rows or none."""
-    seen = set()
+    bounds = set()
 
     def check(step: str) -> None:
         directory, manifest = checkpoint(writer, tmp_path / step)
-        seen.update(file.exclusive for file in manifest.files.values())
+        bounds.update(file.exclusive for file in manifest.files.values())
         check_bounds(directory, manifest)
 
     writer.delete_range("state", b"\1key-0990", b"\2")
@@ -150,7 +147,7 @@ def test_bounds_that_rocksdb_writes_are_accepted(writer: Writer, tmp_path: Path)
     check("rows and a range")
     writer.compact("state")
     check("compacted")
-    assert seen == {True, False}
+    assert bounds == {True, False}
 
 
 def test_bounds_of_an_ingested_file_have_the_sequence_number_of_the_file(writer: Writer, tmp_path: Path) -> None:

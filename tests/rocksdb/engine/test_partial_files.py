@@ -125,8 +125,17 @@ def test_lookups_in_partly_fetched_files_find_the_same_rows(
     tables = [file.name for file in files if file.name.endswith(".sst")]
     with partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (directory, parts):
         for _ in range(4):
-            some = [key_of(number) for number in rng.sample(range(NUMBER), 15)]
-            keys = sorted({*some, *(key + b"x" for key in some), b"\0", key_of(700), key_of(NUMBER - 1), b"\x7f\xff"})
+            chosen_keys = [key_of(number) for number in rng.sample(range(NUMBER), 15)]
+            keys = sorted(
+                {
+                    *chosen_keys,
+                    *(key + b"x" for key in chosen_keys),
+                    b"\0",
+                    key_of(700),
+                    key_of(NUMBER - 1),
+                    b"\x7f\xff",
+                }
+            )
             for state in STATES:
                 expected = {key: model[state][key] for key in keys if key in model[state]}
                 assert looked_up(directory, parts, state, keys) == expected

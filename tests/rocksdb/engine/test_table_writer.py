@@ -36,11 +36,7 @@ LEFT_OUT = {"external_sst_file.version", "external_sst_file.global_seqno", "comp
 OF_THE_PLACE = {"creating.db.identity", "creating.host.identity", "creating.session.identity"}
 TIMES = {"creation.time", "oldest.key.time", "file.creation.time"}
 OF_THE_SIZE = {"data.size", "tail.start.offset", "index.size"}
-"""Properties that differ from those of RocksDB.
-
-Blocks are compressed with LZ4, but not to the same bytes, and the index has offsets of blocks as numbers of variable
-length.
-"""
+"""Properties that differ from those of RocksDB, whose LZ4 gives other bytes and thus other lengths in the index."""
 
 
 def rows(pairs: Iterable[tuple[bytes, bytes]]) -> Rows:
@@ -133,7 +129,7 @@ def check_as_rocksdb(pairs: Pairs, batches: Sequence[Pairs], folder: Path) -> No
     """Check that the written file has the same blocks and properties as a file of RocksDB with these rows."""
     (table,) = write(batches)
     mine, other = table.file.getvalue(), sst_file(folder / "twin.sst", pairs)
-    assert [row.key for _, some, _ in blocks_of(mine) for row in some] == [key for key, _ in pairs]
+    assert [row.key for _, rows, _ in blocks_of(mine) for row in rows] == [key for key, _ in pairs]
     assert blocks_of(mine) == blocks_of(other)
     assert (table.size, table.rows) == (len(mine), len(pairs))
     assert (table.smallest, table.largest) == (pairs[0][0], pairs[-1][0])
@@ -169,12 +165,12 @@ def test_files_are_cut_at_the_target_size_and_described_correctly() -> None:
     for table in tables:
         data = table.file.getvalue()
         whole = opened(data)
-        some = [(row.key, row.value) for _, block in whole.index() for row in whole.rows(block)]
-        assert (len(data), len(some)) == (table.size, table.rows)
+        rows = [(row.key, row.value) for _, block in whole.index() for row in whole.rows(block)]
+        assert (len(data), len(rows)) == (table.size, table.rows)
         assert read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum == ChecksumType.CRC32C
         assert whole.properties.global_sequence == 0
-        assert (some[0][0], some[-1][0]) == (table.smallest, table.largest)
-        pairs_read += some
+        assert (rows[0][0], rows[-1][0]) == (table.smallest, table.largest)
+        pairs_read += rows
     assert pairs_read == pairs
     sizes = [
         sum(len(key) + len(value) for key, value in pairs if table.smallest <= key <= table.largest) for table in tables

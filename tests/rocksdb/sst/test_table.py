@@ -37,12 +37,12 @@ def rows_of(table: SstTable) -> list[TableRow]:
     all_rows: list[TableRow] = []
     before, end = b"", 0
     for separator, block in table.index():
-        some = list(table.rows(block))
-        assert before <= some[0].key
-        assert some[-1].key <= separator
+        rows = list(table.rows(block))
+        assert before <= rows[0].key
+        assert rows[-1].key <= separator
         assert block.offset == end
         before, end = separator, block.offset + block.size + 5
-        all_rows += some
+        all_rows += rows
     assert end == table.properties.data_size
     return all_rows
 

@@ -20,7 +20,7 @@ def opened(fixture: str, path: Path) -> Snapshot:
 
 
 def differing(earlier: Snapshot, later: Snapshot) -> list[tuple[str, str]]:
-    """Return the names of the files that only one checkpoint has, and which of both it is."""
+    """Return the names of the files that only one checkpoint has, each with that checkpoint."""
     return sorted(
         (name, which)
         for before, after in zip(earlier.operators, later.operators, strict=True)

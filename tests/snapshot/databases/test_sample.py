@@ -42,7 +42,7 @@ def test_sampled_keys_are_keys_of_records(name: str) -> None:
     offsets = {state.name: offset for state, offset in zip(header.states, key_offsets(header).tolist(), strict=True)}
     expected = {(group, key[offsets[state] :]) for state, group, key in canonical_rows(name)}
     sampled = keys(sample_keys(operator, snapshot.contents))
-    assert sampled >= expected, "all of so little; and what was deleted"
+    assert sampled >= expected, "so few keys are all sampled, and deleted ones with them"
     assert {group for group, _ in sampled} == {group for group, _ in expected}
 
 

@@ -142,18 +142,18 @@ def test_plan_holds_the_measured_sizes_of_key_groups(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damaged", "wrong"),
+    ("damage", "message"),
     [
         (lambda table: table[:-1000] + bytes([table[-1000] ^ 1]) + table[-999:], "checksum of a block is wrong"),
         (lambda table: with_index(table, BlockHandle(0, 0)), "an index names an empty block"),  # a right checksum
     ],
 )
-def test_damaged_index_is_refused(damaged: Callable[[bytes], bytes], wrong: str, tmp_path: Path) -> None:
+def test_damaged_index_is_refused(damage: Callable[[bytes], bytes], message: str, tmp_path: Path) -> None:
     with written(tmp_path / "db", ["value"], PLAIN) as writer:
         fill(writer, lambda _: 10)
         files = writer.checkpoint(tmp_path / "checkpoint")
     (table,) = tmp_path.glob("checkpoint/*.sst")
-    table.write_bytes(damaged(table.read_bytes()))
-    with pytest.raises(SnapshotError, match=wrong) as caught:
+    table.write_bytes(damage(table.read_bytes()))
+    with pytest.raises(SnapshotError, match=message) as caught:
         measured(snapshot_of(files, HEADER, KeyGroupRange(0, 127)))
     assert (caught.value.path, caught.value.operator) == (str(table), "of mine")

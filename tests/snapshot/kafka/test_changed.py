@@ -67,7 +67,7 @@ def test_only_changed_elements_are_written_anew(tmp_path: Path) -> None:
     coordinator = after.operators[0].entry.coordinator
     assert coordinator is not None
     assert coordinator.data == enumerator(("orders", i, 0) for i in (0, 2, 3))
-    assert [entry.coordinator for entry in after.metadata.operators] == [coordinator], "what _metadata will hold"
+    assert [entry.coordinator for entry in after.metadata.operators] == [coordinator], "_metadata gets it"
 
 
 def test_other_operators_keep_offsets_of_the_same_partition(tmp_path: Path) -> None:

@@ -81,13 +81,13 @@ def holding(
     return replace(snapshot(source), data=bytes(data))
 
 
-def only(of: Snapshot) -> KafkaOffsets:
-    (offsets,) = kafka_offsets(of)
+def only(kafka_snapshot: Snapshot) -> KafkaOffsets:
+    (offsets,) = kafka_offsets(kafka_snapshot)
     return offsets
 
 
-def names(of: Snapshot) -> list[str]:
-    return [finding.name for finding in audit(kafka_offsets(of))]
+def names(kafka_snapshot: Snapshot) -> list[str]:
+    return [finding.name for finding in audit(kafka_offsets(kafka_snapshot))]
 
 
 def placed(topic: str, partitions: int, parallelism: int) -> list[list[bytes]]:
@@ -148,14 +148,14 @@ def test_disagreement_of_readers_and_enumerator_is_found(
     readers: list[list[str]], entries: list[tuple[str, int, int]], rule: str
 ) -> None:
     elements = [[reader_element("orders", int(name[-1]), 5) for name in held] for held in readers]
-    of = source(elements, enumerator(entries))
-    assert names(of) == [rule]
-    assert any(f"[{rule}]" in sentence for sentence in findings(of, kafka_offsets(of)))
+    kafka_snapshot = source(elements, enumerator(entries))
+    assert names(kafka_snapshot) == [rule]
+    assert any(f"[{rule}]" in sentence for sentence in findings(kafka_snapshot, kafka_offsets(kafka_snapshot)))
 
 
 def test_contradicting_offsets_are_found() -> None:
-    of = source([[reader_element("orders", 0, 5)], [reader_element("orders", 0, 7)]], assigned("orders", 1))
-    assert names(of) == ["kafka-partition-twice", "kafka-offsets-contradict"]
+    kafka_snapshot = source([[reader_element("orders", 0, 5)], [reader_element("orders", 0, 7)]], assigned("orders", 1))
+    assert names(kafka_snapshot) == ["kafka-partition-twice", "kafka-offsets-contradict"]
     (finding,) = audit(kafka_offsets(consumer([consumer_element("orders", 0, 4), consumer_element("orders", 0, 6)])))
     assert finding.name == "kafka-offsets-contradict"
     assert "5 and 7" in finding.sentence
@@ -177,10 +177,10 @@ def test_damaged_partition_number_is_reported_without_listing_all_gaps() -> None
 
 
 def test_old_consumer_without_offsets_is_reported() -> None:
-    of = consumer([], [])
-    assert missing_offsets(of) == ("orders",)
-    assert any("[kafka-offsets-missing]" in sentence for sentence in findings(of))
-    (warning, *_) = make_plan(of, make_request("/source", "/target", ["3"])).warnings
+    kafka_snapshot = consumer([], [])
+    assert missing_offsets(kafka_snapshot) == ("orders",)
+    assert any("[kafka-offsets-missing]" in sentence for sentence in findings(kafka_snapshot))
+    (warning, *_) = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"])).warnings
     assert "[kafka-offsets-missing]" in warning
     assert missing_offsets(consumer([], [consumer_element("orders", 0, 1)])) == ()
 
@@ -231,13 +231,13 @@ LATER = i32(1) + versioned(3, b"of a later release, or of another system")
 def test_kafka_in_another_source_is_reported_as_not_read(
     kind: KafkaKind, readers: list[list[bytes]], coordinator: bytes
 ) -> None:
-    of = source(readers, coordinator)
-    kafka = kafka_offsets(of)
+    kafka_snapshot = source(readers, coordinator)
+    kafka = kafka_offsets(kafka_snapshot)
     assert [offsets.kind for offsets in kafka] == [kind]
-    assert names(of) == ["kafka-not-read"]
-    assert any(kind in warning for warning in inspection(of, kafka).warnings)
-    plan = make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka)
-    assert f"orders ({kind})" in plan_text(plan_document(plan, of, kafka))
+    assert names(kafka_snapshot) == ["kafka-not-read"]
+    assert any(kind in warning for warning in inspection(kafka_snapshot, kafka).warnings)
+    plan = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), kafka=kafka)
+    assert f"orders ({kind})" in plan_text(plan_document(plan, kafka_snapshot, kafka))
 
 
 @pytest.mark.parametrize(
@@ -287,8 +287,10 @@ def test_unknown_damaged_or_large_offsets_are_reported_as_not_read() -> None:
 
 
 def test_start_without_an_offset_is_read() -> None:
-    of = source([[reader_element("orders", 0, -2), reader_element("orders", 1, -3, 90)]], assigned("orders", 2))
-    assert [(p.next, p.stop) for p in only(of).held] == [(StartAt.EARLIEST, None), (StartAt.COMMITTED, 90)]
+    kafka_snapshot = source(
+        [[reader_element("orders", 0, -2), reader_element("orders", 1, -3, 90)]], assigned("orders", 2)
+    )
+    assert [(p.next, p.stop) for p in only(kafka_snapshot).held] == [(StartAt.EARLIEST, None), (StartAt.COMMITTED, 90)]
     waiting = i32(1) + versioned(
         3, i32(1, 0) + i32(len(split("orders", 0, 8))) + split("orders", 0, 8) + i32(1) + b"\1"
     )
@@ -298,9 +300,9 @@ def test_start_without_an_offset_is_read() -> None:
 
 
 def test_offsets_are_shown_in_inspection_and_plan() -> None:
-    of = source(placed("orders", 5, 2), assigned("orders", 5))
-    kafka = kafka_offsets(of)
-    document = inspection(of, kafka)
+    kafka_snapshot = source(placed("orders", 5, 2), assigned("orders", 5))
+    kafka = kafka_offsets(kafka_snapshot)
+    document = inspection(kafka_snapshot, kafka)
     assert msgspec.json.decode(msgspec.json.encode(document), type=Inspection) == document
     text = inspection_text(document)
     assert "orders (KafkaSource)" in text
@@ -308,8 +310,8 @@ def test_offsets_are_shown_in_inspection_and_plan() -> None:
     assert "2, 3" in text
     (line,) = map(kafka_line, document.kafka)
     assert line == "orders (KafkaSource): 5 partitions of orders, next 0 to 40; by subtask 2, 3"
-    plan = make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka)
-    summary = plan_document(plan, of, kafka)
+    plan = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), kafka=kafka)
+    summary = plan_document(plan, kafka_snapshot, kafka)
     assert msgspec.json.decode(msgspec.json.encode(summary), type=PlanDocument) == summary
     (shown,) = summary.kafka
     assert shown.partitions[2] == KafkaPartition("orders", 0, 0, None, subtask=1, new_subtask=1)
@@ -317,7 +319,7 @@ def test_offsets_are_shown_in_inspection_and_plan() -> None:
     assert "2, 3 → 2, 2, 1" in plan_text(summary)
     assert f"* {line} → 2, 2, 1" in plan_markdown(summary)
     assert any("[kafka-discovery]" in warning for warning in plan.warnings)
-    assert make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka).digest == plan.digest
+    assert make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), kafka=kafka).digest == plan.digest
 
 
 @pytest.mark.parametrize("bits", [0x01, 0x80, 0xFF])
@@ -328,7 +330,11 @@ def test_damaged_offsets_do_not_fail_the_rescale(bits: int) -> None:
         damaged = [
             bytes(b ^ bits if i == at else b for i, b in enumerate(data)) for data in (element, coordinator, old)
         ]
-        for of in (source([[damaged[0]]], coordinator), source([[element]], damaged[1]), consumer([damaged[2]])):
-            kafka = kafka_offsets(of)
-            assert inspection_text(inspection(of, kafka))
-            assert make_plan(of, make_request("/source", "/target", ["3"]), kafka=kafka).operators
+        for kafka_snapshot in (
+            source([[damaged[0]]], coordinator),
+            source([[element]], damaged[1]),
+            consumer([damaged[2]]),
+        ):
+            kafka = kafka_offsets(kafka_snapshot)
+            assert inspection_text(inspection(kafka_snapshot, kafka))
+            assert make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), kafka=kafka).operators

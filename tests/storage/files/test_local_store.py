@@ -37,17 +37,17 @@ def _failing(number: int) -> object:
 
 @pytest.mark.parametrize("verb", ["put", "put_if_absent"])
 def test_temporary_files_are_made_beside_the_directory(home: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
-    seen: list[tuple[list[str], list[str]]] = []
+    listings: list[tuple[list[str], list[str]]] = []
     sync = os.fsync
 
     def watch(descriptor: int) -> None:
-        seen.append((sorted(os.listdir(home)), sorted(set(os.listdir(home.parent)) - {"home"})))  # noqa: PTH208
+        listings.append((sorted(os.listdir(home)), sorted(set(os.listdir(home.parent)) - {"home"})))  # noqa: PTH208
         sync(descriptor)
 
     home.mkdir(parents=True)
     monkeypatch.setattr("os.fsync", watch)
     getattr(LocalStore(), verb)(str(home / "_metadata"), b"data")
-    inside, beside = seen[0]
+    inside, beside = listings[0]
     assert inside == []
     assert len(beside) == 1
     assert beside[0].startswith(".home.")
@@ -116,11 +116,11 @@ def test_temporary_files_are_made_inside_if_the_parent_is_not_writable(
 ) -> None:
     home.mkdir(parents=True)
     monkeypatch.setattr("os.access", lambda *_: False)
-    monkeypatch.setattr("rescale.storage.files.owned.link", lambda path, _: seen.append(path))
-    seen: list[Path] = []
+    monkeypatch.setattr("rescale.storage.files.owned.link", lambda path, _: folders.append(path))
+    folders: list[Path] = []
     LocalStore().put_if_absent(str(home / "claim"), b"")
-    assert seen[0].parent == home
-    assert seen[0].name.startswith(".home.")
+    assert folders[0].parent == home
+    assert folders[0].name.startswith(".home.")
     assert list(home.iterdir()) == []
 
 

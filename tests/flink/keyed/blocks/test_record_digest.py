@@ -38,8 +38,8 @@ def expected(records: Sequence[Placed]) -> list[StateDigest]:
     sums = []
     for state in range(len(IS_MAP)):
         mine = [(digest_of(record), group) for record, group in records if record.state == state]
-        total, where = sum(digest for digest, _ in mine), sum(digest * (group + 1) for digest, group in mine)
-        sums.append(StateDigest(len(mine), total % MODULUS, where % MODULUS))
+        total, weighted = sum(digest for digest, _ in mine), sum(digest * (group + 1) for digest, group in mine)
+        sums.append(StateDigest(len(mine), total % MODULUS, weighted % MODULUS))
     return sums
 
 

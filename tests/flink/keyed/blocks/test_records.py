@@ -47,7 +47,7 @@ def runs(draw: st.DrawFn) -> tuple[int, Groups]:
 
 
 def written(max_parallelism: int, groups: Groups) -> list[bytes]:
-    return [write_group(group, some, max_parallelism) for group, some in groups.items()]
+    return [write_group(group, records, max_parallelism) for group, records in groups.items()]
 
 
 def starts_of(groups: Sequence[bytes]) -> np.ndarray:
@@ -71,19 +71,19 @@ def small(buffer: int, at_once: int) -> Iterator[None]:
 
 def records_read(reader: RecordReader, numbers: Sequence[int], starts: np.ndarray, chunks: Iterator[bytes]) -> Found:
     """Return what the reader yields, copied before it is overwritten."""
-    seen = []
+    records = []
     for batch in reader.read(np.array(numbers, np.int64), starts, chunks):
         assert 0 < len(batch) <= module.RECORDS_AT_ONCE
         for i in range(len(batch)):
             start, limit, end = batch.starts[i], batch.key_ends[i], batch.ends[i]
             assert int.from_bytes(batch.data[limit : limit + 4].tobytes(), "big") == end - limit - 4
             key, value = batch.data[start:limit].tobytes(), batch.data[limit + 4 : end].tobytes()
-            seen.append((int(batch.groups[i]), Record(int(batch.states[i]), key, value)))
-    return seen
+            records.append((int(batch.groups[i]), Record(int(batch.states[i]), key, value)))
+    return records
 
 
 def expected(groups: Groups) -> Found:
-    return [(group, record) for group, some in groups.items() for record in some]
+    return [(group, record) for group, records in groups.items() for record in records]
 
 
 @given(runs(), st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 60), st.integers(1, 9))
@@ -95,9 +95,9 @@ def test_all_records_are_read_with_any_chunks_and_buffers(
     with small(buffer, at_once):
         reader = RecordReader(max_parallelism, STATES)
         for _ in range(2):  # the second read reuses the buffers
-            seen = records_read(reader, list(groups), starts_of(data), cut(b"".join(data), sizes))
-            assert seen == expected(groups)
-    assert [pair for group in data for pair in read_group(group, max_parallelism)] == seen
+            records = records_read(reader, list(groups), starts_of(data), cut(b"".join(data), sizes))
+            assert records == expected(groups)
+    assert [pair for group in data for pair in read_group(group, max_parallelism)] == records
 
 
 @pytest.mark.parametrize("max_parallelism", [128, 129])
@@ -108,10 +108,10 @@ def test_records_about_as_large_as_the_buffer_are_read(max_parallelism: int) -> 
         data = written(max_parallelism, groups)
         for buffer in range(1, 50):
             with small(buffer, 7):
-                seen = records_read(
+                records = records_read(
                     RecordReader(max_parallelism, STATES), [3, 5], starts_of(data), iter([b"".join(data)])
                 )
-            assert seen == expected(groups)
+            assert records == expected(groups)
 
 
 @given(runs(), st.integers(1, 60))
@@ -149,12 +149,12 @@ def test_truncated_groups_give_all_whole_records_and_then_an_error(
     max_parallelism, groups = run
     content = written(max_parallelism, groups)
     size = data.draw(st.integers(0, sum(map(len, content)) - 1))
-    seen: list[tuple[int, int]] = []
+    read_records: list[tuple[int, int]] = []
 
     def read() -> None:
         reader, chunks = RecordReader(max_parallelism, STATES), cut(b"".join(content)[:size], [7, 2])
         for batch in reader.read(np.array(list(groups), np.int64), starts_of(content), chunks):
-            seen.extend(zip(batch.groups.tolist(), batch.states.tolist(), strict=True))
+            read_records.extend(zip(batch.groups.tolist(), batch.states.tolist(), strict=True))
 
     with small(buffer, at_once), pytest.raises(SnapshotError) as caught:
         read()
@@ -163,11 +163,11 @@ def test_truncated_groups_give_all_whole_records_and_then_an_error(
     assert 0 <= caught.value.offset <= size
     ends = [
         (group, record.state)
-        for start, (group, some) in zip(starts_of(content), groups.items(), strict=True)
-        for i, record in enumerate(some)
-        if start + len(write_group(group, some[: i + 1], max_parallelism)) <= size
+        for start, (group, records) in zip(starts_of(content), groups.items(), strict=True)
+        for i, record in enumerate(records)
+        if start + len(write_group(group, records[: i + 1], max_parallelism)) <= size
     ]
-    assert seen[: len(ends)] == ends
+    assert read_records[: len(ends)] == ends
 
 
 @given(runs(), st.data(), st.integers(1, 60))
@@ -181,13 +181,13 @@ def test_damaged_group_is_refused_or_gives_other_records(
     damaged[at] ^= data.draw(st.integers(1, 255))
     with small(buffer, 3):
         try:
-            seen = records_read(
+            records = records_read(
                 RecordReader(max_parallelism, STATES), list(groups), starts_of(content), cut(damaged, [9])
             )
         except SnapshotError as error:
             offset = error.offset
         else:
-            assert seen != expected(groups)
+            assert records != expected(groups)
             return
     assert offset is not None
     assert 0 <= offset <= len(damaged)
@@ -290,9 +290,9 @@ def test_records_of_flink_are_read_as_by_the_slow_twin(keyed: Keyed) -> None:
     data = list(groups.values())
     with small(100, 5):
         reader = RecordReader(max_parallelism, len(header.states))
-        seen = records_read(reader, list(groups), starts_of(data), cut(b"".join(data), [70]))
-    assert seen == [pair for group in data for pair in read_group(group, max_parallelism)]
-    assert {group for group, _ in seen} == set(groups)
+        records = records_read(reader, list(groups), starts_of(data), cut(b"".join(data), [70]))
+    assert records == [pair for group in data for pair in read_group(group, max_parallelism)]
+    assert {group for group, _ in records} == set(groups)
 
 
 def test_compression_flag_is_read_without_the_rest_of_the_header() -> None:

@@ -66,12 +66,12 @@ class Twin:
         all_records = []
         for (state, key, namespace), parts in self.values.items():
             if parts:
-                whole = composite_key(key, namespace, ambiguous=ambiguous)
-                all_records.append((self.groups[key], Record(state, whole, b",".join(parts))))
+                composite = composite_key(key, namespace, ambiguous=ambiguous)
+                all_records.append((self.groups[key], Record(state, composite, b",".join(parts))))
         for (key, namespace), items in self.maps.items():
             for user_key, value in items.items():
-                whole = composite_key(key, namespace, ambiguous=ambiguous, user_key=user_key)
-                all_records.append((self.groups[key], Record(MAP, whole, value)))
+                composite = composite_key(key, namespace, ambiguous=ambiguous, user_key=user_key)
+                all_records.append((self.groups[key], Record(MAP, composite, value)))
         all_records += [(self.groups[key], Record(TIMERS, element, b"")) for element, key in self.timers.items()]
         return sorted(all_records)
 

@@ -69,7 +69,7 @@ def test_a_key_group_without_entries_has_no_records() -> None:
 
 
 @pytest.mark.parametrize(
-    ("block", "wrong"),
+    ("block", "message"),
     [
         (i32(8) + BLOCK[4:], "begins with another number"),
         (BLOCK[:4] + b"\0\1" + BLOCK[6:], "contains the state id 1"),
@@ -81,8 +81,8 @@ def test_a_key_group_without_entries_has_no_records() -> None:
         (BLOCK[:4], "ends too early"),
     ],
 )
-def test_damaged_heap_group_is_refused_with_its_key_group(block: bytes, wrong: str) -> None:
-    with pytest.raises(SnapshotError, match=f"{wrong}.*") as caught:
+def test_damaged_heap_group_is_refused_with_its_key_group(block: bytes, message: str) -> None:
+    with pytest.raises(SnapshotError, match=f"{message}.*") as caught:
         read(HeapReader(VALUE, 128), {9: block}, 3)
     assert "key group 9" in caught.value.what
     assert 0 <= (caught.value.offset or 0) <= len(block)
@@ -100,17 +100,17 @@ UNKNOWN = pojo({"amount": STRING}, {}, {"com.example.Money": None})
 
 
 @pytest.mark.parametrize(
-    ("info", "named"),
+    ("info", "state_name"),
     [
         (keyed_state("total", UNKNOWN), "are not all known"),
         (keyed_state("total", STRING, "LIST"), "the format of a list state of String is unknown"),
         (keyed_state("total", STRING, "MAP"), "the format of a map state of String is unknown"),
     ],
 )
-def test_entries_that_cannot_be_delimited_are_refused_with_their_state(info: bytes, named: str) -> None:
+def test_entries_that_cannot_be_delimited_are_refused_with_their_state(info: bytes, state_name: str) -> None:
     header = header_of(TEXT, keyed_state("known"), info)
     assert not can_delimit_entries(header)
-    with pytest.raises(UnsupportedError, match=named) as caught:
+    with pytest.raises(UnsupportedError, match=state_name) as caught:
         entry_layouts(header)
     assert caught.value.state == "total"
     assert "canonical savepoint" in str(caught.value.advice)

@@ -35,8 +35,8 @@ def test_heap_group_is_written_back_byte_for_byte(
 ) -> None:
     """Includes empty lists and maps, and namespaces that make keys carry lengths."""
     states, snappy = states_with(namespace), data.draw(st.booleans())
-    entries = {i: data.draw(drawn(of, key)) for i, of in enumerate(states)}
-    header = keyed_header(*(of.info for of in states), key=key.snapshot, compressed=snappy)
+    entries = {i: data.draw(drawn(state, key)) for i, state in enumerate(states)}
+    header = keyed_header(*(state.info for state in states), key=key.snapshot, compressed=snappy)
     block = write_heap_group(7, key, states, entries, range(len(states)), snappy=snappy)
     assert rewritten(header, block, old, new, cuts) == block
 

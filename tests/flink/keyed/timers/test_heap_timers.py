@@ -144,7 +144,7 @@ def test_timer_service_missing_in_the_header_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("block", "wrong"),
+    ("block", "message"),
     [
         (b"something else", "does not begin"),
         (write_block(EXAMPLE) + b"\0", "bytes after"),
@@ -157,7 +157,7 @@ def test_timer_service_missing_in_the_header_is_refused() -> None:
         (write_block(EXAMPLE)[:-4] + i32(-1), "a negative number"),
     ],
 )
-def test_damaged_timer_block_is_refused_with_its_key_group(block: bytes, wrong: str) -> None:
-    with pytest.raises(SnapshotError, match=f"key group 9 of .*{wrong}") as caught:
+def test_damaged_timer_block_is_refused_with_its_key_group(block: bytes, message: str) -> None:
+    with pytest.raises(SnapshotError, match=f"key group 9 of .*{message}") as caught:
         read(reader_of(write_block(EXAMPLE)), {3: write_block(EXAMPLE), 9: block}, 11)
     assert 0 <= (caught.value.offset or 0) <= len(block)

@@ -165,7 +165,7 @@ SUBCLASS = struct.pack(">q", 5) + b"\x04\0\1Q...."
 def test_value_without_a_readable_time_is_refused(
     rules: Sequence[AgeRule], record: Record, error: type[RescaleError]
 ) -> None:
-    for work in (YoungRecords(rules, 5).remaining, OldRecords(rules, 128).remaining):
+    for count in (YoungRecords(rules, 5).remaining, OldRecords(rules, 128).remaining):
         with pytest.raises(error) as caught:
-            work(batch([record], 128))
+            count(batch([record], 128))
         assert [caught.value.state] == [rule.name for rule in rules if rule.state_id == record.state]

@@ -122,15 +122,15 @@ def _merged(entries: Sequence[Entry], *, is_last: bool) -> tuple[Entry, ...]:
     """Return the entries after a compaction; in the last level without deletes and sequence numbers."""
     left: list[Entry] = []
     for key, own in groupby(sorted(entries, key=lambda entry: (entry.key, -entry.sequence)), lambda entry: entry.key):
-        seen = list(own)
-        base = next((i for i, entry in enumerate(seen) if entry.kind != MERGE), None)
-        seen = seen if base is None else seen[: base + 1]
+        merged = list(own)
+        base = next((i for i, entry in enumerate(merged) if entry.kind != MERGE), None)
+        merged = merged if base is None else merged[: base + 1]
         if is_last or (base is not None and base > 0):
-            value = _value(seen)
+            value = _value(merged)
             if value is not None:
-                left.append(Entry(key, 0 if is_last else seen[0].sequence, VALUE, value))
+                left.append(Entry(key, 0 if is_last else merged[0].sequence, VALUE, value))
         else:
-            left += seen
+            left += merged
     return tuple(left)
 
 
@@ -212,10 +212,10 @@ def histories(rng: Random) -> Iterator[Tree]:
     for _ in range(rng.randint(2, 14)):
         step = rng.random()
         if step < 0.45:
-            some = rng.sample(KEYS, rng.randint(1, 5))
-            kinds = rng.choices([DELETION, VALUE, MERGE], [2, 5, 3], k=len(some))
+            keys = rng.sample(KEYS, rng.randint(1, 5))
+            kinds = rng.choices([DELETION, VALUE, MERGE], [2, 5, 3], k=len(keys))
             values = [b"" if kind == DELETION else rng.choice([b"x", b"y"]) for kind in kinds]
-            tree.write(list(zip(some, kinds, values, strict=True)))
+            tree.write(list(zip(keys, kinds, values, strict=True)))
         elif step < 0.9:
             tree.compact(rng.randrange(LEVELS - 1), rng)
         else:
