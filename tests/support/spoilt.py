@@ -111,7 +111,7 @@ def _place(file: LiveFile) -> tuple[int, int]:
 
 
 def is_range(file: LiveFile) -> bool:
-    return file.exclusive and file.smallest_key.kind == RANGE_DELETION
+    return file.is_largest_exclusive and file.smallest_key.kind == RANGE_DELETION
 
 
 def made(folder: Path, files: str, name: str = NATIVE) -> Plan:

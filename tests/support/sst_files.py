@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rescale.rocksdb.engine.library import load_library
-from rescale.rocksdb.engine.opened_directory import TABLES
+from rescale.rocksdb.engine.opened_directory import TABLE_OPTIONS
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.sst.table_blocks import CHECKSUMS, TRAILER_SIZE, BlockHandle
@@ -29,7 +29,7 @@ def _library() -> ctypes.CDLL:
 def sst_file(path: Path, rows: Iterable[tuple[bytes, bytes]]) -> bytes:
     """Write a file of these rows, in the order of their keys, to `path`."""
     base, options = (_P(_library().rocksdb_options_create()) for _ in range(2))
-    _checked("get_options_from_string", base, TABLES.encode(), options)
+    _checked("get_options_from_string", base, TABLE_OPTIONS.encode(), options)
     environment = _P(_library().rocksdb_envoptions_create())
     writer = _P(_library().rocksdb_sstfilewriter_create(environment, options))
     _checked("sstfilewriter_open", writer, str(path).encode())

@@ -1,1 +1,1 @@
-"""Read Flink's RocksDB directories, and make new ones: assembled from existing files, compacted, or of new rows."""
+"""Read Flink's RocksDB directories, and make new ones: from existing files, by compaction, or from new rows."""

@@ -40,14 +40,14 @@ def _inventory(
     files: Sequence[StoredFile], content: Callable[[StoredFile], bytes], states: Collection[str]
 ) -> Manifest:
     by_name = {file.name: file for file in files}
-    manifests = [file.name for file in files if file.name.startswith("MANIFEST-")]
-    if CURRENT not in by_name or len(manifests) != 1:
+    manifest_names = [file.name for file in files if file.name.startswith("MANIFEST-")]
+    if CURRENT not in by_name or len(manifest_names) != 1:
         raise SnapshotError(
             "the state handle does not list exactly one CURRENT and one MANIFEST",
             path=files[0].uri if files else None,
             found=", ".join(sorted(by_name)),
         )
-    current, manifest_file = by_name[CURRENT], by_name[manifests[0]]
+    current, manifest_file = by_name[CURRENT], by_name[manifest_names[0]]
     manifest_name = read_current(content(current), current.uri)
     if manifest_name != manifest_file.name:
         raise SnapshotError(

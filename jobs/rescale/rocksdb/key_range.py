@@ -34,8 +34,8 @@ class KeyRange:
         """Return the position of the keys of `file`, from `smallest` to `largest`, relative to the range."""
         if self._ends_before(file, self.begin) or file.smallest >= self.end:
             return Overlap.OUTSIDE
-        reaches_out = self.reaches_below(file) or self.reaches_above(file)
-        return Overlap.STRADDLING if reaches_out else Overlap.INSIDE
+        reaches_outside = self.reaches_below(file) or self.reaches_above(file)
+        return Overlap.STRADDLING if reaches_outside else Overlap.INSIDE
 
     def reaches_below(self, file: LiveFile) -> bool:
         """Return whether `file` may have keys before the range."""
@@ -51,7 +51,7 @@ class KeyRange:
 
     @staticmethod
     def _ends_before(file: LiveFile, key: bytes) -> bool:
-        return file.largest < key or (file.largest == key and file.exclusive)
+        return file.largest < key or (file.largest == key and file.is_largest_exclusive)
 
 
 def key_range(key_groups: KeyGroupRange, max_parallelism: int) -> KeyRange:

@@ -43,10 +43,10 @@ def check_options(data: bytes, path: str) -> None:
     """
     for family, option, value in _column_family_settings(data, path):
         if option in _REQUIRED:
-            required_value, otherwise = _REQUIRED[option]
+            required_value, difference = _REQUIRED[option]
             if not required_value.fullmatch(value):
                 raise UnsupportedError(
-                    f"the database has {otherwise}",
+                    f"the database has {difference}",
                     path=path,
                     state=family,
                     found=value,
@@ -70,9 +70,9 @@ def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
 def refuse_few_levels(data: bytes, path: str, levels: int) -> None:
     """Raise `UnsupportedError` if the job opens a column family with fewer than `levels` levels.
 
-    The job cannot open a database with files in levels that it does not have. With FIFO compaction it has a single
-    level, or deletes files of other levels first (`SanitizeOptions`, `FIFOCompactionPicker`). Arguments and other
-    errors are those of `check_options`.
+    RocksDB cannot open a database with files in levels that it does not have. With FIFO compaction, RocksDB has a
+    single level, or deletes files of other levels first (`SanitizeOptions`, `FIFOCompactionPicker`). Arguments and
+    other errors are those of `check_options`.
     """
     for family, option, value in _column_family_settings(data, path):
         is_fifo = (option, value) == ("compaction_style", "kCompactionStyleFIFO")

@@ -28,7 +28,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.rocksdb.assembly.new_database import NewTable, continued_manifest, new_manifest, place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.rocksdb.engine import directory
-from rescale.rocksdb.manifest.compactions import Rewritten, rewritten_files
+from rescale.rocksdb.manifest.compactions import RewrittenFiles, rewritten_files
 from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
 from rescale.snapshot.keyed_state import DatabaseFile
 from rescale.snapshot.locate import Extent
@@ -252,7 +252,7 @@ def test_changes_to_a_checkpoint_that_does_not_descend_from_the_earlier_are_foun
     }
     sides = (side._replace(own=tuple({*side.own, *reused})) for side in (place.before, place.after))
     manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in (earlier, later))
-    assert rewritten_files(*manifests, STATES, {}, "MANIFEST") == Rewritten(), (
+    assert rewritten_files(*manifests, STATES, {}, "MANIFEST") == RewrittenFiles(), (
         "a history leads from the earlier checkpoint to the later"
     )
     reader = ChangeReader(128, checkpoints.files, change_place(*sides), check_every=2)

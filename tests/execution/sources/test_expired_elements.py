@@ -57,7 +57,7 @@ def test_comparison_by_sequence_numbers_alone_would_miss_it(
 
     def without_values(*arguments: Any) -> Any:
         entries = decoded(*arguments)
-        return replace(entries, value_ends=entries.values)
+        return replace(entries, value_ends=entries.value_starts)
 
     monkeypatch.setattr(changed_keys, "_decoded", without_values)
     assert changes_by_state(reader)[STATES[0]] == {b"\7new": b"young"}

@@ -65,7 +65,7 @@ def _look(data: bytes) -> None:
     database = _databases()[head[0] % len(_databases())]
     chosen = database.tables[head[1] % len(database.tables)]
     sealing = Sealing(data)
-    with patch.object(table, "unpacked", sealing.unpacked), suppress(RescaleError):
+    with patch.object(table, "uncompressed_content", sealing.unpacked), suppress(RescaleError):
         read_table(data)
     files = _with_table(database, chosen, bytes(sealing.data))
     try:

@@ -13,7 +13,7 @@ from fuzzing.subject import Subject
 from fuzzing.subjects.manifest import SNAPSHOTS
 from rescale.rocksdb.sst import table
 from rescale.rocksdb.sst.table import SstTable
-from rescale.rocksdb.sst.table_blocks import CHECKSUMS, TRAILER_SIZE, ChecksumType, unpacked
+from rescale.rocksdb.sst.table_blocks import CHECKSUMS, TRAILER_SIZE, ChecksumType, uncompressed_content
 from rescale.rocksdb.stored_files import StoredFile
 from support.databases import databases, read_file
 from support.rocksdb_writer import MERGE, written
@@ -63,11 +63,11 @@ class Sealing:
 
     def unpacked(self, stored: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
         if len(stored) < TRAILER_SIZE:
-            return unpacked(stored, kind, path, offset)
+            return uncompressed_content(stored, kind, path, offset)
         checksum = CHECKSUMS[kind](stored[:-4]).to_bytes(4, "little")
         end = offset + len(stored)
         self.data[end - 4 : end] = checksum
-        return unpacked(stored[:-4] + checksum, kind, path, offset)
+        return uncompressed_content(stored[:-4] + checksum, kind, path, offset)
 
 
 def read_table(data: bytes) -> None:
@@ -90,7 +90,7 @@ def read_table(data: bytes) -> None:
 def _look(data: bytes) -> None:
     kind, data = data[0] % 2 if data else 0, data[1:]
     if kind == _SEALED:
-        with patch.object(table, "unpacked", Sealing(data).unpacked):
+        with patch.object(table, "uncompressed_content", Sealing(data).unpacked):
             read_table(data)
     else:
         read_table(data)

@@ -77,7 +77,7 @@ def test_files_in_level_0_keep_their_order_of_age_per_database(
     key_groups = KeyGroupRange(20, 100)
     joined_part = joined(tmp_path / "target", parts, key_groups, 128)
     for family in joined_part.source().manifest.column_families[1:]:
-        deleted = [file for file in family.files if file.exclusive]
+        deleted = [file for file in family.files if file.is_largest_exclusive]
         assert len(deleted) == 2
         assert len(family.files) > 12
         newest_first = sorted(family.files, key=lambda file: -file.largest_sequence)
@@ -146,9 +146,9 @@ def test_rows_before_the_source_key_groups_are_hidden_by_a_range_tombstone() -> 
     assembled = assemble([database(10, 19, live(5, b"\x08", b"\x0c"))], KeyGroupRange(0, 15), 128)
     (file, deleted) = assembled.manifest.column_families[1].files
     assert (file.name, file.smallest_sequence) == ("000010.sst", 5)
-    assert (deleted.smallest, deleted.largest, deleted.exclusive) == (b"\x08", b"\x0a", True)
-    assert assembled.straddling == ("000010.sst",)
-    assert assembled.foreign_bytes == 1000
+    assert (deleted.smallest, deleted.largest, deleted.is_largest_exclusive) == (b"\x08", b"\x0a", True)
+    assert assembled.straddling_files == ("000010.sst",)
+    assert assembled.straddling_bytes == 1000
 
 
 def test_files_outside_the_wanted_key_groups_are_not_taken() -> None:
@@ -156,7 +156,7 @@ def test_files_outside_the_wanted_key_groups_are_not_taken() -> None:
     assembled = assemble([database(0, 31, *outside, live(7, b"\x0a", b"\x13\xff"))], KeyGroupRange(10, 19), 128)
     assert [reused.source_name for reused in assembled.reused_files] == ["000007.sst"]
     assert [file.name for file in assembled.new_files] == ["MANIFEST-000004", "CURRENT"]
-    assert not assembled.straddling
+    assert not assembled.straddling_files
 
 
 def test_database_is_clean_if_foreign_rows_lie_in_files_of_their_own() -> None:
@@ -208,7 +208,7 @@ def test_source_with_more_levels_than_flink_has_is_refused() -> None:
 
 def test_ingested_file_in_level_0_is_refused_if_databases_are_joined() -> None:
     sources = [database(0, 7, live(4, b"\1", b"\2")), database(8, 15, live(4, b"\x08", b"\x0f"))]
-    sources[0] = replace(sources[0], ingested=frozenset(["000004.sst"]))
+    sources[0] = replace(sources[0], ingested_files=frozenset(["000004.sst"]))
     with pytest.raises(UnsupportedError, match="ingested") as caught:
         assemble(sources, KeyGroupRange(0, 15), 128)
     assert (caught.value.path, caught.value.found) == ("0-7", "000004.sst")

@@ -105,13 +105,13 @@ def changed(change: Change) -> ResultDatabase:
         RIGHT,
         manifest=manifest,
         origins={name: origin for name, origin in RIGHT.origins.items() if name in names},
-        deleted={name: ranges for name, ranges in RIGHT.deleted.items() if name in names},
+        tombstones={name: ranges for name, ranges in RIGHT.tombstones.items() if name in names},
     )
 
 
 def test_correct_result_passes_the_check() -> None:
     check_assembled(SOURCES, RIGHT, WANTED, 128)
-    assert sorted(RIGHT.deleted) == ["000015.sst", "000016.sst"]
+    assert sorted(RIGHT.tombstones) == ["000015.sst", "000016.sst"]
     assert len(RIGHT.origins) == 6 - 1
 
 
@@ -187,9 +187,9 @@ def test_range_tombstone_over_key_groups_of_the_subtask_is_refused() -> None:
         file = files["000015.sst"]
         files["000015.sst"] = replace(file, largest_key=file.largest_key._replace(user_key=b"\3\5"))
 
-    (deleted,) = RIGHT.deleted["000015.sst"]
+    (deleted,) = RIGHT.tombstones["000015.sst"]
     wrong = changed(widened)
-    wrong = replace(wrong, deleted={**wrong.deleted, "000015.sst": [deleted._replace(end=b"\3\5")]})
+    wrong = replace(wrong, tombstones={**wrong.tombstones, "000015.sst": [deleted._replace(end=b"\3\5")]})
     with pytest.raises(IntegrityError, match="covers key groups of the subtask") as caught:
         check_assembled(SOURCES, wrong, WANTED, 128)
     assert (caught.value.expected, caught.value.found) == ("nothing from 03 to 0d", "01 to 0305")

@@ -10,7 +10,7 @@ import pytest
 
 from rescale.rocksdb.engine.bounds_check import check_bounds
 from rescale.rocksdb.engine.directory import DatabaseDirectory
-from rescale.rocksdb.engine.opened_directory import TABLES
+from rescale.rocksdb.engine.opened_directory import TABLE_OPTIONS
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.manifest import Manifest, read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
@@ -21,7 +21,7 @@ from support.sst_files import sst_file
 
 FIRST, LAST = b"\1key-0000", b"\1key-0999"
 ROWS = 1000
-OPTIONS = f"{MERGE};{TABLES}"
+OPTIONS = f"{MERGE};{TABLE_OPTIONS}"
 
 
 def fill(writer: Writer) -> None:
@@ -134,7 +134,7 @@ def test_bounds_that_rocksdb_writes_are_accepted(writer: Writer, tmp_path: Path)
 
     def check(step: str) -> None:
         directory, manifest = checkpoint(writer, tmp_path / step)
-        bounds.update(file.exclusive for file in manifest.files.values())
+        bounds.update(file.is_largest_exclusive for file in manifest.files.values())
         check_bounds(directory, manifest)
 
     writer.delete_range("state", b"\1key-0990", b"\2")

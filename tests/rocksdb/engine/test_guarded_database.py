@@ -97,7 +97,7 @@ def test_crash_of_rocksdb_during_compaction_is_reported(monkeypatch: pytest.Monk
 @pytest.mark.usefixtures("new_children")
 def test_killed_child_raises_an_error_worth_a_retry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(guarded_database, "opened_database", ends(signal.SIGKILL))
-    with pytest.raises(StoreError, match="RocksDB reads a database was ended from outside") as caught:
+    with pytest.raises(StoreError, match="RocksDB reads a database was killed") as caught:
         rows_of(databases(NAME)[0], tmp_path)
     assert caught.value.found == "SIGKILL"
 
@@ -107,7 +107,7 @@ def test_child_without_an_answer_in_time_is_ended(
 ) -> None:
     monkeypatch.setattr(child, "_BASE_SECONDS", 1)
     monkeypatch.setattr(guarded_database, "opened_database", lambda *_: time.sleep(100))
-    with pytest.raises(StoreError, match="RocksDB reads a database was ended from outside") as caught:
+    with pytest.raises(StoreError, match="RocksDB reads a database was killed") as caught:
         rows_of(databases(NAME)[0], tmp_path)
     assert caught.value.found == "no answer in 1 s"
     assert not new_children

@@ -64,8 +64,10 @@ def test_fixtures_hold_foreign_rows_range_tombstones_and_merged_lists(line: str)
     assert any(b"0:" in value and b"1:" in value and b"2:" in value for value in lists)
     assert all(len(family.files) == 3 for family in families(f"{line}-rocksdb-changing") if family.id)
     scaled_out = [file for family in families(f"{line}-rocksdb-2to3") for file in family.files]
-    assert any(file.exclusive for file in scaled_out)
-    foreign = [file for file in scaled_out if file.smallest[0] < 86 <= file.largest[0] and not file.exclusive]
+    assert any(file.is_largest_exclusive for file in scaled_out)
+    foreign = [
+        file for file in scaled_out if file.smallest[0] < 86 <= file.largest[0] and not file.is_largest_exclusive
+    ]
     assert len(foreign) == 2 * 6
 
 

@@ -19,7 +19,7 @@ from rescale.rocksdb.engine.table_writer import Rows, TableWriter, WrittenTable
 from rescale.rocksdb.manifest.manifest_writer import write_current, write_manifest
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.sst.table import SstTable
-from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, ChecksumType, unpacked
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, ChecksumType, uncompressed_content
 from rescale.rocksdb.sst.table_entries import TableRow, entries
 from rescale.rocksdb.stored_files import CURRENT
 from rescale.text.errors import IntegrityError, SnapshotError
@@ -107,7 +107,7 @@ def blocks_of(data: bytes) -> list[tuple[bytes, list[TableRow], bytes]]:
     blocks = []
     for separator, handle in table.index():
         block = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
-        content = unpacked(block, ChecksumType.CRC32C, "some.sst", handle.offset)
+        content = uncompressed_content(block, ChecksumType.CRC32C, "some.sst", handle.offset)
         blocks.append((separator, list(table.rows(handle)), content))
     return blocks
 
@@ -122,7 +122,7 @@ def index_of(data: bytes) -> bytes:
     """Return the uncompressed index of a file."""
     handle = opened(data)._footer.index
     block = data[handle.offset : handle.offset + handle.size + TRAILER_SIZE]
-    return unpacked(block, ChecksumType.CRC32C, "some.sst", handle.offset)
+    return uncompressed_content(block, ChecksumType.CRC32C, "some.sst", handle.offset)
 
 
 def check_as_rocksdb(pairs: Pairs, batches: Sequence[Pairs], folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from oracle.distribution import LINES
-from rescale.rocksdb.manifest.compactions import Rewritten, rewritten_files
+from rescale.rocksdb.manifest.compactions import RewrittenFiles, rewritten_files
 from support.assembled import STATES
 from support.flinks_rocksdb import FlinksRocksdb
 
@@ -40,7 +40,7 @@ class Pair:
         earlier, later = ({file.name for file in path.glob("*.sst")} for path in self.paths)
         return frozenset(earlier ^ later)
 
-    def rewritten(self, kept: Mapping[str, int] | None = None, families: Sequence[str] = STATES) -> Rewritten:
+    def rewritten(self, kept: Mapping[str, int] | None = None, families: Sequence[str] = STATES) -> RewrittenFiles:
         manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in self.paths)
         return rewritten_files(*manifests, families, kept or {}, "MANIFEST")
 

@@ -85,7 +85,7 @@ def test_manifest_of_flink_2_is_read() -> None:
 def test_file_that_ends_with_a_range_tombstone_has_an_exclusive_end() -> None:
     manifest = read(log(START, number(200, 7) + text(201, b"timers")) + TOMBSTONE)
     (file,) = families(manifest)["timers"]
-    assert (file.number, file.smallest, file.largest, file.exclusive) == (88, b"\x2b", b"\x40", True)
+    assert (file.number, file.smallest, file.largest, file.is_largest_exclusive) == (88, b"\x2b", b"\x40", True)
     assert (file.smallest_key.sequence, file.smallest_sequence, file.largest_sequence) == (3768, 3768, 3768)
     assert (file.number_in(FileTag.EPOCH_NUMBER), file.number_in(FileTag.TEMPERATURE)) == (2, None)
 
@@ -93,7 +93,7 @@ def test_file_that_ends_with_a_range_tombstone_has_an_exclusive_end() -> None:
 def test_file_that_ends_with_the_start_of_a_range_tombstone_has_an_inclusive_end() -> None:
     ends = slice_(internal_key(b"\x01", 5, RANGE_DELETION)) + slice_(internal_key(b"\x02", 5, RANGE_DELETION))
     file = varint(103) + varint(0) + varint(10) + varint(1000) + ends + varint(5) * 2 + varint(1)
-    assert not families(read(log(START, ADD_STATE, file + OF_STATE)))["state"][0].exclusive
+    assert not families(read(log(START, ADD_STATE, file + OF_STATE)))["state"][0].is_largest_exclusive
 
 
 def test_manifest_with_moved_and_deleted_files_is_read() -> None:

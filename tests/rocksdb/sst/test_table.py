@@ -51,7 +51,7 @@ def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
     """Check that a file's properties and its entry in the MANIFEST agree with its rows, and return these."""
     table = opened(data, live.name)
     rows, properties = rows_of(table), table.properties
-    assert table.ends() == ((rows[0], rows[-1]) if rows else None)
+    assert table.first_and_last_row() == ((rows[0], rows[-1]) if rows else None)
     assert properties.column_family == family
     assert len(rows) == properties.entries - properties.range_deletions
     assert [row.key for row in rows] == sorted(row.key for row in rows)
@@ -208,7 +208,7 @@ def test_table_compressed_with_a_dictionary_is_read_except_for_its_rows(tmp_path
     with pytest.raises(UnsupportedError, match="a dictionary"):
         table.rows(blocks[0])
     with pytest.raises(UnsupportedError, match="a dictionary"):
-        table.ends()
+        table.first_and_last_row()
 
 
 def test_only_footer_index_and_wanted_blocks_are_read(tmp_path: Path) -> None:

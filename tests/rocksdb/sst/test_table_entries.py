@@ -22,7 +22,7 @@ ONE_RESTART = bytes(4) + (1).to_bytes(4, "little")
 def test_index_with_delta_encoded_handles_is_read() -> None:
     """The first entry has a whole handle; the second block begins where the first one ends."""
     block = bytes([0, 3, *b"abc", 0, 0x80, 0x20, 2, 1, *b"x", 3]) + ONE_RESTART
-    form = IndexFormat(user_keys=True, by_difference=True, first_keys=False)
+    form = IndexFormat(has_user_keys=True, is_delta_encoded=True, has_first_keys=False)
     assert list(index_entries(block, form, "", 0)) == [
         IndexEntry(b"abc", BlockHandle(0, 4096)),
         IndexEntry(b"abx", BlockHandle(4101, 4094)),
@@ -33,7 +33,7 @@ def test_index_with_delta_encoded_handles_is_read() -> None:
 def test_index_entry_with_a_negative_or_zero_size_is_refused(size: int) -> None:
     """The size may be given plainly or as a difference to the previous size; later reads and sums rely on it."""
     smaller = bytes([2, 1, *b"x"]) + varint(2 * size - 1)
-    form = IndexFormat(user_keys=True, by_difference=True, first_keys=False)
+    form = IndexFormat(has_user_keys=True, is_delta_encoded=True, has_first_keys=False)
     for block in (bytes([0, 3, *b"abc", 0, 0]), bytes([0, 3, *b"abc", 0, 100]) + smaller):
         with pytest.raises(SnapshotError, match="an index names an empty block"):
             list(index_entries(block + ONE_RESTART, form, "some.sst", 0))

@@ -32,7 +32,7 @@ from simulation.bugs.planting import Planter, after, both, method, nothing
 
 Bug = partial(planting.Bug, native=True)
 
-_reuse, _deleted_ranges, _files = _Assembly._reuse, _Assembly._deleted_ranges, DatabasePlanner._files
+_reuse, _tombstone_files, _files = _Assembly._reuse, _Assembly._tombstone_files, DatabasePlanner._files
 _add_files, _plan_header = DatabasePlanner._add_files, HeaderPlanner.plan
 _written, _rows_of_blocks = rows_writer._written_tables, rows_writer.rows_of_blocks
 _new_manifest, _database_handle = rows_writer.new_manifest, new_handles._database_handle
@@ -63,7 +63,7 @@ def _with_later_begin(file: LiveFile) -> LiveFile:
 
 def _with_earlier_end(file: LiveFile) -> LiveFile:
     key = file.largest_key
-    return file if file.exclusive else replace(file, largest_key=key._replace(user_key=file.smallest))
+    return file if file.is_largest_exclusive else replace(file, largest_key=key._replace(user_key=file.smallest))
 
 
 def _with_ages_reversed(family: ColumnFamily) -> ColumnFamily:
@@ -88,9 +88,9 @@ def _hidden(change: Callable[[LiveFile], LiveFile]) -> Planter:
     """Change the file of range tombstones that hides foreign rows."""
 
     def changed(self: Any, *arguments: Any) -> Iterator[LiveFile]:
-        return map(change, _deleted_ranges(self, *arguments))
+        return map(change, _tombstone_files(self, *arguments))
 
-    return method(_Assembly, "_deleted_ranges", changed)
+    return method(_Assembly, "_tombstone_files", changed)
 
 
 def _hiding_one_group_more(file: LiveFile) -> LiveFile:
@@ -167,7 +167,7 @@ _unjoined = reduce(
     (
         method(database_streams, "is_clean", lambda *_: True),
         method(compaction, "is_clean", lambda *_: True),
-        method(_Assembly, "_check", nothing),
+        method(_Assembly, "_check_source", nothing),
     ),
 )
 _same_digest = after(compare.digest_pair, lambda pair: (pair[1], pair[1]))
@@ -185,7 +185,7 @@ BUGS = [
     Bug("MANIFEST: the next number is in use", _manifest(lambda m: replace(m, next_file_number=11))),
     Bug("databases: sources are equally old", method(_Assembly, "_reuse", lambda s, place, *rest: _reuse(s, 0, *rest))),
     Bug("databases: dirty ones are joined", _unjoined),
-    Bug("databases: nothing hides foreign rows", method(_Assembly, "_deleted_ranges", lambda *_: iter(()))),
+    Bug("databases: nothing hides foreign rows", method(_Assembly, "_tombstone_files", lambda *_: iter(()))),
     Bug("databases: too much is hidden", _hidden(_hiding_one_group_more)),
     Bug("databases: what hides is too old", _hidden(_with_too_old_deletions)),
     Bug("databases: SST files change places", method(DatabasePlanner, "_files", after(_files, _rotated))),
@@ -219,7 +219,7 @@ BUGS = [
     Bug(
         "proof by files: nothing hides, and nobody looks",
         both(
-            method(_Assembly, "_deleted_ranges", lambda *_: iter(())),
+            method(_Assembly, "_tombstone_files", lambda *_: iter(())),
             method(directories, "check_assembled", nothing),
         ),
     ),

@@ -47,7 +47,7 @@ class MapTask:
             try:
                 rekeyed = rekeyed_operator(self.plan, operator, self.rekeyings[number])
                 ranges = [write_range for write_range in self.ranges if write_range.operator == number]
-                reader = SourceReader(self.plan.contents, times=BATCHES, whole_entries=self.whole_entries)
+                reader = SourceReader(self.plan.contents, batch_factor=BATCHES, whole_entries=self.whole_entries)
                 sorter = _OperatorSorter(rekeyed, number, ranges, reader)
                 for unit in operator_units:
                     with counting(unit.size, self.report_bytes):

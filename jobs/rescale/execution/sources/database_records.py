@@ -24,8 +24,8 @@ from rescale.storage.scratch import scratch_directory
 class DatabaseRecords:
     """Reads all rows in the given key groups of a RocksDB directory, state by state in the order of its header.
 
-    `file_extents` has the directory's files, as (name, extent in `files`). `times` multiplies the usual size of a
-    batch.
+    `file_extents` has the directory's files, as (name, extent in `files`). `batch_factor` multiplies the usual size of
+    a batch.
     """
 
     max_parallelism: int
@@ -33,7 +33,7 @@ class DatabaseRecords:
     file_extents: Sequence[tuple[str, Extent]]
     header: KeyedHeader
     key_groups: KeyGroupRange
-    times: int
+    batch_factor: int
 
     def __iter__(self) -> Iterator[Records]:
         for records in self.in_ranges([self.key_groups]):
@@ -50,7 +50,7 @@ class DatabaseRecords:
             return
         (sizes,) = database.read(StateSizes())
         for state_id, state in enumerate(self.header.states):
-            reading = StateRows(self.max_parallelism, state.name, state_id, key_groups, self.times)
+            reading = StateRows(self.max_parallelism, state.name, state_id, key_groups, self.batch_factor)
             size, counted_bytes = sizes[state.name] * len(key_groups) // len(self.key_groups), 0
             for records in database.read(reading):
                 yield records

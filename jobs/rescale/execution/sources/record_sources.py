@@ -129,16 +129,16 @@ class CountedBatches:
 class SourceReader:
     """Reads sources of the snapshot with these `files`, one after the other, with the same buffers.
 
-    `times` multiplies the usual size of a batch. With `whole_entries`, an entry of heap state is one record, as in the
-    native format of the hashmap backend. Raises `UnsupportedError` if the boundaries of records are unknown.
+    `batch_factor` multiplies the usual size of a batch. With `whole_entries`, an entry of heap state is one record, as
+    in the native format of the hashmap backend. Raises `UnsupportedError` if the boundaries of records are unknown.
     """
 
-    def __init__(self, files: SnapshotFiles, *, times: int = 1, whole_entries: bool = False) -> None:
+    def __init__(self, files: SnapshotFiles, *, batch_factor: int = 1, whole_entries: bool = False) -> None:
         self._files = files
-        self._times = times
-        self._group_reader = lru_cache(1)(partial(RecordReader, times=times))
-        self._timer_reader = lru_cache(1)(partial(TimerReader, times=times))
-        self._heap_reader = lru_cache(1)(partial(HeapReader, times=times, whole_entries=whole_entries))
+        self._batch_factor = batch_factor
+        self._group_reader = lru_cache(1)(partial(RecordReader, batch_factor=batch_factor))
+        self._timer_reader = lru_cache(1)(partial(TimerReader, batch_factor=batch_factor))
+        self._heap_reader = lru_cache(1)(partial(HeapReader, batch_factor=batch_factor, whole_entries=whole_entries))
 
     def batches(self, source: RecordSource) -> CountedBatches:
         """Return the batches of a source, to be read before the next source's."""
@@ -208,7 +208,9 @@ class SourceReader:
     def _rows(self, source: RecordSource, place: DatabasePlace[KeyedHeader | None]) -> DatabaseRecords:
         header = require_header(place.header)
         key_groups = KeyGroupRange(*place.key_groups)
-        return DatabaseRecords(source.max_parallelism, self._files, place.files, header, key_groups, times=self._times)
+        return DatabaseRecords(
+            source.max_parallelism, self._files, place.files, header, key_groups, batch_factor=self._batch_factor
+        )
 
 
 def sources_of(holder: KeyedStateHolder, max_parallelism: int, cutoffs: Cutoffs = ()) -> Iterator[RecordSource]:

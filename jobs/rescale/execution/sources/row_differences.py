@@ -85,7 +85,7 @@ def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
     from rescale.execution.sources.change_loop import put_entries
 
     number = len(entries)
-    sizes = entries.key_ends - entries.key_starts + entries.value_ends - entries.values + LENGTH_SIZE + 1
+    sizes = entries.key_ends - entries.key_starts + entries.value_ends - entries.value_starts + LENGTH_SIZE + 1
     data = np.empty(int(sizes.sum()), np.uint8)
     starts, key_ends, ends, groups = (np.empty(number, np.int64) for _ in range(4))
     put_entries(
@@ -94,7 +94,7 @@ def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
         entries.key_ends,
         entries.trailers,
         entries.data,
-        entries.values,
+        entries.value_starts,
         entries.value_ends,
         prefix,
         data,

@@ -161,4 +161,4 @@ def _source_database(database: Database) -> SourceDatabase:
 def _has_many_foreign_bytes(assembled: AssembledDatabase) -> bool:
     """Return whether so many bytes belong to other subtasks that a rewrite costs less than copying them twice."""
     total = sum(file.size for file in assembled.manifest.files.values())
-    return assembled.foreign_bytes > FOREIGN_SHARE * total
+    return assembled.straddling_bytes > FOREIGN_SHARE * total

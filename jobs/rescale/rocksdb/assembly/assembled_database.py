@@ -1,4 +1,4 @@
-"""Input and output of `assemble`: source databases, and the database that consists of their files and of new files."""
+"""Input and output of `assemble`: the source databases, and the database made of their files and new files."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ LEVEL_0_SLOWDOWN = 20
 
 @dataclass(frozen=True)
 class SourceDatabase:
-    """A database of which only the rows in `key_groups` are live state.
+    """A database in which only rows of `key_groups` are live state.
 
-    `uri` names the database in errors, and `options` is the name of its OPTIONS file. `ingested` are the names of the
-    SST files with a global sequence number in their properties (`TableProperties`).
+    `uri` names the database in errors, and `options` is the name of its OPTIONS file. `ingested_files` are the
+    names of the SST files with a global sequence number in their properties (`TableProperties`).
     """
 
     uri: str
     manifest: Manifest
     key_groups: KeyGroupRange
     options: str | None = None
-    ingested: frozenset[str] = frozenset()
+    ingested_files: frozenset[str] = frozenset()
 
 
 def source_database(files: Sequence[StoredFile], manifest: Manifest, key_groups: KeyGroupRange) -> SourceDatabase:
-    """Return the source database of a state handle's files; `ingested` stays empty, since no SST file is read."""
+    """Return the source database of a state handle's files; `ingested_files` is empty: no SST file is read."""
     options = newest_options(files)
     uri = next(file.uri for file in files if file.name.startswith("MANIFEST-"))
     return SourceDatabase(uri, manifest, key_groups, options.name if options else None)
@@ -57,19 +57,19 @@ class NewFile:
 class AssembledDatabase:
     """A new database: its MANIFEST, the files that it takes from source databases (`reused_files`), and its new files.
 
-    `straddling` are the names of the reused files that also have rows of key groups of other subtasks.
+    `straddling_files` are the names of the reused files that also have rows of other subtasks' key groups.
     """
 
     manifest: Manifest
     reused_files: tuple[ReusedFile, ...]
     new_files: tuple[NewFile, ...]
-    straddling: tuple[str, ...]
+    straddling_files: tuple[str, ...]
 
     @cached_property
-    def foreign_bytes(self) -> int:
+    def straddling_bytes(self) -> int:
         """Total bytes of the straddling files, each of which Flink downloads for several subtasks."""
         files = self.manifest.files
-        return sum(files[name].size for name in self.straddling)
+        return sum(files[name].size for name in self.straddling_files)
 
     @cached_property
     def level_0_files(self) -> int:

@@ -6,17 +6,17 @@ belong to other subtasks. Range tombstones in small new files hide these rows. F
 clips a database (`RocksDBIncrementalCheckpointUtils.clipDBWithKeyGroupRange`), but must first open the database, and
 copy the rows of all other databases into it.
 
-*Numbers.* Files get new file numbers, which keep the files of one source in their order of age. RocksDB 6 requires one
-order of the level-0 files by sequence number (`VersionBuilder::CheckConsistency`). So the new MANIFEST has shifted
-sequence numbers for level-0 files: the numbers of each source begin above those of the previous source. Rows keep their
-own sequence numbers. This is correct only because files of different sources have no key in common. RocksDB 8 and later
-order level-0 files by epoch numbers, which are shifted in the same way. If a file of a column family lacks an epoch
-number, the MANIFEST has none for the whole column family, and RocksDB computes them (`RecoverEpochNumbers`).
+*Numbers.* Files get new file numbers, which keep the files of one source in their order of age. RocksDB 6 orders
+level-0 files by sequence number (`VersionBuilder::CheckConsistency`). So the new MANIFEST has shifted sequence numbers
+for level-0 files: the numbers of each source begin above those of the previous source. Rows keep their own sequence
+numbers. This is correct only because files of different sources have no key in common. RocksDB 8 and later order
+level-0 files by epoch numbers, which are shifted in the same way. If a file of a column family lacks an epoch number,
+the new MANIFEST has no epoch numbers for this column family, and RocksDB computes them (`RecoverEpochNumbers`).
 
 *Range tombstones* lie in level 0 with the newest sequence numbers and epoch numbers; some releases of RocksDB ignore
 range tombstones in other places. Each column family has at most one tombstone below the wanted key groups and one above
-them. A tombstone is no wider than the straddling files, because the next compaction rewrites all files that it
-overlaps.
+them. A tombstone is no wider than the straddling files, because a compaction rewrites all files that
+the tombstone overlaps.
 
 *Clean and dirty.* A dirty database has files that straddle the bounds of its key groups, and range tombstones outside
 these bounds, because Flink clipped it. If it were joined with another source, these tombstones would hide live rows of
@@ -77,7 +77,7 @@ def refuse_ingested(source: SourceDatabase) -> None:
     An ingested file stores its own sequence number, and the MANIFEST must have the same number.
     """
     ingested_names = [
-        file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested
+        file.name for file in source.manifest.files.values() if not file.level and file.name in source.ingested_files
     ]
     if ingested_names:
         raise UnsupportedError(
@@ -100,12 +100,12 @@ def _straddling_files(source: SourceDatabase, new_range: KeyRange, max_paralleli
 
 
 @dataclass(frozen=True)
-class _Reused:
-    """A file of a source: its entry `before` in the source's MANIFEST, and its new entry `file`."""
+class _ReusedEntry:
+    """A file of source number `source`: its MANIFEST entries before and after assembly."""
 
     source: int
     before: LiveFile
-    file: LiveFile
+    after: LiveFile
 
 
 class _Assembly:
@@ -118,25 +118,25 @@ class _Assembly:
             key_groups = key_groups.intersection(sources[0].key_groups)
         self._new_range = key_range(key_groups, max_parallelism)
         self._next_number = FIRST_TABLE_NUMBER
-        last = [source.manifest.last_sequence for _, source in self._sources]
-        self._shifts = [0, *accumulate(last)]
+        last_sequences = [source.manifest.last_sequence for _, source in self._sources]
+        self._shifts = [0, *accumulate(last_sequences)]
         self._next_sequence = self._shifts[-1] + 1
 
     def result(self) -> AssembledDatabase:
         for _, source in self._sources:
-            self._check(source)
-        families: dict[str, list[_Reused]] = {DEFAULT_COLUMN_FAMILY: []}
+            self._check_source(source)
+        families: dict[str, list[_ReusedEntry]] = {DEFAULT_COLUMN_FAMILY: []}
         for place, (number, source) in enumerate(self._sources):
             for family in source.manifest.column_families:
                 families.setdefault(family.name, [])
             self._reuse(place, number, source, families)
-        created = newest_creation(reused.file for family in families.values() for reused in family)
+        created = newest_creation(reused.after for family in families.values() for reused in family)
         new_files: list[NewFile] = []
         column_families = []
         for number, (name, reused_files) in enumerate(families.items()):
             files = self._with_epochs(reused_files)
-            files_of_deletions = list(self._deleted_ranges(files, created))
-            for file in files_of_deletions:
+            tombstone_files = list(self._tombstone_files(files, created))
+            for file in tombstone_files:
                 data = write_tombstone(
                     file.smallest,
                     file.largest,
@@ -152,7 +152,7 @@ class _Assembly:
         manifest = Manifest(tuple(column_families), self._next_sequence, self._next_number - 1 + SPARE_FILE_NUMBERS)
         return self._assembled(manifest, [reused for family in families.values() for reused in family], new_files)
 
-    def _check(self, source: SourceDatabase) -> None:
+    def _check_source(self, source: SourceDatabase) -> None:
         dirty = _straddling_files(source, self._new_range, self._max_parallelism) if len(self._sources) > 1 else []
         if dirty:
             raise UnsupportedError(
@@ -174,7 +174,7 @@ class _Assembly:
                 advice=ASK_FOR_CANONICAL_RESULT,
             )
 
-    def _reuse(self, place: int, number: int, source: SourceDatabase, families: dict[str, list[_Reused]]) -> None:
+    def _reuse(self, place: int, number: int, source: SourceDatabase, families: dict[str, list[_ReusedEntry]]) -> None:
         """Add the wanted files of `source` to `families`, under new file numbers in the order of their age.
 
         `number` is the index of `source` in the arguments of `assemble`, and `place` its index in the order of key
@@ -196,30 +196,30 @@ class _Assembly:
                 largest_sequence=file.largest_sequence + shift,
                 fields=tuple(field for field in file.fields if field[0] != FileTag.MIN_LOG_NUMBER_TO_KEEP),
             )
-            families[family].append(_Reused(number, file, renumbered_file))
+            families[family].append(_ReusedEntry(number, file, renumbered_file))
 
     def _new_number(self) -> int:
         self._next_number += 1
         return self._next_number - 1
 
     @staticmethod
-    def _with_epochs(files: list[_Reused]) -> list[LiveFile]:
+    def _with_epochs(files: list[_ReusedEntry]) -> list[LiveFile]:
         """Return the new MANIFEST entries of a column family; in level 0, epoch numbers rise from source to source."""
-        epochs = [reused.file.epoch for reused in files]
+        epochs = [reused.after.epoch for reused in files]
         if None in epochs:
-            return [replace(reused.file, fields=_without_epoch(reused.file)) for reused in files]
+            return [replace(reused.after, fields=_without_epoch(reused.after)) for reused in files]
         newest: Counter[int] = Counter()
         for reused, epoch in zip(files, epochs, strict=True):
             newest[reused.source] = max(newest[reused.source], epoch or 0)
         epochs_before = dict(zip(newest, [0, *accumulate(newest.values())], strict=False))
         return [
-            replace(reused.file, fields=_with_epoch(reused.file, (epoch or 0) + epochs_before[reused.source]))
-            if reused.file.level == 0
-            else reused.file
+            replace(reused.after, fields=_with_epoch(reused.after, (epoch or 0) + epochs_before[reused.source]))
+            if reused.after.level == 0
+            else reused.after
             for reused, epoch in zip(files, epochs, strict=True)
         ]
 
-    def _deleted_ranges(self, files: Sequence[LiveFile], created: int) -> Iterator[LiveFile]:
+    def _tombstone_files(self, files: Sequence[LiveFile], created: int) -> Iterator[LiveFile]:
         """Yield the entries of new files, whose range tombstones cover all rows outside of the wanted key groups.
 
         The entries have size 0, which the caller replaces.
@@ -265,21 +265,21 @@ class _Assembly:
                 )
 
     def _assembled(
-        self, manifest: Manifest, reused: Sequence[_Reused], new_files: Sequence[NewFile]
+        self, manifest: Manifest, reused_entries: Sequence[_ReusedEntry], new_files: Sequence[NewFile]
     ) -> AssembledDatabase:
-        files = [ReusedFile(file.file.name, file.source, file.before.name) for file in reused]
+        files = [ReusedFile(entry.after.name, entry.source, entry.before.name) for entry in reused_entries]
         for number, source in self._sources:
             if source.options is not None:
                 files.append(ReusedFile(OPTIONS_NAME, number, source.options))
                 break
-        small = [
+        small_files = [
             NewFile(MANIFEST_NAME, write_manifest(manifest, MANIFEST_NAME)),
             NewFile(CURRENT, write_current(MANIFEST_NAME)),
         ]
         straddling_names = [
-            file.file.name for file in reused if self._new_range.overlap(file.file) == Overlap.STRADDLING
+            entry.after.name for entry in reused_entries if self._new_range.overlap(entry.after) == Overlap.STRADDLING
         ]
-        return AssembledDatabase(manifest, tuple(files), (*small, *new_files), tuple(straddling_names))
+        return AssembledDatabase(manifest, tuple(files), (*small_files, *new_files), tuple(straddling_names))
 
 
 def _without_epoch(file: LiveFile) -> tuple[tuple[int, bytes], ...]:

@@ -1,10 +1,10 @@
 """Proof, from the MANIFESTs alone, that an assembled database has the rows of its sources.
 
-The proof compares the result with the sources, and ignores how the result was made. It shows two things. First, the
-result has every source file that may have rows of the wanted key groups exactly once, in the same level and order.
-Second, range tombstones that are newer than all rows hide the rows of these files in other key groups, and no others.
+The proof compares the result with the sources, and ignores how the result was made. First, the result has every source
+file that may have rows of the wanted key groups exactly once, in the same level and order. Second, range tombstones
+that are newer than all rows hide the rows of these files in other key groups, and no other rows.
 
-The proof reads no rows, and does not show that the files have the same bytes, which is checked elsewhere.
+The proof reads no rows. Other checks show that the files have the same bytes.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Origin(NamedTuple):
 class ResultDatabase:
     """A database to check; `uri` names it in errors.
 
-    Each SST file of the database is either in `origins`, which names its source file, or in `deleted`, which has the
-    range tombstones that were read from it.
+    Each SST file of the database is either in `origins`, which names its source file, or in `tombstones`, which has
+    the range tombstones that were read from the file.
     """
 
     uri: str
     manifest: Manifest
     origins: Mapping[str, Origin]
-    deleted: Mapping[str, Sequence[RangeTombstone]]
+    tombstones: Mapping[str, Sequence[RangeTombstone]]
 
 
 def check_assembled(
@@ -53,12 +53,12 @@ def check_assembled(
 
 class _Proof:
     def __init__(
-        self, sources: Sequence[SourceDatabase], result: ResultDatabase, key_groups: KeyGroupRange, maximum: int
+        self, sources: Sequence[SourceDatabase], result: ResultDatabase, key_groups: KeyGroupRange, max_parallelism: int
     ) -> None:
         self._sources, self._result = sources, result
-        self._own = [key_range(source.key_groups, maximum) for source in sources]
-        covered_range = key_groups.intersection(sources[0].key_groups) if len(sources) == 1 else key_groups
-        self._new_range = key_range(covered_range, maximum)
+        self._source_ranges = [key_range(source.key_groups, max_parallelism) for source in sources]
+        new_key_groups = key_groups.intersection(sources[0].key_groups) if len(sources) == 1 else key_groups
+        self._new_range = key_range(new_key_groups, max_parallelism)
 
     def check(self) -> None:
         states = {family.name for source in self._sources for family in source.manifest.column_families}
@@ -66,18 +66,18 @@ class _Proof:
         if state_names != states:
             raise self._error("a database has other states than its sources", expected=states, found=state_names)
         names = self._result.manifest.files.keys()
-        known_files = self._result.origins.keys() | self._result.deleted.keys()
-        if names != known_files or self._result.origins.keys() & self._result.deleted.keys():
+        known_files = self._result.origins.keys() | self._result.tombstones.keys()
+        if names != known_files or self._result.origins.keys() & self._result.tombstones.keys():
             raise self._error("the database has an SST file of unknown origin", expected=known_files, found=set(names))
         for family in self._result.manifest.column_families:
             self._check_family(family)
 
     def _check_family(self, family: ColumnFamily) -> None:
         reused = {self._result.origins[file.name]: file for file in family.files if file.name in self._result.origins}
-        files_of_deletions = [file for file in family.files if file.name in self._result.deleted]
-        if len(reused) + len(files_of_deletions) != len(family.files):
+        tombstone_files = [file for file in family.files if file.name in self._result.tombstones]
+        if len(reused) + len(tombstone_files) != len(family.files):
             raise self._error("an SST file of a source is in the database twice", state=family.name)
-        of_level_0 = [
+        level_0_files = [
             [file for origin, file in reused.items() if origin.source == number and not file.level]
             for number in range(len(self._sources))
         ]
@@ -87,20 +87,22 @@ class _Proof:
             raise self._error(
                 "an SST file belongs to another state in its source", state=family.name, found=min(reused).name
             )
-        self._check_apart(filter(None, of_level_0), family.name)
-        self._check_deleted(family, files_of_deletions)
+        self._check_not_interleaved(filter(None, level_0_files), family.name)
+        self._check_tombstones(family, tombstone_files)
         self._check_levels(family)
 
     def _check_source(self, number: int, source: SourceDatabase, state: str, reused: dict[Origin, LiveFile]) -> None:
         """Check that the result has the right files of one source, and remove these files from `reused`."""
-        own_range = self._own[number]
-        live = [file for family in source.manifest.column_families if family.name == state for file in family.files]
-        pairs = []
-        for file in live:
+        own_range = self._source_ranges[number]
+        live_files = [
+            file for family in source.manifest.column_families if family.name == state for file in family.files
+        ]
+        entry_pairs = []
+        for file in live_files:
             overlap = own_range.overlap(file)
             result_file = reused.pop(Origin(number, file.name), None)
             if result_file is not None:
-                pairs.append((file, result_file))
+                entry_pairs.append((file, result_file))
                 if len(self._sources) > 1 and overlap != Overlap.INSIDE:
                     raise self._error(
                         "a file has rows in the key groups of another source", state=state, found=file.name
@@ -109,26 +111,26 @@ class _Proof:
                 raise self._error(
                     "an SST file of a source is missing", state=state, expected=f"{file.name} of {source.uri}"
                 )
-        for before, after in pairs:
+        for before, after in entry_pairs:
             if _unchanged_fields(before) != _unchanged_fields(after):
                 raise self._error(
                     "an SST file has another level, size or key range than in its source", state=state, found=after.name
                 )
-        self._check_order([pair for pair in pairs if pair[0].level == 0], state)
+        self._check_order([pair for pair in entry_pairs if pair[0].level == 0], state)
 
-    def _check_order(self, pairs: list[tuple[LiveFile, LiveFile]], state: str) -> None:
+    def _check_order(self, entry_pairs: list[tuple[LiveFile, LiveFile]], state: str) -> None:
         """Check that the level-0 files of one source keep their order, and that all sequence numbers shift alike."""
-        shifts = {(after.smallest_sequence - before.smallest_sequence) for before, after in pairs}
-        shifts |= {(after.largest_sequence - before.largest_sequence) for before, after in pairs}
-        in_order = sorted(pairs, key=lambda pair: pair[0].number)
+        shifts = {(after.smallest_sequence - before.smallest_sequence) for before, after in entry_pairs}
+        shifts |= {(after.largest_sequence - before.largest_sequence) for before, after in entry_pairs}
+        in_order = sorted(entry_pairs, key=lambda pair: pair[0].number)
         numbers_in_order = all(earlier[1].number < later[1].number for earlier, later in pairwise(in_order))
-        with_epochs = [pair for pair in pairs if pair[1].epoch]
+        with_epochs = [pair for pair in entry_pairs if pair[1].epoch]
         epoch_shifts = {(after.epoch or 0) - (before.epoch or 0) for before, after in with_epochs}
         if len(shifts) > 1 or len(epoch_shifts) > 1 or not numbers_in_order:
             raise self._error("the files of one source are not in the source's order of age", state=state)
 
-    def _check_apart(self, sources: Iterable[Sequence[LiveFile]], state: str) -> None:
-        """Check level 0: the files of two sources do not interleave, neither by sequence number nor by epoch number."""
+    def _check_not_interleaved(self, sources: Iterable[Sequence[LiveFile]], state: str) -> None:
+        """Check that level-0 files of two sources do not interleave, by sequence number and by epoch number."""
         by_age = sorted(sources, key=lambda files: min(file.smallest_sequence for file in files))
         for older, newer in pairwise(by_age):
             last = max(file.largest_sequence for file in older)
@@ -137,33 +139,38 @@ class _Proof:
             if first < last or 0 < epochs[1] <= epochs[0]:
                 raise self._error("the files of two sources are interleaved in age", state=state)
 
-    def _check_deleted(self, family: ColumnFamily, files_of_deletions: Sequence[LiveFile]) -> None:
-        reused_files = [file for file in family.files if file not in files_of_deletions]
-        ranges = [self._deleted_range(file, family.name) for file in files_of_deletions]
-        self._check_newest(files_of_deletions, reused_files, family.name)
+    def _check_tombstones(self, family: ColumnFamily, tombstone_files: Sequence[LiveFile]) -> None:
+        reused_files = [file for file in family.files if file not in tombstone_files]
+        ranges = [self._tombstone_range(file, family.name) for file in tombstone_files]
+        self._check_newest(tombstone_files, reused_files, family.name)
         self._check_own_not_hidden(ranges, family.name)
         self._check_foreign_hidden(reused_files, ranges, family.name)
 
-    def _deleted_range(self, file: LiveFile, state: str) -> KeyRange:
+    def _tombstone_range(self, file: LiveFile, state: str) -> KeyRange:
         """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
         sequence = file.smallest_sequence
         expected_tombstones = [RangeTombstone(file.smallest, file.largest, sequence)]
-        tombstones = list(self._result.deleted[file.name])
-        if tombstones != expected_tombstones or not file.exclusive or file.level or file.largest_sequence != sequence:
+        tombstones = list(self._result.tombstones[file.name])
+        if (
+            tombstones != expected_tombstones
+            or not file.is_largest_exclusive
+            or file.level
+            or file.largest_sequence != sequence
+        ):
             raise self._error("a range tombstone differs from its entry in the MANIFEST", state=state, found=file.name)
         return KeyRange(file.smallest, file.largest)
 
-    def _check_newest(self, files_of_deletions: Sequence[LiveFile], reused: Sequence[LiveFile], state: str) -> None:
+    def _check_newest(self, tombstone_files: Sequence[LiveFile], reused: Sequence[LiveFile], state: str) -> None:
         """Check that range tombstones are newer than all rows, by sequence and epoch number, and differ in age."""
         newest = max((file.largest_sequence for file in reused), default=0)
         newest_epoch = max((file.epoch or 0 for file in reused), default=0)
-        sequences = [file.largest_sequence for file in files_of_deletions]
-        older = any(sequence <= newest for sequence in sequences) or any(
-            file.epoch is not None and file.epoch <= newest_epoch for file in files_of_deletions
+        sequences = [file.largest_sequence for file in tombstone_files]
+        has_older_tombstone = any(sequence <= newest for sequence in sequences) or any(
+            file.epoch is not None and file.epoch <= newest_epoch for file in tombstone_files
         )
-        if older or len(set(sequences)) < len(sequences):
+        if has_older_tombstone or len(set(sequences)) < len(sequences):
             raise self._error("a range tombstone is not newer than the rows that it must hide", state=state)
-        if len({file.epoch is None for file in (*reused, *files_of_deletions)}) > 1:
+        if len({file.epoch is None for file in (*reused, *tombstone_files)}) > 1:
             raise self._error("only some files have an epoch number", state=state)
 
     def _check_own_not_hidden(self, ranges: Sequence[KeyRange], state: str) -> None:

@@ -2,9 +2,9 @@
 
 Files of an assembled database may straddle the bounds of its key groups, and Flink downloads such a file for several
 subtasks. This module lets RocksDB compact the key ranges outside of these bounds: RocksDB rewrites the straddling files
-and the files that they overlap in lower levels, and no others. The result has only rows of its own key groups and no
-range tombstones, so it may be joined with other databases. A dirty database (see `assembly`) is compacted in the same
-way before it is joined with others.
+and the files that they overlap in lower levels, and no other files. The result has only rows of its own key groups and
+no range tombstones, so it may be joined with other databases. A dirty database (see `assembly`) is compacted in the
+same way before it is joined with others.
 
 RocksDB works in a scratch directory, on links or copies, with Rescale's options (see `open_database`). A file that
 keeps its number was not rewritten, since RocksDB never uses a number twice. (An equal inode would prove nothing: file
@@ -27,11 +27,11 @@ from rescale.rocksdb.assembly.assembly import assemble, is_clean
 from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, SPARE_FILE_NUMBERS, newest_creation
 from rescale.rocksdb.engine.child import ChildEnded, ChildTask, conversation
 from rescale.rocksdb.engine.directory import DatabaseDirectory, fetched_database
-from rescale.rocksdb.engine.disk_errors import ROOM
+from rescale.rocksdb.engine.disk_errors import ROOM_ADVICE
 from rescale.rocksdb.engine.guarded_database import ended_child_error
 from rescale.rocksdb.engine.library import RocksdbError, library
 from rescale.rocksdb.engine.open_database import rocksdb_message_error
-from rescale.rocksdb.engine.opened_directory import TABLES, open_directory
+from rescale.rocksdb.engine.opened_directory import TABLE_OPTIONS, open_directory
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
 from rescale.rocksdb.engine.table_check import check_tables
 from rescale.rocksdb.key_range import KeyRange, key_range
@@ -45,7 +45,7 @@ from rescale.rocksdb.stored_files import CURRENT, StoredFile
 from rescale.text.errors import NO_ROOM, IntegrityError, StoreError
 
 _OPTIONS = (
-    f"merge_operator={MERGE_OPERATOR};{TABLES};db_host_id={HOST};num_levels={LEVELS};max_open_files=256;"
+    f"merge_operator={MERGE_OPERATOR};{TABLE_OPTIONS};db_host_id={HOST};num_levels={LEVELS};max_open_files=256;"
     "disable_auto_compactions=1;level_compaction_dynamic_level_bytes=0;target_file_size_base=67108864;"
     "max_subcompactions=1;max_background_jobs=2;ttl=0;periodic_compaction_seconds=0;"
     "stats_dump_period_sec=0;stats_persist_period_sec=0;info_log_level=FATAL_LEVEL"
@@ -63,12 +63,12 @@ _DISK_FULL_MESSAGES = tuple(map(os.strerror, NO_ROOM))
 class StoredDatabase:
     """A database, and where each of its files is stored, by file name.
 
-    `written` are the names of its files in a scratch directory, which compactions have written.
+    `written_files` are the names of its files that compactions wrote to a scratch directory.
     """
 
     database: SourceDatabase
     files: Mapping[str, StoredFile]
-    written: frozenset[str] = field(default=frozenset())
+    written_files: frozenset[str] = field(default=frozenset())
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def compacted_database(
 ) -> Iterator[StoredDatabase]:
     """Provide a database with the rows of the sources in `key_groups`, and no others, until the block ends.
 
-    Its files are unchanged files of the sources, which stay where they are, new SST files below `scratch`, and small
+    Its files are unchanged files of the sources (which stay where they are), new SST files below `scratch`, and small
     files in memory. Sources may be dirty (see `assembly`). `name` must be unique among all databases; the same sources
     and `name` give the same bytes. Raises the errors of `fetched_database` and `assemble`, and `SnapshotError` or
     `StoreError` for errors of RocksDB.
@@ -96,7 +96,7 @@ def compacted_database(
             key_groups = key_groups.intersection(sources[0].database.key_groups)
         assembled_database = assemble([source.database for source in sources], key_groups, max_parallelism)
         stored_database = _stored_database(assembled_database, sources, key_groups, name)
-        if assembled_database.straddling:
+        if assembled_database.straddling_files:
             identity = str(uuid.uuid5(uuid.NAMESPACE_URL, name)).encode()
             files_without_options = [
                 file for file in stored_database.files.values() if not file.name.startswith("OPTIONS-")
@@ -116,7 +116,7 @@ def _stored_database(
     for reused in assembled.reused_files:
         source = sources[reused.source]
         files[reused.name] = replace(source.files[reused.source_name], name=reused.name)
-        if reused.source_name in source.written:
+        if reused.source_name in source.written_files:
             written_names.add(reused.name)
     for new_file in assembled.new_files:
         files[new_file.name] = StoredFile(new_file.name, name, len(new_file.data), data=new_file.data)
@@ -163,15 +163,15 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
                 for begin, end in ranges:
                     handle = families[family.name]
                     rocksdb.call("compact_range_cf_opt", address, handle, options, begin, len(begin), end, len(end))
-                    # Reports errors of compact_range_cf_opt, which reports none itself.
-                    rocksdb.checked("wait_for_compact", address, wait_options)
+                    # Reports the errors of `compact_range_cf_opt`, which itself reports no errors.
+                    rocksdb.call_checked("wait_for_compact", address, wait_options)
         except RocksdbError as error:
             if any(message in str(error) for message in _DISK_FULL_MESSAGES):
                 raise StoreError(
                     "the disk on which RocksDB compacts a database is full",
                     path=str(directory.path.parent),
                     found=f"RocksDB says: {error}",
-                    advice=ROOM,
+                    advice=ROOM_ADVICE,
                 ) from None
             raise rocksdb_message_error(str(error), directory) from None
 
@@ -179,13 +179,13 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
 def _compacted(directory: DatabaseDirectory, before: StoredDatabase, new_range: KeyRange, name: str) -> StoredDatabase:
     """Return the database after the compaction.
 
-    Files that RocksDB did not rewrite stay where they were stored before. New files are numbered from the next file
+    Files that RocksDB did not rewrite stay where they are. New files are numbered from the next file
     number of the database on.
     """
     manifest, old = _manifest_in(directory), before.database.manifest
     if not new_range.holds(manifest.files.values()):
         raise IntegrityError(
-            "RocksDB left rows in a database that are outside of its key groups",
+            "RocksDB's compaction left rows outside of the key groups of a database",
             path=before.database.uri,
             found=", ".join(sorted(manifest.files)),
             advice=ASK_FOR_CANONICAL_RESULT,
@@ -205,13 +205,13 @@ def _compacted(directory: DatabaseDirectory, before: StoredDatabase, new_range: 
     )
     manifest = Manifest(families, old.last_sequence, old.next_file_number + len(new_numbers) - 1 + SPARE_FILE_NUMBERS)
     files = {file: before.files[file] for file in before.files if file in manifest.files or not file.endswith(".sst")}
-    small = {MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME), CURRENT: write_current(MANIFEST_NAME)}
-    files |= {file: StoredFile(file, name, len(data), data=data) for file, data in small.items()}
+    small_files = {MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME), CURRENT: write_current(MANIFEST_NAME)}
+    files |= {file: StoredFile(file, name, len(data), data=data) for file, data in small_files.items()}
     for number in new_numbers:
         path, file = directory.path / f"{number:06d}.sst", f"{numbers[number]:06d}.sst"
         overwrite_identity(path, f"{name}/{file}", created)
         files[file] = StoredFile(file, str(path), path.stat().st_size)
-    written_names = {file for file in before.written if file in files} | {
+    written_names = {file for file in before.written_files if file in files} | {
         f"{number:06d}.sst" for number in numbers.values()
     }
     return StoredDatabase(replace(before.database, manifest=manifest), files, frozenset(written_names))

@@ -1,7 +1,7 @@
-"""Makes the MANIFEST of a database with new SST files: these alone, or changes above the files of a base.
+"""Makes the MANIFEST of a database of new SST files, alone or as changes above the files of a base database.
 
-New files of a state do not overlap. Without a base, all of them go into the last level. All rows have the sequence
-number 0, which RocksDB itself gives rows of the last level that have no older version.
+New files of a state do not overlap. Without a base, all new files go into the last level, and all rows have
+the sequence number 0, which RocksDB itself gives rows of the last level that have no older version.
 
 Changes are SST files of values and deletes. They go into the lowest level above all files of the base, and all their
 rows have one sequence number, larger than all sequence numbers of the base. Both the level and the sequence number are

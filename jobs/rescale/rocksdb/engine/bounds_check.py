@@ -38,14 +38,14 @@ def check_bounds(directory: DatabaseDirectory, manifest: Manifest) -> None:
 def _first_and_last_row(directory: DatabaseDirectory, file: StoredFile) -> tuple[TableRow, TableRow] | None:
     try:
         with (directory.path / file.name).open("rb") as open_file:
-            return SstTable(partial(read_at, open_file.fileno()), file.length, file.uri).ends()
+            return SstTable(partial(read_at, open_file.fileno()), file.length, file.uri).first_and_last_row()
     except (FileNotFoundError, SnapshotError, UnsupportedError):
         return None
 
 
 def _check(live: LiveFile, first: TableRow, last: TableRow, uri: str, state: str) -> None:
     begin = InternalKey(first.key, first.sequence, first.kind)
-    # Rows of an ingested file have sequence number 0; the MANIFEST's applies instead (`GetGlobalSequenceNumber`).
+    # Rows of an ingested file have sequence number 0; the number in the MANIFEST applies (`GetGlobalSequenceNumber`).
     end = InternalKey(last.key, last.sequence or live.largest_sequence, last.kind)
     if live.smallest_key.order > begin.order:
         raise _error("begins after its first row", live, begin, live.smallest_key, uri, state)

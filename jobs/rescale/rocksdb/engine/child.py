@@ -2,11 +2,11 @@
 
 A child is forked when none is idle, and serves conversations until its parent ends. So reading a database usually costs
 a few messages, but no fork. A conversation runs a generator in the child: the parent sends requests to the generator,
-and the values that it yields are the answers. Arrays in an answer lie in shared memory (`SharedArrays`) and are valid
+and the generator yields the answers. Arrays in an answer lie in shared memory (`SharedArrays`) and are valid
 until the next answer.
 
-A child must not import anything. Another thread of the parent may have been importing the same module at the fork: the
-child would wait for it forever. So all that children need is imported before the first fork.
+A child must not import anything. If another thread of the parent is importing the same module at the fork, the
+child waits for the import lock forever. So all that children need is imported before the first fork.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ _CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, 
 
 _idle: list[Child] = []
 _busy: set[Child] = set()
-"""References to busy children: otherwise the garbage collector could close a child's connection while it is read."""
+"""References to busy children, so that the garbage collector closes no connection that is being read."""
 os.register_at_fork(after_in_child=_idle.clear)  # a forked process must not use the idle children of its parent
 
 
 class ChildEnded(Exception):  # noqa: N818
-    """The child ended without an answer. This package turns it into another error."""
+    """The child ended without an answer. This package turns this error into another one."""
 
-    def __init__(self, how: str, *, killed: bool) -> None:
-        super().__init__(how)
-        self.killed = killed
-        """Whether another process killed the child, or this one after the time limit. Then no file is to blame."""
+    def __init__(self, exit_text: str, *, was_killed: bool) -> None:
+        super().__init__(exit_text)
+        self.was_killed = was_killed
+        """Whether another process killed the child, or this process after the time limit: then no file is to blame."""
 
 
 class Conversation:
@@ -137,7 +137,7 @@ class Child:
             if not self._connection.poll(seconds):
                 os.kill(self.pid, signal.SIGKILL)
                 self._wait()
-                raise ChildEnded(f"no answer in {seconds} s", killed=True)
+                raise ChildEnded(f"no answer in {seconds} s", was_killed=True)
             answer: tuple[Any, RescaleError | None] = self._arrays.unpacked(self._connection.recv_bytes())
         except (EOFError, OSError):
             raise self._wait() from None
@@ -165,7 +165,7 @@ class Child:
         self._has_ended = True
         code = os.waitstatus_to_exitcode(status)
         exit_text = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return ChildEnded(exit_text, killed=-code in _EXTERNAL_SIGNALS)
+        return ChildEnded(exit_text, was_killed=-code in _EXTERNAL_SIGNALS)
 
 
 def _compiler_lock() -> AbstractContextManager[Any]:
@@ -232,8 +232,8 @@ def _close_all_but(kept_descriptors: set[int]) -> None:
 def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     with suppress(OSError, ValueError):  # no /proc, or a lower limit already applies
-        has = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (has + _MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        used_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used_bytes + _MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def _exit_with_parent(descriptor: int) -> None:

@@ -2,8 +2,8 @@
 
 RocksDB writes at least a log into the directory that it opens, so it must not open the snapshot's directory. The
 scratch directory has symbolic links to local files, and copies of all other files, which are fetched a few at a time in
-bounded chunks. The directory is removed when the block ends. A task reads its databases one after the other, or small
-ones together, so the largest database bounds the disk space.
+bounded chunks. The directory is removed when the `with` block ends. A task reads its databases one after the other, or
+small ones together, so the largest database bounds the disk space.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rescale.rocksdb.engine.disk_errors import ROOM, disk_errors
+from rescale.rocksdb.engine.disk_errors import ROOM_ADVICE, disk_errors
 from rescale.rocksdb.engine.partial_files import SMALLEST_IN_PARTS, PartialFiles
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.storage.files import owned
@@ -80,13 +80,13 @@ def partly_fetched_database(
             path = stack.enter_context(scratch_folder(scratch, ScratchKind.DATABASE))
             _check_space(scratch, sum(file.length for file in fetched_whole if file.name not in linked_names))
             with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-                places = [
+                futures = [
                     pool.submit(_link if file.name in linked_names else _fetch, file, path / file.name)
                     for file in fetched_whole
                 ]
                 try:
-                    for place in places:
-                        place.result()
+                    for future in futures:
+                        future.result()
                 finally:
                     pool.shutdown(cancel_futures=True)
         parts = PartialFiles(path, [file for file in files_to_provide if file.name in fetched_in_parts])
@@ -111,7 +111,7 @@ def _check_space(scratch: Path, needed_bytes: int) -> None:
             path=str(scratch),
             expected=f"{needed_bytes} bytes for the files of one subtask's RocksDB directory",
             found=f"{free_bytes} bytes are free",
-            advice=ROOM,
+            advice=ROOM_ADVICE,
         )
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rescale.text.errors import NO_ROOM, StoreError
 
-_PLACE = "name a writable directory in SPARK_LOCAL_DIRS (on a Spark cluster: spark.local.dir)"
-ROOM = (
+_DIRECTORY_ADVICE = "name a writable directory in SPARK_LOCAL_DIRS (on a Spark cluster: spark.local.dir)"
+ROOM_ADVICE = (
     "name a directory with more room in SPARK_LOCAL_DIRS (on a Spark cluster: spark.local.dir, or a larger volume): "
     "each running task puts a database there"
 )
@@ -21,5 +21,5 @@ def disk_errors(scratch: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        path, advice = error.filename or str(scratch), ROOM if error.errno in NO_ROOM else _PLACE
+        path, advice = error.filename or str(scratch), ROOM_ADVICE if error.errno in NO_ROOM else _DIRECTORY_ADVICE
         raise StoreError(f"the file system says: {error.strerror}", path=path, advice=advice) from None

@@ -36,20 +36,19 @@ class FramedRows(NamedTuple):
 
 
 class KeyGroupRows(NamedTuple):
-    """Request for all live rows in these key groups, in canonical framing.
+    """Request for all live rows in `key_groups`, in canonical framing.
 
-    `ids` maps the names of the states to their state ids, which order the states in a key group.
-
-    List elements that were added one by one (merge operands) come as one value.
+    `state_ids` maps the names of the states to their ids, which order the states in a key group. List elements that
+    were added one by one (merge operands) come as one value.
     """
 
     max_parallelism: int
-    ids: Mapping[str, int]
+    state_ids: Mapping[str, int]
     key_groups: KeyGroupRange
 
     @property
     def states(self) -> Collection[str]:
-        return self.ids
+        return self.state_ids
 
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[FramedRows, None, None]:
         """Yield key groups in order. Raises `SnapshotError` if RocksDB finds damage."""
@@ -58,10 +57,12 @@ class KeyGroupRows(NamedTuple):
         prefix = prefix_size(self.max_parallelism)
         begin = self.key_groups.first.to_bytes(prefix, "big")
         end = (self.key_groups.last + 1).to_bytes(prefix, "big")
-        states = sorted(self.ids, key=lambda state: self.ids[state])
+        states = sorted(self.state_ids, key=lambda state: self.state_ids[state])
         with ExitStack() as stack:
             rows = [stack.enter_context(database.rows(state, begin, end)) for state in states]
-            iterators = _StateIterators(database, arrays, prefix, states, [self.ids[state] for state in states], rows)
+            iterators = _StateIterators(
+                database, arrays, prefix, states, [self.state_ids[state] for state in states], rows
+            )
             next_key_groups = [key_group_of_row(iterator.address, prefix, iterators.scratch) for iterator in rows]
             yield from iterators.read(next_key_groups)
             for iterator in rows:
@@ -99,13 +100,15 @@ class _StateIterators:
             key_group = min(group for group in next_key_groups if group != NO_ROW)
             if key_group == SHORT_KEY:
                 state = states[next_key_groups.index(SHORT_KEY)]
-                raise SnapshotError("a row without a key group", path=self._database.uri, state=state)
+                raise SnapshotError(
+                    "the key of a row is too short for a key group", path=self._database.uri, state=state
+                )
             states_with_rows = [number for number, group in enumerate(next_key_groups) if group == key_group]
             for number, next_number in zip(states_with_rows, [*states_with_rows[1:], None], strict=True):
                 first_id = ids[number] if number == states_with_rows[0] else -1
                 mark = END_OF_GROUP if next_number is None else ids[next_number]
                 while next_key_groups[number] == key_group:
-                    row_count, size, needs, next_key_groups[number] = frame_rows(
+                    row_count, size, needed_bytes, next_key_groups[number] = frame_rows(
                         rows[number].address,
                         self._prefix,
                         first_id,
@@ -124,11 +127,11 @@ class _StateIterators:
                             key_group,
                         )
                         at, count, first_id = at + size, count + row_count, -1
-                    if needs and count:
+                    if needed_bytes and count:
                         yield self._framed_rows(pieces, at, count)
                         pieces, at, count = [], 0, 0
-                    elif needs:
-                        self._data = buffer_for_row(needs, self._arrays, self._database, states[number])
+                    elif needed_bytes:
+                        self._data = buffer_for_row(needed_bytes, self._arrays, self._database, states[number])
         if count:
             yield self._framed_rows(pieces, at, count)
 

@@ -2,8 +2,8 @@
 
 RocksDB verifies the checksum of every block and reports damage. But it trusts a block whose checksum is right. A forged
 index entry for a block larger than the file makes RocksDB allocate that much memory and abort, and a forged list of
-index partitions makes it read out of bounds. Such a crash ends only the child. The parent then searches the indexes of
-the database for the forged file. It does not search beforehand, because the search costs a large part of a whole read.
+index partitions makes it read out of bounds. Such a crash ends only the child. Only then the parent searches the
+indexes of the database for the forged file, because the search costs a large part of a whole read.
 """
 
 from __future__ import annotations
@@ -99,18 +99,17 @@ def _reader(
 
 
 def ended_child_error(
-    ended: ChildEnded, directory: DatabaseDirectory, states: Collection[str], read: Collection[str] = ()
+    ended: ChildEnded, directory: DatabaseDirectory, states: Collection[str], states_read: Collection[str] = ()
 ) -> RescaleError:
     """Return the error for a child that ended; it names the forged file if a search finds one, else all candidates.
 
-    `states` are all states of the database. The candidates are the files of the states `read`; if there are none, all
-    files.
+    `states` are all states of the database. The candidates are the files of `states_read`; all files if it is empty.
     """
     uris = {file.name: file.uri for file in directory.files}
     path = uris[CURRENT]
-    if ended.killed:
+    if ended.was_killed:
         return StoreError(
-            "the process in which RocksDB reads a database was ended from outside",
+            "the process in which RocksDB reads a database was killed",
             path=path,
             found=str(ended),
             advice=Advice("check whether the machine has run out of memory, or its disk hangs; then ", SAME_COMMAND),
@@ -122,11 +121,11 @@ def ended_child_error(
     names = [name for name in uris if name.endswith(".sst")]
     with suppress(RescaleError):
         families = checked_manifest(directory.files, directory.content, states).column_families
-        names = [file.name for family in families if family.name in read for file in family.files] or names
+        names = [file.name for family in families if family.name in states_read for file in family.files] or names
     return SnapshotError(
         "RocksDB crashed while reading a file of the database",
         path=uris[names[0]] if len(names) == 1 else path,
-        state=next(iter(read)) if len(read) == 1 else None,
-        found=f"its process ended by {ended}, reading {' or '.join(names)}",
+        state=next(iter(states_read)) if len(states_read) == 1 else None,
+        found=f"its process ended with {ended} while reading {' or '.join(names)}",
         advice=TAKE_ANOTHER_SNAPSHOT,
     )

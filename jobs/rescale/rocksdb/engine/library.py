@@ -74,7 +74,7 @@ _SIGNATURES: dict[str, tuple[Any, ...]] = {
     "wait_for_compact_options_destroy": (None, _POINTER),
     "wait_for_compact": (None, _POINTER, _POINTER, _POINTER),
 }
-"""Types of result and arguments of functions of `rocksdb/c.h`, by name without `rocksdb_`: those that Python calls."""
+"""Result type and argument types of the functions of `rocksdb/c.h` that Python calls, by name without `rocksdb_`."""
 
 CALLED_BY_LOOPS = {
     **{name: name for name in ("rocksdb_iter_valid", "rocksdb_iter_next")},
@@ -91,7 +91,7 @@ CALLED_BY_LOOPS = {
 def _fast_crc32c() -> dict[str, Any]:
     """Return `crc32c_extend` of google_crc32c under the name that loops call; an empty dict if it is not compiled.
 
-    It uses CRC instructions of the processor. Spark's RocksDB for x86 uses tables, which takes five times as long.
+    It uses the processor's CRC instructions. Spark's RocksDB for x86 uses tables, which takes five times as long.
     """
     if google_crc32c.implementation != "c":
         return {}
@@ -104,19 +104,19 @@ def _fast_crc32c() -> dict[str, Any]:
 
 
 class Library:
-    """The functions of `rocksdb/c.h`; those that report errors raise `RocksdbError`."""
+    """The functions of `rocksdb/c.h`; `call_checked` raises the errors that they report."""
 
-    def __init__(self, loaded: ctypes.CDLL) -> None:
+    def __init__(self, shared_library: ctypes.CDLL) -> None:
         self._functions = {}
         for name, (result, *arguments) in _SIGNATURES.items():
-            function = loaded[f"rocksdb_{name}"]
+            function = shared_library[f"rocksdb_{name}"]
             function.restype, function.argtypes = result, arguments
             self._functions[name] = function
 
     def call(self, name: str, *arguments: Any) -> Any:
         return self._functions[name](*arguments)
 
-    def checked(self, name: str, *arguments: Any) -> Any:
+    def call_checked(self, name: str, *arguments: Any) -> Any:
         """Call a function whose last argument receives an error; raise `RocksdbError` if there is one."""
         error = ctypes.c_char_p()
         result = self._functions[name](*arguments, ctypes.byref(error))
@@ -132,7 +132,7 @@ class Library:
 
 
 class RocksdbError(Exception):
-    """An error of RocksDB, with the text of `Status::ToString`. This package turns it into another error."""
+    """An error of RocksDB, with the text of `Status::ToString`. This package turns this error into another one."""
 
 
 LOADING = threading.RLock()
@@ -184,10 +184,10 @@ def load_library() -> ctypes.CDLL:
             scratch_folder(Path(temporary_directory()), ScratchKind.LIBRARY) as folder,
             zipfile.ZipFile(jar) as archive,
         ):
-            place = folder / f"librocksdbjni-{suffix}"
-            with archive.open(place.name) as packed_file, os.fdopen(owned.new_file(place), "wb") as file:
+            library_path = folder / f"librocksdbjni-{suffix}"
+            with archive.open(library_path.name) as packed_file, os.fdopen(owned.new_file(library_path), "wb") as file:
                 shutil.copyfileobj(packed_file, file)
-            return _loaded(str(place), jar)
+            return _loaded(str(library_path), jar)
     except (KeyError, zipfile.BadZipFile) as error:
         raise UnsupportedError(
             f"Spark's RocksDB is missing: {error}", path=str(jar), advice="install PySpark again"

@@ -46,13 +46,13 @@ class RowsOfKeys(NamedTuple):
         at = 0
         with database.lookup(self.state) as lookup:
             while at < len(ends):
-                count, at, needs = find_rows(*lookup.addresses, keys, ends, at, prefix, data, scratch, *columns)
+                count, at, needed_bytes = find_rows(*lookup.addresses, keys, ends, at, prefix, data, scratch, *columns)
                 lookup.check(int(scratch[1]))
                 if count:
                     starts, key_ends, row_ends, groups = (column[:count] for column in columns)
                     yield Records(data[: row_ends[-1]], starts, key_ends, row_ends, states[:count], groups)
-                elif needs:
-                    data = buffer_for_row(needs, arrays, database, self.state)
+                elif needed_bytes:
+                    data = buffer_for_row(needed_bytes, arrays, database, self.state)
 
 
 def rows_of_keys(max_parallelism: int, state: str, state_id: int, keys: Keys) -> RowsOfKeys:
@@ -77,4 +77,4 @@ class KeysOfRange(NamedTuple):
         prefix = 1  # any length of the prefix serves here, because keys are returned whole
         for data, columns in copied_rows(database, arrays, self.state, self.begin, self.end, prefix):
             starts, key_ends = columns[0].tolist(), columns[1].tolist()
-            yield [data[start - prefix : limit].tobytes() for start, limit in zip(starts, key_ends, strict=True)]
+            yield [data[start - prefix : end].tobytes() for start, end in zip(starts, key_ends, strict=True)]

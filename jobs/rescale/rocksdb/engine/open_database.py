@@ -30,15 +30,15 @@ from rescale.text.errors import RescaleError, SnapshotError, StoreError, Unsuppo
 _OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=FATAL_LEVEL"
 _USUAL_LEVELS = 7
 _READAHEAD_BYTES = 1024 * 1024
-_UNCOUNTED = 1
+_NO_COUNTERS = 1
 """`PerfLevel::kDisable`: nobody reads RocksDB's counters of this thread, and they take a tenth of a scan's time."""
 
 _FILE_IN_MESSAGE = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT)\b")
 _WRONGLY_BLAMED = re.compile(r"\s+The file \S*MANIFEST-\d+ may be corrupted\.")
 """Part of RocksDB's message about an SST file that it cannot open. The MANIFEST is sound, as its checksums prove."""
 
-_TRANSIENT = ("IO error", "Busy", "TimedOut", "Try again", "Aborted")
-_DAMAGED = ("Corruption", "NotFound")
+_TRANSIENT_STATUSES = ("IO error", "Busy", "TimedOut", "Try again", "Aborted")
+_DAMAGE_STATUSES = ("Corruption", "NotFound")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class RowIterator:
     def check(self) -> None:
         """Raise the error that stopped the iterator, if any; unchecked, an error looks like the end of the rows."""
         try:
-            library().checked("iter_get_error", self.address)
+            library().call_checked("iter_get_error", self.address)
         except RocksdbError as error:
             raise self._database.error(str(error), self._state) from None
 
@@ -65,12 +65,12 @@ class RowLookup:
     _database: OpenDatabase
     _state: str
 
-    def check(self, error: int) -> None:
-        """Raise the error of RocksDB whose text lies at the address `error`; do nothing for address 0."""
+    def check(self, error_address: int) -> None:
+        """Raise the error of RocksDB whose text lies at this address; do nothing for address 0."""
         try:
-            library().raise_error(ctypes.c_char_p(error))
-        except RocksdbError as text:
-            raise self._database.error(str(text), self._state) from None
+            library().raise_error(ctypes.c_char_p(error_address))
+        except RocksdbError as error:
+            raise self._database.error(str(error), self._state) from None
 
 
 class OpenDatabase:
@@ -137,7 +137,7 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
     check_tables(directory)
     check_bounds(directory, manifest)
     options = f"{_OPTIONS};num_levels={max(levels, _USUAL_LEVELS)}"
-    library().call("set_perf_level", _UNCOUNTED)
+    library().call("set_perf_level", _NO_COUNTERS)
     with ExitStack() as stack:
         try:
             address, families = open_directory(
@@ -165,21 +165,21 @@ def _damaged_tables(directory: DatabaseDirectory) -> list[str]:
     return damaged_names
 
 
-def rocksdb_message_error(message: str, directory: DatabaseDirectory, read: Sequence[str] = ()) -> RescaleError:
+def rocksdb_message_error(message: str, directory: DatabaseDirectory, files_read: Sequence[str] = ()) -> RescaleError:
     """Return Rescale's error for a message of RocksDB, with the URI of the file that the message names.
 
-    If the message names no file, the error lists the files that were `read`.
+    If the message names no file, the error lists `files_read`.
     """
     sources = {file.name: file.uri for file in directory.files}
     named_files = [name for name in _FILE_IN_MESSAGE.findall(message) if name in sources]
-    if not named_files and read:
-        message += f" (in {' or '.join(read)})"
-        named_files = list(read[:1] if len(read) == 1 else ())
+    if not named_files and files_read:
+        message += f" (in {' or '.join(files_read)})"
+        named_files = list(files_read[:1] if len(files_read) == 1 else ())
     path = sources[named_files[0] if named_files else CURRENT]
     text = message.replace(f"{directory.path}/", "")
-    if text.startswith(_TRANSIENT) and "No such file" not in text:
+    if text.startswith(_TRANSIENT_STATUSES) and "No such file" not in text:
         return StoreError("RocksDB cannot read the database", path=path, found=text)
-    if text.startswith((*_DAMAGED, *_TRANSIENT)):
+    if text.startswith((*_DAMAGE_STATUSES, *_TRANSIENT_STATUSES)):
         return SnapshotError(
             "the database is damaged", path=path, found=f"RocksDB says: {text}", advice=TAKE_ANOTHER_SNAPSHOT
         )

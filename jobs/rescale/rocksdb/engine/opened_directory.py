@@ -10,17 +10,17 @@ from pathlib import Path
 
 from rescale.rocksdb.engine.library import RocksdbError, library
 
-TABLES = "compression=kLZ4Compression;block_based_table_factory={format_version=5;checksum=kCRC32c}"
+TABLE_OPTIONS = "compression=kLZ4Compression;block_based_table_factory={format_version=5;checksum=kCRC32c}"
 """Options for new SST files that Flink 1 and Flink 2 can read."""
 
 
 def options_of(text: str, stack: ExitStack) -> int:
-    """Return the address of a `rocksdb_options_t`, valid until `stack` closes. Raises `RocksdbError` if invalid."""
+    """Return the address of a `rocksdb_options_t`, valid until `stack` closes. Raises `RocksdbError` for bad `text`."""
     rocksdb = library()
     base, options = (int(rocksdb.call("options_create")) for _ in range(2))
     stack.callback(rocksdb.call, "options_destroy", base)
     stack.callback(rocksdb.call, "options_destroy", options)
-    rocksdb.checked("get_options_from_string", base, text.encode(), options)
+    rocksdb.call_checked("get_options_from_string", base, text.encode(), options)
     return options
 
 
@@ -36,14 +36,14 @@ def open_directory(
         raise RocksdbError(f"a state name has a zero character: {states_with_nul[0]!r}")
     rocksdb = library()
     handles = (ctypes.c_void_p * len(states))()
-    chosen = options_of(options, stack)
-    address = rocksdb.checked(
+    options_address = options_of(options, stack)
+    address = rocksdb.call_checked(
         "open_for_read_only_column_families" if read_only else "open_column_families",
-        chosen,
+        options_address,
         os.fsencode(path),
         len(states),
         (ctypes.c_char_p * len(states))(*(state.encode() for state in states)),
-        (ctypes.c_void_p * len(states))(*[chosen] * len(states)),
+        (ctypes.c_void_p * len(states))(*[options_address] * len(states)),
         handles,
         *((0,) if read_only else ()),
     )

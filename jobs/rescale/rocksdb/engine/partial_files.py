@@ -36,9 +36,9 @@ _LARGEST_GAP = 128 * 1024
 """Largest gap in bytes between two parts that are fetched with one request: a second request would take as long."""
 
 _END_SHARE, _SHORTEST_END = 64, 64 * 1024
-"""The end of a file that is fetched first: a 64th of the file, but at least this many bytes.
+"""The end of a file that is fetched first: a 64th of the file, but at least `_SHORTEST_END` bytes.
 
-Index, filter and properties usually fit into it.
+This end usually has the index, the filter and the properties.
 """
 
 _MOST_INDEXES = 64
@@ -86,13 +86,13 @@ class PartialFiles:
             self._has_begun = True
             self._in_parallel(self._begin, list(self._files.values()))
 
-    def fetch(self, live: Sequence[LiveFile], keys: Keys) -> None:
+    def fetch(self, live_files: Sequence[LiveFile], keys: Keys) -> None:
         """Fetch the blocks that RocksDB reads when it looks up sorted keys in these files (`BlockBasedTable::Get`)."""
         if not len(keys.ends):
             return
         first, last = (next(iter(keys.part(i, i + 1))) for i in (0, len(keys.ends) - 1))
         ranges: list[_Range] = []
-        for file in live:
+        for file in live_files:
             if file.name in self._files and file.smallest <= last and first <= file.largest:
                 ranges += self._missing(file.name, keys)
         self._in_parallel(self._fetch, ranges)

@@ -54,12 +54,12 @@ def copy_rows(
     the number of rows, and the bytes that the next row needs: 0 if the iterator ended or the other arrays are full, -1
     if the key of the row is too short for a key group.
     """
-    base, slot = data.ctypes.data, length.ctypes.data
+    base, length_address = data.ctypes.data, length.ctypes.data
     at, count = np.int64(0), 0
     while count < len(starts) and _rocksdb_iter_valid(iterator):
-        key = _rocksdb_iter_key(iterator, slot)
+        key = _rocksdb_iter_key(iterator, length_address)
         key_length = length[0]
-        value = _rocksdb_iter_value(iterator, slot)
+        value = _rocksdb_iter_value(iterator, length_address)
         value_length = length[0]
         if key_length < prefix:
             return count, np.int64(-1)
@@ -105,22 +105,22 @@ def find_rows(
     be 0; if RocksDB reports an error, the search ends, and that element is the address of the error text.
     """
     base, keys_address = data.ctypes.data, keys.ctypes.data
-    length, error = scratch.ctypes.data, scratch.ctypes.data + 8
+    length_address, error_address = scratch.ctypes.data, scratch.ctypes.data + 8
     at, count = np.int64(0), 0
     for i in range(first, len(searched_ends)):
         begin = searched_ends[i - 1] if i else np.int64(0)
         size = searched_ends[i] - begin
-        row = _rocksdb_get_pinned_cf(database, options, family, keys_address + begin, size, error)
+        row = _rocksdb_get_pinned_cf(database, options, family, keys_address + begin, size, error_address)
         if scratch[1] != 0:
             return count, i, np.int64(0)
         if row == 0:
             continue
-        value = _rocksdb_pinnableslice_value(row, length)
+        value = _rocksdb_pinnableslice_value(row, length_address)
         value_length = scratch[0]
-        needs = size + LENGTH_SIZE + value_length
-        if count == len(starts) or needs > len(data) - at:
+        needed_bytes = size + LENGTH_SIZE + value_length
+        if count == len(starts) or needed_bytes > len(data) - at:
             _rocksdb_pinnableslice_destroy(row)
-            return count, i, needs
+            return count, i, needed_bytes
         _memcpy(base + at, keys_address + begin, size)
         group = np.int64(data[at])
         if prefix == 2:
@@ -182,16 +182,16 @@ def frame_rows(
     number of rows, the bytes written, the bytes that the next row needs if there was no room for it, and the key group
     of the next row.
     """
-    base, slot = data.ctypes.data, scratch.ctypes.data
+    base, length_address = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0
     key, key_length, group = _key_of_row(iterator, prefix, scratch)
     next_key_group = group
     while next_key_group == group and group >= 0:
-        value = _rocksdb_iter_value(iterator, slot)
+        value = _rocksdb_iter_value(iterator, length_address)
         value_length = scratch[0]
-        needs = 2 * ID_SIZE + 2 * LENGTH_SIZE + key_length + value_length
-        if count == len(starts) or needs > len(data) - at:
-            return count, at, needs, group
+        needed_bytes = 2 * ID_SIZE + 2 * LENGTH_SIZE + key_length + value_length
+        if count == len(starts) or needed_bytes > len(data) - at:
+            return count, at, needed_bytes, group
         if first_id >= 0 and count == 0:
             data[at], data[at + 1] = first_id >> 8 & 0xFF, first_id & 0xFF
             at += ID_SIZE

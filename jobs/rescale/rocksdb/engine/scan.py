@@ -2,7 +2,7 @@
 
 Only rows in the key groups of the state handle are read. Flink left rows of other key groups behind when it rescaled
 the job. Those rows are live in the database of another subtask, and a range tombstone does not always hide them in this
-one.
+database.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class StateRows(NamedTuple):
-    """Request for all live rows of `state` in these key groups, in key order; the records have the id `state_id`.
+    """Request for all live rows of `state` in `key_groups`, in key order; the records have the id `state_id`.
 
-    List elements that were added one by one (merge operands) come as one value. Batches are `times` as large as usual.
+    List elements that were added one by one (merge operands) come as one value. `batch_factor` multiplies the usual
+    size of a batch.
     """
 
     max_parallelism: int
     state: str
     state_id: int
     key_groups: KeyGroupRange
-    times: int = 1
+    batch_factor: int = 1
 
     @property
     def states(self) -> Collection[str]:
@@ -41,9 +42,9 @@ class StateRows(NamedTuple):
         prefix = prefix_size(self.max_parallelism)
         begin = self.key_groups.first.to_bytes(prefix, "big")
         end = (self.key_groups.last + 1).to_bytes(prefix, "big")
-        states = arrays.longs("column 5", self.times * RECORDS_AT_ONCE)
+        states = arrays.longs("column 5", self.batch_factor * RECORDS_AT_ONCE)
         states[:] = self.state_id
-        batches = copied_rows(database, arrays, self.state, begin, end, prefix, self.times)
+        batches = copied_rows(database, arrays, self.state, begin, end, prefix, self.batch_factor)
         for data, (starts, key_ends, ends, groups) in batches:
             yield Records(data[: ends[-1]], starts, key_ends, ends, states[: len(starts)], groups)
 
@@ -61,7 +62,13 @@ class StateSizes(NamedTuple):
 
 
 def copied_rows(
-    database: OpenDatabase, arrays: SharedArrays, state: str, begin: bytes, end: bytes, prefix: int, times: int = 1
+    database: OpenDatabase,
+    arrays: SharedArrays,
+    state: str,
+    begin: bytes,
+    end: bytes,
+    prefix: int,
+    batch_factor: int = 1,
 ) -> Iterator[tuple[Bytes, list[Longs]]]:
     """Yield the live rows of a state with keys in [begin, end) in batches: their bytes, and the columns of `Records`.
 
@@ -70,18 +77,18 @@ def copied_rows(
     """
     from rescale.rocksdb.engine.row_loop import copy_rows
 
-    data = arrays.data("data", times * BUFFER_SIZE)
-    length, *columns = (arrays.longs(f"column {i}", times * RECORDS_AT_ONCE) for i in range(5))
+    data = arrays.data("data", batch_factor * BUFFER_SIZE)
+    length, *columns = (arrays.longs(f"column {i}", batch_factor * RECORDS_AT_ONCE) for i in range(5))
     with database.rows(state, begin, end) as rows:
-        count, needs = 1, 0
-        while count or needs:
-            count, needs = copy_rows(rows.address, prefix, data, length, *columns)
-            if needs < 0:
-                raise SnapshotError("a row without a key group", path=database.uri, state=state)
+        count, needed_bytes = 1, 0
+        while count or needed_bytes:
+            count, needed_bytes = copy_rows(rows.address, prefix, data, length, *columns)
+            if needed_bytes < 0:
+                raise SnapshotError("the key of a row is too short for a key group", path=database.uri, state=state)
             if count:
                 yield data, [column[:count] for column in columns]
-            elif needs:
-                data = buffer_for_row(needs, arrays, database, state)
+            elif needed_bytes:
+                data = buffer_for_row(needed_bytes, arrays, database, state)
         rows.check()
 
 

@@ -38,8 +38,8 @@ class SharedArrays:
     def __init__(self) -> None:
         self._file = os.memfd_create("rescale") if hasattr(os, "memfd_create") else _unnamed_file()
         self._size = 0
-        self._named: dict[str, _Segment] = {}
-        self._seen: dict[int, _Segment] = {}
+        self._segments_by_name: dict[str, _Segment] = {}
+        self._segments_by_offset: dict[int, _Segment] = {}
 
     @property
     def descriptor(self) -> int:
@@ -56,13 +56,13 @@ class SharedArrays:
 
         Raises `OSError` if memory runs out.
         """
-        segment = self._named.get(name)
+        segment = self._segments_by_name.get(name)
         if segment is None or len(segment.content) < size:
             if segment is not None:
                 size = max(size, 2 * len(segment.content))  # old segments stay in the file: doubling bounds their sum
             room = -(-size // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY
             os.ftruncate(self._file, self._size + room)
-            segment = self._named[name] = self._segment(self._size, room)
+            segment = self._segments_by_name[name] = self._segment(self._size, room)
             self._size += room
         return segment.content[:size]
 
@@ -82,23 +82,23 @@ class SharedArrays:
 
     def close(self) -> None:
         """Close the memory file; arrays still in use stay readable."""
-        self._named.clear()
-        self._seen.clear()
+        self._segments_by_name.clear()
+        self._segments_by_offset.clear()
         os.close(self._file)
 
     def place_of(self, array: np.ndarray[Any, Any]) -> tuple[int, int, int] | None:
         """Return offset and size of an array's segment, and the array's offset in it; None for other arrays."""
         address = array.ctypes.data
-        for segment in self._named.values():
+        for segment in self._segments_by_name.values():
             if segment.address <= address < segment.address + len(segment.content):
                 return segment.begin, len(segment.content), address - segment.address
         return None
 
     def at(self, begin: int, size: int, offset: int, length: int) -> Bytes:
         """Return `length` bytes at `offset` of the segment at `begin` with `size` bytes: inverse of `place_of`."""
-        if begin not in self._seen:
-            self._seen[begin] = self._segment(begin, size)
-        return self._seen[begin].content[offset : offset + length]
+        if begin not in self._segments_by_offset:
+            self._segments_by_offset[begin] = self._segment(begin, size)
+        return self._segments_by_offset[begin].content[offset : offset + length]
 
     def _segment(self, begin: int, size: int) -> _Segment:
         return _Segment(begin, np.frombuffer(mmap.mmap(self._file, size, offset=begin), np.uint8))

@@ -1,8 +1,7 @@
 """Search for SST files that would crash RocksDB, before it opens a directory or after it crashed.
 
 Footers have no checksum, so `check_tables` checks them before RocksDB opens the directory. All other blocks that refer
-to blocks have checksums, so there only a forged block can crash RocksDB. `check_all_blocks` searches for such a block
-after a crash.
+to blocks have checksums, so only a forged one can crash RocksDB. `check_all_blocks` searches for it after a crash.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def _check_blocks(read: Callable[[int, int], bytes], size: int, uri: str) -> Non
     """Check all blocks that refer to other blocks. RocksDB itself refuses wrong checksums and unknown formats."""
     try:
         table = SstTable(read, size, uri)
-        for block in table.parts.values():
+        for block in table.meta_blocks.values():
             check_handle(block, size, uri)
         for entry in table.index():
             check_handle(entry.block, size, uri)

@@ -1,4 +1,4 @@
-"""Compiled loops that build SST files (`BlockBasedTableBuilder`). Import this module late, as `row_loop`.
+"""Compiled loops that build SST files (`BlockBasedTableBuilder`). Import this module late: it loads numba.
 
 Functions of RocksDB's library compress blocks with LZ4 and compute CRCs. `library` registers their names.
 """
@@ -34,11 +34,11 @@ _RESTART_INTERVAL = 16
 MOST_RESTARTS = BLOCK_SIZE // _RESTART_INTERVAL
 
 _LZ4 = 4
-_LARGEST_PACKED = 0x7E000000
+_LARGEST_LZ4_INPUT = 0x7E000000
 """Largest block in bytes that LZ4 can compress (`LZ4_MAX_INPUT_SIZE`)."""
 
-_MOST_PACKED = 896
-"""Largest compressed size of a block, in 1024ths of its full size; else it is stored plain (`GoodCompressionRatio`)."""
+_LARGEST_RATIO = 896
+"""Largest size of a block stored compressed, in 1024ths of its uncompressed size (`GoodCompressionRatio`)."""
 
 ROW_OVERHEAD = 3 * 5 + KEY_TRAILER_SIZE
 _BLOCK_OVERHEAD = 4 * (MOST_RESTARTS + 1) + TRAILER_SIZE
@@ -102,9 +102,9 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
     `data` must have room for the trailer, and `scratch` for the content. Returns the size of the stored content.
     """
     head = _varint_size(size)
-    room = (size * _MOST_PACKED >> 10) - head
+    room = (size * _LARGEST_RATIO >> 10) - head
     kind = 0
-    if room > 0 and size <= _LARGEST_PACKED:
+    if room > 0 and size <= _LARGEST_LZ4_INPUT:
         base = scratch.ctypes.data
         compressed_size = _lz4_compress(
             lz4.ctypes.data, data.ctypes.data + begin, base, np.int32(size), np.int32(room), np.int32(1)

@@ -40,8 +40,8 @@ ALL_VALUES = np.empty(0, np.uint8)
 class Rows(NamedTuple):
     """Rows in arrays: row i has the key `data[key_begins[i]:key_ends[i]]`, which begins with its key group.
 
-    Its value is `data[value_begins[i]:value_ends[i]]`. `kinds[i]` is RocksDB's `ValueType`: 1 for a value, 0 for a
-    delete, whose value is empty. If `kinds` is empty, all rows are values.
+    The value of row i is `data[value_begins[i]:value_ends[i]]`. `kinds[i]` is RocksDB's `ValueType`: 1 for a value, 0
+    for a delete, whose value is empty. If `kinds` is empty, all rows are values.
     """
 
     data: Bytes

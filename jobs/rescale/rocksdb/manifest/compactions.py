@@ -25,7 +25,7 @@ class TransientTable(NamedTuple):
     name: str
 
 
-class Rewritten(NamedTuple):
+class RewrittenFiles(NamedTuple):
     """The `files`, by name, of the earlier and the later checkpoint that differ only because compactions rewrote rows.
 
     These files of the earlier checkpoint have the same live rows as these files of the later one, except for keys in
@@ -37,31 +37,31 @@ class Rewritten(NamedTuple):
 
 
 def rewritten_files(
-    earlier: bytes, later: bytes, families: Collection[str], readable: Mapping[str, int], path: str
-) -> Rewritten:
+    earlier: bytes, later: bytes, unfiltered_families: Collection[str], readable: Mapping[str, int], path: str
+) -> RewrittenFiles:
     """Return the files that only compactions have rewritten between two checkpoints.
 
-    `earlier` and `later` are the contents of their MANIFESTs; `path` names the later one in errors. `families` are the
-    column families without a compaction filter. `readable` maps the names of transient files that can still be read to
-    their sizes in bytes. Files that may have rows of an unreadable transient file are left out. The result is empty if
-    RocksDB opened the database again in between. Raises the errors of `read_manifest`.
+    `earlier` and `later` are the contents of their MANIFESTs; `path` names the later MANIFEST in errors.
+    `unfiltered_families` are the column families without a compaction filter. `readable` maps the names of transient
+    files that can still be read to their sizes in bytes. Files that may have rows of an unreadable transient file are
+    left out. The result is empty if RocksDB opened the database again in between. Raises the errors of `read_manifest`.
     """
     if not later.startswith(earlier):
-        return Rewritten()
+        return RewrittenFiles()
     groups = {file.number: _Group({file.number}) for file in read_manifest(earlier, path).files.values()}
     names, flushed_tables = dict[int, str](), dict[int, TransientTable]()
     sizes = dict[int, int]()
     for edit in read_edits(later, path):
-        if edit.added is not None:
-            names[edit.column_family] = edit.added
-        inputs, outputs = {file.number for file in edit.deleted}, {file.number for file in edit.files}
+        if edit.added_family is not None:
+            names[edit.column_family] = edit.added_family
+        inputs, outputs = {file.number for file in edit.deleted_files}, {file.number for file in edit.added_files}
         if edit.position < len(earlier) or not inputs | outputs:
             continue
         state = names.get(edit.column_family, "")
         if not inputs:
             flushed_tables |= {number: TransientTable(state, table_name(number)) for number in outputs}
-            sizes |= {file.number: file.size for file in edit.files}
-        is_followed = not inputs or (bool(outputs) and state in families)
+            sizes |= {file.number: file.size for file in edit.added_files}
+        is_followed = not inputs or (bool(outputs) and state in unfiltered_families)
         group = _joined((groups[number] for number in inputs), outputs, is_followed)
         groups |= dict.fromkeys(group.numbers, group)
     live = {file.number for file in read_manifest(later, path).files.values()}
@@ -74,7 +74,7 @@ def rewritten_files(
             transient |= {flushed_tables[number] for number in removed_numbers}
             if number not in flushed_tables or number not in live:
                 files.add(table_name(number))
-    return Rewritten(frozenset(files), frozenset(transient))
+    return RewrittenFiles(frozenset(files), frozenset(transient))
 
 
 @dataclass

@@ -50,7 +50,7 @@ class LogRecord(NamedTuple):
 
 
 def masked_crc32c(data: bytes) -> int:
-    """Return the masked CRC-32C of `data` (`crc32c::Mask`): RocksDB masks it, since data may contain CRCs itself."""
+    """Return the masked CRC-32C of `data` (`crc32c::Mask`): CRCs are masked because data may contain CRCs."""
     crc: int = google_crc32c.value(data)
     return ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
 
@@ -60,7 +60,7 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
 
     Raises `SnapshotError` for a damaged or torn record, and `UnsupportedError` for an unknown record type.
     """
-    pieces: list[bytes] = []
+    fragments: list[bytes] = []
     start = at = 0
     while at < len(data):
         bytes_left = min(BLOCK_SIZE - at % BLOCK_SIZE, len(data) - at)
@@ -92,16 +92,16 @@ def read_log(data: bytes, path: str) -> Iterator[LogRecord]:
             )
         if kind not in _Type._value2member_map_ or kind == _Type.PADDING:
             raise UnsupportedError("a record has a type that no MANIFEST has", path=path, offset=at, found=kind)
-        if (kind in (_Type.FULL, _Type.FIRST)) == bool(pieces):
-            raise _part_order_error(path, at, _Type(kind))
-        if not pieces:
+        if (kind in (_Type.FULL, _Type.FIRST)) == bool(fragments):
+            raise _fragment_order_error(path, at, _Type(kind))
+        if not fragments:
             start = at
-        pieces.append(payload)
+        fragments.append(payload)
         at += _HEADER.size + length
         if kind in (_Type.FULL, _Type.LAST):
-            yield LogRecord(start, b"".join(pieces))
-            pieces = []
-    if pieces:
+            yield LogRecord(start, b"".join(fragments))
+            fragments = []
+    if fragments:
         raise _torn_record_error(path, start)
 
 
@@ -133,5 +133,5 @@ def _torn_record_error(path: str, at: int) -> RescaleError:
     )
 
 
-def _part_order_error(path: str, at: int, kind: _Type) -> RescaleError:
+def _fragment_order_error(path: str, at: int, kind: _Type) -> RescaleError:
     return SnapshotError("a fragment of a record is out of order", path=path, offset=at, found=kind.name.lower())

@@ -94,17 +94,17 @@ def _whole_groups(edits: Iterable[VersionEdit], path: str) -> Iterator[VersionEd
     group: list[VersionEdit] = []
     edits_left = 0
     for edit in edits:
-        in_group = edit.left_in_group
-        if (in_group is None and edits_left) or (in_group is not None and edits_left and in_group != edits_left - 1):
+        left = edit.left_in_group
+        if (left is None and edits_left) or (left is not None and edits_left and left != edits_left - 1):
             raise SnapshotError(
                 "an atomic group of edits is interrupted",
                 path=path,
                 offset=edit.position,
                 expected=edits_left - 1,
-                found=in_group,
+                found=left,
             )
         group.append(edit)
-        edits_left = in_group or 0
+        edits_left = left or 0
         if not edits_left:
             yield from group
             group.clear()
@@ -129,11 +129,11 @@ class _History:
         if edit.last_sequence is not None:
             self._last_sequence = max(self._last_sequence, edit.last_sequence)
             self._seen_fields.add("last sequence")
-        if edit.added is not None:
-            self._add_column_family(edit, edit.added)
+        if edit.added_family is not None:
+            self._add_column_family(edit, edit.added_family)
         elif edit.column_family not in self._names:
             raise self._error("an edit of a column family that does not exist", edit, edit.column_family)
-        elif edit.dropped:
+        elif edit.is_dropped:
             if edit.column_family == 0:
                 raise self._error("the column family 0 is dropped, which RocksDB does not allow", edit, self._names[0])
             del self._names[edit.column_family], self._files[edit.column_family]
@@ -143,7 +143,7 @@ class _History:
     def _add_column_family(self, edit: VersionEdit, name: str) -> None:
         if edit.column_family in self._names or name in self._names.values():
             raise self._error("a column family is added twice", edit, name)
-        if edit.files or edit.deleted:
+        if edit.added_files or edit.deleted_files:
             raise self._error("the edit that adds a column family lists files, which RocksDB ignores there", edit, name)
         self._names[edit.column_family] = name
         self._files[edit.column_family] = {}
@@ -151,13 +151,13 @@ class _History:
     def _change_files(self, edit: VersionEdit) -> None:
         """Apply deletions first: an edit that deletes and adds the same file moves it to another level."""
         files = self._files[edit.column_family]
-        for deleted in edit.deleted:
+        for deleted in edit.deleted_files:
             file = files.pop(deleted.number, None)
             if file is None or file.level != deleted.level:
                 raise self._error(
                     "an edit deletes a file that does not exist", edit, f"{deleted.number} of level {deleted.level}"
                 )
-        for file in edit.files:
+        for file in edit.added_files:
             if file.number in files:
                 raise self._error("a file is added twice", edit, file.name)
             files[file.number] = file

@@ -131,7 +131,7 @@ class LiveFile:
         return self.largest_key.user_key
 
     @property
-    def exclusive(self) -> bool:
+    def is_largest_exclusive(self) -> bool:
         """Whether `largest` is the exclusive end of a range tombstone, so that no row of the file has this key."""
         return self.largest_key[1:] == (LARGEST_SEQUENCE, RANGE_DELETION)
 
@@ -162,19 +162,19 @@ class DeletedFile(NamedTuple):
 class VersionEdit:
     """Decoded record at offset `position` of the MANIFEST; a field that the record lacks is None.
 
-    `added` is the name of a new column family, `dropped` says that the column family is dropped, and `left_in_group`
-    counts the edits of the same atomic group that follow.
+    `added_family` is the name of a new column family, `is_dropped` says whether the column family is dropped, and
+    `left_in_group` counts the edits of the same atomic group that follow.
     """
 
     position: int
     column_family: int = 0
-    added: str | None = None
-    dropped: bool = False
+    added_family: str | None = None
+    is_dropped: bool = False
     next_file_number: int | None = None
     last_sequence: int | None = None
     left_in_group: int | None = None
-    deleted: list[DeletedFile] = field(default_factory=list)
-    files: list[LiveFile] = field(default_factory=list)
+    deleted_files: list[DeletedFile] = field(default_factory=list)
+    added_files: list[LiveFile] = field(default_factory=list)
 
 
 def read_version_edit(payload: bytes, path: str, position: int) -> VersionEdit:
@@ -199,15 +199,15 @@ def _read_field(reader: EditReader, edit: VersionEdit) -> None:
         case Tag.LAST_SEQUENCE:
             edit.last_sequence = reader.varint()
         case Tag.DELETED_FILE:
-            edit.deleted.append(DeletedFile(reader.varint32(), reader.varint()))
+            edit.deleted_files.append(DeletedFile(reader.varint32(), reader.varint()))
         case Tag.NEW_FILE_2 | Tag.NEW_FILE_3 | Tag.NEW_FILE_4:
-            edit.files.append(_read_file(reader, tag))
+            edit.added_files.append(_read_file(reader, tag))
         case Tag.COLUMN_FAMILY:
             edit.column_family = reader.varint32()
         case Tag.COLUMN_FAMILY_ADD:
-            edit.added = reader.name()
+            edit.added_family = reader.name()
         case Tag.COLUMN_FAMILY_DROP:
-            edit.dropped = True
+            edit.is_dropped = True
         case Tag.IN_ATOMIC_GROUP:
             edit.left_in_group = reader.varint32()
         case _:

@@ -84,12 +84,12 @@ def _decode_restarts(index: bytes, form: IndexFormat) -> _IndexEntries | None:
     padded_data = np.concatenate([data[:end], np.zeros(_VARINT_BYTES, np.uint8)])
     shared_sizes, at = _varints(padded_data, np.minimum(starts, end))
     unshared_sizes, at = _varints(padded_data, at)
-    if not form.by_difference:
+    if not form.is_delta_encoded:
         _, at = _varints(padded_data, at)
-    keys, key_lengths = at, unshared_sizes if form.user_keys else unshared_sizes - KEY_TRAILER_SIZE
+    keys, key_lengths = at, unshared_sizes if form.has_user_keys else unshared_sizes - KEY_TRAILER_SIZE
     offsets, at = _varints(padded_data, np.clip(at + unshared_sizes, 0, end))
     sizes, at = _varints(padded_data, at)
-    if form.first_keys:
+    if form.has_first_keys:
         length, at = _varints(padded_data, at)
         at = at + length
     is_plain = not shared_sizes.any() and bool((sizes > 0).all()) and bool((offsets >= 0).all())

@@ -15,7 +15,7 @@ from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
 from rescale.rocksdb.sst.index_places import block_offsets, key_groups_of_blocks, separators
-from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle, unpacked
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle, uncompressed_content
 from rescale.rocksdb.sst.table_entries import HASH_INDEX, IndexEntry, TableRow, entries, index_entries, rows
 from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, TableProperties, read_properties
 from rescale.text.errors import SnapshotError, UnsupportedError
@@ -63,29 +63,29 @@ class SstTable:
         self._tail = read(max(0, size - TAIL_SIZE), min(size, TAIL_SIZE))
         self._footer = read_footer(self._tail[-FOOTER_SIZE:], size, path, start)
         metaindex = self._block(self._footer.metaindex)
-        self._stored = dict(entries(metaindex, path, self._file_offset(self._footer.metaindex)))
+        self._metaindex = dict(entries(metaindex, path, self._file_offset(self._footer.metaindex)))
 
     @cached_property
-    def parts(self) -> dict[bytes, BlockHandle]:
+    def meta_blocks(self) -> dict[bytes, BlockHandle]:
         """Handles of the blocks that the metaindex names, by name: properties, filters, range tombstones."""
         offset = self._file_offset(self._footer.metaindex)
         return {
             name: read_handle(EditReader(stored_handle, self.path, offset))
-            for name, stored_handle in self._stored.items()
+            for name, stored_handle in self._metaindex.items()
         }
 
     @property
     def index_size(self) -> int:
         """Upper bound of the bytes that are read to get the whole index."""
-        if self.properties.partitioned_index:
+        if self.properties.has_partitioned_index:
             return self.properties.index_size
         return self._footer.index.size + TRAILER_SIZE
 
     @cached_property
     def properties_handle(self) -> BlockHandle:
-        if PROPERTIES not in self.parts:
+        if PROPERTIES not in self.meta_blocks:
             raise SnapshotError("an SST file has no properties", path=self.path)
-        return self.parts[PROPERTIES]
+        return self.meta_blocks[PROPERTIES]
 
     @cached_property
     def properties(self) -> TableProperties:
@@ -106,13 +106,15 @@ class SstTable:
     def all_blocks(self) -> tuple[Longs, Longs]:
         """Return the offsets and the sizes without trailers of all blocks of the file, ordered by offset."""
         indexes = [self._footer.index]
-        if self.properties.partitioned_index:
+        if self.properties.has_partitioned_index:
             indexes += (partition.block for partition in self._index_block(self._footer.index))
-        filters = [handle for name, handle in self.parts.items() if name.startswith(_PARTITIONED_FILTER)]
-        pairs = [self._blocks_of_index(handle) for handle in (*indexes, *filters)]
-        single = [self._footer.index, self._footer.metaindex, *self.parts.values()]
+        filters = [handle for name, handle in self.meta_blocks.items() if name.startswith(_PARTITIONED_FILTER)]
+        indexed_blocks = [self._blocks_of_index(handle) for handle in (*indexes, *filters)]
+        other_blocks = [self._footer.index, self._footer.metaindex, *self.meta_blocks.values()]
         offsets, sizes = (
-            np.concatenate([*(pair[i] for pair in pairs), np.array([block[i] for block in single], np.int64)])
+            np.concatenate(
+                [*(columns[i] for columns in indexed_blocks), np.array([block[i] for block in other_blocks], np.int64)]
+            )
             for i in range(2)
         )
         order = np.argsort(offsets, kind="stable")
@@ -164,7 +166,7 @@ class SstTable:
     @property
     def _indexes(self) -> list[BlockHandle]:
         """Handles of the blocks that together form the index of the data blocks."""
-        if not self.properties.partitioned_index:
+        if not self.properties.has_partitioned_index:
             return [self._footer.index]
         return [partition.block for partition in self._index_block(self._footer.index)]
 
@@ -183,7 +185,7 @@ class SstTable:
         contents = []
         for offset, size in zip((offsets - start).tolist(), sizes.tolist(), strict=True):
             block = stored_bytes[offset : offset + size + TRAILER_SIZE]
-            content = unpacked(block, self._footer.checksum, self.path, self.start + start + offset)
+            content = uncompressed_content(block, self._footer.checksum, self.path, self.start + start + offset)
             if int.from_bytes(content[-4:], "little") & HASH_INDEX:
                 raise UnsupportedError(
                     "cannot read data blocks with a hash index", path=self.path, advice=RESCALE_CANONICAL_SAVEPOINT
@@ -191,13 +193,13 @@ class SstTable:
             contents.append(content)
         return contents
 
-    def ends(self) -> tuple[TableRow, TableRow] | None:
+    def first_and_last_row(self) -> tuple[TableRow, TableRow] | None:
         """Return the first and the last row, in RocksDB's order; None for a file that has only range tombstones.
 
         This reads only the first and the last block of the index and of the data.
         """
         first = last = self._footer.index
-        for _ in range(2 if self.properties.partitioned_index else 1):
+        for _ in range(2 if self.properties.has_partitioned_index else 1):
             begin = next(self._index_block(first), None)
             end = _last_or_none(self._index_block(last, tail=True))
             if begin is None or end is None:
@@ -209,12 +211,12 @@ class SstTable:
 
     def range_tombstones(self) -> Iterator[RangeTombstone]:
         """Yield the range tombstones, in the order of their first keys."""
-        if RANGE_DELETIONS in self.parts:
-            for row in self._rows(self.parts[RANGE_DELETIONS]):
+        if RANGE_DELETIONS in self.meta_blocks:
+            for row in self._rows(self.meta_blocks[RANGE_DELETIONS]):
                 yield RangeTombstone(row.key, row.value, row.sequence)
 
     def _refuse_dictionary(self) -> None:
-        if _DICTIONARY in self.parts:
+        if _DICTIONARY in self.meta_blocks:
             raise UnsupportedError(
                 "cannot read the rows of an SST file that is compressed with a dictionary",
                 path=self.path,
@@ -235,9 +237,13 @@ class SstTable:
     def _block(self, handle: BlockHandle) -> bytes:
         check_handle(handle, self._size, self.path)
         size = handle.size + TRAILER_SIZE
-        in_tail = handle.offset - (self._size - len(self._tail))
-        stored_block = self._tail[in_tail : in_tail + size] if in_tail >= 0 else self._read(handle.offset, size)
-        return unpacked(stored_block, self._footer.checksum, self.path, self._file_offset(handle))
+        offset_in_tail = handle.offset - (self._size - len(self._tail))
+        stored_block = (
+            self._tail[offset_in_tail : offset_in_tail + size]
+            if offset_in_tail >= 0
+            else self._read(handle.offset, size)
+        )
+        return uncompressed_content(stored_block, self._footer.checksum, self.path, self._file_offset(handle))
 
 
 def _end_to_end(pairs: Sequence[tuple[Longs, Longs]]) -> tuple[Longs, Longs]:

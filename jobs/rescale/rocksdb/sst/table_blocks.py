@@ -46,7 +46,7 @@ class ChecksumType(IntEnum):
 
 
 class WrongChecksum(SnapshotError):  # noqa: N818
-    """Error for a block with a wrong checksum, which RocksDB detects, too. Unpickled, it is a plain `SnapshotError`."""
+    """Error for a wrong checksum of a block, which RocksDB also detects. Pickling makes it a plain `SnapshotError`."""
 
 
 def read_handle(reader: EditReader) -> BlockHandle:
@@ -54,7 +54,7 @@ def read_handle(reader: EditReader) -> BlockHandle:
     return BlockHandle(reader.varint(), reader.varint())
 
 
-def unpacked(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
+def uncompressed_content(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
     """Return the uncompressed content of a block; `stored_block` includes the trailer.
 
     `path` and `offset` are those of the block, for errors. Raises `SnapshotError` for a damaged block, and
@@ -66,7 +66,7 @@ def unpacked(stored_block: bytes, kind: ChecksumType, path: str, offset: int) ->
 
 
 def check_block(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> None:
-    """Raise `WrongChecksum` if the checksum of a block is wrong; the arguments are those of `unpacked`."""
+    """Raise `WrongChecksum` if the checksum of a block is wrong; the arguments are those of `uncompressed_content`."""
     stored_checksum, computed_checksum = int.from_bytes(stored_block[-4:], "little"), CHECKSUMS[kind](stored_block[:-4])
     if stored_checksum != computed_checksum:
         raise WrongChecksum(

@@ -1,6 +1,6 @@
 """Entries of blocks (`Block`, `BlockBuilder`): sorted keys, each without the prefix shared with the previous key.
 
-    { shared:varint unshared:varint [length of value:varint] key[unshared] value }*  restarts:u32*  number:u32
+    { shared:varint unshared:varint [length of value:varint] key[unshared] value }*  restarts:u32*  numberOfRestarts:u32
 
 A key at a restart point is whole. The value of an index entry is a block handle, so the length of the value may be left
 out. Between restart points, the value may be delta encoded: as the size of the block minus the size of the previous
@@ -36,11 +36,11 @@ class IndexEntry(NamedTuple):
 
 
 class IndexFormat(NamedTuple):
-    """Format of an index: whether it has user keys, delta-encoded handles (`by_difference`), and first keys."""
+    """Format of an index: whether its keys are user keys, handles are delta encoded, and entries have first keys."""
 
-    user_keys: bool
-    by_difference: bool
-    first_keys: bool
+    has_user_keys: bool
+    is_delta_encoded: bool
+    has_first_keys: bool
 
 
 def entries(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, bytes]]:
@@ -80,10 +80,10 @@ def index_entries(
     reader, key, handle = _entry_reader(block, path, offset, tail=tail), b"", BlockHandle(0, 0)
     while reader.remaining:
         shared_size, unshared_size = reader.varint32(), reader.varint32()
-        if not form.by_difference:
+        if not form.is_delta_encoded:
             reader.varint32()
         key = _key(reader, key, shared_size, unshared_size)
-        if form.by_difference and shared_size:
+        if form.is_delta_encoded and shared_size:
             difference = reader.varint()
             signed_difference = difference >> 1 ^ -(difference & 1)
             handle = BlockHandle(handle.offset + handle.size + TRAILER_SIZE, handle.size + signed_difference)
@@ -91,22 +91,22 @@ def index_entries(
             handle = read_handle(reader)
         if handle.size < 1:
             raise reader.error("an index names an empty block", found=handle.size)
-        if form.first_keys:
+        if form.has_first_keys:
             reader.slice()
-        yield IndexEntry(key if form.user_keys else key[:-KEY_TRAILER_SIZE], handle)
+        yield IndexEntry(key if form.has_user_keys else key[:-KEY_TRAILER_SIZE], handle)
 
 
 def _entry_reader(block: bytes, path: str, offset: int, *, tail: bool) -> EditReader:
     """Return a reader of the entries of a block, at the first entry or, with `tail`, at the last restart point."""
-    number = int.from_bytes(block[-4:], "little")
+    restart_count = int.from_bytes(block[-4:], "little")
     reader = EditReader(block, path, offset)
-    if number & HASH_INDEX:
+    if restart_count & HASH_INDEX:
         raise reader.refusal("blocks with a hash index, which is not supported")
-    end = len(block) - 4 * (number + 1)
+    end = len(block) - 4 * (restart_count + 1)
     if end < 0:
-        raise reader.error("a block has more restart points than fit into it", found=number)
+        raise reader.error("a block has more restart points than fit into it", found=restart_count)
     reader.end = end
-    if tail and number:
+    if tail and restart_count:
         restart = int.from_bytes(block[-8:-4], "little")
         if restart > end:
             raise reader.error("a restart point lies outside of its block", expected=f"at most {end}", found=restart)
@@ -114,11 +114,11 @@ def _entry_reader(block: bytes, path: str, offset: int, *, tail: bool) -> EditRe
     return reader
 
 
-def _key(reader: EditReader, before: bytes, shared_size: int, unshared_size: int) -> bytes:
-    if shared_size > len(before):
+def _key(reader: EditReader, previous_key: bytes, shared_size: int, unshared_size: int) -> bytes:
+    if shared_size > len(previous_key):
         raise reader.error(
             "a key shares more bytes with the previous key than that key has",
-            expected=f"at most {len(before)} bytes",
+            expected=f"at most {len(previous_key)} bytes",
             found=shared_size,
         )
-    return before[:shared_size] + reader.raw(unshared_size)
+    return previous_key[:shared_size] + reader.raw(unshared_size)

@@ -20,7 +20,7 @@ PROPERTIES, RANGE_DELETIONS = b"rocksdb.properties", b"rocksdb.range_del"
 _GLOBAL_SEQUENCE = b"rocksdb.external_sst_file.global_seqno"
 
 _BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)
-"""Values of `BlockBasedTableOptions::IndexType`. A file with a hash index has a binary index, too."""
+"""Values of `BlockBasedTableOptions::IndexType`. A file with a hash index also has a binary index."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class TableProperties:
     raw_key_size: int
     raw_value_size: int
     index_size: int
-    partitioned_index: bool
+    has_partitioned_index: bool
     index_format: IndexFormat
     global_sequence: int
     session: bytes
@@ -79,11 +79,11 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
         raw_key_size=number("raw.key.size"),
         raw_value_size=number("raw.value.size"),
         index_size=number("index.size"),
-        partitioned_index=kind == _PARTITIONED,
+        has_partitioned_index=kind == _PARTITIONED,
         index_format=IndexFormat(
-            user_keys=number("index.key.is.user.key") != 0,
-            by_difference=number("index.value.is.delta.encoded") != 0,
-            first_keys=kind == _WITH_FIRST_KEYS,
+            has_user_keys=number("index.key.is.user.key") != 0,
+            is_delta_encoded=number("index.value.is.delta.encoded") != 0,
+            has_first_keys=kind == _WITH_FIRST_KEYS,
         ),
         global_sequence=int.from_bytes(values.get(_GLOBAL_SEQUENCE, b""), "little"),
         session=values.get(f"{PREFIX}{SESSION}".encode(), b""),

@@ -26,9 +26,9 @@ def write_tombstone(begin: bytes, end: bytes, sequence: int, *, column_family: t
     index = file.add(write_entries(()))
     range_deletions = file.add(write_entries([(key, end)]))
     properties = file.add(write_entries(_properties(key, end, column_family, created, index.size + TRAILER_SIZE)))
-    parts = {PROPERTIES: properties, RANGE_DELETIONS: range_deletions}
+    meta_blocks = {PROPERTIES: properties, RANGE_DELETIONS: range_deletions}
     metaindex = file.add(
-        write_entries(((name, write_handle(handle)) for name, handle in parts.items()), whole_keys=True)
+        write_entries(((name, write_handle(handle)) for name, handle in meta_blocks.items()), whole_keys=True)
     )
     return file.finish(metaindex, index)
 

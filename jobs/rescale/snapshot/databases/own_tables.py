@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.metadata.handles import IncrementalHandle
-from rescale.rocksdb.manifest.compactions import Rewritten, TransientTable, rewritten_files
+from rescale.rocksdb.manifest.compactions import RewrittenFiles, TransientTable, rewritten_files
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.options_file import unfiltered_families
 from rescale.snapshot.databases.live_tables import named_file, newest_options_of
@@ -171,10 +171,10 @@ def _session_and_number(snapshot: Snapshot, table: LiveTable) -> tuple[bytes, by
 
 def _rewritten(
     earlier: Snapshot, before: Database, later: Snapshot, after: Database, readable: Mapping[str, int]
-) -> Rewritten:
+) -> RewrittenFiles:
     options = newest_options_of(later, after)
     if options is None:
-        return Rewritten()
+        return RewrittenFiles()
     path, settings = options
     _, old = _manifest(earlier, before)
     manifest, later_manifest = _manifest(later, after)

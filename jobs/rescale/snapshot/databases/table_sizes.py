@@ -115,7 +115,7 @@ def _block_runs(operator: Operator, table: LiveTable, files: SnapshotFiles) -> R
 
 def _key_groups(file: LiveFile, prefix: int) -> KeyGroupRange:
     first, last = _key_group(file.smallest, prefix), _key_group(file.largest, prefix)
-    ends_before = file.exclusive and len(file.largest) <= prefix and last > first
+    ends_before = file.is_largest_exclusive and len(file.largest) <= prefix and last > first
     return KeyGroupRange(first, last - 1 if ends_before else last)
 
 

@@ -183,7 +183,7 @@ def chosen_by(batches: Iterable[Candidates]) -> Chosen:
         entries = batch.decided
         values = [
             entries.data[start:end].tobytes() if kind == VALUE else None
-            for start, end, kind in zip(entries.values, entries.value_ends, entries.kinds, strict=True)
+            for start, end, kind in zip(entries.value_starts, entries.value_ends, entries.kinds, strict=True)
         ]
         decided |= zip(entries.key_column, values, strict=True)
         merged += batch.merged

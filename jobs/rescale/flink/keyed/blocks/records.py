@@ -75,16 +75,16 @@ def framed_size(records: Records, max_parallelism: int) -> int:
 class RecordReader:
     """Reads the records of runs of consecutive key groups; it reuses its buffers from run to run.
 
-    `number_of_states` is None if unknown. `times` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or
+    `number_of_states` is None if unknown. `batch_factor` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or
     `RECORDS_AT_ONCE` records.
     """
 
-    def __init__(self, max_parallelism: int, number_of_states: int | None, *, times: int = 1) -> None:
+    def __init__(self, max_parallelism: int, number_of_states: int | None, *, batch_factor: int = 1) -> None:
         self._prefix = prefix_size(max_parallelism)
         self._states = MOST_UNKNOWN_STATES if number_of_states is None else number_of_states
         self._states_are_known = number_of_states is not None
-        self._buffer = np.empty(times * BUFFER_SIZE, np.uint8)
-        self._at_once = times * RECORDS_AT_ONCE
+        self._buffer = np.empty(batch_factor * BUFFER_SIZE, np.uint8)
+        self._at_once = batch_factor * RECORDS_AT_ONCE
         self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
 
     def read(

@@ -37,22 +37,22 @@ _INCOMPLETE = (2, 3)
 class HeapReader:
     """Reads the key groups of streams with this `header`; state ids in records are those of the header.
 
-    `times` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or `RECORDS_AT_ONCE` records. With
+    `batch_factor` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or `RECORDS_AT_ONCE` records. With
     `whole_entries`, each list or map becomes a single record with the value as in the entry, even if the list or map is
     empty. Raises `UnsupportedError`, which names the state, if the end of a state's entries is unknown.
     """
 
     def __init__(
-        self, header: KeyedHeader, max_parallelism: int, *, times: int = 1, whole_entries: bool = False
+        self, header: KeyedHeader, max_parallelism: int, *, batch_factor: int = 1, whole_entries: bool = False
     ) -> None:
         layouts = entry_layouts(header)
         self._states = [_loop_arguments(layout.whole if whole_entries else layout) for layout in layouts]
         self._names = header.names
         self._compressed = header.compressed
         self._prefix = prefix_size(max_parallelism)
-        self._out = np.empty(times * BUFFER_SIZE, np.uint8)
+        self._out = np.empty(batch_factor * BUFFER_SIZE, np.uint8)
         self._held = np.empty(256, np.uint8)
-        self._at_once = times * RECORDS_AT_ONCE
+        self._at_once = batch_factor * RECORDS_AT_ONCE
         self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
         self._count = self._filled = 0
 

@@ -24,14 +24,14 @@ _BYTES_BESIDE_TIMER = 8
 class TimerReader:
     """Reads the timers of key groups as records, whose state ids are those of `header` (made by `timer_header`).
 
-    `times` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or `RECORDS_AT_ONCE` records.
+    `batch_factor` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or `RECORDS_AT_ONCE` records.
     """
 
-    def __init__(self, header: KeyedHeader, max_parallelism: int, *, times: int = 1) -> None:
+    def __init__(self, header: KeyedHeader, max_parallelism: int, *, batch_factor: int = 1) -> None:
         self._services = {service.name: (2 * i, service) for i, service in enumerate(services_of(header))}
         self._prefix = prefix_size(max_parallelism)
-        self._out = np.empty(times * BUFFER_SIZE, np.uint8)
-        self._at_once = times * RECORDS_AT_ONCE
+        self._out = np.empty(batch_factor * BUFFER_SIZE, np.uint8)
+        self._at_once = batch_factor * RECORDS_AT_ONCE
         self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
         self._count = self._filled = 0
 

@@ -3,9 +3,9 @@
 Only files that the databases do not share are read. Compiled loops decode their entries and merge them by key
 (`entry_loop`). Compactions move most rows from file to file unchanged; a key with only such rows is no candidate.
 
-A value or deletion that is newer than all entries of the earlier database decides its key alone, whatever the shared
-files hold. A newer merge operand, such as an element that was added to a list, shows that the key has changed; its
-value is found by a look-up in the later database. All other candidates must be looked up in both.
+A value or deletion that is newer than all entries of the earlier database is the live value of its key, whatever the
+shared files hold. A newer merge operand, such as an element that was added to a list, shows that the key has changed;
+its value is looked up in the later database. All other candidates must be looked up in both databases.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _READ_AT_ONCE = 1 << 20
 
 
 class Candidates(NamedTuple):
-    """Some keys whose live values may differ, each in one of the three, in order.
+    """Keys whose live values may differ, in order; each key is in one of the three fields.
 
     An entry of `decided` is the live value of its key in the later database, or its deletion. `merged` keys have a new
-    value, which no single entry has. For `undecided` ones, the entries do not show whether the value differs.
+    value, which no single entry has. For `undecided` keys, the entries do not show whether the value differs.
     """
 
     undecided: Keys
@@ -58,12 +58,12 @@ def changed_keys(
 ) -> Iterator[Candidates]:
     """Yield the candidates in [begin, end), in order, each once.
 
-    `last_sequence` is at least the sequence number of every entry in the earlier database.
     `earlier` has the files that only the earlier database has, `later` those that only the later one has, and `shared`
     all other files of the later database. The `shared` files have the same rows as the other files of the earlier
     database, except for keys in the `transient` files, which were flushed after the earlier checkpoint and compacted
-    away before the later one. Range tombstones are ignored. Raises `SnapshotError` for a damaged file, and
-    `UnsupportedError` for one with an unsupported format.
+    away before the later one. `last_sequence` is at least the sequence number of every entry in the earlier database.
+    Range tombstones are ignored. Raises `SnapshotError` for a damaged file, and `UnsupportedError` for a file with an
+    unsupported format.
     """
     from rescale.rocksdb.engine.changes import entry_loop
 
@@ -85,13 +85,13 @@ def changed_keys(
             run_starts = np.append(np.int64(0), run_ends[:-1])
             is_later = np.array([run.is_later for run, _ in parts], np.int64)
             changed, newer = (np.empty(int(run_ends[-1]), np.int64) for _ in range(2))
-            number = entry_loop.changed_keys(
+            changed_count = entry_loop.changed_keys(
                 entries.data,
                 entries.keys,
                 entries.key_starts,
                 entries.key_ends,
                 entries.trailers,
-                entries.values,
+                entries.value_starts,
                 entries.value_ends,
                 run_starts,
                 run_ends,
@@ -103,11 +103,14 @@ def changed_keys(
                 changed,
                 newer,
             )
-            if number:
-                is_newer = newer[:number] >= 0
-                undecided, written = entries.only(changed[:number][~is_newer]), entries.only(newer[:number][is_newer])
-                is_merged = written.kinds == MERGE
-                yield Candidates(undecided.key_column, written.only(~is_merged), written.only(is_merged).key_column)
+            if changed_count:
+                is_newer = newer[:changed_count] >= 0
+                undecided, decided = (
+                    entries.only(changed[:changed_count][~is_newer]),
+                    entries.only(newer[:changed_count][is_newer]),
+                )
+                is_merged = decided.kinds == MERGE
+                yield Candidates(undecided.key_column, decided.only(~is_merged), decided.only(is_merged).key_column)
         if is_last:
             return
 
@@ -137,10 +140,10 @@ class _SortedRun:
         from rescale.rocksdb.engine.changes.entry_loop import first_at_least
 
         entries = self._entries
-        number = int(first_at_least(entries.keys, entries.key_starts, entries.key_ends, key))
-        self._entries = entries.part(number, len(entries.key_ends))
+        count = int(first_at_least(entries.keys, entries.key_starts, entries.key_ends, key))
+        self._entries = entries.part(count, len(entries.key_ends))
         self._fill()
-        return entries.part(0, number)
+        return entries.part(0, count)
 
     def _fill(self) -> None:
         """Decode blocks until there are entries of two keys: only then all entries of the first key are decoded."""
@@ -197,10 +200,10 @@ def _batches(table: SstTable) -> Iterator[Entries]:
     while at < len(offsets):
         start = int(offsets[at])
         ends = offsets[at:] + sizes[at:] + TRAILER_SIZE - start
-        number = max(1, int(np.searchsorted(ends, _READ_AT_ONCE, "right")))
-        blocks = table.read_blocks(offsets[at : at + number], sizes[at : at + number])
+        count = max(1, int(np.searchsorted(ends, _READ_AT_ONCE, "right")))
+        blocks = table.read_blocks(offsets[at : at + count], sizes[at : at + count])
         yield _decoded(blocks, table.path, start, sequence)
-        at += number
+        at += count
 
 
 def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> Entries:
@@ -213,14 +216,14 @@ def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> 
     if damaged >= 0:
         raise SnapshotError("a block of rows cannot be decoded", path=path, offset=offset)
     keys = np.empty(size, np.uint8)
-    key_ends, trailers, values, value_ends = (np.empty(count, np.int64) for _ in range(4))
-    decode_entries(data, block_ends, keys, key_ends, trailers, values, value_ends)
+    key_ends, trailers, value_starts, value_ends = (np.empty(count, np.int64) for _ in range(4))
+    decode_entries(data, block_ends, keys, key_ends, trailers, value_starts, value_ends)
     if first_unsorted(keys, key_ends, trailers) >= 0:
         raise _unsorted_file_error(path)
     if sequence:
         trailers = trailers & 0xFF | sequence << 8
     key_starts = np.append(np.int64(0), key_ends[:-1])[:count]
-    return Entries(data, keys, key_starts, key_ends, trailers, values, value_ends)
+    return Entries(data, keys, key_starts, key_ends, trailers, value_starts, value_ends)
 
 
 def _unsorted_file_error(path: str) -> SnapshotError:

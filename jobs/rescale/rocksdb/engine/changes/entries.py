@@ -13,9 +13,10 @@ from rescale.rocksdb.engine.changes.keys import Keys
 
 @dataclass(frozen=True)
 class Entries:
-    """Decoded entries; entry i has the key `keys[key_starts[i]:key_ends[i]]`, value `data[values[i]:value_ends[i]]`.
+    """Decoded entries; entry i has the key `keys[key_starts[i]:key_ends[i]]`.
 
-    `trailers[i]` is the sequence number of entry i, shifted by 8 bits, plus its `ValueType`.
+    Its value is `data[value_starts[i]:value_ends[i]]`. `trailers[i]` is the sequence number of entry i, shifted by 8
+    bits, plus its `ValueType`.
     """
 
     data: Bytes
@@ -23,7 +24,7 @@ class Entries:
     key_starts: Longs
     key_ends: Longs
     trailers: Longs
-    values: Longs
+    value_starts: Longs
     value_ends: Longs
 
     def __len__(self) -> int:
@@ -31,7 +32,7 @@ class Entries:
 
     def only(self, chosen: Longs | Flags) -> Entries:
         """Return the chosen entries, in the same `data` and `keys`."""
-        columns = (self.key_starts, self.key_ends, self.trailers, self.values, self.value_ends)
+        columns = (self.key_starts, self.key_ends, self.trailers, self.value_starts, self.value_ends)
         return Entries(self.data, self.keys, *(column[chosen] for column in columns))
 
     def part(self, begin: int, end: int) -> Entries:
@@ -39,14 +40,14 @@ class Entries:
         if begin == end:
             return NO_ENTRIES
         key, key_end = self.key_starts[begin], self.key_ends[end - 1]
-        value, value_end = self.values[begin], self.value_ends[end - 1]
+        value, value_end = self.value_starts[begin], self.value_ends[end - 1]
         return Entries(
             self.data[value:value_end],
             self.keys[key:key_end],
             self.key_starts[begin:end] - key,
             self.key_ends[begin:end] - key,
             self.trailers[begin:end],
-            self.values[begin:end] - value,
+            self.value_starts[begin:end] - value,
             self.value_ends[begin:end] - value,
         )
 
@@ -89,6 +90,6 @@ def joined_entries(parts: Sequence[Entries]) -> Entries:
         shifted("key_starts", keys_at),
         shifted("key_ends", keys_at),
         np.concatenate([part.trailers for part in parts]),
-        shifted("values", data_at),
+        shifted("value_starts", data_at),
         shifted("value_ends", data_at),
     )

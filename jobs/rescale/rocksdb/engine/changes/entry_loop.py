@@ -70,7 +70,13 @@ def measure_entries(data: Bytes, block_ends: Longs) -> tuple[Long, Long, Long]:
 
 @compiled
 def decode_entries(
-    data: Bytes, block_ends: Longs, keys: Bytes, key_ends: Longs, trailers: Longs, values: Longs, value_ends: Longs
+    data: Bytes,
+    block_ends: Longs,
+    keys: Bytes,
+    key_ends: Longs,
+    trailers: Longs,
+    value_starts: Longs,
+    value_ends: Longs,
 ) -> None:
     """Decode undamaged blocks (see `measure_entries`) into user keys end to end, trailers, and offsets of values."""
     filled, count, begin = np.int64(0), 0, np.int64(0)
@@ -95,7 +101,7 @@ def decode_entries(
             filled = copy_bytes(last, 0, size - KEY_TRAILER_SIZE, keys, filled)
             key_ends[count] = filled
             trailers[count] = trailer
-            values[count] = at
+            value_starts[count] = at
             at += value
             value_ends[count] = at
             count += 1
@@ -120,7 +126,7 @@ def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends:
     """Mark in `may_have_rows` the blocks of a file that may have rows of sorted keys.
 
     The last key of block i is at most separator i, and the first key of the next block is at least that separator. If a
-    key is missing in its block, RocksDB searches the next block, too, so both are marked.
+    key is not in its block, RocksDB searches the next block, so both blocks are marked.
     """
     block, number = 0, len(separator_ends)
     for i in range(len(key_ends)):
@@ -148,7 +154,7 @@ def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends:
 def first_unsorted(keys: Bytes, key_ends: Longs, trailers: Longs) -> Long:
     """Return the index of the first entry that is out of order; -1 if all are sorted.
 
-    Entries are ordered by key, and those of one key by their trailers, the newest first.
+    Entries are ordered by key, and the entries of one key by trailer, the newest first.
     """
     for i in range(1, len(key_ends)):
         begin = key_ends[i - 2] if i > 1 else np.int64(0)
@@ -167,8 +173,8 @@ def copy_keys(keys: Bytes, starts: Longs, ends: Longs, out: Bytes) -> None:
 
 
 @compiled
-def _is_same_value(data: Bytes, values: Longs, value_ends: Longs, i: Long, j: Long) -> bool:
-    order: Long = compare_bytes(data, values[i], value_ends[i], data, values[j], value_ends[j])
+def _is_same_value(data: Bytes, value_starts: Longs, value_ends: Longs, i: Long, j: Long) -> bool:
+    order: Long = compare_bytes(data, value_starts[i], value_ends[i], data, value_starts[j], value_ends[j])
     return bool(order == 0)
 
 
@@ -196,7 +202,7 @@ def changed_keys(
     key_starts: Longs,
     key_ends: Longs,
     trailers: Longs,
-    values: Longs,
+    value_starts: Longs,
     value_ends: Longs,
     runs: Longs,
     run_ends: Longs,
@@ -210,18 +216,18 @@ def changed_keys(
 ) -> Long:
     """Find the keys whose live value may differ between an earlier and a later database.
 
-    Run r has the sorted entries `runs[r]` to `run_ends[r]`; `is_later[r]` says which database it belongs to. `changed`
-    receives the index of one entry of each key whose value may differ. `newer` receives the index of the key's newest
-    entry if this is a value, a deletion or a merge operand with a sequence number above `last_sequence`, the last one
-    of the earlier database; else -1. Returns the number of keys.
+    Run r has the sorted entries `runs[r]` to `run_ends[r]`; `is_later[r]` is 1 if the run belongs to the later
+    database, else 0. `changed` receives the index of one entry of each key whose value may differ. `newer` receives the
+    index of the key's newest entry if this is a value, a deletion or a merge operand with a sequence number above
+    `last_sequence`, the last sequence number of the earlier database; else -1. Returns the number of these keys.
 
     All entries that are not in a run are in both databases. The live value of a key is the same if the key's newest
     entries in the runs of both databases are the same write: with the same value and the same sequence number. A
     compaction into the last level sets the sequence number to 0, so 0 in the later database counts as the same number.
-    In that case no shared entry of the key may be older than the write, because it would hide the row with sequence
-    number 0. `oldest[i]` is the smallest sequence number above 0 that shared entries with keys from point i up to the
-    next point may have (`points` are sorted keys). RocksDB combines a merge operand with the entries below it, so the
-    operand must be the key's only entry in the runs.
+    In that case no shared entry of the key may be older than the write, because that entry would hide the row with
+    sequence number 0. `oldest[i]` is the smallest sequence number above 0 that shared entries with keys from point i up
+    to the next point may have (`points` are sorted keys). RocksDB combines a merge operand with the entries below it,
+    so the operand must be the key's only entry in the runs.
     """
     heads = runs.copy()
     newest = np.empty(2, np.int64)
@@ -256,8 +262,8 @@ def changed_keys(
         earlier, later = newest[0], newest[1]
         is_same = False
         if earlier >= 0 and later >= 0:
-            kind, other = trailers[earlier] & 0xFF, trailers[later] & 0xFF
-            if kind == other and _is_same_value(data, values, value_ends, earlier, later):
+            kind, later_kind = trailers[earlier] & 0xFF, trailers[later] & 0xFF
+            if kind == later_kind and _is_same_value(data, value_starts, value_ends, earlier, later):
                 is_same_trailer = trailers[earlier] == trailers[later]
                 if kind == VALUE:
                     is_same = is_same_trailer or (
