@@ -224,7 +224,7 @@ def test_end_of_a_run_that_could_not_go_back_says_whether_the_new_job_runs(
     claim(plan, by=OWN)
     execute_without_spark(plan)
     new = next(derived_ids("job", "a-dag/a-run", BEFORE.job_id))
-    lines = [SimpleNamespace(job_id=new, ended=answer == "has ended")]
+    lines = [SimpleNamespace(job_id=new, has_ended=answer == "has ended")]
     jobs = Mock(return_value=lines, side_effect=StoreError("Flink is away") if answer == "unknown" else None)
     monkeypatch.setattr(starting, "open_flink", lambda _: nullcontext(SimpleNamespace(jobs=jobs)))
     error = ended(xcoms, has_job=True, failed=(FOLLOW, "go_back"))

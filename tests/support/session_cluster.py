@@ -157,7 +157,7 @@ class SessionCluster:
     def alive(self, name: str | None = None) -> set[str]:
         """Return the ids of running jobs (with this name)."""
         with self.open() as flink:
-            return {line.job_id for line in flink.jobs() if not line.ended and name in (None, line.name)}
+            return {line.job_id for line in flink.jobs() if not line.has_ended and name in (None, line.name)}
 
     def counts(self, job_id: str) -> bool:
         """Return whether a job `Counts` has read records since its start, and runs: a wrong count makes it fail."""

@@ -30,7 +30,7 @@ def check_flink(checks: CheckList, address: str) -> None:
             return
         tried = f"GET {flink.address}/jobs/overview"
         with checks.trying(_SUBJECT, tried, "a DAG finds its job by its name with this request") as trial:
-            running_jobs = [job for job in flink.jobs() if not job.ended]
+            running_jobs = [job for job in flink.jobs() if not job.has_ended]
             trial.ok(counted(len(running_jobs), "running job"), "jobs can be found")
             options = _options(flink)
             for job in running_jobs[:MOST_JOBS]:

@@ -7,28 +7,28 @@ from urllib.parse import urlsplit
 from rescale.text.errors import RequestError
 
 
-def address_of(text: str, secrets: str) -> str:
+def address_of(text: str, login_advice: str) -> str:
     """Return an address of Flink's REST API, without a slash at its end.
 
-    Raises `RequestError` if `text` is no such address, or contains a login or password; `secrets` is the advice for
-    these.
+    Raises `RequestError` if `text` is no such address, or contains a login or password; `login_advice` says what to do
+    about these.
     """
     try:
         parts = urlsplit(text)
-        valid = parts.scheme in ("http", "https") and parts.hostname and not parts.query and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and not parts.query and parts.port != 0
     except ValueError:  # the port is no number or too large, or a bracket is missing
         raise _invalid_address_error("a malformed address") from None
-    if not valid:
+    if not is_valid:
         raise _invalid_address_error(parts.hostname)
     if parts.username is not None or parts.password is not None:
         raise RequestError(
             "the address contains a login or password, which everybody who sees the output could read",
             path=parts.hostname,
-            advice=secrets,
+            advice=login_advice,
         )
     return text.rstrip("/")
 
 
 def _invalid_address_error(host: str | None) -> RequestError:
-    """Return the error for an invalid address; it shows the host only, as the rest may contain a password."""
+    """Return the error for an invalid address; it shows only the host, because other parts may contain a password."""
     return RequestError("this is not an address of Flink's REST API", expected="http://host:port", found=host)

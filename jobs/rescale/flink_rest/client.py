@@ -85,7 +85,7 @@ class StateBackend(NamedTuple):
     """State backend of a job: the name of its class, and whether it has a changelog."""
 
     name: str
-    changelog: bool
+    has_changelog: bool
 
 
 class Savepoint(NamedTuple):
@@ -96,9 +96,9 @@ class Savepoint(NamedTuple):
 
 
 class CheckpointProgress(NamedTuple):
-    """Progress of a triggered checkpoint: whether it has `ended`, and if so its `failure`, or else its `number`."""
+    """Progress of a triggered checkpoint; one that `has_ended` has a `number`, or a `failure` if it failed."""
 
-    ended: bool
+    has_ended: bool
     failure: str | None
     number: int | None = None
 
@@ -128,8 +128,8 @@ class PackagedProgram(NamedTuple):
 class Flink:
     """Client for the REST API of a Flink cluster, as a context manager.
 
-    `address` may contain a path, for a proxy. `headers` are sent with every request. `access` is the advice if Flink's
-    proxy denies access. `transport` are httpx's arguments for certificates and proxies (`verify`, `proxy`).
+    `address` may contain a path, for a proxy. `headers` are sent with every request. `access_advice` is the advice if
+    Flink's proxy denies access. `transport` are httpx's arguments for certificates and proxies (`verify`, `proxy`).
     """
 
     def __init__(
@@ -137,11 +137,11 @@ class Flink:
         address: str,
         headers: Mapping[str, str] | None = None,
         *,
-        access: str = ADDRESS_WITHOUT_LOGIN,
+        access_advice: str = ADDRESS_WITHOUT_LOGIN,
         **transport: Any,
     ) -> None:
         self.address = address
-        self._access_advice = access
+        self._access_advice = access_advice
         self._http = httpx.Client(base_url=address, headers=headers, timeout=_TIMEOUT_SECONDS, **transport)
 
     def __enter__(self) -> Self:
@@ -192,9 +192,9 @@ class Flink:
         return self._require("GET", "/jobs/overview", Jobs).jobs
 
     def job_overview(self, job_id: str) -> JobOverview | None:
-        """Return a job in Flink's overview, whose states are current, or None if Flink does not know it.
+        """Return a job in Flink's overview, whose states are current, or None if Flink does not know the job.
 
-        Raises `StoreError` if Flink knows it, but leaves it out, because its JobMaster does not answer at the moment
+        Raises `StoreError` if Flink leaves a known job out, because the JobMaster does not answer at the moment
         (`Dispatcher.queryJobMastersForInformation`).
         """
         overview = next((job for job in self.jobs() if job.job_id == job_id), None)
@@ -203,9 +203,9 @@ class Flink:
         return overview
 
     def job(self, job_id: str) -> Job | None:
-        """Return the details of a job, or None if Flink does not know it.
+        """Return the details of a job, or None if Flink does not know the job.
 
-        The states in it may be seconds old (`web.refresh-interval`); `job_overview` has current ones.
+        The states in the details may be seconds old (`web.refresh-interval`); `job_overview` has current ones.
         """
         return self._request("GET", f"/jobs/{job_id}", Job)
 
@@ -214,7 +214,7 @@ class Flink:
         parallelism = self._require("GET", f"/jobs/{job_id}/config", JobConfig).execution_config.job_parallelism
         return parallelism if parallelism > 0 else None
 
-    def why_failed(self, job_id: str) -> str | None:
+    def failure_messages(self, job_id: str) -> str | None:
         """Return the messages of a job's root exception and its causes, or None if it has not failed."""
         exceptions = self._request("GET", f"/jobs/{job_id}/exceptions?maxExceptions=1", JobExceptions)
         return cause_messages(exceptions.stack_trace) if exceptions is not None and exceptions.stack_trace else None
@@ -293,15 +293,15 @@ class Flink:
 
     def latest_savepoint(self, job_id: str) -> str | None:
         """Return the URI of the last completed savepoint of a job."""
-        return self._latest_place(job_id, "savepoint")
+        return self._latest_location(job_id, "savepoint")
 
     def latest_checkpoint(self, job_id: str) -> str | None:
         """Return the URI of the last checkpoint that completed since the job started; savepoints do not count."""
-        return self._latest_place(job_id, "completed")
+        return self._latest_location(job_id, "completed")
 
     def restored_from(self, job_id: str) -> str | None:
         """Return the URI of the snapshot that the job was last restored from."""
-        return self._latest_place(job_id, "restored")
+        return self._latest_location(job_id, "restored")
 
     def jars(self) -> dict[str, str]:
         """Return the names of the uploaded jars by id."""
@@ -329,7 +329,7 @@ class Flink:
         plan = self._require("POST", f"/jars/{quote(program.jar)}/plan", JarPlan, program.fields(parallelism)).plan
         return {node.id: node.description for node in plan.nodes}
 
-    def _latest_place(self, job_id: str, kind: str) -> str | None:
+    def _latest_location(self, job_id: str, kind: str) -> str | None:
         """Return the URI of a snapshot in the checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
         latest = self.latest_checkpoints(job_id)
         snapshot = getattr(latest, kind) if latest is not None else None

@@ -155,7 +155,7 @@ class CompletedCheckpoint(_Snapshot):
 
 
 class LatestCheckpoints(msgspec.Struct):
-    """The latest checkpoint of each kind since the JobManager started, and the restored one.
+    """The latest checkpoint of each kind since the JobManager started, and the restored snapshot.
 
     Flink's class is `CheckpointingStatistics.LatestCheckpoints`.
     """
@@ -242,7 +242,7 @@ def cause_messages(trace: str) -> str:
     return " <- ".join(dict.fromkeys(filter(None, messages)))
 
 
-def is_place(location: str | None) -> bool:
+def is_directory(location: str | None) -> bool:
     """Return whether a location is a directory, not a placeholder like `<checkpoint-not-externally-addressable>`."""
     return location is not None and not location.startswith("<")
 

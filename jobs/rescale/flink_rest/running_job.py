@@ -10,13 +10,13 @@ import msgspec
 from rescale.flink.start import common_parallelism
 from rescale.text.errors import RequestError
 
-_ENDED = ("FINISHED", "CANCELED", "FAILED")
+_TERMINAL_STATES = ("FINISHED", "CANCELED", "FAILED")
 """The globally terminal states of `JobStatus`."""
 
 CANCELLING = "CANCELLING"
 """State of a job that was cancelled and has not ended yet."""
 
-_RESTORED = ("RUNNING", "FINISHED")
+_RESTORED_STATES = ("RUNNING", "FINISHED")
 """States of a task that has restored its state (`ExecutionState`)."""
 
 
@@ -28,9 +28,9 @@ class _JobState(msgspec.Struct, frozen=True):
     state: str
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether the job is in a terminal state."""
-        return self.state in _ENDED
+        return self.state in _TERMINAL_STATES
 
     def _tasks_run(self, restored: int, tasks: int) -> bool:
         """Return whether the job has finished, or all its tasks run or have finished.
@@ -48,11 +48,13 @@ class JobOverview(_JobState, frozen=True):
     @property
     def runs(self) -> bool:
         """Whether every task has restored its state and runs, or has finished."""
-        return self._tasks_run(sum(self.tasks.get(state.lower(), 0) for state in _RESTORED), self.tasks.get("total", 0))
+        return self._tasks_run(
+            sum(self.tasks.get(state.lower(), 0) for state in _RESTORED_STATES), self.tasks.get("total", 0)
+        )
 
 
 class Vertex(msgspec.Struct, frozen=True):
-    """A chain of operators, with the id of the first one (`JobVertexDetailsInfo`); `tasks` counts subtasks by state."""
+    """A chain of operators (`JobVertexDetailsInfo`), with the id of the first one; `tasks` counts subtasks by state."""
 
     operator_id: str = msgspec.field(name="id")
     name: str
@@ -80,11 +82,11 @@ class Job(_JobState, frozen=True):
     def runs(self) -> bool:
         """Whether every task has restored its state and runs, or has finished."""
         by_state = sum((Counter[str](vertex.tasks) for vertex in self.vertices), Counter[str]())
-        return self._tasks_run(sum(by_state[state] for state in _RESTORED), by_state.total())
+        return self._tasks_run(sum(by_state[state] for state in _RESTORED_STATES), by_state.total())
 
     @property
     def parallelism(self) -> int:
-        """The parallelism of most vertices."""
+        """Most frequent parallelism of the vertices."""
         return common_parallelism([(vertex.parallelism, vertex.max_parallelism) for vertex in self.vertices])
 
 
@@ -97,7 +99,7 @@ def find_job(jobs: Sequence[JobOverview], id_or_name: str, address: str) -> JobO
     for job in jobs:
         if job.job_id == id_or_name:
             return job
-    alive = [job for job in jobs if not job.ended]
+    alive = [job for job in jobs if not job.has_ended]
     jobs_of_name = [job for job in alive if job.name == id_or_name]
     if len(jobs_of_name) != 1:
         raise RequestError(

@@ -191,7 +191,7 @@ def test_unknown_page_of_another_server_raises_store_error(proxy: Proxy) -> None
     """A job that seems to be gone would be started a second time."""
     proxy.answer = (404, "<html>no such page")
     with open_flink(proxy.address) as flink:
-        for ask in (flink.job, flink.why_failed, flink.latest_savepoint):
+        for ask in (flink.job, flink.failure_messages, flink.latest_savepoint):
             with pytest.raises(StoreError, match="this address is not Flink's REST API"):
                 ask("0" * 32)
 

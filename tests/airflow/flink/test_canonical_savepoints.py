@@ -100,7 +100,7 @@ def look(cluster: SessionCluster, job_id: str, taking: StopMode, savepoint_forma
 def has_failed(cluster: SessionCluster, job_id: str) -> bool:
     """Return whether Flink reports the failure, which may take seconds (`web.refresh-interval`)."""
     with cluster.open() as flink:
-        return flink.why_failed(job_id) is not None
+        return flink.failure_messages(job_id) is not None
 
 
 @pytest.mark.parametrize(

@@ -35,4 +35,4 @@ def test_job_with_a_changelog_fails_at_its_first_checkpoint_in_no_claim_mode(clu
     with cluster.open() as flink:
         with pytest.raises(StoreError, match="Flink could not take a checkpoint"):
             take_checkpoint(flink, started["job"])
-        wait_until(lambda: "NO_CLAIM" in (flink.why_failed(started["job"]) or ""), "Flink to report why")
+        wait_until(lambda: "NO_CLAIM" in (flink.failure_messages(started["job"]) or ""), "Flink to report why")

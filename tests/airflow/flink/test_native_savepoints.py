@@ -83,7 +83,7 @@ def rescaled(source: str, target: Path, *maximum: str) -> Start:
 
 def misses_timers(cluster: SessionCluster, job_id: str) -> bool:
     with cluster.open() as flink:
-        return "did not fire" in (flink.why_failed(job_id) or "")
+        return "did not fire" in (flink.failure_messages(job_id) or "")
 
 
 def shapes(cluster: SessionCluster, job_id: str) -> set[tuple[int, int]]:

@@ -66,7 +66,7 @@ def test_ended_job_is_reported_with_its_reason(
     state: str, why: str | None, reason: str, advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Flink, "job_overview", lambda *_: JobOverview("0" * 32, "clicks", state))
-    monkeypatch.setattr(Flink, "why_failed", lambda *_: why)
+    monkeypatch.setattr(Flink, "failure_messages", lambda *_: why)
     with pytest.raises(RescaleError, match="the job did not start from the snapshot") as caught:
         JobStartQuestion("http://127.0.0.1:9", "0" * 32).ask()
     assert caught.value.found == reason

@@ -105,7 +105,7 @@ def test_successful_run_ends_with_the_job_in_its_new_shape(nothing_fails: Story,
     handed_over = run.xcom("hand_over")
     assert cluster.job(handed_over["job"]).parallelism == 2
     assert Path(handed_over["restored_from"].removeprefix("file:")) == Path(run.xcom("publish")["target"])
-    assert cluster.job(job_id).ended
+    assert cluster.job(job_id).has_ended
 
 
 def test_token_of_flink_is_in_no_task_xcom_or_log(nothing_fails: Story) -> None:
@@ -135,7 +135,7 @@ def test_job_runs_again_and_the_run_fails_whichever_task_fails(
     assert "; the job 'counts' runs again" in log
     assert f"failed: {task_id}" in log
     assert "{" not in log
-    assert cluster.job(story.job_id).ended
+    assert cluster.job(story.job_id).has_ended
 
 
 def test_job_that_was_handed_over_is_left_alone_though_the_run_fails(stories: Stories, cluster: SessionCluster) -> None:
@@ -145,7 +145,7 @@ def test_job_that_was_handed_over_is_left_alone_though_the_run_fails(stories: St
     states = run.states()
     assert (states["hand_over"], states["go_back"], states["end"]) == ("failed", "skipped", "failed"), states
     assert "; the job 'counts' was handed over, and is left alone" in run.log_text("end")
-    assert cluster.job(job_id).ended
+    assert cluster.job(job_id).has_ended
 
 
 def test_rejected_plan_takes_the_job_back_and_leaves_nothing(stories: Stories, cluster: SessionCluster) -> None:

@@ -72,7 +72,7 @@ def assert_handed_over(cluster: SessionCluster, story: Story, task: str) -> dict
     vertices = cluster.job(started["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
     wait_until(lambda: cluster.counts(started["job"]), "the job to go on counting")
-    assert cluster.job(story.job_id).ended
+    assert cluster.job(story.job_id).has_ended
     assert started["job"] in story.run.log_text("end")
     return started
 

@@ -70,7 +70,7 @@ def test_rounds_begin_before_the_window_opens_and_the_job_is_cut_over_in_it(
     assert run.xcom("open_window")["opens"] == opens.isoformat()
     started = run.xcom(_FOLLOW)
     assert normalise(started["restored_from"]).endswith(f"/live-{opens:%Y-%m-%d-%H%M}")
-    assert cluster.job(job_id).ended
+    assert cluster.job(job_id).has_ended
     assert {vertex.parallelism for vertex in cluster.job(started["job"]).vertices} == {3}
     lines = [line for line in run.log(_FOLLOW) if line.get("timestamp")]  # lines that only group others have none
     times = {line["event"]: datetime.fromisoformat(line["timestamp"]) for line in lines}

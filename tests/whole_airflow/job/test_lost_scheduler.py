@@ -47,7 +47,7 @@ def test_a_cut_over_goes_on_though_the_scheduler_is_killed(
     form = {**cluster.form(job_id, str(tmp_path / "result"), options), **live}
     with airflow.restarted_components():
         run = airflow.trigger_dag("rescale_job", form, dag_run_id=f"scheduler-{job_id}")
-        wait_for(lambda: cluster.job(job_id).ended, "the job to be cancelled", period=0.1)
+        wait_for(lambda: cluster.job(job_id).has_ended, "the job to be cancelled", period=0.1)
         task = run.task(TASK)["pid"]
         airflow.processes["scheduler"].kill()
         airflow.processes["scheduler"].wait()

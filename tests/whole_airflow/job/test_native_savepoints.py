@@ -105,7 +105,7 @@ def test_timers_are_restored_in_the_new_shape(
     vertices = cluster.job(started["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
     wait_until(lambda: cluster.heard(started["job"]) >= 3 * KEYS, "restored timers to fire")
-    assert cluster.job(job_id).ended
+    assert cluster.job(job_id).has_ended
 
 
 def test_job_goes_back_to_the_native_savepoint(
@@ -120,7 +120,7 @@ def test_job_goes_back_to_the_native_savepoint(
     vertices = cluster.job(back["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(2, 128)}
     wait_until(lambda: cluster.heard(back["job"]) >= 3 * KEYS, "restored timers to fire")
-    assert cluster.job(job_id).ended
+    assert cluster.job(job_id).has_ended
 
 
 def test_timers_on_the_heap_end_the_run_before_the_job_is_stopped(

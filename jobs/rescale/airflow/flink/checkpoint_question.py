@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.flink_rest.responses import is_place
+from rescale.flink_rest.responses import is_directory
 from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, StoreError
 
@@ -30,12 +30,12 @@ class CheckpointQuestion(msgspec.Struct, frozen=True, tag="CheckpointTaken"):
                 raise StoreError("Flink no longer knows the checkpoint that it was making", path=flink.address)
             if checkpoint.failure is not None:
                 raise StoreError("Flink could not make the checkpoint", path=flink.address, found=checkpoint.failure)
-            if not checkpoint.ended or checkpoint.number is None:
+            if not checkpoint.has_ended or checkpoint.number is None:
                 return None
             details = flink.checkpoint_details(self.job_id, checkpoint.number)
             if details is None or details.status != "COMPLETED":  # Flink's answer is outdated
                 return None
-            if details.external_path is None or not is_place(details.external_path):
+            if details.external_path is None or not is_directory(details.external_path):
                 raise RequestError(
                     "the checkpoint is complete, but it has no directory that Rescale could read",
                     path=flink.address,

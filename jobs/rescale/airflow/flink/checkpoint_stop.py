@@ -32,7 +32,7 @@ def stop_at_checkpoint(old_job: JobToRestart, record: JobRecord) -> Answer:
         fresh_from: float | None = None
         if is_cancelled and job is not None and job.state == CANCELLING:
             cancel(flink, old_job.job_id)
-        elif job is not None and not job.ended:
+        elif job is not None and not job.has_ended:
             fresh_from = cancel_after_checkpoint(flink, old_job.job_id, old_job.directory, record.note_stop)
         elif not is_cancelled:
             raise RescaleError(
@@ -62,6 +62,6 @@ def checkpoint_for_restart(old_job: JobToRestart, known_number: int | None) -> s
         return recorded_checkpoint(old_job.job_id, old_job.directory, known_number)
     with open_flink(old_job.flink) as flink:
         job = flink.job_overview(old_job.job_id)
-        if job is not None and (not job.ended or job.state == "FINISHED"):
+        if job is not None and (not job.has_ended or job.state == "FINISHED"):
             return None
         return restart_checkpoint(flink, old_job.job_id, old_job.directory, known_number)

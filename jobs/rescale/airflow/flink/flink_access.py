@@ -41,7 +41,7 @@ def open_flink(flink: str) -> Flink:
     `verify`, `cert` and `proxies`, as for Airflow's `HttpHook`.
     """
     if "://" in flink:
-        return Flink(address_of(flink, _SECRETS_ADVICE), access=_ACCESS_ADVICE)
+        return Flink(address_of(flink, _SECRETS_ADVICE), access_advice=_ACCESS_ADVICE)
     try:
         connection = Connection.get(flink)
     except AirflowNotFoundException:
@@ -56,7 +56,7 @@ def open_flink(flink: str) -> Flink:
     address = address_of(f"{host}:{connection.port}" if connection.port else host, _SECRETS_ADVICE)
     headers, extra = _checked_headers(flink, _request_headers(flink, connection)), connection.extra_dejson
     transport = _tls_settings(flink, extra) | _proxy_settings(flink, extra, urlsplit(address).scheme)
-    return Flink(address, headers, access=_ACCESS_ADVICE, **transport)
+    return Flink(address, headers, access_advice=_ACCESS_ADVICE, **transport)
 
 
 def open_kubernetes(connection_id: str | None) -> Any:

@@ -46,7 +46,7 @@ def inspect_job(
     with open_flink(flink) as cluster:
         jobs = cluster.jobs()
         overview = find_job(jobs, job, cluster.address)
-        if overview.ended:
+        if overview.has_ended:
             raise RequestError(
                 "the job has ended",
                 path=cluster.address,

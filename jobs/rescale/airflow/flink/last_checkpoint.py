@@ -86,7 +86,7 @@ def take_checkpoint(flink: Flink, job_id: str) -> int | None:
         if progress is None or progress.failure is not None:
             failure = None if progress is None else progress.failure
             raise StoreError("Flink could not take a checkpoint", path=flink.address, operator=job_id, found=failure)
-        if progress.ended:
+        if progress.has_ended:
             return progress.number
         time.sleep(_POLL_SECONDS)
     raise StoreError("Flink has not ended a checkpoint in time", path=flink.address, found=f"{_CHECKPOINT_SECONDS} s")
@@ -144,7 +144,7 @@ def cancel(flink: Flink, job_id: str) -> None:
     while True:
         try:
             job = flink.job_overview(job_id)
-            if job is None or job.ended:
+            if job is None or job.has_ended:
                 break
             if job.state != CANCELLING:
                 flink.cancel(job_id)

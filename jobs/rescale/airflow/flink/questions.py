@@ -51,7 +51,7 @@ class SavepointQuestion(msgspec.Struct, frozen=True, tag="SavepointTaken"):
             job = flink.job(self.job_id)
             if savepoint is not None and savepoint.failure is not None:
                 raise StoreError("Flink could not take the savepoint", path=self.directory, found=savepoint.failure)
-            alive = job is not None and not job.ended
+            alive = job is not None and not job.has_ended
             location = savepoint.location if savepoint is not None else None
             if alive and savepoint is None:
                 location = None if self.ends_the_job else savepoint_below(flink, self.job_id, self.directory)
@@ -63,7 +63,7 @@ class SavepointQuestion(msgspec.Struct, frozen=True, tag="SavepointTaken"):
                 raise RescaleError(
                     "the job failed while it was being stopped",
                     path=self.directory,
-                    found=flink.why_failed(self.job_id),
+                    found=flink.failure_messages(self.job_id),
                     advice="check that its sinks have committed everything before you start it again",
                 )
             location = location or savepoint_below(flink, self.job_id, self.directory)
@@ -92,7 +92,7 @@ class JobEndQuestion(msgspec.Struct, frozen=True, tag="JobEnded"):
     def ask(self) -> Answer | None:
         with open_flink(self.flink) as flink:
             job = flink.job_overview(self.job_id)
-            return {"job": self.job_id} if job is None or job.ended else None
+            return {"job": self.job_id} if job is None or job.has_ended else None
 
 
 class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
@@ -120,8 +120,8 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
             overview = flink.job_overview(self.job_id)
             if overview is None:
                 raise RescaleError("Flink no longer knows the job", path=flink.address, found=self.job_id)
-            if overview.ended and not overview.runs:
-                why = flink.why_failed(self.job_id)
+            if overview.has_ended and not overview.runs:
+                why = flink.failure_messages(self.job_id)
                 raise RescaleError(
                     "the job did not start from the snapshot",
                     path=flink.address,
@@ -133,7 +133,7 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
                     else "find out who has cancelled it",
                 )
             if not overview.runs:
-                if (why := flink.why_failed(self.job_id)) is not None:
+                if (why := flink.failure_messages(self.job_id)) is not None:
                     log.warning("the job is %s: %s", overview.state, why)
                 return None
             details = flink.job(self.job_id)

@@ -61,7 +61,7 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
             job = flink.job(job_id)
             if job is None:
                 _run_jar(flink, program, job_id, start)
-            if job is None or not job.ended or job.runs:
+            if job is None or not job.has_ended or job.runs:
                 return JobStartQuestion(hand_over.flink, job_id)
     raise RequestError("the job was started many times, and ended every time", path=hand_over.flink)
 

@@ -101,7 +101,7 @@ def refuse_stop_without_restart(taking: StopMode, hand_over: HandOver) -> None:
 
 def running_jobs(jobs: Sequence[JobOverview], name: str) -> list[JobOverview]:
     """Return the jobs with this name that have not ended."""
-    return [job for job in jobs if job.name == name and not job.ended]
+    return [job for job in jobs if job.name == name and not job.has_ended]
 
 
 def take_savepoint(old_job: JobToRestart, run: str) -> FlinkQuestion:
@@ -142,7 +142,7 @@ def _trigger_savepoint(flink: Flink, old_job: JobToRestart, trigger_id: str, dir
     Raises `StoreError` if the job is not running at the moment.
     """
     job = flink.job(old_job.job_id)
-    if job is None or job.ended:
+    if job is None or job.has_ended:
         return
     if not job.runs:
         raise StoreError("the job is not running at the moment", path=flink.address, found=job.state)
@@ -152,7 +152,7 @@ def _trigger_savepoint(flink: Flink, old_job: JobToRestart, trigger_id: str, dir
 
 def _refuse_second_canonical(flink: Flink, old_job: JobToRestart) -> None:
     """Raise `RequestError` if the job failed because Flink cannot take a canonical savepoint of it."""
-    failure = flink.why_failed(old_job.job_id)
+    failure = flink.failure_messages(old_job.job_id)
     if failure is not None and any(message in failure for message in _NO_CANONICAL):
         raise RequestError(
             "Flink cannot take a canonical savepoint of this job: the job failed when asked for one",
@@ -179,7 +179,7 @@ def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
         with open_flink(old_job.flink) as flink:
             job = flink.job_overview(old_job.job_id)
             refuse_other_start(flink, old_job, run)
-        alive = old_job.job_id if job is not None and not job.ended else None
+        alive = old_job.job_id if job is not None and not job.has_ended else None
         alive = alive or running_job(old_job.hand_over, *_restart_seed(run, old_job))
         running_text = alive and f"{old_job.name} ({alive})"
     if running_text is not None:
@@ -247,7 +247,7 @@ def still_runs(old_job: JobToRestart) -> bool:
         return False
     with open_flink(old_job.flink) as flink:
         job = flink.job_overview(old_job.job_id)
-    return job is not None and not job.ended
+    return job is not None and not job.has_ended
 
 
 def end_pending_work(old_job: JobToRestart, run: str) -> FlinkQuestion | None:
@@ -259,7 +259,7 @@ def end_pending_work(old_job: JobToRestart, run: str) -> FlinkQuestion | None:
         return _end_session_job(old_job)
     with open_flink(old_job.flink) as flink:
         job = flink.job_overview(old_job.job_id)
-        if job is not None and not job.ended:
+        if job is not None and not job.has_ended:
             if old_job.taking is StopMode.CHECKPOINT:
                 return JobEndQuestion(old_job.flink, old_job.job_id) if job.state == CANCELLING else None
             return _pending_savepoint(flink, old_job, run)
@@ -281,7 +281,7 @@ def _end_session_job(old_job: JobToRestart) -> FlinkQuestion | None:
         return None
     with open_flink(old_job.flink) as flink:
         job = flink.job_overview(resource.job_id)
-        if job is None or job.ended:
+        if job is None or job.has_ended:
             return None
         flink.cancel(job.job_id)
     return JobEndQuestion(old_job.flink, job.job_id)
@@ -297,7 +297,7 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
     if savepoint is None or not is_replaced:
         with open_flink(old_job.flink) as flink:
             job = flink.job_overview(old_job.job_id)
-            if job is not None and not job.ended:
+            if job is not None and not job.has_ended:
                 return {"job": old_job.job_id, "name": old_job.name, "went_back": False}
             if old_job.taking is StopMode.CHECKPOINT and job is not None and job.state == "FINISHED":
                 raise RescaleError(

@@ -28,7 +28,7 @@ def refuse_no_claim(flink: Flink, job: Job, hand_over: HandOver, taking: StopMod
     `refers` tells whether the result uses files of the source, which the job must not own.
     """
     backend = flink.state_backend(job.job_id)
-    if isinstance(hand_over, Print) or backend is None or not backend.changelog:
+    if isinstance(hand_over, Print) or backend is None or not backend.has_changelog:
         return
     mode, ways = NO_CLAIM, ["choose to print the command, and add -restoreMode claim to it"]
     if isinstance(hand_over, PatchDeployment) and hand_over.resource == "FlinkSessionJob":

@@ -45,7 +45,7 @@ def _obstacle(backend: StateBackend | None, latest: Snapshot | UnreadableCheckpo
         return "no checkpoints"
     if _ROCKSDB not in backend.name:
         return backend.name
-    if backend.changelog:
+    if backend.has_changelog:
         return "a changelog"
     if isinstance(latest, Snapshot) and any(operator.keyed for operator in latest.operators):
         return f"checkpoints that are not incremental, as {latest.directory} shows"

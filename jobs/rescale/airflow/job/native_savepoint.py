@@ -44,19 +44,19 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
     backend = flink.state_backend(job.job_id)
     if backend is None:
         raise _unknown_error(flink, job, "the job has no checkpoints")
-    if backend.name in _HEAP and not backend.changelog:
+    if backend.name in _HEAP and not backend.has_changelog:
         evidence = f"{backend.name} writes timers like all other state"
         if request.format is Format.KEEP and not changes_max_parallelism(job, request):
             return evidence
         checkpoint = _readable_checkpoint(flink, job, request, latest)
         _refuse_unreadable_records(flink, job, request, checkpoint)
         return f"{evidence}, and its records can be read, as {checkpoint.directory} shows"
-    if backend.name not in _ROCKSDB or backend.changelog:
+    if backend.name not in _ROCKSDB or backend.has_changelog:
         raise RequestError(
             "native savepoints of this state backend are not supported",
             operator=job.name,
             expected="RocksDB or the hashmap backend, without a changelog",
-            found=f"{backend.name or 'an unknown backend'}{' with a changelog' if backend.changelog else ''}",
+            found=f"{backend.name or 'an unknown backend'}{' with a changelog' if backend.has_changelog else ''}",
             advice=_alternative_advice(flink, job),
         )
     checkpoint = _readable_checkpoint(flink, job, request, latest)

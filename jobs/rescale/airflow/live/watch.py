@@ -78,7 +78,7 @@ class Watch:
             return True
         with open_flink(self.old_job.flink) as flink:
             job = flink.job_overview(self.old_job.job_id)
-            if job is not None and not job.ended and job.state != CANCELLING:
+            if job is not None and not job.has_ended and job.state != CANCELLING:
                 return False
             cancel(flink, self.old_job.job_id)
         return True
@@ -281,7 +281,7 @@ class Watch:
         """Raise `RequestError` if the job has ended."""
         with open_flink(self.old_job.flink) as flink:
             job = flink.job_overview(self.old_job.job_id)
-        if job is None or job.ended:
+        if job is None or job.has_ended:
             raise RequestError(
                 "the job has ended while it was followed",
                 path=self.old_job.flink,

@@ -17,14 +17,14 @@ def newest_checkpoint(flink: str, job: str) -> dict[str, Any] | None:
     Savepoints do not count. Raises `RequestError` if no such job runs.
     """
     from rescale.airflow.flink.flink_access import open_flink
-    from rescale.flink_rest.responses import is_place
+    from rescale.flink_rest.responses import is_directory
     from rescale.flink_rest.running_job import find_job
     from rescale.storage.locations import normalise
 
     with open_flink(flink) as cluster:
         job_id = find_job(cluster.jobs(), job, cluster.address).job_id
         last = cluster.last_checkpoint(job_id)
-    if last is None or last.external_path is None or not is_place(last.external_path):
+    if last is None or last.external_path is None or not is_directory(last.external_path):
         return None
     return {"checkpoint": normalise(last.external_path), "id": last.id, "job": job_id}
 
