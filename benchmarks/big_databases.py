@@ -10,7 +10,7 @@ from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
-from rescale.flink.metadata.handles import IncrementalHandle, LocalFile, RelativeFileStream
+from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream, RocksdbFile
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.snapshot.keyed_state import KeyedStream
@@ -41,7 +41,7 @@ def write_databases(canonical: Path, directory: Path) -> None:
             for file in writer.checkpoint(scratch / "taken"):
                 name = f"{stream.subtask}-{file.name}"
                 shutil.move(scratch / "taken" / file.name, directory / name)
-                files.append(LocalFile(file.name, RelativeFileStream(name, file.length)))
+                files.append(RocksdbFile(file.name, RelativeFileStream(name, file.length)))
         shutil.rmtree(scratch)
         meta = f"{stream.subtask}-meta"
         (directory / meta).write_bytes(stream.header)
@@ -50,7 +50,7 @@ def write_databases(canonical: Path, directory: Path) -> None:
             checkpoint_id=1,
             backend_id="00000000-0000-0000-0000-000000000000",
             first_key_group=own.first,
-            key_groups=len(own),
+            key_group_count=len(own),
             checkpointed_size=0,
             meta=RelativeFileStream(meta, len(stream.header)),
             shared=(),

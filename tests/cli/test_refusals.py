@@ -18,8 +18,8 @@ from rescale.flink.metadata.handles import (
     HandleTag,
     IncrementalHandle,
     KeyGroupsHandle,
-    LocalFile,
     RelativeFileStream,
+    RocksdbFile,
 )
 from rescale.flink.state_meta_info import StateKind
 from rescale.rocksdb.manifest.log_framing import read_log
@@ -128,7 +128,7 @@ def test_changelog_without_changes_is_rescaled(source: Path, result_format: str,
     def wrapped(handle: IncrementalHandle) -> ChangelogHandle:
         ids = {"materialization_id": 1, "handle_id": "a", "checkpoint_id": 1}
         return ChangelogHandle(
-            HandleTag.CHANGELOG_V2, handle.first_key_group, handle.key_groups, 0, (handle,), (), **ids
+            HandleTag.CHANGELOG_V2, handle.first_key_group, handle.key_group_count, 0, (handle,), (), **ids
         )
 
     edited.edit_databases(source, wrapped)
@@ -195,7 +195,7 @@ def with_file(name: str) -> Change:
 
     def change(source: Path) -> None:
         (source / "more").write_bytes(b"x")
-        more = LocalFile(name, RelativeFileStream("more", 1))
+        more = RocksdbFile(name, RelativeFileStream("more", 1))
         edited.edit_databases(source, lambda handle: replace(handle, private=(*handle.private, more)))
 
     return change
@@ -204,7 +204,7 @@ def with_file(name: str) -> Change:
 def without_file(kind: str) -> Change:
     """Return a change that removes the files with this suffix from the handles."""
 
-    def left(files: tuple[LocalFile, ...]) -> tuple[LocalFile, ...]:
+    def left(files: tuple[RocksdbFile, ...]) -> tuple[RocksdbFile, ...]:
         return tuple(file for file in files if not file.name.endswith(kind))
 
     return lambda source: edited.edit_databases(
@@ -222,7 +222,7 @@ def with_a_stream(source: Path) -> None:
     def changed(handle: IncrementalHandle) -> Any:
         if handle.first_key_group:
             return handle
-        offsets = (0,) * handle.key_groups
+        offsets = (0,) * handle.key_group_count
         return KeyGroupsHandle(HandleTag.SAVEPOINT_KEY_GROUPS, 0, offsets, handle.meta)
 
     edited.edit_databases(source, changed)

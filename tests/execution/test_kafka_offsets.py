@@ -126,7 +126,7 @@ def test_topic_is_renamed_in_splits_enumerator_and_union_state(tmp_path: Path, *
     execute_without_spark(plan)
     after = only(target)
     assert held(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
-    book = after.enumerator.known if after.enumerator is not None else set()
+    book = after.enumerator.partitions if after.enumerator is not None else set()
     assert {topic.topic for topic in (*(position.partition for position in after.held), *book)} == {"a-longer-name"}
     assert diff_snapshots(open_snapshot(source), open_snapshot(target), InProcessTasks(), plan.surgery).equal
     assert f"{after.label} ({after.kind}): the topic orders is renamed to a-longer-name" in declared_lines(

@@ -13,7 +13,7 @@ from rescale.execution.compare.validation.declared_differences import check_decl
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.flink.keyed.blocks.records import Records
-from rescale.flink.keyed.ttl.last_access import instant_of
+from rescale.flink.keyed.ttl.last_access import format_time
 from rescale.flink.keyed.ttl.young_records import YoungRecords
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.plan.plan import plan_from_json, plan_to_json
@@ -60,7 +60,7 @@ def test_old_rows_are_missing_and_all_others_are_there(
     (uid, states), source, target = old_states, directory(name), str(tmp_path / "target")
     before = rows_of(source, uid)
     until = times_in(before)[len(times_in(before)) // 2 - 1]
-    ages = [f"{uid}:{state}={instant_of(until)}" for state in states]
+    ages = [f"{uid}:{state}={format_time(until)}" for state in states]
     plan = plan_rescale(source, target, ages=ages, **shape)
     assert plan_from_json(plan_to_json(plan), "") == plan
     execute_without_spark(plan)
@@ -101,7 +101,7 @@ def test_all_rows_may_be_old_and_none(tmp_path: Path) -> None:
     for until, expected in ((first - 1, before), (last, without_old(before, dict.fromkeys(OF_ALL[1], last)))):
         target = str(tmp_path / str(until))
         execute_without_spark(
-            plan_rescale(source, target, ages=[f"states:{state}={instant_of(until)}" for state in OF_ALL[1]])
+            plan_rescale(source, target, ages=[f"states:{state}={format_time(until)}" for state in OF_ALL[1]])
         )
         assert rows_of(target, "states") == expected
 
@@ -109,18 +109,18 @@ def test_all_rows_may_be_old_and_none(tmp_path: Path) -> None:
 def test_old_rows_are_declared_and_counted(tmp_path: Path) -> None:
     source, target = directory("2-canonical-rocksdb"), str(tmp_path / "target")
     until = times_in(rows_of(source, "states"))[-1]
-    ages = [f"states:{TEXTS}={instant_of(until)}"]
+    ages = [f"states:{TEXTS}={format_time(until)}"]
     plan = plan_rescale(source, target, ["3"], ages=ages, renames=["states=users"])
     (_, line) = declared_lines(plan.surgery)
     assert f"the state {TEXTS} (LIST) of states (" in line
-    assert f"last accessed at or before {instant_of(until)}: the run counts them, in " in line
+    assert f"last accessed at or before {format_time(until)}: the run counts them, in " in line
     assert any("Their number is not known before the run" in warning for warning in plan.warnings)
     execute_without_spark(plan)
     certificate = read_certificate(target)
     old = certified(target, "users").old_rows[TEXTS]
     assert certified_lines(certificate)[1].endswith(f": {old.rows} rows, {old.elements} list elements in all")
     assert "the result holds exactly the rows and list elements whose last access is later" in certificate.proves
-    other = parse_surgery(ages=[f"states:{TEXTS}={instant_of(until - 1)}"], renames=["states=users"])
+    other = parse_surgery(ages=[f"states:{TEXTS}={format_time(until - 1)}"], renames=["states=users"])
     with pytest.raises(IntegrityError, match="records were lost, doubled or changed"):
         validate_published(source, target, InProcessTasks(), declared_surgery=other)
 
@@ -166,7 +166,7 @@ def test_wrong_choice_of_rows_is_found(bug: Any, tmp_path: Path, monkeypatch: py
     source, target = directory("2-canonical-rocksdb"), str(tmp_path / "target")
     rows = rows_of(source, "states")
     until = times_in({TEXTS: rows[TEXTS]})[-1] - 1  # so that the youngest element is one millisecond too young
-    ages = [f"states:{state}={instant_of(until)}" for state in OF_ALL[1]]
+    ages = [f"states:{state}={format_time(until)}" for state in OF_ALL[1]]
     monkeypatch.setattr(YoungRecords, "remaining", bug)
     with pytest.raises(IntegrityError, match="records were lost, doubled or changed") as caught:
         execute_without_spark(plan_rescale(source, target, ages=ages))

@@ -16,7 +16,7 @@ import pytest
 
 from oracle.distribution import KAFKA_CONNECTORS, LINES
 from oracle.harness import Flink, Job
-from rescale.flink.kafka.position import owner
+from rescale.flink.kafka.position import owning_subtask
 from rescale.flink.release_line import RELEASE_LINES
 from rescale.flink.serializers.release_rules import Restores
 from rescale.snapshot.findings import findings
@@ -68,7 +68,7 @@ def test_every_record_is_read_once_after_each_rescale(
     taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
     assert sorted(taken.results) == records(seed, 0)
     offsets = offsets_of(taken.path)
-    assert offsets.holders(2) == tuple(owner(*position.partition, 2) for position in offsets.held)
+    assert offsets.holders(2) == tuple(owning_subtask(*position.partition, 2) for position in offsets.held)
     for phase, parallelism in ((1, 3), (2, 2)):
         offsets = offsets_of(taken.path)
         assert (offsets.kind, offsets.unread, list(audit([offsets]))) == (kind, None, [])
@@ -85,7 +85,7 @@ def test_every_record_is_read_once_after_each_rescale(
         expected_holders = {position.partition: subtask for position, subtask in dealt.items()}
         if phase == 2:
             late = late_partition(seed)
-            expected_holders[late] = owner(*late, parallelism)
+            expected_holders[late] = owning_subtask(*late, parallelism)
         assert held == expected_holders
     assert {str(position.partition): position.next for position in offsets_of(taken.path).held} == totals(seed, 3)
 
@@ -142,7 +142,7 @@ def test_consumer_of_flink_1_becomes_a_source_that_reads_every_record_once(
     after = offsets_of(read.path)
     held = {position.partition: subtask for position, subtask in zip(after.held, after.stored_by, strict=True)}
     late = late_partition(seed)
-    assert held == {**dealt, late: owner(*late, 3)}
+    assert held == {**dealt, late: owning_subtask(*late, 3)}
 
 
 @pytest.mark.slow

@@ -93,9 +93,9 @@ def test_ends_and_hashes_of_keys_are_those_of_flink(flink: Flink) -> None:
         assert (name, program.hashable) == (name, name not in NOT_HASHED)
         walked = keys.walk(program)
         if name in NOT_FOLLOWED:
-            assert (name, walked.first_wrong()) == (name, (0, NOT_FOLLOWED[name]))
+            assert (name, walked.first_error()) == (name, (0, NOT_FOLLOWED[name]))
             continue
-        assert (name, walked.first_wrong()) == (name, None)
+        assert (name, walked.first_error()) == (name, None)
         _, starts, _ = keys.places
         assert (name, (walked.ends - starts).tolist()) == (name, list(map(len, keys.written)))
         if walked.codes is not None:
@@ -108,7 +108,7 @@ def test_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
         keys = keys_of(flink, name)
         assert (name, known_hash(keys.snapshot)) == (name, None)
         chosen = keys.choose()
-        assert (name, chosen.name, chosen.known) == (name, formula, False)
+        assert (name, chosen.name, chosen.is_known) == (name, formula, False)
         for formula_found in (chosen, named_hash(keys.snapshot, formula)):
             codes = keys.walk(formula_found.program).codes
             assert codes is not None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from oracle.harness import Flink, Job
-from rescale.flink.keyed.ttl.last_access import instant_of
+from rescale.flink.keyed.ttl.last_access import format_time
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow
 from support.timed_rows import MAPS, TEXTS, VALUES, Rows, elements_of, rows_of, times_in, without_old
@@ -73,7 +73,7 @@ def test_flink_finds_exactly_the_rows_that_are_not_old(
     expected = flink.expected(job)["keyed"]
     assert {state: expected[state] for state in shown(before)} == shown(before)
     until = times_in(before)[len(times_in(before)) // 2 - 1]
-    ages = [f"states:{state}={instant_of(until)}" for state in STATES]
+    ages = [f"states:{state}={format_time(until)}" for state in STATES]
     plan = plan_rescale(source, target, ages=ages, **shape)
     execute_without_spark(plan)
     after = shown(without_old(before, dict.fromkeys(STATES, until)))

@@ -12,7 +12,7 @@ from fixtures.table import TYPES
 from oracle.harness import Flink, FlinkError, Job
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
-from rescale.flink.serializers.registry import FLINK
+from rescale.flink.serializers.registry import FLINK_ROWS
 from rescale.flink.serializers.release_rules import Restores, class_reasons
 from rescale.snapshot.prospects import prospects
 from rescale.snapshot.reading.opening import open_snapshot
@@ -101,7 +101,7 @@ def test_classes_missing_in_a_release_are_as_predicted(
     request: pytest.FixtureRequest, line: str, release: ReleaseLine
 ) -> None:
     flink: Flink = request.getfixturevalue(line)
-    asked = [row.snapshot for row in FLINK.values() if row.jar is None]
+    asked = [row.snapshot for row in FLINK_ROWS.values() if row.jar is None]
     missing = set(flink.command("missing_classes", names=asked))
     expected = {name for name in asked if any(r.restores is Restores.NO for r in class_reasons(name, release))}
     assert missing == expected

@@ -168,7 +168,9 @@ def _change_set(changes: Sequence[Change]) -> bytes:
 
 
 def _range(handle: KeyGroupsHandle | IncrementalHandle) -> tuple[int, int]:
-    return handle.first_key_group, len(handle.offsets) if isinstance(handle, KeyGroupsHandle) else handle.key_groups
+    return handle.first_key_group, len(handle.offsets) if isinstance(
+        handle, KeyGroupsHandle
+    ) else handle.key_group_count
 
 
 def _keyed(subtask: Subtask) -> KeyGroupsHandle | IncrementalHandle | None:

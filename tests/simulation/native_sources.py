@@ -9,7 +9,7 @@ from functools import cache
 from random import Random
 
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
-from rescale.flink.metadata.handles import HandleTag, IncrementalHandle, KeyGroupsHandle, LocalFile, Stream
+from rescale.flink.metadata.handles import HandleTag, IncrementalHandle, KeyGroupsHandle, RocksdbFile, Stream
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
@@ -106,7 +106,7 @@ def _databases(
         )
         meta = stored(random, objects, f"meta-{subtask}", header_of(known))
         private = (
-            LocalFile(file, stored(random, objects, f"db-{subtask}-{file}", files[file])) for file in sorted(files)
+            RocksdbFile(file, stored(random, objects, f"db-{subtask}-{file}", files[file])) for file in sorted(files)
         )
         handle = incremental_handle(subtask, own, meta, (), private)
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
@@ -114,7 +114,7 @@ def _databases(
 
 
 def incremental_handle(
-    subtask: int, own: Sequence[int], meta: Stream, shared: Iterable[LocalFile], private: Iterable[LocalFile]
+    subtask: int, own: Sequence[int], meta: Stream, shared: Iterable[RocksdbFile], private: Iterable[RocksdbFile]
 ) -> IncrementalHandle:
     """Return the handle of a database with the key groups `own`; all handles of a subtask have one backend id."""
     return IncrementalHandle(
@@ -122,7 +122,7 @@ def incremental_handle(
         checkpoint_id=7,
         backend_id=f"00000000-0000-0000-0000-{subtask:012}",
         first_key_group=own[0],
-        key_groups=len(own),
+        key_group_count=len(own),
         checkpointed_size=0,
         meta=meta,
         shared=tuple(shared),

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask, SubtaskState
-from rescale.flink.metadata.handles import FileStream, IncrementalHandle, LocalFile, RelativeFileStream, Stream
+from rescale.flink.metadata.handles import FileStream, IncrementalHandle, RelativeFileStream, RocksdbFile, Stream
 from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.operator_id import operator_id_of_uid
@@ -147,7 +147,7 @@ def _stored(objects: dict[str, bytes], subtask: int, files: Mapping[str, bytes])
 
 
 def _handle(subtask: int, own: Sequence[int], meta: Stream, streams: Mapping[str, Stream]) -> IncrementalHandle:
-    files = [LocalFile(name, stream) for name, stream in sorted(streams.items())]
+    files = [RocksdbFile(name, stream) for name, stream in sorted(streams.items())]
     shared = [file for file in files if file.name.endswith(".sst")]
     return incremental_handle(subtask, own, meta, shared, [file for file in files if file not in shared])
 

@@ -85,7 +85,7 @@ def keyed_rows(
         return lay._replace(header=with_logged_states(lay.header, changes), rows=list(changed.items()))
     if isinstance(handle, IncrementalHandle):
         first = handle.first_key_group
-        own = list(range(first, first + handle.key_groups))
+        own = list(range(first, first + handle.key_group_count))
         header = content(handle.meta)
         states = states_in(header)
         listed = [(file.name, content(file.stream)) for file in (*handle.shared, *handle.private)]

@@ -9,7 +9,7 @@ import pytest
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.checkpoint_metadata import Subtask, SubtaskState
-from rescale.flink.metadata.handles import FileStream, IncrementalHandle, LocalFile, RelativeFileStream, Stream
+from rescale.flink.metadata.handles import FileStream, IncrementalHandle, RelativeFileStream, RocksdbFile, Stream
 from rescale.snapshot.losses import lost_timers, mislaid_files
 from rescale.snapshot.model import Operator, Snapshot
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, keyed_header, state
@@ -63,7 +63,7 @@ def test_heap_streams_without_timers_are_not_reported() -> None:
 
 
 def with_shared_file(stream: Stream, directory: str, missing: tuple[str, ...]) -> Snapshot:
-    file = LocalFile("000009.sst", stream)
+    file = RocksdbFile("000009.sst", stream)
     handle = IncrementalHandle(5, 1, "backend", 0, 128, None, FileStream("/meta", 1), (file,), (), None)
     plain = operator("counts", 1)
     subtasks = (Subtask(0, False, SubtaskState(managed_keyed=handle)),)

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from rescale.flink.metadata.checkpoint_metadata import Metadata
-from rescale.flink.metadata.handles import FileStream, IncrementalHandle, LocalFile
+from rescale.flink.metadata.handles import FileStream, IncrementalHandle, RocksdbFile
 from rescale.storage.locations import join
 from support import edited
 from support.checkpoints import Checkpoints, checkpoints_in
@@ -36,7 +36,7 @@ class ChangingJob:
         self._writers: list[Writer] = []
         self._states = [stored.states for stored in databases(FIXTURE)]
         self._removed: list[dict[str, dict[bytes, bytes]]] = [{state: {} for state in own} for own in self._states]
-        self._uploaded: dict[tuple[int, str], LocalFile] = {}
+        self._uploaded: dict[tuple[int, str], RocksdbFile] = {}
         for number, stored in enumerate(databases(FIXTURE)):
             path = self._path(number)
             path.mkdir()
@@ -71,7 +71,7 @@ class ChangingJob:
         gone = [uri for uri in self.checkpoints.shared() if uri not in used]
         unprotected_store(self.checkpoints.directory).delete(gone)
 
-    def _files(self, number: int) -> Iterator[LocalFile]:
+    def _files(self, number: int) -> Iterator[RocksdbFile]:
         """Change a database, and yield the files of its checkpoint; only new SST files are uploaded."""
         writer = self._writers[number]
         for state in self._states[number]:
@@ -85,7 +85,7 @@ class ChangingJob:
             if known not in self._uploaded or not file.name.endswith(".sst"):
                 place = join(self.checkpoints.directory, f"shared/{uuid.uuid4()}")
                 store.put(place, (path / file.name).read_bytes())
-                self._uploaded[known] = LocalFile(file.name, FileStream(place, file.length))
+                self._uploaded[known] = RocksdbFile(file.name, FileStream(place, file.length))
             yield self._uploaded[known]
         shutil.rmtree(path)
 
@@ -106,7 +106,7 @@ class ChangingJob:
             writer.flush()
 
 
-def _with_files(metadata: Metadata, files: Iterator[tuple[LocalFile, ...]]) -> Metadata:
+def _with_files(metadata: Metadata, files: Iterator[tuple[RocksdbFile, ...]]) -> Metadata:
     def changed(handle: IncrementalHandle) -> IncrementalHandle:
         listed = next(files)
         shared = tuple(file for file in listed if file.name.endswith(".sst"))

@@ -57,7 +57,7 @@ def databases(name: str) -> tuple[Stored, ...]:
         Stored(
             f"{name} {subtask.index}",
             operator.max_parallelism,
-            KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_groups - 1),
+            KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_group_count - 1),
             read_keyed_header(read_file(_file("meta", handle.meta, directory, moved)), name),
             tuple(_file(file.name, file.stream, directory, moved) for file in (*handle.shared, *handle.private)),
         )

@@ -15,8 +15,8 @@ from rescale.flink.metadata.handles import (
     IncrementalHandle,
     InlineStream,
     KeyedHandle,
-    LocalFile,
     RelativeFileStream,
+    RocksdbFile,
     SegmentStream,
 )
 from rescale.flink.metadata.reader import read_metadata
@@ -87,7 +87,7 @@ def edit_files(directory: Path, kind: str, change: Callable[[bytes], bytes]) -> 
     """Change the files of all RocksDB directories with names that start with `kind`, and their sizes in handles."""
     changed = []
 
-    def changed_file(file: LocalFile) -> LocalFile:
+    def changed_file(file: RocksdbFile) -> RocksdbFile:
         if not file.name.startswith(kind):
             return file
         assert isinstance(file.stream, RelativeFileStream)
@@ -111,5 +111,5 @@ def put_database(directory: Path, database: Path) -> None:
     for path in sorted(database.iterdir()):
         name = f"other-{path.name}"
         shutil.copy(path, directory / name)
-        files.append(LocalFile(path.name, RelativeFileStream(name, path.stat().st_size)))
+        files.append(RocksdbFile(path.name, RelativeFileStream(name, path.stat().st_size)))
     edit_databases(directory, lambda handle: replace(handle, shared=(), private=tuple(files)))

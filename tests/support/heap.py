@@ -21,7 +21,7 @@ from rescale.flink.keyed.heap.heap_reader import HeapReader
 from rescale.flink.keyed.timers.timer_reader import TimerReader
 from rescale.flink.keyed.timers.timer_writer import RecordBlock
 from rescale.flink.serializers import program
-from rescale.flink.serializers.registry import FLINK
+from rescale.flink.serializers.registry import FLINK_ROWS
 from support.canonical import Record
 from support.composite import composite_key
 from support.java_composites import List, Pojo, Tuple
@@ -171,7 +171,7 @@ def runs_of(
 def without_longs() -> Iterator[None]:
     """Make the serializer of longs unknown until the block ends."""
     long = f"{BASE}LongSerializer$LongSerializerSnapshot"
-    known, unknown = program.row_of, replace(FLINK[long], values=None)
+    known, unknown = program.row_of, replace(FLINK_ROWS[long], values=None)
     entry_layouts.cache_clear()
     try:
         with patch.object(program, "row_of", lambda name: unknown if name == long else known(name)):

@@ -30,11 +30,11 @@ from rescale.flink.metadata.handles import (
     KeyedHandle,
     KeyGroupsHandle,
     KeyGroupsStream,
-    LocalFile,
     MergedChannelHandle,
     OperatorHandle,
     OperatorStateOffsets,
     RelativeFileStream,
+    RocksdbFile,
     SegmentStream,
     SingleChannelHandle,
     StateChange,
@@ -87,13 +87,13 @@ key_groups_handles = st.one_of(
 @st.composite
 def incremental_handles(draw: st.DrawFn) -> IncrementalHandle:
     v2 = draw(st.booleans())
-    files = few(st.builds(LocalFile, texts, streams))
+    files = few(st.builds(RocksdbFile, texts, streams))
     return IncrementalHandle(
         HandleTag.INCREMENTAL_V2 if v2 else HandleTag.INCREMENTAL,
         checkpoint_id=draw(int64),
         backend_id=draw(texts),
         first_key_group=draw(key_groups),
-        key_groups=draw(key_groups),
+        key_group_count=draw(key_groups),
         checkpointed_size=draw(int64) if v2 else None,
         meta=draw(streams),
         shared=draw(files),
@@ -119,7 +119,7 @@ def changelog_stream_handles(draw: st.DrawFn) -> ChangelogStreamHandle:
     return ChangelogStreamHandle(
         HandleTag.CHANGELOG_STREAM_V2 if v2 else HandleTag.CHANGELOG_STREAM,
         first_key_group=draw(key_groups),
-        key_groups=draw(key_groups),
+        key_group_count=draw(key_groups),
         change_sets=draw(few(st.tuples(int64, streams))),
         state_size=draw(int64),
         checkpointed_size=draw(int64),
@@ -137,7 +137,7 @@ def changelog_handles(draw: st.DrawFn, inner: st.SearchStrategy[KeyedHandle]) ->
     return ChangelogHandle(
         HandleTag.CHANGELOG_V2 if v2 else HandleTag.CHANGELOG,
         first_key_group=draw(key_groups),
-        key_groups=draw(key_groups),
+        key_group_count=draw(key_groups),
         checkpointed_size=draw(int64),
         base=draw(few(inner)),
         delta=draw(few(changelog_deltas)),

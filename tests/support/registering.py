@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.flink.serializers.registry import GROUP, registered
+from rescale.flink.serializers.registry import ENTRY_POINT_GROUP, registered_rows
 from support.readme import DOCS
 
 MONEY = "com.example.MoneySerializer$MoneySnapshot"
@@ -32,19 +32,19 @@ def install(folder: Path, points: dict[str, str], code: str, name: str = "money"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     lines = [f"{point} = {value}" for point, value in points.items()]
-    (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines, ""]))
+    (info / "entry_points.txt").write_text("\n".join([f"[{ENTRY_POINT_GROUP}]", *lines, ""]))
 
 
 @pytest.fixture(autouse=True)
 def nothing_stays_registered() -> Iterator[None]:
     """Remove what a test has registered."""
-    registered.cache_clear()
+    registered_rows.cache_clear()
     yield
-    registered.cache_clear()
+    registered_rows.cache_clear()
     sys.modules.pop("money", None)
 
 
 def find(folder: Path, patch: pytest.MonkeyPatch) -> None:
     """Let this process find the distributions in a folder."""
     patch.syspath_prepend(folder)
-    registered.cache_clear()
+    registered_rows.cache_clear()

@@ -6,7 +6,7 @@ import struct
 
 from rescale.flink.encoding.binary import ByteReader, encode_modified_utf8
 from rescale.flink.serializers.reading import read_snapshot
-from rescale.flink.serializers.registry import FLINK
+from rescale.flink.serializers.registry import FLINK_ROWS
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 
 BASE = "org.apache.flink.api.common.typeutils.base."
@@ -44,7 +44,7 @@ def nested(*snapshots: bytes) -> bytes:
 def composite(class_name: str, *snapshots: bytes, outer: bytes = b"", outer_version: int | None = None) -> bytes:
     """Return a composite snapshot; by default, its `outer_version` is the newest."""
     if outer_version is None:
-        outer_version = max(FLINK[class_name].outer_versions)
+        outer_version = max(FLINK_ROWS[class_name].outer_versions)
     return snapshot(class_name, 3, i32(911108, outer_version) + outer + nested(*snapshots))
 
 

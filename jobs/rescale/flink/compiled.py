@@ -4,8 +4,8 @@ Tasks that move state always have numba. Planning reads only samples of the stat
 Importing a module with compiled loops takes most of a second, so callers import it inside the function that needs it.
 
 Machine code is cached on disk for later processes if there is a writable directory. Numba's own cache key covers only
-the file of a loop. But numba also compiles the loops and constants of other modules that the loop names into its
-machine code, so the cache key here covers these loops and constants, too.
+the file of a loop. But machine code also contains the loops and constants of other modules that the loop uses, so the
+cache key here covers these loops and constants.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _digest(function: FunctionType, callers: tuple[FunctionType, ...]) -> str:
     """Return the digest of a loop. `callers` are the loops that led to it; calls back to these are not followed."""
     literals = [literal for literal in function.__code__.co_consts if not isinstance(literal, CodeType)]
     hasher = hashlib.sha256(repr((function.__code__.co_code, literals)).encode())
-    for name, value in _named_in(function):
+    for name, value in _used_globals(function):
         inner = getattr(value, "py_func", None)
         if inner is None:
             constant = list(value) if isinstance(value, EnumMeta) else value
@@ -50,12 +50,12 @@ def _digest(function: FunctionType, callers: tuple[FunctionType, ...]) -> str:
     return hasher.hexdigest()
 
 
-def _named_in(function: FunctionType) -> Iterator[tuple[str, Any]]:
+def _used_globals(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield (name, value) of each global, and of each attribute of a module, that a loop uses."""
     names = function.__code__.co_names
-    own = [(name, function.__globals__.get(name)) for name in names]
-    yield from own
-    for module in (value for _, value in own if isinstance(value, ModuleType)):
+    own_globals = [(name, function.__globals__.get(name)) for name in names]
+    yield from own_globals
+    for module in (value for _, value in own_globals if isinstance(value, ModuleType)):
         yield from ((name, getattr(module, name, None)) for name in names)
 
 
@@ -129,9 +129,8 @@ else:
     def load_cached_loops(modules: Collection[str]) -> None:
         """Load the machine code that earlier processes have cached for the loops of these imported modules.
 
-        Without this, the first call of each loop loads it, which takes about 10 ms. A process that waits for work has
-        the time to load the machine code. A loop that calls functions of a library must not be loaded before that
-        library is: LLVM would abort the process.
+        A process that waits for work does this in advance, because loading takes about 10 ms for each loop. If a loop
+        calls functions of a library, load the library first: otherwise LLVM aborts the process.
         """
         for loop in _loops:
             if loop.__module__ in modules:

@@ -46,20 +46,20 @@ def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
         raise _no_job_plan_error(path, str(error)) from None
     document = document if isinstance(document, dict) else {}
     plan = document.get("plan", document)
-    for nodes, names in (
+    for nodes, names_in in (
         (document.get("vertices"), _operators_in_name),
         (isinstance(plan, dict) and plan.get("nodes"), _operators_in_description),
     ):
         if isinstance(nodes, list) and nodes:
-            return tuple(_vertex(node, names, path) for node in nodes)
+            return tuple(_vertex(node, names_in, path) for node in nodes)
     raise _no_job_plan_error(path, "no list of nodes")
 
 
-def _vertex(node: Any, names: Callable[[dict[str, Any]], list[str]], path: str) -> GraphVertex:
+def _vertex(node: Any, names_in: Callable[[dict[str, Any]], list[str]], path: str) -> GraphVertex:
     operator_id = node.get("id") if isinstance(node, dict) else None
     if not isinstance(operator_id, str) or not is_operator_id(operator_id):
         raise _no_job_plan_error(path, f"a node with the id {operator_id!r}")
-    first, *chained_names = names(node) or [""]
+    first, *chained_names = names_in(node) or [""]
     return GraphVertex(operator_id.lower(), first, tuple(chained_names))
 
 

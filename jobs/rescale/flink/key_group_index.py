@@ -21,19 +21,20 @@ S = TypeVar("S", bound=HasKeyGroups)
 
 
 class KeyGroupIndex(Generic[S]):
-    """Index of streams by their key groups. The streams may be in any order, and their key groups may overlap.
-
-    A lookup visits only streams near the range.
-    """
+    """Index of streams by their key groups. The streams may be in any order, and their key groups may overlap."""
 
     def __init__(self, streams: Sequence[S]) -> None:
         self._streams = streams
         self._order = sorted(range(len(streams)), key=lambda i: streams[i].key_groups.first)
         self._firsts = [streams[i].key_groups.first for i in self._order]
         # The largest key group of the streams up to each position: it never descends, so the list can be bisected.
-        self._reached = list(accumulate((streams[i].key_groups.last for i in self._order), max))
+        self._highest = list(accumulate((streams[i].key_groups.last for i in self._order), max))
 
     def overlapping(self, key_groups: KeyGroupRange) -> list[S]:
         """Return the streams that hold a key group of the range `key_groups`, in their original order."""
-        near = self._order[bisect_left(self._reached, key_groups.first) : bisect_right(self._firsts, key_groups.last)]
-        return [self._streams[i] for i in sorted(near) if len(self._streams[i].key_groups.intersection(key_groups))]
+        candidates = self._order[
+            bisect_left(self._highest, key_groups.first) : bisect_right(self._firsts, key_groups.last)
+        ]
+        return [
+            self._streams[i] for i in sorted(candidates) if len(self._streams[i].key_groups.intersection(key_groups))
+        ]

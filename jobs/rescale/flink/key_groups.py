@@ -49,8 +49,8 @@ def prefix_size(max_parallelism: int) -> int:
 
 def murmur(code: int) -> int:
     """Return `MathUtils.murmurHash` of a 32-bit `hashCode`; it is never negative."""
-    hash_code = mmh3.hash(struct.pack("<i", code), 0, signed=True)
-    return hash_code if hash_code >= 0 else -hash_code if hash_code != -(1 << 31) else 0
+    murmur_hash = mmh3.hash(struct.pack("<i", code), 0, signed=True)
+    return murmur_hash if murmur_hash >= 0 else -murmur_hash if murmur_hash != -(1 << 31) else 0
 
 
 def key_group_of_hash(code: int, max_parallelism: int) -> int:

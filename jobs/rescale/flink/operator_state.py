@@ -70,11 +70,11 @@ def _read_by_state_starts(reader: ByteReader, unknown: UnknownSerializer) -> tup
     The serializers of the states may be unknown. A count precedes each of the two lists.
     """
     starts = state_starts(reader)
-    number = ByteReader(reader.data, position=reader.position).i16()
-    list_states, broadcast = starts[:number], starts[number:]
-    between = (*broadcast, reader.end)[0] - NUMBER_SIZE
+    list_state_count = ByteReader(reader.data, position=reader.position).i16()
+    list_states, broadcast = starts[:list_state_count], starts[list_state_count:]
+    end_of_list = (*broadcast, reader.end)[0] - NUMBER_SIZE
     try:
-        return read_bounded_states(reader, list_states, between), read_bounded_states(reader, broadcast, reader.end)
+        return read_bounded_states(reader, list_states, end_of_list), read_bounded_states(reader, broadcast, reader.end)
     except SnapshotError:
         raise unknown from None
 

@@ -8,7 +8,7 @@ decides:
   next subtask is the first that gets a longer run of the next state. So the *order of the states* matters: it is the
   iteration order of a `java.util.HashMap`.
 * UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. Elements are dealt
-  in consecutive runs of even size; elements with equal bytes stay separate.
+  in consecutive runs, whose sizes differ by one at most; elements with equal bytes stay separate.
 * BROADCAST: new subtask i gets copy i mod n of the n old copies, in subtask order.
 
 An element is identified by its old subtask, and by its index in that subtask's list of offsets.
@@ -52,22 +52,23 @@ class StateShare:
     runs: tuple[ElementRun, ...]
 
 
-def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list[list[StateShare]]:
+def redistribute(old_layouts: Sequence[Sequence[StateLayout]], parallelism: int) -> list[list[StateShare]]:
     """Return the shares of each of `parallelism` new subtasks.
 
-    `old` has the layouts of each old subtask; a subtask without an operator handle has none. At another parallelism,
-    each new subtask gets a share of every state of any old subtask, in first-seen order; a share may be empty.
+    `old_layouts` has the layouts of each old subtask; a subtask without an operator handle has none. At another
+    parallelism, each new subtask gets a share of every state of any old subtask, in first-seen order; a share may be
+    empty.
     """
-    if parallelism == len(old):
+    if parallelism == len(old_layouts):
         return [
             [StateShare(s.name, s.mode, _Concatenation([(source, s.elements)]).runs(0, s.elements)) for s in layout]
-            for source, layout in enumerate(old)
+            for source, layout in enumerate(old_layouts)
         ]
     shares: list[dict[str, StateShare]] = [{} for _ in range(parallelism)]
-    holders = _holders(old)
-    modes = {state.name: state.mode for layout in old for state in layout}
+    holders = _holders(old_layouts)
+    modes = {state.name: state.mode for layout in old_layouts for state in layout}
     start = 0
-    for name in _flink_order(old):
+    for name in _flink_order(old_layouts):
         total = sum(count for _, count in holders[name])
         match modes[name]:
             case DistributionMode.BROADCAST:
@@ -85,10 +86,10 @@ def redistribute(old: Sequence[Sequence[StateLayout]], parallelism: int) -> list
     return [[share[name] for name in holders] for share in shares]
 
 
-def _holders(old: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, int]]]:
+def _holders(old_layouts: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, int]]]:
     """Return (old subtask, number of elements) of each old subtask with a state, by state name, in first-seen order."""
     holders: dict[str, list[tuple[int, int]]] = {}
-    for source, layout in enumerate(old):
+    for source, layout in enumerate(old_layouts):
         for state in layout:
             holders.setdefault(state.name, []).append((source, state.elements))
     return holders
@@ -131,7 +132,7 @@ class _Concatenation:
         return tuple(runs)
 
 
-def _flink_order(old: Sequence[Sequence[StateLayout]]) -> list[str]:
+def _flink_order(old_layouts: Sequence[Sequence[StateLayout]]) -> list[str]:
     """Return the state names in the order in which Flink visits them, mode by mode.
 
     Two Java hash maps determine this order. `MetadataV2V3SerializerBase` puts the states of a handle into a map of
@@ -139,7 +140,7 @@ def _flink_order(old: Sequence[Sequence[StateLayout]]) -> list[str]:
     which prepends to a bucket.
     """
     names_by_mode = {mode: _JavaHashMapOrder(16) for mode in DistributionMode}
-    for layout in old:
+    for layout in old_layouts:
         handle = _JavaHashMapOrder(_capacity_for(len(layout)))
         modes = {state.name: state.mode for state in layout}
         for name in modes:

@@ -1,4 +1,4 @@
-"""Start of a job from a snapshot: its parallelism and, where that changes, its max parallelism."""
+"""Start of a job from a snapshot: its parallelism and, if it changes, its max parallelism."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_CLAIM = "NO_CLAIM"
 class Start(NamedTuple):
     """Start of a job from a snapshot; if `max_parallelism` is None, the job or the snapshot determines it.
 
-    If the snapshot `refers` to files of another snapshot, the job must not claim it: Flink would delete these files.
+    If the snapshot `refers` to files of another snapshot, the job must not claim the snapshot: Flink would delete them.
     """
 
     snapshot: str
@@ -41,15 +41,15 @@ class Start(NamedTuple):
     def command(self) -> str:
         """Command line that starts the job, with a placeholder for the user's jar."""
         option = "" if self.max_parallelism is None else f" -D{MAX_PARALLELISM_OPTION}={self.max_parallelism}"
-        claims = " -restoreMode no_claim" if self.refers else ""
-        return f"flink run -s {quoted(self.snapshot)}{claims} -p {self.parallelism}{option} <your-job.jar>"
+        no_claim_option = " -restoreMode no_claim" if self.refers else ""
+        return f"flink run -s {quoted(self.snapshot)}{no_claim_option} -p {self.parallelism}{option} <your-job.jar>"
 
 
 def common_parallelism(shapes: Shapes) -> int:
     """Return the most frequent parallelism; if several are equally frequent, the largest of them.
 
-    Operators with one subtask count only if all operators have one subtask. Otherwise the job's code usually fixes
-    their parallelism, as for the committer of a sink.
+    Operators with one subtask count only if all operators have one subtask: usually the job's code fixes their
+    parallelism, as for the committer of a sink.
     """
     count_by_parallelism = Counter(parallelism for parallelism, _ in shapes if parallelism != 1)
     return max(

@@ -122,8 +122,8 @@ def merge_state(infos: Sequence[StateMetaInfo]) -> StateMetaInfo:
             state=distinct[0].name,
             expected="the same type and the same serializers in all subtasks",
             found=" and ".join(types) if len(types) > 1 else f"{types[0]}, with serializers that differ",
-            advice="restore the job with the same types in all subtasks, and take another savepoint; if all have the "
-            "same, a file is damaged: take another snapshot",
+            advice="restore the job with the same types in all subtasks, and take another savepoint; if all have "
+            "the same types, a file is damaged: take another snapshot",
         )
     return merged_info
 

@@ -127,5 +127,7 @@ def untyped_state_reason(kind: str, line: ReleaseLine) -> Reason:
 
 
 def _connector_reason(rule: str, line: ReleaseLine) -> Reason:
-    why = "only the connector can read these bytes, and the snapshot does not say whether another release of it can"
+    why = (
+        "only the connector can read these bytes, and it is unknown whether another release of the connector reads them"
+    )
     return Reason(Restores.UNKNOWN, why, rule, _TRY_CONNECTOR.format(line=line))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rescale.flink.kafka.consumer import read_consumer_element
-from rescale.flink.kafka.position import Position, StartAt, TopicPartition, owner
+from rescale.flink.kafka.position import Position, StartAt, TopicPartition, owning_subtask
 from rescale.flink.kafka.source import Enumerator, UnknownVersionError, read_enumerator, read_reader_element, read_split
 from rescale.text.errors import SnapshotError
 from support.kafka_state import NO_STOP, consumer_element, enumerator, reader_element, split, versioned
@@ -26,7 +26,7 @@ ORDERS = [TopicPartition("orders", partition) for partition in range(3)]
 def test_partitions_are_assigned_round_robin_from_the_subtask_of_their_topic(
     topic: str, parallelism: int, owners: list[int]
 ) -> None:
-    assert [owner(topic, partition, parallelism) for partition in range(6)] == owners
+    assert [owning_subtask(topic, partition, parallelism) for partition in range(6)] == owners
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_enumerator_state_of_every_version_is_read() -> None:
     for version, (state, expected) in enumerate(whole):
         enumerator = read_enumerator(i32(1) + versioned(version, state))
         assert enumerator == expected
-        assert enumerator.known == set(ORDERS)
+        assert enumerator.partitions == set(ORDERS)
         for longer in (state + b"\0", state[:-1]):
             with pytest.raises(SnapshotError):
                 read_enumerator(i32(1) + versioned(version, longer))

@@ -30,7 +30,7 @@ def of_key(number: int) -> Record:
 def test_records_get_the_key_groups_of_the_new_max_parallelism(keys: list[int], maxima: tuple[int, int]) -> None:
     old, new = maxima
     records = in_a_buffer(list(map(of_key, keys)), [key_group_of_hash(long_code(key), old) for key in keys])
-    groups, codes = NewKeyGroups(LONGS, old, new).of(records)
+    groups, codes = NewKeyGroups(LONGS, old, new).assign(records)
     assert groups.dtype == np.int64
     assert groups.tolist() == [key_group_of_hash(long_code(key), new) for key in keys]
     assert codes is not None
@@ -42,7 +42,7 @@ def test_a_record_in_a_foreign_key_group_is_named(old: int, new: int) -> None:
     groups = [key_group_of_hash(long_code(key), old) for key in range(5)]
     groups[3] ^= 1
     with pytest.raises(IntegrityError, match="does not give the key group") as caught:
-        NewKeyGroups(LONGS, old, new).of(in_a_buffer(list(map(of_key, range(5))), groups))
+        NewKeyGroups(LONGS, old, new).assign(in_a_buffer(list(map(of_key, range(5))), groups))
     error = caught.value
     assert (error.state, error.exit_code) == ("total", 4)
     assert "key bytes 000000000000000300 in" in error.what
@@ -53,7 +53,7 @@ def test_a_record_in_a_foreign_key_group_is_named(old: int, new: int) -> None:
 
 def test_hash_is_needed_unless_the_new_max_parallelism_is_a_divisor() -> None:
     records = in_a_buffer(list(map(of_key, range(4))), [0, 63, 64, 127])
-    groups, codes = NewKeyGroups(None, 128, 64).of(records)
+    groups, codes = NewKeyGroups(None, 128, 64).assign(records)
     assert (groups.tolist(), codes) == ([0, 63, 0, 63], None)
     with pytest.raises(ValueError, match="1000 does not divide 128"):
         NewKeyGroups(None, 128, 1000)

@@ -35,7 +35,7 @@ def walk(compiled: Program, keys: list[bytes], behind: bytes = b"") -> WalkedKey
 
 
 def codes(walked: WalkedKeys) -> list[int]:
-    assert walked.first_wrong() is None
+    assert walked.first_error() is None
     assert walked.codes is not None
     return walked.codes.tolist()
 
@@ -195,14 +195,14 @@ def test_damaged_key_is_not_read_beyond_its_limit(data: st.DataObject) -> None:
 )
 def test_damaged_key_is_reported_with_reason_and_place(snapshot: bytes, key: str, why: str, at: int) -> None:
     walked = walk(compile_program(parsed(snapshot)), [bytes.fromhex(key)])
-    assert walked.first_wrong() == (0, why)
+    assert walked.first_error() == (0, why)
     assert walked.ends.tolist() == [at]
 
 
 def test_first_of_many_wrong_keys_is_reported() -> None:
     keys = [LONG_KEY.write(number) for number in range(5)]
     walked = walk(program(LONG_KEY), [*keys, b"\0", b"", *keys])
-    assert walked.first_wrong() == (5, "the data ends inside the key")
+    assert walked.first_error() == (5, "the data ends inside the key")
     assert walked.error_codes.tolist() == [0] * 5 + [2, 2] + [0] * 5
     assert walked.codes is not None
     assert walked.codes.tolist() == [0, 1, 2, 3, 4, 0, 0, 0, 1, 2, 3, 4]
@@ -211,7 +211,7 @@ def test_first_of_many_wrong_keys_is_reported() -> None:
 @pytest.mark.parametrize(("start", "limit"), [(-1, 8), (0, 17), (9, 8), (1 << 62, 1 << 62), (17, 17)])
 def test_key_outside_of_the_data_is_reported(start: int, limit: int) -> None:
     walked = walk_keys(program(LONG_KEY), np.zeros(16, np.uint8), np.array([start]), np.array([limit]))
-    assert walked.first_wrong() == (0, "the key does not lie in the data")
+    assert walked.first_error() == (0, "the key does not lie in the data")
 
 
 def test_walk_of_no_keys_gives_no_hashes() -> None:
@@ -241,7 +241,7 @@ def test_keys_without_a_known_hash_are_measured(snapshot: bytes, key: str) -> No
     walked = walk(compiled, [bytes.fromhex(key)] * 2, behind=b"\x01\x01")
     assert walked.codes is None
     size = len(key) // 2
-    assert (walked.first_wrong(), walked.ends.tolist()) == (None, [size, 2 * size + 2])
+    assert (walked.first_error(), walked.ends.tolist()) == (None, [size, 2 * size + 2])
 
 
 def test_machine_has_the_numbers_of_the_hash_rules() -> None:

@@ -37,7 +37,7 @@ def codes(java_type: JavaType, formula: str, keys: list[bytes]) -> list[int]:
     limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
     starts = limits - np.array([len(key) for key in keys], dtype=np.int64)
     walked = walk_keys(Program("", tree), np.frombuffer(b"".join(keys), np.uint8), starts, limits)
-    assert walked.first_wrong() is None
+    assert walked.first_error() is None
     assert walked.ends.tolist() == limits.tolist()
     assert walked.codes is not None
     return walked.codes.tolist()

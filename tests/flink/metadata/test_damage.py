@@ -32,11 +32,11 @@ from rescale.flink.metadata.handles import (
     InMemoryChangelogHandle,
     KeyGroupsHandle,
     KeyGroupsStream,
-    LocalFile,
     MergedChannelHandle,
     OperatorHandle,
     OperatorStateOffsets,
     RelativeFileStream,
+    RocksdbFile,
     SegmentStream,
     SingleChannelHandle,
     StateChange,
@@ -59,7 +59,7 @@ SEGMENT = SegmentStream("s3://b/s", 5, 8, 1, "file")
 KEYED = (
     KeyGroupsHandle(7, 0, (0, 77), RelativeFileStream("chk", 99)),
     KeyGroupsHandle(12, 2, (-1,), KeyGroupsStream(0, (3,), InlineStream("n", b"xyz")), "id"),
-    IncrementalHandle(11, 4, "uuid", 0, 2, 50, SEGMENT, (LocalFile("7.sst", FileStream("s3://b/7", 4)),), (), "id"),
+    IncrementalHandle(11, 4, "uuid", 0, 2, 50, SEGMENT, (RocksdbFile("7.sst", FileStream("s3://b/7", 4)),), (), "id"),
     ChangelogHandle(14, 0, 2, 50, (KeyGroupsHandle(3, 0, (7,), EmptySegmentStream()),), (CHANGES,), 1, 2, "i"),
     ChangelogHandle(8, 0, 2, 50, (), (IN_MEMORY,), 1, None, "id"),
 )

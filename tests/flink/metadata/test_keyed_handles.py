@@ -16,7 +16,7 @@ from rescale.flink.metadata.handles import (
     InMemoryChangelogHandle,
     KeyedHandle,
     KeyGroupsHandle,
-    LocalFile,
+    RocksdbFile,
     StateChange,
 )
 from rescale.flink.metadata.keyed_handles import read_keyed, write_keyed
@@ -25,7 +25,7 @@ from rescale.text.errors import SnapshotError
 
 FILE = FileStream("s3://bucket/file", 9)
 GROUPS = KeyGroupsHandle(HandleTag.KEY_GROUPS, 0, (0, 4), FILE, None)
-FILES = (LocalFile("1.sst", FILE),)
+FILES = (RocksdbFile("1.sst", FILE),)
 DIRECTORY = IncrementalHandle(HandleTag.INCREMENTAL, 7, "backend", 0, 2, None, FILE, FILES, (), None)
 IN_MEMORY = InMemoryChangelogHandle(0, 2, 1, 2, (StateChange(-1, b"ab"), StateChange(1, b"")), "id")
 STREAMED = ChangelogStreamHandle(HandleTag.CHANGELOG_STREAM, 0, 2, ((1, FILE),), 9, 9, "id", None)

@@ -21,11 +21,11 @@ from rescale.flink.metadata.handles import (
     KeyedHandle,
     KeyGroupsHandle,
     KeyGroupsStream,
-    LocalFile,
     MergedChannelHandle,
     OperatorHandle,
     OperatorStateOffsets,
     RelativeFileStream,
+    RocksdbFile,
     SegmentStream,
     SingleChannelHandle,
     StateChange,
@@ -105,11 +105,11 @@ EMPTY = EmptySegmentStream()
             "07 00000001 00000000 0f 0000000000000002 0000000000000003 00000001 0001 70 0001 66",
         ),
         (
-            IncrementalHandle(5, 6, "u", 1, 2, None, EMPTY, (LocalFile("s", EMPTY),), (), None),
+            IncrementalHandle(5, 6, "u", 1, 2, None, EMPTY, (RocksdbFile("s", EMPTY),), (), None),
             "05 0000000000000006 0001 75 00000001 00000002 10 00000001 0001 73 10 00000000",
         ),
         (
-            IncrementalHandle(11, 6, "u", 1, 2, 7, EMPTY, (), (LocalFile("p", EMPTY),), "id"),
+            IncrementalHandle(11, 6, "u", 1, 2, 7, EMPTY, (), (RocksdbFile("p", EMPTY),), "id"),
             "0b 0000000000000006 0001 75 00000001 00000002 0000000000000007 1000000000 00000001 0001 70 10 0002 6964",
         ),
         (

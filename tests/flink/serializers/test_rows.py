@@ -15,7 +15,7 @@ from rescale.flink.keys.java_hash import walk_keys
 from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name
-from rescale.flink.serializers.registry import FLINK
+from rescale.flink.serializers.registry import FLINK_ROWS
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.flink.serializers.value_format import format_value
 from rescale.text.errors import SnapshotError, UnsupportedError
@@ -25,17 +25,17 @@ from support.serializer_vectors import INT, JAVA_OBJECT, TYPES, VECTORS
 from support.slow import slow
 from support.snapshot_bytes import composite, parsed, snapshot
 
-rows = pytest.mark.parametrize("class_name", FLINK)
+rows = pytest.mark.parametrize("class_name", FLINK_ROWS)
 
 
 def test_every_row_has_a_vector() -> None:
-    assert set(VECTORS) == set(FLINK)
+    assert set(VECTORS) == set(FLINK_ROWS)
 
 
 @rows
 def test_snapshot_of_every_version_is_read_to_its_last_byte(class_name: str) -> None:
     vector = VECTORS[class_name]
-    for data in vector.snapshots(FLINK[class_name]):
+    for data in vector.snapshots(FLINK_ROWS[class_name]):
         reader = ByteReader(data + b"what follows")
         serializer = read_snapshot(reader)
         assert (reader.position, type_name(serializer)) == (len(data), vector.name)
@@ -44,7 +44,7 @@ def test_snapshot_of_every_version_is_read_to_its_last_byte(class_name: str) -> 
 
 @rows
 def test_truncated_snapshot_of_every_row_is_refused(class_name: str) -> None:
-    for data in VECTORS[class_name].snapshots(FLINK[class_name]):
+    for data in VECTORS[class_name].snapshots(FLINK_ROWS[class_name]):
         for end in range(len(data)):
             with pytest.raises(SnapshotError) as error:
                 read_snapshot(ByteReader(data[:end], "a file"))
@@ -55,7 +55,7 @@ def test_truncated_snapshot_of_every_row_is_refused(class_name: str) -> None:
 @rows
 def test_a_value_is_measured_and_hashed(class_name: str) -> None:
     vector = VECTORS[class_name]
-    *_, newest = vector.snapshots(FLINK[class_name])
+    *_, newest = vector.snapshots(FLINK_ROWS[class_name])
     if vector.value is None:
         with pytest.raises(UnsupportedError):
             compile_program(parsed(newest))
@@ -72,7 +72,7 @@ def test_a_value_is_measured_and_hashed(class_name: str) -> None:
 
 @rows
 def test_versions_that_no_release_writes_are_unknown(class_name: str) -> None:
-    row, vector = FLINK[class_name], VECTORS[class_name]
+    row, vector = FLINK_ROWS[class_name], VECTORS[class_name]
     others = [snapshot(class_name, version) for version in range(-1, 9) if version not in row.versions]
     if row.outer_versions:
         outer = vector.outer.get(max(row.outer_versions), vector.body)
@@ -95,7 +95,7 @@ def test_flink_reads_the_older_versions_of_the_classes_that_it_has(release: str)
     line = ReleaseLine.parse(release)
     older = [
         data
-        for class_name, row in FLINK.items()
+        for class_name, row in FLINK_ROWS.items()
         if row.since <= line <= row.until and row.jar is None
         for data in list(VECTORS[class_name].snapshots(row))[:-1]
     ]
@@ -112,5 +112,5 @@ def test_the_documentation_lists_the_serializers_whose_values_cannot_be_measured
     page = (DOCS / "explanation" / "state.md").read_text(encoding="utf-8")
     section = page.split("### The native format of the hashmap backend\n")[1].split("\n\nWhile ")[0]
     listed = set(re.findall(r"`(\w+Serializer)`", section.split("|---|---|")[1]))
-    rows = (row.snapshot for row in FLINK.values() if row.values is None)
+    rows = (row.snapshot for row in FLINK_ROWS.values() if row.values is None)
     assert listed == {re.split(r"[.$]", snapshot)[-1].removesuffix("Snapshot") for snapshot in rows}

@@ -17,14 +17,14 @@ from rescale.flink.keys.java_hash import walk_values
 from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import read_snapshot, type_name
-from rescale.flink.serializers.registry import FLINK
+from rescale.flink.serializers.registry import FLINK_ROWS
 from rescale.flink.serializers.value_format import format_value
 from support.java_programs import printed_by
 from support.slow import slow
 
 SOURCE = Path(__file__).with_name("SerializerSnapshots.java")
 
-ELSEWHERE = {row.snapshot for row in FLINK.values() if row.jar is not None}
+ELSEWHERE = {row.snapshot for row in FLINK_ROWS.values() if row.jar is not None}
 """Snapshot classes that no jar of the distribution has."""
 
 NOT_MADE = {
@@ -53,7 +53,7 @@ def classes(version: str) -> frozenset[str]:
 
 def written_by(jars: Iterable[Path]) -> tuple[tuple[str, bytes], ...]:
     """Return snapshot classes and bytes, as the Flink in these jars writes them."""
-    printed = printed_by(SOURCE, *FLINK, jars=jars)
+    printed = printed_by(SOURCE, *FLINK_ROWS, jars=jars)
     return tuple((name, base64.b64decode(data)) for name, data in map(str.split, printed.splitlines()))
 
 
@@ -72,7 +72,7 @@ def check_read(class_name: str, data: bytes) -> None:
 
 def test_every_row_names_a_class_of_flink() -> None:
     known = frozenset.union(*map(classes, LINES.values()))
-    assert {name for name in FLINK if name not in known} == ELSEWHERE
+    assert {name for name in FLINK_ROWS if name not in known} == ELSEWHERE
 
 
 @lines
@@ -84,7 +84,7 @@ def test_snapshots_of_flink_are_read_to_their_last_byte(version: str) -> None:
 @lines
 def test_every_row_of_the_distribution_is_compared_except_known_ones(version: str) -> None:
     line = ReleaseLine.parse(version)
-    known = {class_name for class_name, row in FLINK.items() if row.since <= line <= row.until}
+    known = {class_name for class_name, row in FLINK_ROWS.items() if row.since <= line <= row.until}
     compared = {class_name for class_name, _ in written(version)}
     assert known - compared == known & (NOT_MADE | ELSEWHERE)
     assert compared <= known

@@ -21,7 +21,7 @@ from rescale.flink.keys.java_strings import java_string_hash
 from rescale.flink.release_line import RELEASE_LINES
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.reading import type_name
-from rescale.flink.serializers.registry import registered
+from rescale.flink.serializers.registry import registered_rows
 from rescale.flink.serializers.release_rules import Restores, reasons
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.user_serializer import UserSerializer
@@ -223,7 +223,7 @@ def test_a_plan_names_the_distribution_and_is_refused_without_it(
         assert plan.serializers == (UserSerializer(MONEY, "money 1.0"),)
         assert any(MONEY in warning and "money 1.0" in warning for warning in plan.warnings)
         assert plan_from_json(document, "plan.json") == pickle.loads(packed) == plan
-    registered.cache_clear()
+    registered_rows.cache_clear()
     for load in (lambda: plan_from_json(document, "plan.json"), lambda: pickle.loads(packed)):
         with pytest.raises(RequestError) as caught:
             load()
@@ -258,7 +258,7 @@ def test_serializer_missing_in_this_process_is_a_request_error(folder: Path, mon
         find(folder, patch)
         serializer = parsed(list_of(snapshot(MONEY)))
         assert type_name(serializer) == "List<Money>"
-    registered.cache_clear()
+    registered_rows.cache_clear()
     with pytest.raises(RequestError):
         compile_program(serializer)
 

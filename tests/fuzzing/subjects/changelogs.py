@@ -67,7 +67,7 @@ def _look(data: bytes) -> None:
         parsed_changes.append(RawChange(ids[logged], key_group, change))
     if not read.states or not all(0 <= change.key_group < _MAX_PARALLELISM for change in parsed_changes):
         return
-    for records in Overlay(parsed_changes, read, _MAX_PARALLELISM).rest():
+    for records in Overlay(parsed_changes, read, _MAX_PARALLELISM).remaining():
         for start, limit, end, group in zip(
             records.starts.tolist(),
             records.key_ends.tolist(),

@@ -64,7 +64,7 @@ def _look(data: bytes) -> None:
             enumerator = read_enumerator(data)
         except UnknownVersionError:
             return
-        assert len(enumerator.known) <= len(enumerator.assigned) + len(enumerator.unassigned)
+        assert len(enumerator.partitions) <= len(enumerator.assigned) + len(enumerator.unassigned)
     else:
         position = read_consumer_element(data)
         assert position.partition.partition >= 0

@@ -17,7 +17,7 @@ from simulation.bugs.planting import Planter, method
 
 Bug = partial(planting.Bug, native=True)
 
-_apply, _rest = ReplayedState.apply, Overlay.rest
+_apply, _remaining = ReplayedState.apply, Overlay.remaining
 
 
 def _logged(change: Callable[[list[Any]], list[Any]]) -> Planter:
@@ -56,7 +56,7 @@ def _set_instead_of_add(logged: Any) -> Any:
 
 def _without_first_new_row(self: Overlay) -> Iterator[Any]:
     """Leave out the first row that is only in the changes."""
-    yield from list(_rest(self))[1:]
+    yield from list(_remaining(self))[1:]
 
 
 BUGS = [
@@ -65,5 +65,5 @@ BUGS = [
     Bug("changelog: only its first set is read", method(log_windows, "logged_changes", _first_set)),
     Bug("changelog: what is cleared stays", _applied(_never_cleared)),
     Bug("changelog: what is added replaces", _applied(_set_instead_of_add)),
-    Bug("changelog: what is new is lost", method(Overlay, "rest", _without_first_new_row)),
+    Bug("changelog: what is new is lost", method(Overlay, "remaining", _without_first_new_row)),
 ]

@@ -112,7 +112,7 @@ def _owners_off_by_one(operator: Any, sources: Any) -> Any:
 
 
 def _group(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    real = NewKeyGroups.of
+    real = NewKeyGroups.assign
 
     def changed(self: Any, records: Any) -> Any:
         groups, codes = real(self, records)
@@ -173,7 +173,7 @@ def _entry(change: Callable[[OperatorState, OperatorState], OperatorState]) -> P
 
 
 def _moved(change: Callable[[Any, Any], Any]) -> Planter:
-    return method(NewKeyGroups, "of", _group(change))
+    return method(NewKeyGroups, "assign", _group(change))
 
 
 def _raw_hash(codes: Any, max_parallelism: int) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fixtures.table import KAFKA_FIXTURES, KafkaFixture
-from rescale.flink.kafka.position import owner
+from rescale.flink.kafka.position import owning_subtask
 from rescale.planning.planner import make_plan
 from rescale.planning.request.request import make_request
 from rescale.snapshot.findings import findings
@@ -61,7 +61,7 @@ def test_stale_offsets_of_a_stopped_consumer_are_reported(fixture: KafkaFixture)
 @pytest.mark.parametrize("fixture", READ, ids=lambda fixture: fixture.name)
 def test_partitions_are_assigned_to_readers_as_by_the_connector(fixture: KafkaFixture) -> None:
     offsets = only(fixture)
-    assert offsets.stored_by == tuple(owner(*position.partition, 2) for position in offsets.held)
+    assert offsets.stored_by == tuple(owning_subtask(*position.partition, 2) for position in offsets.held)
     assert offsets.stored_by == offsets.holders(2)
     assert set(offsets.stored_by) == {0, 1}
 

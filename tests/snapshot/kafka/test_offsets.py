@@ -10,7 +10,7 @@ import cramjam
 import msgspec
 import pytest
 
-from rescale.flink.kafka.position import StartAt, owner
+from rescale.flink.kafka.position import StartAt, owning_subtask
 from rescale.flink.metadata.handles import DistributionMode, InlineStream
 from rescale.planning.planner import make_plan
 from rescale.planning.request.kafka_changes import add_kafka_changes
@@ -94,7 +94,7 @@ def placed(topic: str, partitions: int, parallelism: int) -> list[list[bytes]]:
     """Return partitions as an enumerator first assigns them; the next record of each is ten times its number."""
     readers: list[list[bytes]] = [[] for _ in range(parallelism)]
     for partition in range(partitions):
-        readers[owner(topic, partition, parallelism)].append(reader_element(topic, partition, 10 * partition))
+        readers[owning_subtask(topic, partition, parallelism)].append(reader_element(topic, partition, 10 * partition))
     return readers
 
 
@@ -119,7 +119,9 @@ def test_partitions_of_the_old_consumer_are_assigned_by_name() -> None:
     assert offsets.kind is KafkaKind.CONSUMER
     assert {str(position.partition): position.next for position in offsets.held}["orders-3"] == 103
     for parallelism in (1, 2, 3, 7):
-        expected = tuple(owner("orders", position.partition.partition, parallelism) for position in offsets.held)
+        expected = tuple(
+            owning_subtask("orders", position.partition.partition, parallelism) for position in offsets.held
+        )
         assert offsets.holders(parallelism) == expected
 
 

@@ -13,10 +13,10 @@ from rescale.flink.metadata.handles import (
     InMemoryChangelogHandle,
     KeyGroupsHandle,
     KeyGroupsStream,
-    LocalFile,
     MergedChannelHandle,
     OperatorHandle,
     RelativeFileStream,
+    RocksdbFile,
     StateChange,
     Stream,
 )
@@ -24,7 +24,7 @@ from rescale.snapshot.reading.handle_streams import bytes_of, bytes_of_changes, 
 
 INLINE, SHARED, PRIVATE = InlineStream("meta", b"12345"), RelativeFileStream("a", 100), RelativeFileStream("b", 20)
 DATABASE = IncrementalHandle(
-    HandleTag.INCREMENTAL, 1, "", 0, 4, None, INLINE, (LocalFile("1", SHARED),), (LocalFile("2", PRIVATE),), None
+    HandleTag.INCREMENTAL, 1, "", 0, 4, None, INLINE, (RocksdbFile("1", SHARED),), (RocksdbFile("2", PRIVATE),), None
 )
 IN_MEMORY = InMemoryChangelogHandle(0, 4, 0, 1, (StateChange(1, b"abc"), StateChange(-1, b"")), "id")
 

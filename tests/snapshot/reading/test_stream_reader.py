@@ -21,10 +21,10 @@ from rescale.flink.metadata.handles import (
     IncrementalHandle,
     InMemoryChangelogHandle,
     KeyGroupsHandle,
-    LocalFile,
     OperatorHandle,
     OperatorStateOffsets,
     RelativeFileStream,
+    RocksdbFile,
     SegmentStream,
     Stream,
 )
@@ -54,7 +54,7 @@ def handle(stream: Stream, first: int, *offsets: int) -> KeyGroupsHandle:
 
 
 def databases(stream: Stream, *names: str) -> IncrementalHandle:
-    files = tuple(LocalFile(name, RelativeFileStream("file", 1)) for name in names)
+    files = tuple(RocksdbFile(name, RelativeFileStream("file", 1)) for name in names)
     return IncrementalHandle(HandleTag.INCREMENTAL, 1, "backend", 10, 4, None, stream, files, (), None)
 
 

@@ -85,7 +85,7 @@ class _OperatorSorter:
                 records = records.only(records.states != LEFT_OUT)
             if self._young is not None:
                 records = self._young.remaining(records)
-            new_groups, _ = self._planned.key_groups.of(records)
+            new_groups, _ = self._planned.key_groups.assign(records)
             index, blocks = self._sorter.sort(records, records.states, new_groups)
             self._sizes[index["cell"]] += index["size"]
             for section, row in write_rows(self._number, unit.number, batch, index, blocks, self._borders):

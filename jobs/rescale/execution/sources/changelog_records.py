@@ -49,8 +49,8 @@ class ChangelogRecords:
                     overlay = Overlay(list(changes), self.header, self.max_parallelism)
                 for part in parts:
                     for records in next(part):
-                        yield from self._with_log_in_errors(overlay.over(records))
-                yield from self._with_log_in_errors(overlay.rest())
+                        yield from self._with_log_in_errors(overlay.apply_to(records))
+                yield from self._with_log_in_errors(overlay.remaining())
 
     def check_all_read(self, framed_bytes: int) -> None:
         """Check nothing, because materialised state is checked while it is read, and a log marks its end."""

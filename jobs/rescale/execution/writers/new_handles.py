@@ -13,10 +13,10 @@ from rescale.flink.metadata.handles import (
     IncrementalHandle,
     InlineStream,
     KeyGroupsHandle,
-    LocalFile,
     OperatorHandle,
     OperatorStateOffsets,
     RelativeFileStream,
+    RocksdbFile,
     Stream,
 )
 from rescale.flink.metadata.writer import write_keyed_handle, write_operator_handle
@@ -119,11 +119,11 @@ def _database_handle(
         checkpoint_id=plan.checkpoint_id,
         backend_id=_id_of_place(plan, operator, Slot.KEYED, subtask, "backend"),
         first_key_group=covers.first,
-        key_groups=len(covers),
+        key_group_count=len(covers),
         checkpointed_size=0,
         meta=files[META_STREAM],
         shared=(),
-        private=tuple(LocalFile(name, location) for name, location in files.items() if name != META_STREAM),
+        private=tuple(RocksdbFile(name, location) for name, location in files.items() if name != META_STREAM),
         handle_id=_id_of_place(plan, operator, Slot.KEYED, subtask),
     )
     return WrittenHandle(operator.operator_id, Slot.KEYED, subtask, write_keyed_handle(handle))

@@ -1,7 +1,7 @@
 """Reader and writer of Java's `DataOutput`: big-endian, two's complement, lengths in front.
 
-The reader trusts nothing: it checks every length against the remaining bytes before it takes any, so a damaged length
-raises an error with its offset and allocates no memory.
+The reader checks every length against the remaining bytes before it reads them, so a damaged length raises an error
+with its offset and allocates no memory.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from rescale.text.errors import SnapshotError
 
 IDENTIFIER = bytes.fromhex("ff060000734e61507059")
 BLOCK_SIZE = 65536
-_LARGEST_PACKED_SHARE = 0.85
+_LARGEST_COMPRESSED_SHARE = 0.85
 """A block is stored plain if its compressed size exceeds this fraction of its size (`minCompressionRatio`)."""
 
 _COMPRESSED, _PLAIN, _IDENTIFIER = 0x00, 0x01, 0xFF
@@ -94,14 +94,14 @@ class FramedCompressor:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._begun = False
+        self._has_begun = False
 
     def feed(self, data: bytes) -> bytes:
         """Add content, and return the bytes of all complete chunks."""
         self._buffer += data
         full_size = len(self._buffer) // BLOCK_SIZE * BLOCK_SIZE
-        out = [] if self._begun else [IDENTIFIER]
-        self._begun = True
+        out = [] if self._has_begun else [IDENTIFIER]
+        self._has_begun = True
         out += [_chunk(bytes(self._buffer[i : i + BLOCK_SIZE])) for i in range(0, full_size, BLOCK_SIZE)]
         del self._buffer[:full_size]
         return b"".join(out)
@@ -124,7 +124,7 @@ def plain_chunk(content: bytes) -> bytes:
 
 def _chunk(content: bytes) -> bytes:
     compressed_content = bytes(cramjam.snappy.compress_raw(content))
-    if len(compressed_content) > _LARGEST_PACKED_SHARE * len(content):
+    if len(compressed_content) > _LARGEST_COMPRESSED_SHARE * len(content):
         return _frame(_PLAIN, content, content)
     return _frame(_COMPRESSED, compressed_content, content)
 

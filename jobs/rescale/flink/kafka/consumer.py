@@ -35,9 +35,9 @@ def read_consumer_element(data: bytes) -> Position:
     reader = ByteReader(data)
     at = reader.position
     reader.packed()  # Kryo's id of the class, which depends on the job's registrations
-    _new_object(reader)
+    _check_new_object(reader)
     cached_hash, partition = _zigzag(reader), _zigzag(reader)
-    _new_object(reader)
+    _check_new_object(reader)
     topic = _read_string(reader)
     expected_hash = _signed(31 * java_string_hash(topic) + partition)
     if cached_hash != expected_hash:
@@ -51,7 +51,7 @@ def read_consumer_element(data: bytes) -> Position:
     return Position(checked_partition(reader, at, topic, partition), SENTINELS.get(offset, offset + 1))
 
 
-def _new_object(reader: ByteReader) -> None:
+def _check_new_object(reader: ByteReader) -> None:
     at, marker = reader.position, reader.u8()
     if marker != NEW_OBJECT:
         raise reader.error("not an object that Kryo wrote", at=at, expected=NEW_OBJECT, found=marker)

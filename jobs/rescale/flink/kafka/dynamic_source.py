@@ -1,4 +1,4 @@
-"""Finds out whether state belongs to a `DynamicKafkaSource`, whose offsets are not read.
+"""Finds out whether state belongs to a `DynamicKafkaSource`, whose offsets Rescale does not read.
 
 A `DynamicKafkaSource` reads topics of several Kafka clusters, which may change while the job runs. A split
 (`DynamicKafkaSourceSplitSerializer`) is the name of a cluster, then a split of a `KafkaSource`. The enumerator's state
@@ -21,8 +21,8 @@ def is_dynamic_split(split: Versioned) -> bool:
     reader = ByteReader(split.data)
     try:
         reader.utf()
-        kafka = Versioned(reader.i32(), reader.raw(reader.remaining))
-        return split.version == _SPLIT_VERSION and bool(read_split(kafka))
+        kafka_split = Versioned(reader.i32(), reader.raw(reader.remaining))
+        return split.version == _SPLIT_VERSION and bool(read_split(kafka_split))
     except (SnapshotError, UnknownVersionError):
         return False
 

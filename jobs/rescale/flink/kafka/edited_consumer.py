@@ -16,9 +16,11 @@ _SENTINEL_BY_START = {start: number for number, start in SENTINELS.items()}
 
 def edited_consumer_element(element: bytes, edit: Edit) -> bytes | None:
     """Return the element after the edit; None if the edit drops it. Raises the errors of `read_consumer_element`."""
-    old = read_consumer_element(element)
-    new_position = edit(old)
-    return element if new_position == old else None if new_position is None else _write_element(element, new_position)
+    position = read_consumer_element(element)
+    new_position = edit(position)
+    return (
+        element if new_position == position else None if new_position is None else _write_element(element, new_position)
+    )
 
 
 def _write_element(element: bytes, position: Position) -> bytes:

@@ -31,7 +31,7 @@ from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInf
 Edit = Callable[[Position], Position | None]
 """Function from an old position to the new one; None drops the partition.
 
-A partition without a stored offset has `StartAt.UNSET`.
+The old position of a partition without a stored offset is `StartAt.UNSET`.
 """
 
 _MARKER_BY_START = {start: number for number, start in MARKERS.items()}
@@ -42,9 +42,9 @@ def edited_reader_element(element: bytes, edit: Edit) -> bytes | None:
 
     Raises the errors of `read_reader_element` and `read_split`.
     """
-    old = read_split(read_reader_element(element))
-    new_position = edit(old)
-    return element if new_position == old else None if new_position is None else write_reader_element(new_position)
+    position = read_split(read_reader_element(element))
+    new_position = edit(position)
+    return element if new_position == position else None if new_position is None else write_reader_element(new_position)
 
 
 def write_reader_element(position: Position) -> bytes:
@@ -71,7 +71,7 @@ def write_coordinator(state: Versioned) -> bytes:
     return ByteWriter().i32(COORDINATOR_VERSION).raw(_versioned_bytes(state)).bytes()
 
 
-def write_assigned(partitions: list[TopicPartition]) -> Versioned:
+def write_assigned_partitions(partitions: list[TopicPartition]) -> Versioned:
     """Return a `KafkaSourceEnumState` in which all `partitions` are assigned and the first discovery is done.
 
     The state has version 1, which lists assigned partitions only. All connectors since Flink 1.14 read this version.
@@ -91,13 +91,13 @@ def _edited_version_0(reader: ByteReader, edit: Edit) -> bytes:
 
 
 def _edited_version_1(reader: ByteReader, edit: Edit) -> bytes:
-    kept_names = [_edited_name(reader, edit) for _ in range(reader.i32())]
-    return _with_count([name for name in kept_names if name is not None])
+    kept_partitions = [_edited_partition(reader, edit) for _ in range(reader.i32())]
+    return _with_count([partition for partition in kept_partitions if partition is not None])
 
 
 def _edited_version_2(reader: ByteReader, edit: Edit) -> bytes:
-    kept_entries = [(_edited_name(reader, edit), reader.raw(4)) for _ in range(reader.i32())]
-    return _with_count([name + status for name, status in kept_entries if name is not None])
+    kept_entries = [(_edited_partition(reader, edit), reader.raw(4)) for _ in range(reader.i32())]
+    return _with_count([partition + status for partition, status in kept_entries if partition is not None])
 
 
 def _edited_version_3(reader: ByteReader, edit: Edit) -> bytes:
@@ -112,7 +112,7 @@ def _with_count(entries: list[bytes]) -> bytes:
     return ByteWriter().i32(len(entries)).raw(b"".join(entries)).bytes()
 
 
-def _edited_name(reader: ByteReader, edit: Edit) -> bytes | None:
+def _edited_partition(reader: ByteReader, edit: Edit) -> bytes | None:
     """Edit a partition that is stored without an offset. Return None if the edit drops it."""
     new_position = edit(Position(TopicPartition(reader.utf(), reader.i32()), StartAt.UNSET))
     return None if new_position is None else _partition_bytes(new_position.partition)

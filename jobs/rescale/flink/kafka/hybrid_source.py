@@ -1,4 +1,4 @@
-"""Finds out whether state belongs to a `HybridSource` that reads Kafka; its offsets are not read.
+"""Finds out whether state belongs to a `HybridSource` that reads Kafka, whose offsets Rescale does not read.
 
 A `HybridSource` reads several sources in turn. A split (`HybridSourceSplitSerializer`) wraps a split of the current
 source. The enumerator's state (`HybridSourceEnumeratorStateSerializer`) wraps the state of the current source's
@@ -21,10 +21,10 @@ def is_hybrid_split(split: Versioned) -> bool:
     try:
         reader.i32()  # the index of the current source
         reader.utf()
-        kafka = Versioned(reader.i32(), reader.blob())
+        kafka_split = Versioned(reader.i32(), reader.blob())
         if split.version == 1:
             reader.boolean()  # whether the split is finished
-        return split.version in _SPLIT_VERSIONS and not reader.remaining and bool(read_split(kafka))
+        return split.version in _SPLIT_VERSIONS and not reader.remaining and bool(read_split(kafka_split))
     except (SnapshotError, UnknownVersionError):
         return False
 
@@ -35,8 +35,8 @@ def is_hybrid_enumerator(coordinator: bytes) -> bool:
         state = read_coordinator(coordinator)
         reader = ByteReader(state.data)
         reader.i32()  # the index of the current source
-        kafka = Versioned(reader.i32(), reader.blob())
-        partitions = enumerator_of(kafka).known
+        kafka_enumerator = Versioned(reader.i32(), reader.blob())
+        partitions = enumerator_of(kafka_enumerator).partitions
     except (SnapshotError, UnknownVersionError):
         return False
     return state.version == _ENUMERATOR_VERSION and bool(partitions) and not reader.remaining

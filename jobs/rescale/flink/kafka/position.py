@@ -39,14 +39,14 @@ class StartAt(StrEnum):
 
 
 class Position(NamedTuple):
-    """Position in a partition: offset of the next record to read, and of the first not to read (None for no end)."""
+    """Position in a partition: offset of the next record to read, and offset at which reading stops (None: no end)."""
 
     partition: TopicPartition
     next: int | StartAt
     stop: int | StartAt | None = None
 
 
-def owner(topic: str, partition: int, parallelism: int) -> int:
+def owning_subtask(topic: str, partition: int, parallelism: int) -> int:
     """Return the subtask to which the connector assigns a partition by the name of its topic."""
     start = (java_string_hash(topic) * 31 & 0x7FFFFFFF) % parallelism
     return (start + partition) % parallelism

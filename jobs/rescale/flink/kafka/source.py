@@ -37,7 +37,7 @@ MARKERS = {
 
 
 class UnknownVersionError(Exception):
-    """A serializer has a newer version than the known ones."""
+    """A serializer has an unknown version."""
 
     def __init__(self, serializer: str, version: int) -> None:
         super().__init__(f"version {version} of {serializer}")
@@ -52,13 +52,13 @@ class Versioned(NamedTuple):
 
 @dataclass(frozen=True)
 class Enumerator:
-    """`KafkaSourceEnumState`: partitions that have a reader, and positions of partitions that wait for one."""
+    """`KafkaSourceEnumState`: partitions that have a reader, and positions of partitions that wait for a reader."""
 
     assigned: tuple[TopicPartition, ...]
     unassigned: tuple[Position, ...]
 
     @property
-    def known(self) -> set[TopicPartition]:
+    def partitions(self) -> set[TopicPartition]:
         """All partitions that the enumerator lists."""
         return {*self.assigned, *(position.partition for position in self.unassigned)}
 
@@ -78,7 +78,7 @@ def read_split(split: Versioned) -> Position:
         raise UnknownVersionError("KafkaPartitionSplitSerializer", split.version)
     reader = ByteReader(split.data)
     position = _position(reader)
-    _end(reader)
+    _check_end(reader)
     return position
 
 
@@ -109,17 +109,17 @@ def enumerator_of(state: Versioned) -> Enumerator:
     reader = ByteReader(state.data)
     read_state = (_read_by_subtask, _read_assigned, _read_with_status, _read_with_offsets)[state.version]
     enumerator = read_state(reader)
-    _end(reader)
+    _check_end(reader)
     return enumerator
 
 
 def _read_by_subtask(reader: ByteReader) -> Enumerator:
     """Read an enumerator's state of version 0 (`SerdeUtils.deserializeSplitAssignments`): a list for each subtask."""
-    version, positions = reader.i32(), []
+    version, partitions = reader.i32(), []
     for _ in range(reader.count(8)):
         reader.i32()
-        positions += [read_split(Versioned(version, reader.blob())).partition for _ in range(reader.count(4))]
-    return Enumerator(tuple(positions), ())
+        partitions += [read_split(Versioned(version, reader.blob())).partition for _ in range(reader.count(4))]
+    return Enumerator(tuple(partitions), ())
 
 
 def _read_assigned(reader: ByteReader) -> Enumerator:
@@ -148,7 +148,7 @@ def _enumerator(entries: list[tuple[Position, bool]]) -> Enumerator:
 
 def _versioned(reader: ByteReader) -> Versioned:
     versioned = Versioned(reader.i32(), reader.blob())
-    _end(reader)
+    _check_end(reader)
     return versioned
 
 
@@ -177,7 +177,7 @@ def _is_assigned(reader: ByteReader) -> bool:
     return status == ASSIGNED
 
 
-def _end(reader: ByteReader) -> None:
+def _check_end(reader: ByteReader) -> None:
     if reader.remaining:
         raise SnapshotError(
             "unexpected bytes at the end", offset=reader.position, expected="nothing", found=f"{reader.remaining} bytes"

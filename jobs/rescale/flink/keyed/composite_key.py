@@ -68,10 +68,10 @@ class CompositeKeys:
             ends, codes = self._ends_before_namespace(records, starts), None
         else:
             walked_keys = walk_keys(self._program, records.data, starts, records.key_ends)
-            first = walked_keys.first_wrong()
-            if first is not None:
+            first_error = walked_keys.first_error()
+            if first_error is not None:
                 raise self.key_group_error(
-                    records, first[0], f"a key cannot be read as a {self._program.name}", first[1]
+                    records, first_error[0], f"a key cannot be read as a {self._program.name}", first_error[1]
                 )
             ends, codes = walked_keys.ends, walked_keys.codes
             self._check_tails(records, starts, ends, self._program)
@@ -83,11 +83,11 @@ class CompositeKeys:
 
     def check_ends(self, states: Longs) -> None:
         """Raise `UnsupportedError` if the end of the keys is unknown in records of `states` (ids)."""
-        unclear = (self._min_tail != self._max_tail)[states]
-        if self._program is None and unclear.any():
+        is_unknown = (self._min_tail != self._max_tail)[states]
+        if self._program is None and is_unknown.any():
             raise UnsupportedError(
                 "the end of the keys is unknown: neither the key nor the namespace after it has a known size",
-                state=self._names[states[int(np.argmax(unclear))]],
+                state=self._names[states[int(np.argmax(is_unknown))]],
                 found=f"keys of the type {self._key_type}",
                 advice=DIVISORS_NEED_NO_HASH,
             )
@@ -159,7 +159,7 @@ class CompositeKeys:
 
 
 def composite_keys(header: KeyedHeader, key_hash: str) -> CompositeKeys:
-    """Return what finds and hashes the keys of a backend; `key_hash` is the name of the hash in a plan.
+    """Return the object that finds and hashes the keys of a backend; `key_hash` is the name of the hash in a plan.
 
     Raises the errors of `FunctionHash.load` and `named_hash`.
     """

@@ -30,7 +30,7 @@ class GroupBytes:
         self._chunks = iter(chunks)
 
     def fill(self) -> bool:
-        """Append chunks until the unconsumed bytes have at least doubled; return whether there were any chunks.
+        """Append chunks until the unconsumed bytes have at least doubled; return whether bytes were added.
 
         After each call, a reader starts again at the incomplete entry; doubling bounds the number of restarts. Raises
         `UnsupportedError` for an entry of more than `LARGEST_RECORD` bytes.

@@ -14,7 +14,7 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
         return serializer_of(state, SerializerKey.NAMESPACE)
     element = serializer_of(state, SerializerKey.VALUE)
     if element.values(UNKNOWN):
-        return element  # the serializer of timers is unknown, so its namespace serializer is, too
+        return element  # the serializer of timers is unknown, and so is its namespace serializer
     if element.class_name != TIMER.snapshot:
         raise UnsupportedError(
             "cannot find the keys in the elements of a priority queue that is no queue of timers",

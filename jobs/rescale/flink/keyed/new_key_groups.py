@@ -19,7 +19,7 @@ from rescale.text.advice import Advice, mention
 class NewKeyGroups:
     """Maps records from `old_max` to `new_max` key groups (max parallelisms).
 
-    Without a hash, `keys` is None; then `new_max` must divide `old_max`, otherwise `ValueError`.
+    Without a hash, `keys` is None. Raises `ValueError` if `new_max` then does not divide `old_max`.
     """
 
     def __init__(self, keys: CompositeKeys | None, old_max: int, new_max: int) -> None:
@@ -29,17 +29,17 @@ class NewKeyGroups:
         self._old_max = old_max
         self._new_max = new_max
 
-    def of(self, records: Records) -> tuple[Longs, Codes | None]:
+    def assign(self, records: Records) -> tuple[Longs, Codes | None]:
         """Return the new key group of each record (int64), and the hashes of the keys (int32; None without a hash).
 
         Raises `IntegrityError`, which names the record, if the hash of a key does not give its old key group.
         """
-        codes = self._checked(records) if self._keys is not None else None
+        codes = self._checked_hashes(records) if self._keys is not None else None
         if codes is None or self._old_max % self._new_max == 0:
             return records.groups % self._new_max, codes
         return key_groups_of_hashes(codes, self._new_max).astype(np.int64), codes
 
-    def _checked(self, records: Records) -> Codes:
+    def _checked_hashes(self, records: Records) -> Codes:
         assert self._keys is not None
         codes = self._keys.hash(records)
         groups = key_groups_of_hashes(codes, self._old_max)

@@ -42,7 +42,7 @@ class WalkedKeys:
     error_codes: Bytes
     codes: Codes | None
 
-    def first_wrong(self) -> tuple[int, str] | None:
+    def first_error(self) -> tuple[int, str] | None:
         """Return the index of the first wrong key, and the description of its error; None if no key is wrong."""
         if not self.error_codes.any():
             return None
@@ -83,10 +83,10 @@ def walk_values(program: Program, data: Bytes, start: int, number: int) -> tuple
     instructions, depth = lower(program.tree)
     read_only = np.ascontiguousarray(data, np.uint8).view()
     read_only.flags.writeable = False
-    places = np.empty(number, np.int64)
+    ends = np.empty(number, np.int64)
     with np.errstate(over="ignore"):
-        count, error_code = machine.walk_values(instructions, depth, read_only, start, places)
-    return places[:count], ERROR_TEXTS[error_code] or None
+        count, error_code = machine.walk_values(instructions, depth, read_only, start, ends)
+    return ends[:count], ERROR_TEXTS[error_code] or None
 
 
 def key_groups_of_hashes(codes: Codes, max_parallelism: int) -> Codes:

@@ -45,13 +45,13 @@ _OWN_FUNCTION = Advice("give your own function, ", mention("key-hash", "module:f
 
 @dataclass(frozen=True)
 class KeyHash:
-    """A hash of keys: `known` if classes of Flink or the JDK define it, and not known for a formula.
+    """A hash of keys: `is_known` if classes of Flink or the JDK define it, and not for a formula.
 
     `named_hash` returns the hash for its `name`.
     """
 
     name: str
-    known: bool
+    is_known: bool
     program: Program
 
 
@@ -121,12 +121,12 @@ def choose_hash(
         snapshot, _Keys(data, starts, limits, groups), max_parallelism
     )
     needed_keys = math.ceil(math.log(formula_count / HIGHEST_CHANCE, max_parallelism))
-    if (different := min(len(np.unique(codes)) for codes in fitting_hashes.values())) < needed_keys:
+    if (distinct_hashes := min(len(np.unique(codes)) for codes in fitting_hashes.values())) < needed_keys:
         _refuse(
             f"too few keys to find the hash of keys of the type {name}",
             max_parallelism,
             expected=f"{needed_keys} keys with different hashes, to test {formula_count} formulas",
-            found=f"{different} in {key_count} distinct keys",
+            found=f"{distinct_hashes} in {key_count} distinct keys",
         )
     first, *other_candidates = fitting_hashes
     for other in other_candidates:
@@ -157,14 +157,11 @@ def refuse_no_hash(
 
 
 class _FormulaTest(NamedTuple):
-    """Result of testing formulas; `formulas` and `keys` are numbers.
-
-    `fitting` has, for each formula that fits all keys, the hash codes of the keys.
-    """
+    """Result of testing formulas; `fitting` has, for each formula that fits all keys, the hash codes of the keys."""
 
     type_name: str
-    formulas: int
-    keys: int
+    formula_count: int
+    key_count: int
     fitting: dict[KeyHash, Codes]
 
 
@@ -224,13 +221,13 @@ def _distinct_keys(program: Program, sample: _Keys) -> _Keys:
     """Return the distinct pairs of key and key group; the `limits` in the result are the ends of the keys."""
     data, starts, limits, groups = sample.data, sample.starts, sample.limits, sample.groups
     walked_keys = walk_keys(program, data, starts, limits)
-    first_fault = walked_keys.first_wrong()
+    first_fault = walked_keys.first_error()
     if first_fault is not None:
-        index, why = first_fault
-        kind = UnsupportedError if why == ERROR_TEXTS[SUBCLASS] else SnapshotError
+        index, error_text = first_fault
+        kind = UnsupportedError if error_text == ERROR_TEXTS[SUBCLASS] else SnapshotError
         raise kind(
             f"a key cannot be read as a {program.name}",
-            found=f"{why}, at byte {walked_keys.ends[index] - starts[index]} of the key",
+            found=f"{error_text}, at byte {walked_keys.ends[index] - starts[index]} of the key",
         )
     first_indices: dict[tuple[bytes, int], int] = {}
     content = data.tobytes()
@@ -275,8 +272,8 @@ def _fits_classes(formula: Formula, classes: tuple[ClassWithHashCode, ...]) -> b
     return all(
         fold is not None
         and len({field.rpartition(" ")[2] for field in fields}) == len(fields)
-        and all(own_class.takes(field, fold) for field in fields)
-        for fields, own_class in zip(formula.fields, classes, strict=True)
+        and all(java_class.takes(field, fold) for field in fields)
+        for fields, java_class in zip(formula.fields, classes, strict=True)
     )
 
 
@@ -285,9 +282,9 @@ def _expected_text(program: Program, classes: tuple[ClassWithHashCode, ...]) -> 
         return f"{KNOWN}: the hash of these keys is known"
     if not classes:
         return CASE_CLASS if _has_case_class(program) else "module:function"
-    example = "".join(f"({','.join(own.fields)})" for own in classes)
+    example = "".join(f"({','.join(java_class.fields)})" for java_class in classes)
     names = ", ".join(FOLDS)
-    owners = ", then ".join(own.name for own in classes)
+    owners = ", then ".join(java_class.name for java_class in classes)
     return f"{names} or STARTxFACTOR, and fields of {owners}, for instance {next(iter(FOLDS))}{example}"
 
 

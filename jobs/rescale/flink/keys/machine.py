@@ -161,20 +161,20 @@ def _big_integer_hash(data: Bytes, at: int, size: int) -> Long:
     Java folds the words of the magnitude from the highest to the lowest. This loop goes from the lowest to the highest,
     and multiplies each word by a power of 31.
     """
-    negative = data[at] >= 0x80
+    is_negative = data[at] >= 0x80
     code, power, carry = np.int64(0), np.int64(1), np.int64(1)
     end = at + size
     while end > at:
         start = max(at, end - 4)
         word = _signed(data, start, end - start) & WORD
-        if negative:
+        if is_negative:
             word = (word ^ WORD) + carry
             carry = word >> 32
             word &= WORD
         code += word * power
         power *= 31
         end = start
-    return -code if negative else code
+    return -code if is_negative else code
 
 
 @compiled
@@ -231,36 +231,35 @@ def walk(
 ) -> None:
     """Run `instructions` (n × 3) over the key at each of `starts`, never beyond the key's limit.
 
-    Fills `ends`, `codes` (the hash codes) and `error_codes`.
-
-    For a wrong key, `error_codes` gets the error code, and `ends` the position of the error.
+    Fills `ends`, `codes` (the hash codes) and `error_codes`. For a wrong key, `error_codes` gets the error code, and
+    `ends` the position of the error.
     """
     frames = np.zeros((depth + 1, 2), np.int64)
     for i in range(len(starts)):
         at, limit = starts[i], limits[i]
-        reason = FINE if at >= 0 and at <= limit and limit <= len(data) else OUTSIDE
+        error_code = FINE if at >= 0 and at <= limit and limit <= len(data) else OUTSIDE
         value, null, top, next_op = np.int64(0), False, -1, 0
-        while reason == FINE:
+        while error_code == FINE:
             op, a, b = instructions[next_op, 0], instructions[next_op, 1], instructions[next_op, 2]
             next_op += 1
             if op == STOP:
                 break
             if op == FIXED:
                 if a > limit - at:
-                    reason = SHORT
+                    error_code = SHORT
                 elif b == BOOLEAN and data[at] > 1:
-                    reason = BAD_FLAG
+                    error_code = BAD_FLAG
                 else:
                     value, null = _fixed(data, at, a, b)
                     at += a
             elif op == TEXT:
-                value, null, at, reason = _read_string(data, at, limit, a)
+                value, null, at, error_code = _read_string(data, at, limit, a)
             elif op == NUMBER:
-                value, null, at, reason = _read_number(data, at, limit, a)
+                value, null, at, error_code = _read_number(data, at, limit, a)
             elif op == BLOB:
                 size = _signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
                 if size < 0 or size > limit - at - 4 or (a == BINARY_ROW and size % 8):
-                    reason = SHORT if limit - at < 4 else BAD_LENGTH
+                    error_code = SHORT if limit - at < 4 else BAD_LENGTH
                 else:
                     value, null = _blob_hash(data, at + 4, size, a), False
                     at += 4 + size
@@ -275,9 +274,9 @@ def walk(
             elif op == MASK:
                 size = (a + 7) >> 3
                 if size > limit - at:
-                    reason = SHORT
+                    error_code = SHORT
                 elif a & 7 and data[at + size - 1] & (0xFF >> (a & 7)):
-                    reason = BAD_MASK
+                    error_code = BAD_MASK
                 else:
                     top += 1
                     frames[top, 0], frames[top, 1] = 1, at
@@ -295,7 +294,7 @@ def walk(
             elif op == REPEAT:
                 count = _signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
                 if count < 0 or count > limit - at - 4:
-                    reason = SHORT if limit - at < 4 else BAD_LENGTH
+                    error_code = SHORT if limit - at < 4 else BAD_LENGTH
                 else:
                     at += 4
                     top += 1
@@ -319,13 +318,13 @@ def walk(
                 value, null = finished(frames[top, 0], a), False
                 top -= 1
             elif at >= limit:
-                reason = SHORT
+                error_code = SHORT
             elif op == FLAGS:
                 if data[at] == _NULL_FLAG:
                     value, null = np.int64(0), True
                     next_op = a
                 elif data[at] != _PLAIN_FLAG:
-                    reason = SUBCLASS if data[at] in (_SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG) else BAD_FLAG
+                    error_code = SUBCLASS if data[at] in (_SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG) else BAD_FLAG
                 at += 1
             elif op == UNION:
                 if data[at] == b:
@@ -334,19 +333,19 @@ def walk(
                 elif data[at] == _LEFT_TAG:
                     at += 1
                 else:
-                    reason = BAD_FLAG
+                    error_code = BAD_FLAG
             elif data[at] > 1:
-                reason = BAD_FLAG
+                error_code = BAD_FLAG
             elif not data[at]:  # op is NULLABLE, and the value is not null
                 at += 1
             elif a > limit - at - 1:
-                reason = SHORT
+                error_code = SHORT
             else:
                 value, null = np.int64(0), True
                 at += 1 + a
                 next_op = b
-        ends[i], error_codes[i] = at, reason
-        codes[i] = np.int32(value) if reason == FINE else 0
+        ends[i], error_codes[i] = at, error_code
+        codes[i] = np.int32(value) if error_code == FINE else 0
 
 
 @compiled

@@ -141,7 +141,7 @@ def apply_formula(tree: TypeTree, classes: tuple[ClassWithHashCode, ...], formul
     `formula.fields` must have a list for each of `classes`, otherwise `ValueError`.
     """
     fold = fold_of(formula.fold)
-    fields = dict(zip((own.name for own in classes), formula.fields, strict=True))
+    fields = dict(zip((java_class.name for java_class in classes), formula.fields, strict=True))
     return map_tree(
         tree, _hash_changer(lambda pojo: pojo if fold is None else _folded_pojo(pojo, fold, fields[pojo.class_name]))
     )
@@ -186,14 +186,14 @@ def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
     class. So subsets and permutations of the fields are tried. All arrangements of a kind (`_ORDERS`) are left out for
     a fold if they would exceed the limit.
     """
-    seen_formulas, number = set(), 0
+    seen_formulas, formula_count = set(), 0
     for count, orders in _ORDERS:
         for name, fold in FOLDS.items():
             for fields in _field_spellings(classes, fold):
-                size = math.prod(count(len(own)) for own in fields)
-                if number + size > MOST_FORMULAS:
+                size = math.prod(count(len(names)) for names in fields)
+                if formula_count + size > MOST_FORMULAS:
                     continue
-                number += size
+                formula_count += size
                 for chosen in itertools.product(*map(orders, fields)):
                     formula = Formula(name, chosen)
                     if formula not in seen_formulas:
@@ -202,9 +202,9 @@ def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
 
 
 def _field_spellings(classes: tuple[ClassWithHashCode, ...], fold: Fold) -> Iterator[tuple[tuple[str, ...], ...]]:
-    yield tuple(own.fields for own in classes)
-    if fold.booleans is not None and any(own.booleans for own in classes):
-        yield tuple(own.fields_as_primitives() for own in classes)
+    yield tuple(java_class.fields for java_class in classes)
+    if fold.booleans is not None and any(java_class.booleans for java_class in classes):
+        yield tuple(java_class.fields_as_primitives() for java_class in classes)
 
 
 _Fields = tuple[str, ...]

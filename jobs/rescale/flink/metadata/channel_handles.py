@@ -1,6 +1,6 @@
 """Reader and writer of the channel state handles of unaligned checkpoints (`ChannelStateHandleSerializer`).
 
-Up to metadata version 5, a handle has no type byte and describes one channel. Version 6 puts a type byte in front: it
+Up to metadata version 5, a handle has no type byte and describes one channel. In version 6, a type byte in front
 distinguishes single from merged handles, and input from output.
 """
 
@@ -38,7 +38,7 @@ def write_channels(out: ByteWriter, channels: tuple[ChannelHandle, ...], version
         if isinstance(handle, MergedChannelHandle):
             if not has_type_bytes:
                 raise UnsupportedError(
-                    f"version {version} has no place for merged channel state",
+                    f"metadata version {version} has no place for merged channel state",
                     expected=f"version {FIRST_VERSION_WITH_MERGED_CHANNELS} or later",
                     advice="take a savepoint: it holds no channel state",
                 )

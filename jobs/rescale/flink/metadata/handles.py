@@ -74,7 +74,7 @@ class RelativeFileStream:
 
 @dataclass(frozen=True, slots=True)
 class KeyGroupsStream:
-    """`KeyGroupsStateHandle` (tag 3) in place of a stream. Flink still reads this, but no longer writes it."""
+    """`KeyGroupsStateHandle` (tag 3) in place of a stream. Flink still reads this handle, but no longer writes it."""
 
     first_key_group: int
     offsets: tuple[int, ...]
@@ -135,7 +135,7 @@ class KeyGroupsHandle:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalFile:
+class RocksdbFile:
     """A file of a RocksDB directory (`HandleAndLocalPath`): its name in the directory, and its content."""
 
     name: str
@@ -146,19 +146,19 @@ class LocalFile:
 class IncrementalHandle:
     """`IncrementalRemoteKeyedStateHandle` (tags 5 and 11): a RocksDB directory, file by file.
 
-    It has `key_groups` key groups, from `first_key_group` on. `meta` is the stream with the header of the keyed state.
-    `checkpointed_size` and `handle_id` belong to tag 11.
+    It has `key_group_count` key groups, from `first_key_group` on. `meta` is the stream with the header of the keyed
+    state. `checkpointed_size` and `handle_id` belong to tag 11.
     """
 
     tag: int
     checkpoint_id: int
     backend_id: str
     first_key_group: int
-    key_groups: int
+    key_group_count: int
     checkpointed_size: int | None
     meta: Stream
-    shared: tuple[LocalFile, ...]
-    private: tuple[LocalFile, ...]
+    shared: tuple[RocksdbFile, ...]
+    private: tuple[RocksdbFile, ...]
     handle_id: str | None
 
     def __post_init__(self) -> None:
@@ -182,7 +182,7 @@ class InMemoryChangelogHandle:
     """
 
     first_key_group: int
-    key_groups: int
+    key_group_count: int
     start: int
     end: int
     changes: tuple[StateChange, ...]
@@ -199,7 +199,7 @@ class ChangelogStreamHandle:
 
     tag: int
     first_key_group: int
-    key_groups: int
+    key_group_count: int
     change_sets: tuple[tuple[int, Stream], ...]
     state_size: int
     checkpointed_size: int
@@ -223,7 +223,7 @@ class ChangelogHandle:
 
     tag: int
     first_key_group: int
-    key_groups: int
+    key_group_count: int
     checkpointed_size: int
     base: tuple[KeyedHandle, ...]
     delta: tuple[ChangelogDelta, ...]

@@ -16,7 +16,7 @@ from rescale.flink.metadata.handles import (
     InMemoryChangelogHandle,
     KeyedHandle,
     KeyGroupsHandle,
-    LocalFile,
+    RocksdbFile,
     StateChange,
 )
 from rescale.flink.metadata.stream_handles import (
@@ -93,7 +93,7 @@ def _write_key_groups(out: ByteWriter, handle: KeyGroupsHandle) -> None:
 
 
 def _read_incremental(reader: ByteReader, tag: int, depth: int) -> IncrementalHandle:
-    v2 = tag == HandleTag.INCREMENTAL_V2
+    is_v2 = tag == HandleTag.INCREMENTAL_V2
     checkpoint_id, backend_id = reader.i64(), reader.utf()
     first, count = read_key_group_range(reader)
     return IncrementalHandle(
@@ -102,17 +102,17 @@ def _read_incremental(reader: ByteReader, tag: int, depth: int) -> IncrementalHa
         backend_id,
         first,
         count,
-        checkpointed_size=reader.i64() if v2 else None,
+        checkpointed_size=reader.i64() if is_v2 else None,
         meta=read_stream(reader, depth + 1),
         shared=_read_files(reader, depth),
         private=_read_files(reader, depth),
-        handle_id=reader.utf() if v2 else None,
+        handle_id=reader.utf() if is_v2 else None,
     )
 
 
 def _write_incremental(out: ByteWriter, handle: IncrementalHandle) -> None:
     out.u8(handle.tag).i64(handle.checkpoint_id).utf(handle.backend_id)
-    write_key_group_range(out, handle.first_key_group, handle.key_groups)
+    write_key_group_range(out, handle.first_key_group, handle.key_group_count)
     if handle.checkpointed_size is not None:
         out.i64(handle.checkpointed_size)
     write_stream(out, handle.meta)
@@ -122,12 +122,12 @@ def _write_incremental(out: ByteWriter, handle: IncrementalHandle) -> None:
         out.utf(handle.handle_id)
 
 
-def _read_files(reader: ByteReader, depth: int) -> tuple[LocalFile, ...]:
+def _read_files(reader: ByteReader, depth: int) -> tuple[RocksdbFile, ...]:
     count = reader.count(item_size=3)
-    return tuple(LocalFile(reader.utf(), read_stream(reader, depth + 1)) for _ in range(count))
+    return tuple(RocksdbFile(reader.utf(), read_stream(reader, depth + 1)) for _ in range(count))
 
 
-def _write_files(out: ByteWriter, files: tuple[LocalFile, ...]) -> None:
+def _write_files(out: ByteWriter, files: tuple[RocksdbFile, ...]) -> None:
     out.i32(len(files))
     for file in files:
         out.utf(file.name)
@@ -151,7 +151,7 @@ def _read_changelog(reader: ByteReader, tag: int, depth: int) -> ChangelogHandle
 
 def _write_changelog(out: ByteWriter, handle: ChangelogHandle) -> None:
     out.u8(handle.tag)
-    write_key_group_range(out, handle.first_key_group, handle.key_groups)
+    write_key_group_range(out, handle.first_key_group, handle.key_group_count)
     out.i64(handle.checkpointed_size)
     for handles in (handle.base, handle.delta):
         out.i32(len(handles))
@@ -196,7 +196,7 @@ def _read_in_memory_changelog(reader: ByteReader) -> InMemoryChangelogHandle:
 
 def _write_in_memory_changelog(out: ByteWriter, handle: InMemoryChangelogHandle) -> None:
     out.u8(HandleTag.IN_MEMORY_CHANGELOG)
-    write_key_group_range(out, handle.first_key_group, handle.key_groups)
+    write_key_group_range(out, handle.first_key_group, handle.key_group_count)
     out.i64(handle.start).i64(handle.end)
     out.i32(len(handle.changes))
     for change in handle.changes:
@@ -228,7 +228,7 @@ def _read_changelog_stream(reader: ByteReader, tag: int, depth: int) -> Changelo
 
 def _write_changelog_stream(out: ByteWriter, handle: ChangelogStreamHandle) -> None:
     out.u8(handle.tag)
-    write_key_group_range(out, handle.first_key_group, handle.key_groups)
+    write_key_group_range(out, handle.first_key_group, handle.key_group_count)
     out.i32(len(handle.change_sets))
     for offset, stream in handle.change_sets:
         out.i64(offset)

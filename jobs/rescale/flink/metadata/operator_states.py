@@ -171,14 +171,14 @@ def _write_subtask(out: ByteWriter, subtask: Subtask, version: int) -> None:
 def _read_state(reader: ByteReader, version: int) -> SubtaskState:
     if version < FIRST_VERSION_WITH_COORDINATORS:
         _read_v2_fields(reader)
-    with_channels = version >= FIRST_VERSION_WITH_COORDINATORS
+    has_channels = version >= FIRST_VERSION_WITH_COORDINATORS
     return SubtaskState(
         managed_operator=_read_slot(reader),
         raw_operator=_read_slot(reader),
         managed_keyed=read_keyed(reader),
         raw_keyed=read_keyed(reader),
-        input_channels=read_channels(reader, version, INPUT_TYPES) if with_channels else (),
-        output_channels=read_channels(reader, version, OUTPUT_TYPES) if with_channels else (),
+        input_channels=read_channels(reader, version, INPUT_TYPES) if has_channels else (),
+        output_channels=read_channels(reader, version, OUTPUT_TYPES) if has_channels else (),
     )
 
 
@@ -199,10 +199,10 @@ def _write_state(out: ByteWriter, state: SubtaskState, version: int) -> None:
 def _read_slot(reader: ByteReader) -> OperatorHandle | None:
     """Return the handle in a slot; None for an empty slot. A count of handles (0 or 1) precedes the handle."""
     at = reader.position
-    handles = reader.i32()
-    if handles not in (0, 1):
-        raise reader.error("a slot with more than one handle", at=at, expected="0 or 1", found=handles)
-    if handles == 0:
+    handle_count = reader.i32()
+    if handle_count not in (0, 1):
+        raise reader.error("a slot with more than one handle", at=at, expected="0 or 1", found=handle_count)
+    if handle_count == 0:
         return None
     at = reader.position
     handle = read_operator(reader)

@@ -5,7 +5,7 @@ registry needs the type and the format when a job claims the snapshot. This modu
 constants in the properties.
 
 Snapshots of the State Processor API (`SavepointOutputFormat`) have null instead of properties. Flink restores them and
-treats their type as unknown, as it does before version 4 (`CompletedCheckpoint.getRestoredProperties`).
+treats their type as unknown, as for snapshots before version 4 (`CompletedCheckpoint.getRestoredProperties`).
 """
 
 from __future__ import annotations

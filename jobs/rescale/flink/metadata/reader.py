@@ -2,7 +2,7 @@
 
 The reader checks everything that Flink checks when it opens a snapshot. The reader also refuses what Flink ignores and
 the writer would lose: bytes after the end, and an operator that is listed twice. The reader checks counts against the
-remaining bytes, so the size of the file limits the memory that it takes.
+remaining bytes, so the size of the file limits the memory that the reader takes.
 """
 
 from __future__ import annotations

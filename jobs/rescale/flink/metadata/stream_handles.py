@@ -123,7 +123,7 @@ def write_key_group_offsets(out: ByteWriter, first: int, offsets: tuple[int, ...
 
 
 def read_path(reader: ByteReader) -> str:
-    """Return a path. Raises `SnapshotError` for an empty one, which Flink's `Path` refuses, too."""
+    """Return a path. Raises `SnapshotError` for an empty path, which Flink's `Path` also refuses."""
     at = reader.position
     path = reader.utf()
     if not path:

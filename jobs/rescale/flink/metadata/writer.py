@@ -56,6 +56,6 @@ def _check_version(metadata: Metadata) -> None:
         )
     if bool(metadata.properties) != (metadata.version >= FIRST_VERSION_WITH_PROPERTIES):
         raise UnsupportedError(
-            f"version {metadata.version} {'has no place for' if metadata.properties else 'needs'} properties",
+            f"metadata version {metadata.version} {'has no place for' if metadata.properties else 'needs'} properties",
             advice=f"write properties from version {FIRST_VERSION_WITH_PROPERTIES} on, and none below",
         )

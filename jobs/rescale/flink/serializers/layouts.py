@@ -131,7 +131,7 @@ def kryo(body: Body) -> None:
 
 
 def avro(body: Body) -> None:
-    """Read the body of `AvroSerializerSnapshot`: the class and its schema, as `Body.text` since version 3."""
+    """Read the body of `AvroSerializerSnapshot`: the class and its schema; since version 3, `Body.text` reads them."""
     read_text = body.text if body.version >= _FIRST_AVRO_VERSION_WITH_LONG_SCHEMAS else body.utf
     read_text("class")
     read_text("schema")

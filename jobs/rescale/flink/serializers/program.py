@@ -28,7 +28,7 @@ class Program:
         """Result of the serializer's `getLength`, None if negative; it may differ from the number of bytes.
 
         If the length is None for both the key and the namespace, a composite key contains the lengths of both:
-        otherwise it would be ambiguous.
+        otherwise the composite key would be ambiguous.
         """
         return self.tree.length
 

@@ -19,15 +19,15 @@ from rescale.flink.serializers.serializer import Serializer
 from rescale.flink.serializers.user_row import checked_row
 from rescale.text.errors import RequestError
 
-GROUP = "rescale.serializers"
+ENTRY_POINT_GROUP = "rescale.serializers"
 
-FLINK: Mapping[str, Serializer] = MappingProxyType(
+FLINK_ROWS: Mapping[str, Serializer] = MappingProxyType(
     {row.snapshot: row for row in chain(core.ROWS, streaming.ROWS, tables.ROWS, scala.ROWS, cep.ROWS, jars.ROWS)}
 )
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredRow:
     """A `Serializer` row that a user registered, and the distribution that it comes from, such as `money 1.2`."""
 
     row: Serializer
@@ -35,24 +35,24 @@ class Registered:
 
 
 def row_of(class_name: str) -> Serializer | None:
-    """Return the `Serializer` row of a snapshot class; None if it has no row. Raises the errors of `registered`."""
-    row = FLINK.get(class_name)
-    if row is None and (users := registered().get(class_name)) is not None:
-        row = users.row
+    """Return the row of a snapshot class; None if it has no row. Raises the errors of `registered_rows`."""
+    row = FLINK_ROWS.get(class_name)
+    if row is None and (registered_row := registered_rows().get(class_name)) is not None:
+        row = registered_row.row
     return row
 
 
 @cache
-def registered() -> Mapping[str, Registered]:
+def registered_rows() -> Mapping[str, RegisteredRow]:
     """Return the serializers (`Serializer` rows) that users registered, by snapshot class.
 
     Raises `RequestError` for an entry point that cannot be loaded, is no valid row, or repeats a snapshot class.
     """
-    rows: dict[str, Registered] = {}
-    for point in entry_points(group=GROUP):
+    rows: dict[str, RegisteredRow] = {}
+    for point in entry_points(group=ENTRY_POINT_GROUP):
         distribution = f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
         for row in _rows_at(point, distribution):
-            if row.snapshot in FLINK or row.snapshot in rows:
+            if row.snapshot in FLINK_ROWS or row.snapshot in rows:
                 owner = rows[row.snapshot].distribution if row.snapshot in rows else "Rescale itself"
                 raise _registration_error(
                     point,
@@ -60,13 +60,13 @@ def registered() -> Mapping[str, Registered]:
                     expected=f"a snapshot class that has no row yet: {row.snapshot} has a row of {owner}",
                     actual=point.value,
                 )
-            rows[row.snapshot] = Registered(checked_row(row, distribution), distribution)
+            rows[row.snapshot] = RegisteredRow(checked_row(row, distribution), distribution)
     return MappingProxyType(rows)
 
 
 def _rows_at(point: EntryPoint, distribution: str) -> tuple[Serializer, ...]:
     try:
-        value = point.load()
+        loaded_rows = point.load()
     except (Exception, SystemExit) as error:  # a user's module can fail in any way
         raise _registration_error(
             point,
@@ -74,7 +74,7 @@ def _rows_at(point: EntryPoint, distribution: str) -> tuple[Serializer, ...]:
             expected=f"an import of {point.value} without an error",
             actual=f"{type(error).__name__}: {error}",
         ) from error
-    rows = value if isinstance(value, tuple) else (value,)
+    rows = loaded_rows if isinstance(loaded_rows, tuple) else (loaded_rows,)
     for row in rows:
         if not isinstance(row, Serializer):
             raise _registration_error(

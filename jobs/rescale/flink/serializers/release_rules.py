@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from rescale.flink.release_line import FIRST_OF_FLINK_2, LAST_OF_FLINK_1, ReleaseLine
-from rescale.flink.serializers.registry import FLINK, row_of
+from rescale.flink.serializers.registry import FLINK_ROWS, row_of
 from rescale.flink.serializers.snapshot import ABANDONED, UNKNOWN, SerializerSnapshot, short_class_name
 
 _HEADER = "TypeSerializerSnapshotSerializationUtil"
@@ -71,7 +71,7 @@ _BUILT_IN = frozenset(f"java.util.{name}" for name in ("Collection", "List", "Ma
 _READ_DIFFERENTLY_BY_KRYO_5 = frozenset(
     [
         *(f"java.util.{name}" for name in ("ArrayList", "LinkedList", "ArrayDeque", "Vector", "BitSet", "UUID")),
-        *(f"java.util.{kind}{of}" for kind in ("Hash", "LinkedHash", "Tree") for of in ("Map", "Set")),
+        *(f"java.util.{kind}{collection}" for kind in ("Hash", "LinkedHash", "Tree") for collection in ("Map", "Set")),
         *("java.util.concurrent.ConcurrentHashMap", "java.lang.Double", "java.lang.Float"),
         *(f"java.time.{name}" for name in ("Duration", "Instant", "LocalDate", "LocalDateTime", "LocalTime")),
         *(f"java.time.{name}" for name in ("OffsetDateTime", "Period", "Year", "ZonedDateTime")),
@@ -92,8 +92,8 @@ def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Ite
     if row is None or snapshot.values(UNKNOWN):
         yield missing_class((*snapshot.values(UNKNOWN), snapshot.class_name)[0], line)
         return
-    for last in snapshot.values(ABANDONED):
-        yield _abandoned_form_reason(snapshot, last, line)
+    for last_release in snapshot.values(ABANDONED):
+        yield _abandoned_form_reason(snapshot, last_release, line)
     if row.other_bytes_in_flink_2 and writer != line.major:
         yield _kryo_reason(snapshot.values("class")[0])
     for inner in (*snapshot.nested, *(subclass for _, subclass in snapshot.subclasses if subclass is not None)):
@@ -121,7 +121,7 @@ def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
     row = row_of(class_name)
     if row is None:
         return
-    is_flinks = class_name in FLINK
+    is_flinks = class_name in FLINK_ROWS
     if is_flinks and not row.since <= line <= row.until:
         yield Reason(
             Restores.NO,
@@ -159,13 +159,13 @@ def _old_class_reason(class_name: str, line: ReleaseLine) -> Reason:
     )
 
 
-def _abandoned_form_reason(snapshot: SerializerSnapshot, last: str, line: ReleaseLine) -> Reason:
+def _abandoned_form_reason(snapshot: SerializerSnapshot, last_release: str, line: ReleaseLine) -> Reason:
     name = short_class_name(snapshot.class_name)
     return Reason(
         Restores.NO,
-        f"Flink {last} wrote this {name} in a form that later releases do not read, Flink {line} among them",
+        f"Flink {last_release} wrote this {name} in a form that later releases do not read, Flink {line} among them",
         _HEADER,
-        f"start the job once on Flink {last} without this state; or drop the state",
+        f"start the job once on Flink {last_release} without this state; or drop the state",
     )
 
 

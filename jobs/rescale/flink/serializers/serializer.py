@@ -66,7 +66,7 @@ class Serializer:
 def made_of(number: int, make: Callable[..., TypeTree]) -> Values:
     """Return the `values` of a row with `number` nested serializers: `make` takes their trees as arguments.
 
-    Another number of nested serializers raises `SnapshotError`; Flink does not check it.
+    Another number of nested serializers raises `SnapshotError`; Flink does not check their number.
     """
     return lambda snapshot, tree_of: make(*trees_of(number, snapshot, tree_of))
 
@@ -88,5 +88,5 @@ def trees_of(number: int, snapshot: SerializerSnapshot, tree_of: TreeOf) -> tupl
 
 
 def inner(tree: TypeTree) -> TypeTree:
-    """Return the tree itself: the serializer writes what the nested one writes."""
+    """Return the tree itself: the serializer writes what its nested serializer writes."""
     return tree

@@ -11,7 +11,7 @@ UNKNOWN = "unknown"
 
 
 ABANDONED = "abandoned"
-"""Attribute of a snapshot in a form that Flink gave up: the last release that reads this form."""
+"""Attribute of a snapshot in a form that Flink no longer reads: the last release that reads this form."""
 
 
 class UnknownSerializer(UnsupportedError):  # noqa: N818
@@ -36,8 +36,8 @@ class SerializerSnapshot:
 
     `attributes` are values that the class stores by name, such as the class of a POJO or the names of its fields; a
     name may occur several times. `subclasses` are pairs (class name, snapshot) of unregistered subclasses of a POJO
-    that `PojoSerializer` met; the snapshot is None if only the name was kept. `own` has the bytes of the body outside
-    `nested` and `subclasses`.
+    that `PojoSerializer` met; the snapshot is None if only the name was kept. `own_bytes` are the bytes of the body
+    outside `nested` and `subclasses`.
     """
 
     class_name: str
@@ -46,7 +46,7 @@ class SerializerSnapshot:
     nested: tuple[SerializerSnapshot, ...] = ()
     attributes: tuple[tuple[str, str], ...] = ()
     subclasses: tuple[tuple[str, SerializerSnapshot | None], ...] = ()
-    own: bytes = b""
+    own_bytes: bytes = b""
 
     def values(self, name: str) -> tuple[str, ...]:
         """Return the values of the attribute `name`, in order."""
@@ -59,7 +59,7 @@ class SerializerSnapshot:
         if self.body == other.body:
             return True
         return (
-            self.own == other.own
+            self.own_bytes == other.own_bytes
             and len(self.nested) == len(other.nested)
             and all(map(SerializerSnapshot.covers, self.nested, other.nested))
             and self._knows_subclasses_of(other)
@@ -70,8 +70,8 @@ class SerializerSnapshot:
         for name, theirs in other.subclasses:
             if name not in mine:
                 return False
-            own = mine[name]
-            if theirs is not None and (own is None or not own.covers(theirs)):
+            my_snapshot = mine[name]
+            if theirs is not None and (my_snapshot is None or not my_snapshot.covers(theirs)):
                 return False
         return True
 

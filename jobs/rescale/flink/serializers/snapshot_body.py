@@ -39,7 +39,7 @@ def read_to_end(frame: ByteReader, read: Callable[[ByteReader], SerializerSnapsh
         frame.position = start
         class_name, version = frame.utf(), frame.i32()
         rest = frame.raw(frame.remaining)
-        return SerializerSnapshot(class_name, version, rest, attributes=((UNKNOWN, error.class_name),), own=rest)
+        return SerializerSnapshot(class_name, version, rest, attributes=((UNKNOWN, error.class_name),), own_bytes=rest)
     if frame.remaining:
         raise frame.error("bytes after a serializer snapshot in its frame", expected=0, found=frame.remaining)
     return snapshot
@@ -65,7 +65,7 @@ class Body:
         self.subclasses: list[tuple[str, SerializerSnapshot | None]] = []
         self._read_nested = read_nested
         self._start = reader.position
-        self._foreign: list[tuple[int, int]] = []
+        self._nested_spans: list[tuple[int, int]] = []
 
     def utf(self, name: str) -> None:
         self.attributes.append((name, self.reader.utf()))
@@ -107,7 +107,7 @@ class Body:
         """Read a nested snapshot without a frame."""
         start = self.reader.position
         self.nested.append(self._read_nested(self.reader))
-        self._foreign.append((start, self.reader.position))
+        self._nested_spans.append((start, self.reader.position))
 
     def snapshots(self) -> None:
         """Read the block of nested snapshots that `NestedSerializersSnapshotDelegate` writes."""
@@ -135,21 +135,21 @@ class Body:
         frame = entry.value
         if frame is None:
             return None
-        # The length in front of a frame is excluded, too: it changes with the nested snapshot.
-        self._foreign.append((frame.position - 4, frame.end))
+        # The length in front of a frame is also excluded: it changes with the nested snapshot.
+        self._nested_spans.append((frame.position - 4, frame.end))
         return read_to_end(frame, self._read_nested)
 
     def exclude_from_own(self, start: int) -> None:
         """Exclude the bytes from `start` to the cursor from the class's own bytes."""
-        self._foreign = [span for span in self._foreign if span[0] < start]
-        self._foreign.append((start, self.reader.position))
+        self._nested_spans = [span for span in self._nested_spans if span[0] < start]
+        self._nested_spans.append((start, self.reader.position))
 
     def finish(self) -> SerializerSnapshot:
         data, end = self.reader.data, self.reader.position
-        own, at = b"", self._start
-        for foreign_start, foreign_end in self._foreign:
-            own += data[at:foreign_start]
-            at = foreign_end
+        own_bytes, at = b"", self._start
+        for nested_start, nested_end in self._nested_spans:
+            own_bytes += data[at:nested_start]
+            at = nested_end
         return SerializerSnapshot(
             self.class_name,
             self.version,
@@ -157,7 +157,7 @@ class Body:
             tuple(self.nested),
             tuple(self.attributes),
             tuple(self.subclasses),
-            own + data[at:end],
+            own_bytes + data[at:end],
         )
 
     def _frame(self) -> ByteReader:

@@ -26,13 +26,13 @@ def checked_row(row: Serializer, distribution: str) -> Serializer:
 
 
 def _check_fields(row: Serializer) -> None:
-    for name, is_right, kind in (
-        ("name", isinstance(row.name, str), "a text"),
+    for name, is_valid, kind in (
+        ("name", isinstance(row.name, str), "a string"),
         ("versions", _are_versions(row.versions) and len(row.versions) > 0, "releases by version, such as {1: '1.0'}"),
         ("outer_versions", _are_versions(row.outer_versions), "releases by version, such as {1: '1.0'}"),
         ("layout", callable(row.layout), "a function that reads a body"),
     ):
-        if not is_right:
+        if not is_valid:
             raise TypeError(f"{name} must be {kind}, not {getattr(row, name)!r}")
     if row.values is not None and not callable(row.values):
         _check_tree(row.values)

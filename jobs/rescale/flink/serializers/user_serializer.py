@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rescale.flink.serializers.registry import GROUP, registered
+from rescale.flink.serializers.registry import ENTRY_POINT_GROUP, registered_rows
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.text.errors import RequestError
 
@@ -24,11 +24,11 @@ class UserSerializer:
     distribution: str
 
     def __post_init__(self) -> None:
-        installed_row = registered().get(self.snapshot)
+        installed_row = registered_rows().get(self.snapshot)
         if installed_row is None or installed_row.distribution != self.distribution:
             raise RequestError(
                 f"the plan was made with a serializer for {self.snapshot}, which is not installed here",
-                expected=f"{self.distribution}, which registers it as an entry point of the group {GROUP}",
+                expected=f"{self.distribution}, which registers it as an entry point of the group {ENTRY_POINT_GROUP}",
                 found="none" if installed_row is None else installed_row.distribution,
                 advice=f"install {self.distribution} wherever a step runs, and on all Spark workers; or plan again",
             )
@@ -42,7 +42,7 @@ def user_serializers(snapshots: Iterable[SerializerSnapshot]) -> tuple[UserSeria
 
     Raises `RequestError` for an invalid registration, even if no snapshot needs it.
     """
-    rows = registered()
+    rows = registered_rows()
     classes = {name for snapshot in snapshots for name in _classes(snapshot)} & set(rows)
     return tuple(UserSerializer(name, rows[name].distribution) for name in sorted(classes))
 

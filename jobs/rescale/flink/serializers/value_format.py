@@ -118,8 +118,8 @@ def _format_number(reader: ByteReader, *, scaled: bool) -> str:
         digits = _SHORTCUTS[size]
     else:
         magnitude = reader.raw(size - len(_SHORTCUTS))
-        wide = len(magnitude) > _WIDEST_NUMBER
-        digits = format_bytes(magnitude) if wide else str(int.from_bytes(magnitude, "big", signed=True))
+        is_wide = len(magnitude) > _WIDEST_NUMBER
+        digits = format_bytes(magnitude) if is_wide else str(int.from_bytes(magnitude, "big", signed=True))
     if not scaled or digits == NULL:
         return digits
     scale = reader.i32()

@@ -182,7 +182,7 @@ def _partition_change(
 
 
 def _stored_offsets(source: KafkaOffsets) -> _OffsetByPartition:
-    assigned_partitions = source.enumerator.known if source.enumerator is not None else set()
+    assigned_partitions = source.enumerator.partitions if source.enumerator is not None else set()
     offsets = {position.partition: position.next for position in (*source.waiting, *source.held)}
     return {**dict.fromkeys(sorted(assigned_partitions)), **offsets}
 

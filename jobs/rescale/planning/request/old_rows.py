@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import timedelta
 
-from rescale.flink.keyed.ttl.last_access import instant_of, milliseconds
+from rescale.flink.keyed.ttl.last_access import format_time, milliseconds
 from rescale.planning.request.ages import Age
 from rescale.planning.request.operator_shapes import find_state
 from rescale.snapshot.model import Operator, Snapshot
@@ -60,7 +60,7 @@ def _cutoff_ms(snapshot: Snapshot, age: Age, state: str) -> int:
         raise RequestError(
             "the time is later than the snapshot, so all rows would be left out",
             path=snapshot.metadata_uri,
-            expected=f"a time before {instant_of(milliseconds(snapshot.metadata_time))}",
+            expected=f"a time before {format_time(milliseconds(snapshot.metadata_time))}",
             found=f"{state}={age.isoformat()}",
         )
     return milliseconds(age)

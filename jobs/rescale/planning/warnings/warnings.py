@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rescale.flink.keyed.ttl.last_access import instant_of
+from rescale.flink.keyed.ttl.last_access import format_time
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.start import common_parallelism
 from rescale.plan.mixed_maxima import mixed_maxima, mixed_maxima_sentence
@@ -127,9 +127,9 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
         yield f"{state.label}: the state {state.name} is dropped, as requested, and is not in the result{keyed_clause}"
     for rows in surgery.old_rows:
         yield (
-            f"{rows.label}: rows of the state {rows.name} last accessed at or before {instant_of(rows.until)} are left "
-            "out, as requested. Their number is not known before the run, which reads all records of the operator one "
-            "by one, and rewrites the others"
+            f"{rows.label}: rows of the state {rows.name} last accessed at or before {format_time(rows.until)} are "
+            "left out, as requested. Their number is not known before the run, which reads all records of the operator "
+            "one by one, and rewrites the others"
         )
 
 

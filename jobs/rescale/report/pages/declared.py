@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rescale.flink.keyed.ttl.last_access import instant_of
+from rescale.flink.keyed.ttl.last_access import format_time
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.runstate.certificate import Certificate, CertifiedOldRows
 from rescale.snapshot.dropped_states import DroppedState
@@ -96,7 +96,7 @@ def _lines_of_changes(surgery: Surgery, dropped_records: RecordCounts, old_rows:
         numbers = old_rows.get((new_ids.get(rows.operator_id, rows.operator_id), rows.name))
         yield (
             f"the state {rows.name} ({rows.type}) of {_label(rows)} loses the rows that were last accessed at or "
-            f"before {instant_of(rows.until)}: {_old_rows_phrase(rows, numbers)}"
+            f"before {format_time(rows.until)}: {_old_rows_phrase(rows, numbers)}"
         )
     for restarted in surgery.restarted:
         yield f"{_finished_phrase(restarted)} of {_label(restarted)} run again: {_repeated_input_phrase(restarted)}"

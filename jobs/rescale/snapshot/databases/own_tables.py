@@ -92,7 +92,7 @@ def backends_of(operator: Operator) -> dict[int, str]:
         subtask.index: subtask.state.managed_keyed for subtask in operator.entry.subtasks if subtask.state is not None
     }
     return {
-        subtask: f"{handle.backend_id} of {handle.key_groups} key groups from {handle.first_key_group} on"
+        subtask: f"{handle.backend_id} of {handle.key_group_count} key groups from {handle.first_key_group} on"
         for subtask, handle in handles.items()
         if isinstance(handle, IncrementalHandle)
     }

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from rescale.flink.kafka.position import Position, TopicPartition, owner
+from rescale.flink.kafka.position import Position, TopicPartition, owning_subtask
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, missing_offsets, stale_offsets
 from rescale.snapshot.model import Snapshot
 from rescale.text.names import first_of
@@ -94,7 +94,7 @@ def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
 
 def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
     """Yield a finding about how the job handles partitions that the snapshot lacks, if that may surprise the user."""
-    owners = tuple(owner(*position.partition, parallelism) for position in kafka.held)
+    owners = tuple(owning_subtask(*position.partition, parallelism) for position in kafka.held)
     if kafka.kind is KafkaKind.CONSUMER:
         sentence = "partitions without a stored offset are read from the earliest record (FlinkKafkaConsumerBase)"
     elif kafka.holders(parallelism) != owners:

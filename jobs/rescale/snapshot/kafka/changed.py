@@ -17,7 +17,7 @@ from rescale.flink.kafka.edited_source import (
     edited_coordinator,
     edited_reader_element,
     reader_state_header,
-    write_assigned,
+    write_assigned_partitions,
     write_coordinator,
     write_reader_element,
 )
@@ -97,7 +97,9 @@ class _Writer:
         splits = splits_of(stored_positions)
         streams = tuple(self._reader_stream(stream, splits.get(stream.subtask, [])) for stream in operator.operator)
         assigned_partitions = sorted(position.partition for positions in splits.values() for position in positions)
-        coordinator = InlineStream(operator.operator_id, write_coordinator(write_assigned(assigned_partitions)))
+        coordinator = InlineStream(
+            operator.operator_id, write_coordinator(write_assigned_partitions(assigned_partitions))
+        )
         return replace(operator, entry=replace(operator.entry, coordinator=coordinator), operator=streams)
 
     def _reader_stream(self, stream: ElementStream, splits: Sequence[Position]) -> ElementStream:

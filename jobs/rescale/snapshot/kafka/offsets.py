@@ -14,7 +14,7 @@ from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.kafka.consumer import OFFSETS_STATE, read_consumer_element
 from rescale.flink.kafka.dynamic_source import is_dynamic_enumerator, is_dynamic_split
 from rescale.flink.kafka.hybrid_source import is_hybrid_enumerator, is_hybrid_split
-from rescale.flink.kafka.position import Position, StartAt, owner
+from rescale.flink.kafka.position import Position, StartAt, owning_subtask
 from rescale.flink.kafka.source import (
     READER_STATE,
     Enumerator,
@@ -87,7 +87,7 @@ class KafkaOffsets:
         `KafkaTopicPartitionAssigner` gives it.
         """
         if self.kind is KafkaKind.CONSUMER:
-            return tuple(owner(*position.partition, parallelism) for position in self.held)
+            return tuple(owning_subtask(*position.partition, parallelism) for position in self.held)
         holders = [0] * len(self.held)
         layouts = layouts_of(self.operator, self.operator.operator)
         for subtask, shares in enumerate(redistribute(layouts, parallelism) if self.held else ()):
@@ -151,7 +151,7 @@ def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | No
         except SnapshotError:
             kind = _unread_kind(snapshot, operator, coordinator)
             return None if kind is None else KafkaOffsets(operator, kind, unread=UNREAD_KINDS[kind])
-    if (enumerator is None or not enumerator.known) and not _begins_with(snapshot, operator, _is_split):
+    if (enumerator is None or not enumerator.partitions) and not _begins_with(snapshot, operator, _is_split):
         return None
     offsets = KafkaOffsets(operator, KafkaKind.SOURCE, enumerator=enumerator, unread_enumerator=unread_enumerator)
     try:

@@ -264,7 +264,7 @@ def _is_logged(handle: KeyedHandle | None) -> bool:
 
 def _key_groups(handle: KeyedHandle) -> tuple[int, int]:
     """Return the first key group of a handle and the number of its key groups."""
-    number = len(handle.offsets) if isinstance(handle, KeyGroupsHandle) else handle.key_groups
+    number = len(handle.offsets) if isinstance(handle, KeyGroupsHandle) else handle.key_group_count
     return handle.first_key_group, number
 
 

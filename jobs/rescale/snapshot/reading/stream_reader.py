@@ -155,7 +155,7 @@ class StreamReader:
                 operator=label,
                 found=odd[0] if odd else "the same name twice",
             )
-        last = handle.first_key_group + handle.key_groups - 1
+        last = handle.first_key_group + handle.key_group_count - 1
         return Database(
             subtask,
             KeyGroupRange(handle.first_key_group, last),
@@ -167,7 +167,7 @@ class StreamReader:
 
     def changelog(self, label: str, subtask: int, handle: ChangelogHandle) -> ReadChangelog:
         """Return the changelog of a subtask, whose materialised base and changes may both be empty."""
-        own_groups = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_groups - 1)
+        own_groups = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_group_count - 1)
         base = tuple(self._base(label, subtask, part, own_groups) for part in handle.base)
         sets = tuple(change_set for delta in handle.delta for change_set in self._change_sets(label, subtask, delta))
         size = sum(bytes_of_changes(delta) for delta in handle.delta)

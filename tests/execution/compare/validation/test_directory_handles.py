@@ -90,7 +90,7 @@ def doubled(subtasks: list[Subtask]) -> list[Subtask]:
     source, own = handle_of(first), handle_of(other)
     assert source is not None
     assert own is not None
-    copy = replace(source, first_key_group=own.first_key_group, key_groups=own.key_groups)
+    copy = replace(source, first_key_group=own.first_key_group, key_group_count=own.key_group_count)
     return [first, with_handle(other, copy), *rest]
 
 
@@ -99,8 +99,8 @@ HANDLES: dict[str, Callable[[list[Subtask]], list[Subtask]]] = {
     "another directory's files under its own key groups": doubled,
     "a handle lost": first_handle(lambda _: None),
     "another first key group": first_handle(lambda handle: replace(handle, first_key_group=handle.first_key_group + 1)),
-    "fewer key groups": first_handle(lambda handle: replace(handle, key_groups=handle.key_groups - 1)),
-    "more key groups": first_handle(lambda handle: replace(handle, key_groups=handle.key_groups + 1)),
+    "fewer key groups": first_handle(lambda handle: replace(handle, key_group_count=handle.key_group_count - 1)),
+    "more key groups": first_handle(lambda handle: replace(handle, key_group_count=handle.key_group_count + 1)),
     "no SST files": first_handle(
         lambda handle: replace(
             handle,

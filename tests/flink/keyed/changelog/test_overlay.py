@@ -194,9 +194,12 @@ def read(batch: Records) -> list[tuple[int, Record]]:
 
 def laid_over(overlay: Overlay, records: Sequence[tuple[int, Record]], size: int = 100) -> list[tuple[int, Record]]:
     over = [
-        record for batch in batches(records, size) for batch_over in overlay.over(batch) for record in read(batch_over)
+        record
+        for batch in batches(records, size)
+        for batch_over in overlay.apply_to(batch)
+        for record in read(batch_over)
     ]
-    return sorted([*over, *(record for batch_left in overlay.rest() for record in read(batch_left))])
+    return sorted([*over, *(record for batch_left in overlay.remaining() for record in read(batch_left))])
 
 
 @given(st.data(), st.sampled_from([TEXT, LONG]), st.sampled_from([TEXT, LONG]), st.integers(1, 5))
@@ -315,6 +318,6 @@ def test_map_state_with_unknown_key_type_is_refused() -> None:
 
 def test_batch_without_changed_records_is_passed_through() -> None:
     (batch,) = batches(sums(1, 2), 2)
-    (result,) = Overlay([change(VALUE, Operation.CLEAR, b"")], header_of(TEXT, LONG), MAXIMUM).over(batch)
+    (result,) = Overlay([change(VALUE, Operation.CLEAR, b"")], header_of(TEXT, LONG), MAXIMUM).apply_to(batch)
     assert result is batch
     assert np.array_equal(result.groups, batch.groups)

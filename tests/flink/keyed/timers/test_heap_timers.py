@@ -150,7 +150,7 @@ def test_timer_service_missing_in_the_header_is_refused() -> None:
         (write_block(EXAMPLE) + b"\0", "bytes after"),
         (
             write_block(EXAMPLE._replace(key=LONG)),
-            "timers of window-timers with other serializers than other key groups",
+            "timers of window-timers whose serializers differ from those in other key groups",
         ),
         (write_block(EXAMPLE)[:-3], "ends too early"),
         (write_block(EXAMPLE)[:-14], "cannot be read: the data ends inside the key"),

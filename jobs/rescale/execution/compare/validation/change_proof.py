@@ -135,7 +135,7 @@ class ChangeComparer:
         digester, deletions = RecordDigester([False] * len(header.states)), 0  # values are compared byte by byte
         files, check_every = (self.result, 1) if check.in_result else (self.source, _SAMPLED)
         for changes in ChangeReader(check.max_parallelism, files, check.place, check_every):
-            digester.add(changes, key_groups.of(changes)[0])
+            digester.add(changes, key_groups.assign(changes)[0])
             deletions += int(np.count_nonzero(changes.data[changes.key_ends + LENGTH_SIZE] == DELETION))
         by_state = zip(header.names, digester.digests(), strict=True)
         digests = {name: digest for name, digest in by_state if digest.records}

@@ -78,7 +78,7 @@ class RecordComparer:
         counter = KeyCounter()
 
         def new_key_groups(records: Records) -> Longs:
-            groups, codes = key_groups.of(records)
+            groups, codes = key_groups.assign(records)
             if codes is not None:
                 counter.add(codes)
             return groups

@@ -131,5 +131,5 @@ class _Conversion:
         assert isinstance(source.place, DatabasePlace)
         with database_of_snapshot(self.plan.contents, source.place.files, header) as open_database:
             for window in open_database.read(KeyGroupRows(self.operator.max_parallelism, ids, key_groups)):
-                rekeyed.key_groups.of(window.records)  # raises an error if a key does not hash to its key group
+                rekeyed.key_groups.assign(window.records)  # raises an error if a key does not hash to its key group
                 yield from window.pieces

@@ -23,14 +23,16 @@ def count_records(data: Bytes, begin: Long, end: Long) -> int:
 
 
 @compiled
-def count_all(data: Bytes, begins: Longs, ends: Longs, counts: Longs) -> None:
+def count_all_records(data: Bytes, begins: Longs, ends: Longs, counts: Longs) -> None:
     """Fill `counts` with the number of records in each block `data[begins[i]:ends[i]]`."""
     for i in range(len(begins)):
         counts[i] = count_records(data, begins[i], ends[i])
 
 
 @compiled
-def find_all(data: Bytes, begins: Longs, ends: Longs, starts: Longs, key_ends: Longs, record_ends: Longs) -> None:
+def find_all_records(
+    data: Bytes, begins: Longs, ends: Longs, starts: Longs, key_ends: Longs, record_ends: Longs
+) -> None:
     """Fill `starts` and `key_ends` with both ends of each record's key, and `record_ends` with the end of its value."""
     at = 0
     for i in range(len(begins)):

@@ -27,10 +27,10 @@ _ERROR_TEXTS = (
 
 
 class StateIdTranslator:
-    """Replaces each state id of a key group by `table[old id]`; the number of bytes stays the same."""
+    """Replaces each state id of a key group by `new_ids[old id]`; the number of bytes stays the same."""
 
-    def __init__(self, table: tuple[int, ...]) -> None:
-        self._table = np.array(table, dtype=np.int64)
+    def __init__(self, new_ids: tuple[int, ...]) -> None:
+        self._new_ids = np.array(new_ids, dtype=np.int64)
         self._progress = np.zeros(3, dtype=np.int64)  # all zeros stand for the beginning of the key group
         self._carried = b""
         self._position = 0
@@ -43,7 +43,7 @@ class StateIdTranslator:
         from rescale.flink.keyed.blocks import id_loop
 
         data = np.frombuffer(bytearray(b"".join((self._carried, chunk))), dtype=np.uint8)
-        walked_bytes, error_code = id_loop.translate_ids(data, self._progress, self._table)
+        walked_bytes, error_code = id_loop.translate_ids(data, self._progress, self._new_ids)
         if error_code != id_loop.FINE:
             raise SnapshotError(
                 f"the framing of a key group is broken: {_ERROR_TEXTS[error_code]}",
@@ -62,11 +62,11 @@ class StateIdTranslator:
             raise SnapshotError("a key group ends inside a record", offset=self._position)
 
 
-def translated(chunks: Iterable[bytes | memoryview], table: tuple[int, ...]) -> Iterator[bytes]:
-    """Yield the bytes of an uncompressed canonical key group, with each state id replaced by `table[old id]`.
+def translated(chunks: Iterable[bytes | memoryview], new_ids: tuple[int, ...]) -> Iterator[bytes]:
+    """Yield the bytes of an uncompressed canonical key group, with each state id replaced by `new_ids[old id]`.
 
     Raises `SnapshotError` for broken framing.
     """
-    translator = StateIdTranslator(table)
+    translator = StateIdTranslator(new_ids)
     yield from map(translator.feed, chunks)
     translator.finish()

@@ -12,13 +12,13 @@ _C1, _C2 = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
 _M1, _M2 = np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53)
 _FIVE, _ADD1, _ADD2 = np.uint64(5), np.uint64(0x52DCE729), np.uint64(0x38495AB5)
 """Constants of `MurmurHash3_x64_128`."""
-_ALL, _HALF = np.uint64(64), np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
+_WORD_BITS, _HALF_BITS = np.uint64(64), np.uint64(32)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 @compiled
 def _rotated(word: Long, bits: int) -> Long:
-    return word << np.uint64(bits) | word >> (_ALL - np.uint64(bits))
+    return word << np.uint64(bits) | word >> (_WORD_BITS - np.uint64(bits))
 
 
 @compiled
@@ -80,13 +80,18 @@ def digest_records(
     flag of a null value is digested.
     """
     for i in range(len(starts)):
-        key = key_ends[i] - starts[i]
+        key_size = key_ends[i] - starts[i]
         begin = key_ends[i] + LENGTH_SIZE
         end = ends[i]
         if has_nulls[states[i]] and end > begin and data[begin] == 1:
             end = begin + 1
-        size = LENGTH_SIZE + key + end - begin
-        message[0], message[1], message[2], message[3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
+        size = LENGTH_SIZE + key_size + end - begin
+        message[0], message[1], message[2], message[3] = (
+            key_size >> 24 & 0xFF,
+            key_size >> 16 & 0xFF,
+            key_size >> 8 & 0xFF,
+            key_size & 0xFF,
+        )
         copy_bytes(data, begin, end, message, copy_bytes(data, starts[i], key_ends[i], message, np.int64(LENGTH_SIZE)))
         message[size : (size + 15) // 16 * 16] = 0
         low, high = _murmur(message_words, size)
@@ -95,6 +100,6 @@ def digest_records(
         _add(sums, at, low, high)
         # Add the digest times `factor`, mod 2^128. `factor` has few bits, so products of 32-bit halves do not overflow.
         factor = np.uint64(groups[i] + 1)
-        lower, upper = (low & _LOW) * factor, (low >> _HALF) * factor
-        middle = upper + (lower >> _HALF)
-        _add(sums, at + 2, middle << _HALF | lower & _LOW, high * factor + (middle >> _HALF))
+        lower, upper = (low & _LOW_HALF) * factor, (low >> _HALF_BITS) * factor
+        middle = upper + (lower >> _HALF_BITS)
+        _add(sums, at + 2, middle << _HALF_BITS | lower & _LOW_HALF, high * factor + (middle >> _HALF_BITS))

@@ -9,13 +9,13 @@ from rescale.flink.compiled import compiled
 from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
 
 _AT_ID, _AT_KEY_LENGTH, _IN_KEY, _AT_VALUE_LENGTH, _IN_VALUE, _AT_NEXT_ID, AT_END = range(7)
-FINE, BAD_ID, BAD_LENGTH, BEHIND_THE_END = range(4)
+FINE, BAD_ID, BAD_LENGTH, AFTER_END = range(4)
 PHASE, _REMAINING, _FLAGGED = range(3)
 
 
 @compiled
-def translate_ids(data: Bytes, progress: Longs, table: Longs) -> tuple[int, int]:
-    """Replace each id in `data` by `table[id]`, in place, and update `progress`; return (bytes walked, error code)."""
+def translate_ids(data: Bytes, progress: Longs, new_ids: Longs) -> tuple[int, int]:
+    """Replace each id in `data` by `new_ids[id]`, in place; update `progress`; return (bytes walked, error code)."""
     at, end = 0, len(data)
     phase, remaining, has_flag = progress[PHASE], progress[_REMAINING], progress[_FLAGGED]
     while at < end:
@@ -46,17 +46,17 @@ def translate_ids(data: Bytes, progress: Longs, table: Longs) -> tuple[int, int]
             else:
                 phase = _AT_NEXT_ID if has_flag else _AT_KEY_LENGTH
         elif phase == AT_END:
-            return at, BEHIND_THE_END
+            return at, AFTER_END
         else:
             if end - at < 2:
                 break
             old = np.int64(data[at]) << 8 | np.int64(data[at + 1])
             if phase == _AT_NEXT_ID and old == END_OF_GROUP:
                 phase = AT_END
-            elif old >= len(table):
+            elif old >= len(new_ids):
                 return at, BAD_ID
             else:
-                data[at], data[at + 1] = table[old] >> 8, table[old] & 0xFF
+                data[at], data[at + 1] = new_ids[old] >> 8, new_ids[old] & 0xFF
                 phase = _AT_KEY_LENGTH
             at += 2
     progress[PHASE], progress[_REMAINING], progress[_FLAGGED] = phase, remaining, has_flag

@@ -40,18 +40,18 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, borders: Longs, order: Lo
     while len(waiting_runs):
         first, last, depth = waiting_runs.pop()
         depth += _fill_words(data, begins, ends, order, key_words, first, last, depth)
-        chosen = np.argsort(key_words[first:last])
-        order[first:last] = order[first:last][chosen]
-        key_words[first:last] = key_words[first:last][chosen]
+        permutation = np.argsort(key_words[first:last])
+        order[first:last] = order[first:last][permutation]
+        key_words[first:last] = key_words[first:last][permutation]
         begin = first
         while begin < last:
             end = begin + 1
             while end < last and key_words[end] == key_words[begin]:
                 end += 1
             if end - begin > 1:
-                longer = _sort_by_length(begins, ends, order, begin, end, depth + 8)
-                if end - longer > 1:
-                    waiting_runs.append((longer, end, depth + 8))
+                first_longer = _sort_by_length(begins, ends, order, begin, end, depth + 8)
+                if end - first_longer > 1:
+                    waiting_runs.append((first_longer, end, depth + 8))
             begin = end
 
 
@@ -84,11 +84,11 @@ def _sort_by_length(begins: Longs, ends: Longs, order: Longs, first: Long, last:
     The first `size` bytes of all these keys are equal, so a shorter key precedes a longer one.
     """
     lengths = np.empty(last - first, np.int64)
-    longer = last
+    first_longer = last
     for i in range(first, last):
         lengths[i - first] = min(ends[order[i]] - begins[order[i]], size + 1)
-    chosen = np.argsort(lengths)
-    order[first:last] = order[first:last][chosen]
-    while longer > first and ends[order[longer - 1]] - begins[order[longer - 1]] > size:
-        longer -= 1
-    return longer
+    permutation = np.argsort(lengths)
+    order[first:last] = order[first:last][permutation]
+    while first_longer > first and ends[order[first_longer - 1]] - begins[order[first_longer - 1]] > size:
+        first_longer -= 1
+    return first_longer

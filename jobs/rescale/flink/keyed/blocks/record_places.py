@@ -23,10 +23,10 @@ class RecordPlaces(NamedTuple):
 
 def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> RecordPlaces:
     """Return the offsets of the records in the blocks `data[begins[i]:ends[i]]`, in order."""
-    from rescale.flink.keyed.blocks.block_loop import count_all, find_all
+    from rescale.flink.keyed.blocks.block_loop import count_all_records, find_all_records
 
     counts = np.empty(len(begins), np.int64)
-    count_all(data, begins, ends, counts)
+    count_all_records(data, begins, ends, counts)
     starts, key_ends, record_ends = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
-    find_all(data, begins, ends, starts, key_ends, record_ends)
+    find_all_records(data, begins, ends, starts, key_ends, record_ends)
     return RecordPlaces(starts, key_ends, record_ends, np.repeat(np.arange(len(begins)), counts))

@@ -11,7 +11,7 @@ from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG, LENGTH_S
 NO_STATE = -1
 """Value of `place[STATE_ID]` between two key groups."""
 
-FINE, BAD_ID, BAD_LENGTH, FOREIGN, BEHIND_THE_END, TOO_EARLY = range(6)
+FINE, BAD_ID, BAD_LENGTH, OTHER_GROUP, AFTER_END, TOO_EARLY = range(6)
 
 STATE_ID, GROUP = range(2)
 """Indices in `place`, the position of the walk: the state of the next record, and the index of its key group."""
@@ -45,54 +45,54 @@ def walk_records(
     `group_starts[i]`. Returns (number of records, bytes walked, error code, bytes that the next record needs).
     """
     state, i = place[STATE_ID], place[GROUP]
-    at, end, count, needs, error_code = 0, len(data), 0, 0, FINE
+    at, end, count, needed_bytes, error_code = 0, len(data), 0, 0, FINE
     while count < len(starts) and at < end:
         begin = at
         if state == NO_STATE:
             if i >= len(groups) or group_starts[i] > origin + at:
-                error_code = BEHIND_THE_END
+                error_code = AFTER_END
             elif group_starts[i] < origin + at:
                 error_code = TOO_EARLY
             elif end - at < 2:
-                needs = 2
+                needed_bytes = 2
             else:
                 state = np.int64(data[at]) << 8 | np.int64(data[at + 1])
                 begin += 2
                 if state >= number_of_states:
                     error_code = BAD_ID
-            if error_code != FINE or needs:
+            if error_code != FINE or needed_bytes:
                 break
-        needs = begin - at + LENGTH_SIZE
-        if end - at < needs:
+        needed_bytes = begin - at + LENGTH_SIZE
+        if end - at < needed_bytes:
             break
-        key = read_u32(data, begin)
-        if key > 0x7FFFFFFF or key < prefix_size:
+        key_size = read_u32(data, begin)
+        if key_size > 0x7FFFFFFF or key_size < prefix_size:
             error_code = BAD_LENGTH
             break
-        needs += key + LENGTH_SIZE
-        if end - at < needs:
+        needed_bytes += key_size + LENGTH_SIZE
+        if end - at < needed_bytes:
             break
-        value = read_u32(data, begin + LENGTH_SIZE + key)
-        if value > 0x7FFFFFFF:
+        value_size = read_u32(data, begin + LENGTH_SIZE + key_size)
+        if value_size > 0x7FFFFFFF:
             error_code = BAD_LENGTH
             break
         has_flag = data[begin + LENGTH_SIZE] & FLAG
-        needs += value + (2 if has_flag else 0)
-        if end - at < needs:
+        needed_bytes += value_size + (2 if has_flag else 0)
+        if end - at < needed_bytes:
             break
         group = np.int64(data[begin + LENGTH_SIZE] & 0x7F)
         if prefix_size == 2:
             group = group << 8 | np.int64(data[begin + LENGTH_SIZE + 1])
         if group != groups[i]:
-            error_code = FOREIGN
+            error_code = OTHER_GROUP
             break
         starts[count] = begin + LENGTH_SIZE + prefix_size
-        key_ends[count] = begin + LENGTH_SIZE + key
-        ends[count] = begin + 2 * LENGTH_SIZE + key + value
+        key_ends[count] = begin + LENGTH_SIZE + key_size
+        ends[count] = begin + 2 * LENGTH_SIZE + key_size + value_size
         states[count] = state
         group_numbers[count] = group
         count += 1
-        at, needs = at + needs, 0
+        at, needed_bytes = at + needed_bytes, 0
         place[STATE_ID], place[GROUP] = state, i
         if has_flag:
             state = np.int64(data[at - 2]) << 8 | np.int64(data[at - 1])
@@ -104,4 +104,4 @@ def walk_records(
                 at -= 2
                 break
             place[STATE_ID], place[GROUP] = state, i
-    return count, at, error_code, needs
+    return count, at, error_code, needed_bytes

@@ -84,8 +84,8 @@ class RecordReader:
         self._states = MOST_UNKNOWN_STATES if number_of_states is None else number_of_states
         self._states_are_known = number_of_states is not None
         self._buffer = np.empty(batch_factor * BUFFER_SIZE, np.uint8)
-        self._at_once = batch_factor * RECORDS_AT_ONCE
-        self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
+        self._records_at_once = batch_factor * RECORDS_AT_ONCE
+        self._columns = [np.empty(self._records_at_once, np.int64) for _ in range(5)]
 
     def read(
         self, key_groups: Longs, group_starts: Longs, chunks: Iterable[bytes | memoryview], *, is_whole: bool = True
@@ -109,11 +109,11 @@ class RecordReader:
                 filled_bytes, rest = filled_bytes + taken_bytes, rest[taken_bytes:]
                 if chunk is not None and filled_bytes < len(self._buffer):
                     break
-                begin = needs = 0
-                count = self._at_once
-                while count == self._at_once:
+                begin = needed_bytes = 0
+                count = self._records_at_once
+                while count == self._records_at_once:
                     data = self._buffer[begin:filled_bytes]
-                    count, walked_bytes, error_code, needs = record_walk.walk_records(
+                    count, walked_bytes, error_code, needed_bytes = record_walk.walk_records(
                         data, origin, key_groups, group_starts, self._prefix, self._states, place, *self._columns
                     )
                     if count:
@@ -131,27 +131,27 @@ class RecordReader:
                 filled_bytes -= begin
                 if chunk is None:
                     break
-                self._make_room(needs, origin)
+                self._make_room(needed_bytes, origin)
         in_group = place[record_walk.GROUP] != len(key_groups) or place[record_walk.STATE_ID] != record_walk.NO_STATE
         if is_whole and (filled_bytes or in_group):
             raise SnapshotError("a key group ends inside a record", offset=origin)
 
-    def _make_room(self, needs: int, origin: int) -> None:
-        """Enlarge the buffer to `needs` bytes, but not to more than twice its size.
+    def _make_room(self, needed_bytes: int, origin: int) -> None:
+        """Enlarge the buffer to `needed_bytes` bytes, but not to more than twice its size.
 
         With this limit, a damaged length does not allocate gigabytes.
         """
-        if needs <= len(self._buffer):
+        if needed_bytes <= len(self._buffer):
             return
         if len(self._buffer) >= LARGEST_RECORD:
             raise UnsupportedError(
                 "a record is too large to move",
                 offset=origin,
                 expected=f"at most {LARGEST_RECORD} bytes",
-                found=f"{needs} bytes",
+                found=f"{needed_bytes} bytes",
                 advice="change only the parallelism: then records are not read",
             )
-        larger = np.empty(min(needs, 2 * len(self._buffer), LARGEST_RECORD), np.uint8)
+        larger = np.empty(min(needed_bytes, 2 * len(self._buffer), LARGEST_RECORD), np.uint8)
         larger[: len(self._buffer)] = self._buffer
         self._buffer = larger
 

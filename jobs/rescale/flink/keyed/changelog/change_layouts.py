@@ -24,14 +24,14 @@ from rescale.flink.serializers.type_tree import Fixed, Sequence
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
 from rescale.text.errors import UnsupportedError
 
-_REPLACED = frozenset({Operation.CLEAR, Operation.SET, Operation.SET_INTERNAL, Operation.MERGE_NS})
+_BASIC_OPERATIONS = frozenset({Operation.CLEAR, Operation.SET, Operation.SET_INTERNAL, Operation.MERGE_NS})
 
 KNOWN_OPERATIONS: Mapping[str, frozenset[Operation]] = MappingProxyType(
     {
         "VALUE": frozenset({Operation.CLEAR, Operation.SET}),
-        "REDUCING": _REPLACED,
-        "AGGREGATING": _REPLACED,
-        "LIST": _REPLACED | {Operation.ADD, Operation.ADD_ELEMENT},
+        "REDUCING": _BASIC_OPERATIONS,
+        "AGGREGATING": _BASIC_OPERATIONS,
+        "LIST": _BASIC_OPERATIONS | {Operation.ADD, Operation.ADD_ELEMENT},
         "MAP": frozenset(
             {
                 Operation.CLEAR,

@@ -53,7 +53,7 @@ def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChan
 def read_in_memory_changes(chunks: Iterable[bytes]) -> Iterator[LoggedChange]:
     """Yield the changes of an in-memory changelog in `_metadata`. Raises the errors of `read_change_set`."""
     contents = _Contents(chunks)
-    while not contents.at_end():
+    while not contents.is_at_end():
         key_group = contents.number()
         yield key_group, contents.take(contents.count("bytes of a change"))
 
@@ -100,7 +100,7 @@ class _Contents:
             self._fill(1)
         self._at += size
 
-    def at_end(self) -> bool:
+    def is_at_end(self) -> bool:
         while self._at == len(self._data):
             chunk = next(self._chunks, None)
             if chunk is None:

@@ -1,8 +1,8 @@
 """Applies logged changes to the records of a materialised base.
 
-The base records arrive in batches, in any order, each record once. Unchanged records are passed on. Changed records
-leave in batches of their own: at once if the new value is made only of the base record with the same key, otherwise at
-the end.
+The base records arrive in batches, in any order, each record once. Unchanged records are passed on. Changed
+records form batches of their own: at once if the new value is made only of the base record with the same key, otherwise
+at the end.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ class Overlay:
         self._states = {i: ReplayedState(layout) for i, layout in layouts.items()}
         for change in parsed_changes(changes, layouts, max_parallelism):
             self._states[change.state].apply(change)
-        self._references = {i: _count_references(state) for i, state in self._states.items()}
-        self._cleared_sizes = {i: {len(scope) for scope in state.cleared} for i, state in self._states.items()}
+        self._reference_counts = {i: _count_references(state) for i, state in self._states.items()}
+        self._cleared_sizes = {
+            i: {len(prefix) for prefix in state.cleared_prefixes} for i, state in self._states.items()
+        }
         self._old_values: dict[int, dict[bytes, bytes]] = {i: {} for i in self._states}
         self._prefix = prefix_size(max_parallelism)
 
-    def over(self, records: Records) -> Iterator[Records]:
+    def apply_to(self, records: Records) -> Iterator[Records]:
         """Yield the unchanged records of a batch of base records, and the changed records that are already complete."""
         chosen = np.isin(records.states, list(self._states))
         if not chosen.any():
@@ -47,33 +49,33 @@ class Overlay:
         batch = _RecordBatch(self._prefix)
         data = records.data.tobytes()
         columns = (records.starts, records.key_ends, records.ends, records.states)
-        for i, start, limit, end, state_id in zip(
+        for i, start, key_end, end, state_id in zip(
             np.flatnonzero(chosen).tolist(), *(column[chosen].tolist() for column in columns), strict=True
         ):
-            key = data[start:limit]
+            key = data[start:key_end]
             new_value = self._states[state_id].new_values.get(key)
             if new_value is None:
                 is_kept[i] = not self._is_cleared(state_id, key)
                 continue
             is_kept[i] = False
-            if key in self._references[state_id]:
-                self._old_values[state_id][key] = data[limit + LENGTH_SIZE : end]
+            if key in self._reference_counts[state_id]:
+                self._old_values[state_id][key] = data[key_end + LENGTH_SIZE : end]
                 if self._depends_on_itself_only(state_id, key, new_value):
                     self._add_record(state_id, key, new_value, batch)
                     new_value.parts.clear()
                     del self._old_values[state_id][key]
         if is_kept.any():
             yield records.only(is_kept)
-        yield from batch.all()
+        yield from batch.take_all()
 
-    def rest(self) -> Iterator[Records]:
+    def remaining(self) -> Iterator[Records]:
         """Yield the remaining changed records, and the new records; call this after the last base records."""
         batch = _RecordBatch(self._prefix)
         for state_id, state in self._states.items():
             for key, new_value in state.new_values.items():
                 self._add_record(state_id, key, new_value, batch)
-                yield from batch.full()
-        yield from batch.all()
+                yield from batch.take_if_full()
+        yield from batch.take_all()
 
     def _add_record(self, state_id: int, key: bytes, new_value: NewValue, batch: _RecordBatch) -> None:
         old_values = self._old_values[state_id]
@@ -85,11 +87,11 @@ class Overlay:
     def _depends_on_itself_only(self, state_id: int, key: bytes, new_value: NewValue) -> bool:
         """Whether a new value needs only the base record with its own key, and no other new value needs this record."""
         used_old_values = sum(isinstance(part, OldValue) for part in new_value.parts)
-        return used_old_values == 1 and self._references[state_id][key] == 1 and OldValue(key) in new_value.parts
+        return used_old_values == 1 and self._reference_counts[state_id][key] == 1 and OldValue(key) in new_value.parts
 
     def _is_cleared(self, state_id: int, key: bytes) -> bool:
-        cleared_keys = self._states[state_id].cleared
-        return any(key[:size] in cleared_keys for size in self._cleared_sizes[state_id])
+        cleared_prefixes = self._states[state_id].cleared_prefixes
+        return any(key[:size] in cleared_prefixes for size in self._cleared_sizes[state_id])
 
 
 def _count_references(state: ReplayedState) -> Counter[bytes]:
@@ -110,17 +112,17 @@ class _RecordBatch:
 
     def add(self, state_id: int, key_group: int, key: bytes, value: bytes) -> None:
         start = self._filled + len(self._prefix)
-        limit = start + len(key)
-        self._filled = limit + LENGTH_SIZE + len(value)
+        key_end = start + len(key)
+        self._filled = key_end + LENGTH_SIZE + len(value)
         self._pieces += (self._prefix, key, len(value).to_bytes(LENGTH_SIZE, "big"), value)
-        self._columns.append((start, limit, self._filled, state_id, key_group))
+        self._columns.append((start, key_end, self._filled, state_id, key_group))
 
-    def full(self) -> Iterator[Records]:
+    def take_if_full(self) -> Iterator[Records]:
         """Yield a batch if there are enough records for one."""
         if self._filled >= BUFFER_SIZE or len(self._columns) >= RECORDS_AT_ONCE:
-            yield from self.all()
+            yield from self.take_all()
 
-    def all(self) -> Iterator[Records]:
+    def take_all(self) -> Iterator[Records]:
         if not self._columns:
             return
         data = np.frombuffer(bytearray(b"".join(self._pieces)), np.uint8)

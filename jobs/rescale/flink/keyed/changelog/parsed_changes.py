@@ -1,7 +1,7 @@
 """Parser of changes: splits many changes at a time into key, namespace and payload.
 
 If the hash of keys is known, the parser checks that each change is logged under the key group of its key. Only then may
-the changes of some key groups be replayed without the changes of others.
+the changes of some key groups be replayed without the changes of other key groups.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class RawChange(NamedTuple):
 class _ChangeParts:
     """Indices of all changes to a state, with the starts and ends of their keys, and the ends of their namespaces."""
 
-    numbers: Longs
-    keys: Longs
+    indices: Longs
+    key_starts: Longs
     key_ends: Longs
     scope_ends: Longs
 
@@ -68,11 +68,11 @@ def parsed_changes(
     array = np.frombuffer(data, np.uint8)
     key_starts, key_ends, scope_ends = (np.empty(len(changes), np.int64) for _ in range(3))
     for state, layout in layouts.items():
-        numbers = np.flatnonzero(states == state)
-        _check_operations(layout, array[starts[numbers]])
-        parts = _find_parts(layout, array, starts[numbers], limits[numbers], numbers)
-        _check_key_groups(layout, array, parts, limits[numbers], groups[numbers], max_parallelism)
-        key_starts[numbers], key_ends[numbers], scope_ends[numbers] = parts.keys, parts.key_ends, parts.scope_ends
+        indices = np.flatnonzero(states == state)
+        _check_operations(layout, array[starts[indices]])
+        parts = _find_parts(layout, array, starts[indices], limits[indices], indices)
+        _check_key_groups(layout, array, parts, limits[indices], groups[indices], max_parallelism)
+        key_starts[indices], key_ends[indices], scope_ends[indices] = parts.key_starts, parts.key_ends, parts.scope_ends
     columns = (starts, limits, key_starts, key_ends, scope_ends)
     return [
         Change(
@@ -89,18 +89,18 @@ def parsed_changes(
     ]
 
 
-def _find_parts(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs, numbers: Longs) -> _ChangeParts:
+def _find_parts(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs, indices: Longs) -> _ChangeParts:
     begins = starts + CHANGE_HEAD_SIZE
     if layout.kind is EntryKind.ELEMENT:
-        return _ChangeParts(numbers, begins, begins, begins)
+        return _ChangeParts(indices, begins, begins, begins)
     key_ends = _ends(layout, layout.key, "key", data, begins, limits)
     scope_ends = _ends(layout, layout.namespace, "namespace", data, key_ends, limits)
-    return _ChangeParts(numbers, begins, key_ends, scope_ends)
+    return _ChangeParts(indices, begins, key_ends, scope_ends)
 
 
 def _ends(layout: ChangeLayout, program: Program, what: str, data: Bytes, begins: Longs, limits: Longs) -> Longs:
     walked_keys = walk_keys(program, data, begins, limits)
-    first_fault = walked_keys.first_wrong()
+    first_fault = walked_keys.first_error()
     if first_fault is not None:
         raise SnapshotError(
             f"the {what} of a change cannot be read as a {program.name}", state=layout.state.name, found=first_fault[1]
@@ -114,7 +114,7 @@ def _check_operations(layout: ChangeLayout, codes: Bytes) -> None:
             raise UnsupportedError(
                 "a change has an unknown operation",
                 state=layout.state.name,
-                expected=f"of a {layout.state.state_type} state: "
+                expected=f"an operation of a {layout.state.state_type} state: "
                 + ", ".join(operation.name for operation in sorted(layout.operations)),
                 found=operation_name(code),
                 advice=MATERIALISE_CHANGELOG,
@@ -130,9 +130,9 @@ def _check_key_groups(
     """
     if not layout.key.hashable:
         return
-    begins = parts.keys
+    begins = parts.key_starts
     if layout.kind is EntryKind.ELEMENT:
-        is_added_element = data[parts.keys - CHANGE_HEAD_SIZE] == Operation.ADD_ELEMENT
+        is_added_element = data[parts.key_starts - CHANGE_HEAD_SIZE] == Operation.ADD_ELEMENT
         begins = begins + TIME_SIZE + np.where(is_added_element, _COUNT_SIZE, 0)
     walked_keys = walk_keys(layout.key, data, np.minimum(begins, limits), limits)
     codes = walked_keys.codes

@@ -48,14 +48,14 @@ class ReplayedState:
     """Result of the changes to a state.
 
     `new_values` has the new values by composite key without key group. Base records without a new value are deleted if
-    their keys begin with an element of `cleared`.
+    their keys begin with one of `cleared_prefixes`.
     """
 
     def __init__(self, layout: ChangeLayout) -> None:
         self.layout = layout
         self.new_values: dict[bytes, NewValue] = {}
-        self.cleared: set[bytes] = set()
-        self._items: dict[bytes, set[bytes]] = defaultdict(set)
+        self.cleared_prefixes: set[bytes] = set()
+        self._keys_by_scope: dict[bytes, set[bytes]] = defaultdict(set)
 
     def apply(self, change: Change) -> None:
         """Apply a change.
@@ -102,9 +102,9 @@ class ReplayedState:
             case Operation.ADD_ELEMENT:
                 self._parts(change, scope).append(change.payload)
             case _:
-                merged_values = list(self._merged(change))
-                parts = [part for key in merged_values for part in self._parts(change, key)]
-                for key in merged_values:
+                merged_keys = list(self._merged_keys(change))
+                parts = [part for key in merged_keys for part in self._parts(change, key)]
+                for key in merged_keys:
                     self._put(change, key)
                 self._put(change, scope, *parts)
 
@@ -117,7 +117,7 @@ class ReplayedState:
             self._put(change, key, OldValue(key))
         return self.new_values[key].parts
 
-    def _merged(self, change: Change) -> Iterator[bytes]:
+    def _merged_keys(self, change: Change) -> Iterator[bytes]:
         """Yield the composite keys of the merged namespaces, the key of the target first.
 
         The payload is `target number:i32 source*`; the target is also the namespace of the change.
@@ -150,9 +150,9 @@ class ReplayedState:
         scope = self._composite_key(change.key, change.namespace)
         match change.operation:
             case Operation.CLEAR:
-                for key in self._items.pop(scope, ()):
+                for key in self._keys_by_scope.pop(scope, ()):
                     del self.new_values[key]
-                self.cleared.add(scope)
+                self.cleared_prefixes.add(scope)
             case Operation.REMOVE_ELEMENT:
                 self._put_item(change, scope, change.payload)
             case Operation.ADD:
@@ -165,7 +165,7 @@ class ReplayedState:
     def _put_item(self, change: Change, scope: bytes, user_key: bytes, *parts: bytes) -> None:
         key = scope + user_key
         self._put(change, key, *parts)
-        self._items[scope].add(key)
+        self._keys_by_scope[scope].add(key)
 
     def _added_items(self, change: Change) -> Iterator[tuple[bytes, bytes]]:
         """Yield (user key, value with its flag) of the items in a payload that is a map (`MapSerializer`)."""

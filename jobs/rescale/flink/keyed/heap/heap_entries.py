@@ -53,7 +53,7 @@ class EntryLayout:
     has_lengths: bool
 
     @property
-    def whole(self) -> EntryLayout:
+    def as_whole_entries(self) -> EntryLayout:
         """Layout in which a list or a map is a single value, as its serializer writes it."""
         if self.kind is EntryKind.LIST:
             return replace(self, kind=EntryKind.VALUE, first=Repeat((self.first,)))
@@ -69,7 +69,7 @@ def entry_layouts(header: KeyedHeader) -> tuple[EntryLayout, ...]:
 
     Raises `UnsupportedError`, which names the state, if the end of a state's entries is unknown.
     """
-    return tuple(_located(header.key_serializer, state) for state in header.states)
+    return tuple(_layout_of(header.key_serializer, state) for state in header.states)
 
 
 def can_delimit_entries(header: KeyedHeader | None) -> bool:
@@ -94,7 +94,7 @@ def _may_hold_subclasses(snapshot: SerializerSnapshot) -> bool:
     return lists_subclasses or any(map(_may_hold_subclasses, snapshot.nested))
 
 
-def _located(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLayout:
+def _layout_of(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLayout:
     try:
         return _layout(key_serializer, state)
     except UnsupportedError as error:

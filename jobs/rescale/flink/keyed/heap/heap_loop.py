@@ -13,8 +13,8 @@ from rescale.flink.keys import machine
 VALUE, LIST, MAP, ELEMENT = range(4)
 """Content of an entry (`EntryKind`): a value, a list, a map, or just an element of a priority queue."""
 
-ENTRIES, ITEMS, HELD = range(3)
-"""Indices in `progress`: remaining entries, remaining items of a map, size of `held`."""
+ENTRIES, ITEMS, HELD_SIZE = range(3)
+"""Indices in `progress`: remaining entries, remaining items of a map, size of `held_key`."""
 
 FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
 """Result codes, in addition to the error codes of `machine`."""
@@ -87,7 +87,7 @@ def copy_entries(
     has_lengths: int,
     prefix_size: int,
     progress: Longs,
-    held: Bytes,
+    held_key: Bytes,
     out: Bytes,
     filled: Long,
     starts: Longs,
@@ -99,12 +99,12 @@ def copy_entries(
     An entry is `namespace key value`; a list is `count { first }*`, and a map is `count { first isNull [second] }*`. In
     a priority queue, an entry is `first`. A record is `prefix key namespace [first] valueLength value`, with
     `prefix_size` zero bytes. A list becomes one record, with a delimiter between its elements; each item of a map
-    becomes a record. If neither the key nor the namespace has a fixed length (`has_lengths`), each has its length after
-    it.
+    becomes a record. If neither the key nor the namespace has a fixed length (`has_lengths`), each is followed by its
+    length.
 
-    The loop stops if the last three arrays, `out`, or `held` are full, or if an entry or item is not complete in
-    `data`. `held` keeps the key and the namespace of a map for its items. Returns (number of records, start of the next
-    entry or item, end of the records in `out`, result code).
+    The loop stops if the last three arrays, `out`, or `held_key` are full, or if an entry or item is not complete in
+    `data`. `held_key` keeps the key and the namespace of a map for its items. Returns (number of records, start of the
+    next entry or item, end of the records in `out`, result code).
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count, error_code = 0, np.int64(FINE)
@@ -123,12 +123,12 @@ def copy_entries(
                 end, error_code = end_of_value(second_program, depth, data, end, numbers, hashes, flags)
             if error_code != FINE:
                 break
-            if record + progress[HELD] + end - at + LENGTH_SIZE > len(out):
+            if record + progress[HELD_SIZE] + end - at + LENGTH_SIZE > len(out):
                 error_code = np.int64(NO_ROOM)
                 break
-            limit = copy_bytes(held, np.int64(0), progress[HELD], out, record)
-            limit = copy_bytes(data, at, user_key, out, limit)
-            value_end = copy_bytes(data, user_key, end, out, limit + LENGTH_SIZE)
+            key_end = copy_bytes(held_key, np.int64(0), progress[HELD_SIZE], out, record)
+            key_end = copy_bytes(data, at, user_key, out, key_end)
+            value_end = copy_bytes(data, user_key, end, out, key_end + LENGTH_SIZE)
             at = end
             progress[ITEMS] -= 1
         elif kind == ELEMENT:
@@ -137,8 +137,8 @@ def copy_entries(
                 error_code = np.int64(NO_ROOM)
             if error_code != FINE:
                 break
-            limit = copy_bytes(data, at, end, out, record)
-            value_end = limit + LENGTH_SIZE
+            key_end = copy_bytes(data, at, end, out, record)
+            value_end = key_end + LENGTH_SIZE
             at = end
             progress[ENTRIES] -= 1
         else:
@@ -163,10 +163,10 @@ def copy_entries(
                 progress[ENTRIES] -= 1
                 continue
             if kind == MAP:
-                if size > len(held):
+                if size > len(held_key):
                     error_code = np.int64(NO_ROOM_TO_HOLD)
                     break
-                progress[HELD] = _put_key(data, at, key_start, value_start, has_lengths, held, np.int64(0))
+                progress[HELD_SIZE] = _put_key(data, at, key_start, value_start, has_lengths, held_key, np.int64(0))
                 progress[ITEMS] = items
                 progress[ENTRIES] -= 1
                 at = value_start + 4
@@ -174,8 +174,8 @@ def copy_entries(
             if record + size + LENGTH_SIZE > len(out):
                 error_code = np.int64(NO_ROOM)
                 break
-            limit = _put_key(data, at, key_start, value_start, has_lengths, out, record)
-            value_end = limit + LENGTH_SIZE
+            key_end = _put_key(data, at, key_start, value_start, has_lengths, out, record)
+            value_end = key_end + LENGTH_SIZE
             end = value_start if kind == VALUE else value_start + 4
             for i in range(1 if kind == VALUE else items):
                 begin = end
@@ -193,8 +193,8 @@ def copy_entries(
             at = end
             progress[ENTRIES] -= 1
         out[filled:record] = 0
-        starts[count], key_ends[count], ends[count] = record, limit, value_end
-        _put_i32(value_end - limit - LENGTH_SIZE, out, limit)
+        starts[count], key_ends[count], ends[count] = record, key_end, value_end
+        _put_i32(value_end - key_end - LENGTH_SIZE, out, key_end)
         filled = value_end
         count += 1
     return count, at, filled, error_code

@@ -31,7 +31,7 @@ NUMBER_SIZE = 4
 
 _KIND_OF_STATE = "the heap"
 _INCOMPLETE = (2, 3)
-"""Error codes (indices of `ERROR_TEXTS`) of a value that may be damaged, or only not complete yet."""
+"""Error codes (indices of `ERROR_TEXTS`) of a value that is damaged, or just incomplete so far."""
 
 
 class HeapReader:
@@ -46,12 +46,12 @@ class HeapReader:
         self, header: KeyedHeader, max_parallelism: int, *, batch_factor: int = 1, whole_entries: bool = False
     ) -> None:
         layouts = entry_layouts(header)
-        self._states = [_loop_arguments(layout.whole if whole_entries else layout) for layout in layouts]
+        self._states = [_loop_arguments(layout.as_whole_entries if whole_entries else layout) for layout in layouts]
         self._names = header.names
         self._compressed = header.compressed
         self._prefix = prefix_size(max_parallelism)
         self._out = np.empty(batch_factor * BUFFER_SIZE, np.uint8)
-        self._held = np.empty(256, np.uint8)
+        self._held_key = np.empty(256, np.uint8)
         self._at_once = batch_factor * RECORDS_AT_ONCE
         self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
         self._count = self._filled = 0
@@ -85,15 +85,15 @@ class HeapReader:
                 found=stored_group,
             )
         if not self._compressed:
-            yield from self._listed(block)
+            yield from self._read_states(block)
             return
         try:
-            yield from self._listed(GroupBytes(_KIND_OF_STATE, key_group, decompressed(block.rest())))
+            yield from self._read_states(GroupBytes(_KIND_OF_STATE, key_group, decompressed(block.rest())))
         except (SnapshotError, UnsupportedError) as error:
             error.offset = 0
             raise
 
-    def _listed(self, block: GroupBytes) -> Iterator[Records]:
+    def _read_states(self, block: GroupBytes) -> Iterator[Records]:
         unread_states = set(range(len(self._states)))
         while unread_states:
             state_id = block.u16()
@@ -124,7 +124,7 @@ class HeapReader:
                     loop.has_lengths,
                     self._prefix,
                     progress,
-                    self._held,
+                    self._held_key,
                     self._out,
                     self._filled,
                     starts[room],
@@ -135,7 +135,7 @@ class HeapReader:
             states[room], groups[room] = state_id, block.key_group
             self._count += number_of_records
             if error_code == heap_loop.NO_ROOM_TO_HOLD:
-                self._held = np.empty(2 * len(self._held), np.uint8)
+                self._held_key = np.empty(2 * len(self._held_key), np.uint8)
             elif self._count and (error_code == heap_loop.NO_ROOM or self._count == self._at_once):
                 yield from self._batch()
             elif error_code == heap_loop.NO_ROOM:

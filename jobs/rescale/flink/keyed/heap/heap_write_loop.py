@@ -36,17 +36,17 @@ def write_entries(
 ) -> Long:
     """Convert the records of a block to entries in `out`; return the end of the entries, or -1 if a key is malformed.
 
-    This loop reverses `heap_loop.copy_entries`, if each entry became a single record (`EntryLayout.whole`).
+    This loop reverses `heap_loop.copy_entries`, if each entry became a single record (`EntryLayout.as_whole_entries`).
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     at = np.int64(0)
     while begin < end:
-        start, limit = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
-        value, begin = limit + LENGTH_SIZE, limit + LENGTH_SIZE + read_u32(data, limit)
+        start, key_end = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
+        value, begin = key_end + LENGTH_SIZE, key_end + LENGTH_SIZE + read_u32(data, key_end)
         if is_element:
-            at = copy_bytes(data, start, limit, out, at)
+            at = copy_bytes(data, start, key_end, out, at)
             continue
-        numbers[0], numbers[1] = start, limit
+        numbers[0], numbers[1] = start, key_end
         machine.walk(key_program, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, flags)
         if flags[0] != machine.FINE:
             return np.int64(-1)
@@ -54,10 +54,10 @@ def write_entries(
         if has_lengths:
             namespace += _size_of_length(numbers[2] - start)
             size = np.int64(1)
-            while size < 4 and _size_of_length(limit - namespace - size) != size:
+            while size < 4 and _size_of_length(key_end - namespace - size) != size:
                 size += 1
-            limit -= size
-        at = copy_bytes(data, namespace, limit, out, at)
+            key_end -= size
+        at = copy_bytes(data, namespace, key_end, out, at)
         at = copy_bytes(data, start, numbers[2], out, at)
         at = copy_bytes(data, value, begin, out, at)
     return at

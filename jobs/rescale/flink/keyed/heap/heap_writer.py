@@ -30,7 +30,7 @@ class HeapWriter:
 
         self._header = header
         self._layouts = entry_layouts(header)
-        self._keys = [lower(layout.key) for layout in self._layouts]
+        self._key_programs = [lower(layout.key) for layout in self._layouts]
         self._prefix = prefix_size(max_parallelism)
         self._out = np.empty(0, np.uint8)
 
@@ -64,7 +64,7 @@ class HeapWriter:
 
         if end - begin > len(self._out):
             self._out = np.empty(end - begin, np.uint8)
-        layout, (instructions, depth) = self._layouts[state_id], self._keys[state_id]
+        layout, (instructions, depth) = self._layouts[state_id], self._key_programs[state_id]
         read_only = data.view()
         # A writeable array is another type, for which numba would compile the loop again.
         read_only.flags.writeable = False

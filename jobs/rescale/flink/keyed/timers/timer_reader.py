@@ -70,7 +70,7 @@ class TimerReader:
             ) from None
         expected_serializers = service.serializers
         if block.take(len(expected_serializers)) != expected_serializers:
-            raise block.error(f"has timers of {service.name} with other serializers than other key groups")
+            raise block.error(f"has timers of {service.name} whose serializers differ from those in other key groups")
         return first, service
 
     def _timers(self, block: GroupBytes, service: TimerService, state_id: int) -> Iterator[Records]:
@@ -81,23 +81,23 @@ class TimerReader:
         while remaining:
             if self._count == self._at_once:
                 yield from self._batch()
-            places, fault = walk_values(program, block.bytes, block.at, min(remaining, self._at_once - self._count))
-            if not len(places):
+            timer_ends, fault = walk_values(program, block.bytes, block.at, min(remaining, self._at_once - self._count))
+            if not len(timer_ends):
                 if not block.fill():
                     raise block.error(f"has a timer that cannot be read: {fault}")
                 continue
-            room = slice(self._count, self._count + len(places))
+            room = slice(self._count, self._count + len(timer_ends))
             number_of_timers, filled = copy_timers(
-                block.bytes, block.at, places, self._prefix, self._out, self._filled, starts[room], key_ends[room]
+                block.bytes, block.at, timer_ends, self._prefix, self._out, self._filled, starts[room], key_ends[room]
             )
             if not number_of_timers:
                 yield from self._batch()
-                self._make_room(int(places[0]) - block.at)
+                self._make_room(int(timer_ends[0]) - block.at)
                 continue
             room = slice(self._count, self._count + number_of_timers)
             ends[room], states[room], groups[room] = key_ends[room] + LENGTH_SIZE, state_id, block.key_group
             self._count, self._filled = self._count + number_of_timers, filled
-            block.at = int(places[number_of_timers - 1])
+            block.at = int(timer_ends[number_of_timers - 1])
             remaining -= number_of_timers
 
     def _batch(self) -> Iterator[Records]:
@@ -105,6 +105,6 @@ class TimerReader:
             yield Records(self._out[: self._filled], *(column[: self._count] for column in self._columns))
         self._count = self._filled = 0
 
-    def _make_room(self, timer: int) -> None:
-        if timer + _BYTES_BESIDE_TIMER > len(self._out):
-            self._out = np.empty(timer + _BYTES_BESIDE_TIMER, np.uint8)
+    def _make_room(self, timer_size: int) -> None:
+        if timer_size + _BYTES_BESIDE_TIMER > len(self._out):
+            self._out = np.empty(timer_size + _BYTES_BESIDE_TIMER, np.uint8)

@@ -19,7 +19,7 @@ RecordBlock = tuple[Bytes, int, int]
 class TimerWriter:
     """Writes the key groups that `TimerReader` reads; state ids are those of `header`.
 
-    A key group without timers lists the timer services, too, because Flink writes all services of a subtask.
+    A key group without timers also lists the timer services, because Flink writes all services of a subtask.
     """
 
     def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:

@@ -1,6 +1,6 @@
 """Compiled loops that find old values by their times of last access; import this module late (see `compiled`).
 
-A value is old if it was last accessed at or before a given time (ms since 1970). The loops clear the flags in `keep`
+A value is old if it was last accessed at or before a given time (ms since 1970). The loops clear the flags in `is_kept`
 of records to remove.
 """
 
@@ -29,7 +29,7 @@ def _time(data: Bytes, at: Long) -> Long:
 
 @compiled
 def unmark_old(
-    data: Bytes, key_ends: Longs, ends: Longs, states: Longs, kinds: Longs, cutoffs: Longs, keep: Flags
+    data: Bytes, key_ends: Longs, ends: Longs, states: Longs, kinds: Longs, cutoffs: Longs, is_kept: Flags
 ) -> Long:
     """Clear the flags of records with an old value; values last accessed up to the time `cutoffs[state id]` are old.
 
@@ -48,7 +48,7 @@ def unmark_old(
         if at + TIME_SIZE > ends[i]:
             return i
         if _time(data, at) <= cutoffs[states[i]]:
-            keep[i] = False
+            is_kept[i] = False
     return np.int64(-1)
 
 
@@ -70,7 +70,14 @@ def _element_end(
 
 @compiled
 def shorten_lists(
-    data: Bytes, key_ends: Longs, ends: Longs, chosen: Longs, instructions: Longs, depth: int, until: Long, keep: Flags
+    data: Bytes,
+    key_ends: Longs,
+    ends: Longs,
+    chosen: Longs,
+    instructions: Longs,
+    depth: int,
+    until: Long,
+    is_kept: Flags,
 ) -> tuple[Long, Long]:
     """Remove old elements from the lists with the indices `chosen`, in place; clear the flags of lists left empty.
 
@@ -93,7 +100,7 @@ def shorten_lists(
                 filled = copy_bytes(data, at, element_end, data, filled)
             at = element_end + 1
         if filled == begin and begin < end:
-            keep[i] = False
+            is_kept[i] = False
         elif filled < end:
             size, limit = filled - begin, key_ends[i]
             data[limit], data[limit + 1] = size >> 24 & 0xFF, size >> 16 & 0xFF

@@ -36,7 +36,7 @@ def milliseconds(instant: datetime) -> int:
     return (instant - _EPOCH) // timedelta(milliseconds=1)
 
 
-def instant_of(time: int) -> str:
+def format_time(time: int) -> str:
     """Return a time of last access as text, such as `2026-10-01T00:00:00.000Z`, or in ms if it is beyond all dates."""
     try:
         instant = _EPOCH + timedelta(milliseconds=time)
@@ -99,7 +99,7 @@ def _rule(state_id: int, state: StateMetaInfo, until: int) -> AgeRule:
     return AgeRule(state_id, state.name, kind, until, element)
 
 
-def unreadable_time(name: str, error_code: int | None = None) -> SnapshotError | UnsupportedError:
+def unreadable_time_error(name: str, error_code: int | None = None) -> SnapshotError | UnsupportedError:
     """Return the error for a value of the state `name` without a readable time.
 
     `error_code` is the error code for a list whose elements cannot be read (`java_hash.ERROR_TEXTS`).

@@ -17,11 +17,11 @@ from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.records import Records, framed_size
 from rescale.flink.keyed.heap.heap_entries import EntryKind
-from rescale.flink.keyed.ttl.last_access import TIME_SIZE, AgeRule, unreadable_time
+from rescale.flink.keyed.ttl.last_access import TIME_SIZE, AgeRule, unreadable_time_error
 
 
 class LeftOut(NamedTuple):
-    """Numbers of whole rows and of list elements that were left out of a state; elements of left-out rows count, too.
+    """Numbers of rows and of list elements that were left out of a state; the elements include those of left-out rows.
 
     A row is a record: a value, a list, or an item of a map.
     """
@@ -52,53 +52,53 @@ class OldRecords:
 
         Raises the errors of `YoungRecords.remaining`.
         """
-        young, keep = records, np.ones(len(records), np.bool_)
+        young, is_kept = records, np.ones(len(records), np.bool_)
         for rule in self._rules:
             chosen = np.flatnonzero(records.states == rule.state_id)
             if not len(chosen):
                 continue
             if rule.kind is EntryKind.LIST:
-                young, elements = self._shortened(young, rule, chosen, keep)
+                young, elements = self._shortened(young, rule, chosen, is_kept)
             else:
-                keep[chosen], elements = _are_young(records, rule, chosen), 0
-            rows = int(np.count_nonzero(~keep[chosen]))
+                is_kept[chosen], elements = _are_young(records, rule, chosen), 0
+            rows = int(np.count_nonzero(~is_kept[chosen]))
             self.left_out[rule.name] = self.left_out[rule.name].plus(LeftOut(rows, elements))
-        young = young.only(keep)
+        young = young.only(is_kept)
         self.bytes += framed_size(records, self._max_parallelism) - framed_size(young, self._max_parallelism)
         return young
 
-    def _shortened(self, records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> tuple[Records, int]:
-        """Return the records with shorter lists, and the number of old elements; clear `keep` of lists left empty."""
+    def _shortened(self, records: Records, rule: AgeRule, chosen: Longs, is_kept: Flags) -> tuple[Records, int]:
+        """Return records with shorter lists, and the number of old elements; clear `is_kept` of lists left empty."""
         owners, begins, element_ends = _elements(records, rule, chosen)
-        young = _times(records.data, begins) > rule.until
-        old = len(young) - int(np.count_nonzero(young))
+        is_young = _times(records.data, begins) > rule.until
+        old_count = len(is_young) - int(np.count_nonzero(is_young))
         loses_elements, keeps_elements = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
-        loses_elements[owners[~young]], keeps_elements[owners[young]] = True, True
-        keep[loses_elements & ~keeps_elements] = False
+        loses_elements[owners[~is_young]], keeps_elements[owners[is_young]] = True, True
+        is_kept[loses_elements & ~keeps_elements] = False
         changed_lists = np.flatnonzero(loses_elements & keeps_elements)
         if not len(changed_lists):
-            return records, old
-        runs = _runs(owners, begins, element_ends, young & loses_elements[owners])
-        return self._with_lists(records, changed_lists, *self._joined(records, changed_lists, *runs)), old
+            return records, old_count
+        runs = _runs(owners, begins, element_ends, is_young & loses_elements[owners])
+        return self._with_lists(records, changed_lists, *self._joined(records, changed_lists, *runs)), old_count
 
     def _joined(
         self, records: Records, changed_lists: Longs, owners: Longs, begins: Longs, element_ends: Longs
     ) -> tuple[Bytes, Longs]:
         """Return the bytes of the changed lists, end to end, and the size of each.
 
-        `owners`, `begins` and `element_ends` are the runs of elements that stay. The bytes of a list are its
+            `owners`, `begins` and `element_ends` are the runs of elements that stay. The bytes of a list are its
         key, space for its length, and its runs of elements, separated by commas.
         """
         is_last = np.append(owners[1:] != owners[:-1], True)
         parts = np.concatenate([records.starts[changed_lists] - self._prefix, begins])
         heads = records.key_ends[changed_lists] + LENGTH_SIZE - parts[: len(changed_lists)]
         sizes = np.concatenate([heads, element_ends - begins + np.where(is_last, 0, 1)])
-        of_list = np.concatenate([changed_lists, owners])
-        order = np.lexsort((parts, of_list))  # for each list: its key and its length, then its elements
+        list_indices = np.concatenate([changed_lists, owners])
+        order = np.lexsort((parts, list_indices))  # for each list: its key and its length, then its elements
         places = zip(parts[order].tolist(), (parts + sizes)[order].tolist(), strict=True)
         view = records.data.data
         pieces = np.frombuffer(b"".join([view[begin:end] for begin, end in places]), np.uint8)
-        return pieces, np.add.reduceat(sizes[order], np.flatnonzero(np.diff(of_list[order], prepend=-1)))
+        return pieces, np.add.reduceat(sizes[order], np.flatnonzero(np.diff(list_indices[order], prepend=-1)))
 
     def _with_lists(self, records: Records, changed_lists: Longs, pieces: Bytes, totals: Longs) -> Records:
         """Return the records with new bytes for the lists in `changed_lists`, and write their new lengths.
@@ -117,28 +117,28 @@ class OldRecords:
         return replace(records, data=data, **columns)
 
 
-def _runs(owners: Longs, begins: Longs, element_ends: Longs, is_staying: Flags) -> tuple[Longs, Longs, Longs]:
+def _runs(owners: Longs, begins: Longs, element_ends: Longs, is_kept: Flags) -> tuple[Longs, Longs, Longs]:
     """Return (list, begin, end) of each run of adjacent elements that stay, as three arrays."""
-    follows = np.append(False, is_staying[:-1] & (owners[1:] == owners[:-1]))
-    goes_on = np.append(is_staying[1:] & (owners[1:] == owners[:-1]), False)
-    first, last = is_staying & ~follows, is_staying & ~goes_on
+    follows = np.append(False, is_kept[:-1] & (owners[1:] == owners[:-1]))
+    continues = np.append(is_kept[1:] & (owners[1:] == owners[:-1]), False)
+    first, last = is_kept & ~follows, is_kept & ~continues
     return owners[first], begins[first], element_ends[last]
 
 
 def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
     """Return whether each value with an index in `chosen` is young or has no time."""
     places, ends = records.key_ends[chosen] + LENGTH_SIZE, records.ends[chosen]
-    young = np.ones(len(chosen), np.bool_)
+    is_young = np.ones(len(chosen), np.bool_)
     timed_indices = np.arange(len(chosen))
     if rule.kind is EntryKind.MAP:
         if (places >= ends).any():
-            raise unreadable_time(rule.name)
+            raise unreadable_time_error(rule.name)
         timed_indices = np.flatnonzero(records.data[places] != 1)  # a null has no time
         places = places + 1
     if (places[timed_indices] + TIME_SIZE > ends[timed_indices]).any():
-        raise unreadable_time(rule.name)
-    young[timed_indices] = _times(records.data, places[timed_indices]) > rule.until
-    return young
+        raise unreadable_time_error(rule.name)
+    is_young[timed_indices] = _times(records.data, places[timed_indices]) > rule.until
+    return is_young
 
 
 def _times(data: Bytes, places: Longs) -> Longs:
@@ -163,5 +163,5 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
             records.data, records.key_ends, records.ends, chosen, instructions, depth, owners, begins, element_ends
         )
     if error_code != machine.FINE:
-        raise unreadable_time(rule.name, int(error_code))
+        raise unreadable_time_error(rule.name, int(error_code))
     return owners[:count], begins[:count], element_ends[:count]

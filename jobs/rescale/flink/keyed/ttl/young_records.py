@@ -10,7 +10,7 @@ import numpy as np
 from rescale.flink.arrays import Flags, Longs
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.heap.heap_entries import EntryKind
-from rescale.flink.keyed.ttl.last_access import AgeRule, unreadable_time
+from rescale.flink.keyed.ttl.last_access import AgeRule, unreadable_time_error
 
 _NO_RULE = -1
 
@@ -33,24 +33,24 @@ class YoungRecords:
         """
         from rescale.flink.keyed.ttl import age_loop
 
-        keep = np.ones(len(records), np.bool_)
+        is_kept = np.ones(len(records), np.bool_)
         wrong_index = age_loop.unmark_old(
-            records.data, records.key_ends, records.ends, records.states, self._kinds, self._cutoffs, keep
+            records.data, records.key_ends, records.ends, records.states, self._kinds, self._cutoffs, is_kept
         )
         if wrong_index >= 0:
-            raise unreadable_time(self._names[int(records.states[wrong_index])])
+            raise unreadable_time_error(self._names[int(records.states[wrong_index])])
         shortened_records = records
         for rule in self._lists:
             chosen = np.flatnonzero(records.states == rule.state_id)
             if len(chosen):
                 if shortened_records is records:
                     shortened_records = replace(records, data=records.data.copy(), ends=records.ends.copy())
-                _shorten(shortened_records, rule, chosen, keep)
-        return shortened_records if keep.all() else shortened_records.only(keep)
+                _shorten(shortened_records, rule, chosen, is_kept)
+        return shortened_records if is_kept.all() else shortened_records.only(is_kept)
 
 
-def _shorten(records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> None:
-    """Remove the old elements of the `chosen` lists from the data of `records`; clear `keep` of lists left empty."""
+def _shorten(records: Records, rule: AgeRule, chosen: Longs, is_kept: Flags) -> None:
+    """Remove the old elements of the `chosen` lists from the data of `records`; clear `is_kept` of lists left empty."""
     from rescale.flink.keyed.ttl import age_loop
     from rescale.flink.keys import machine
     from rescale.flink.keys.lowering import lower
@@ -59,7 +59,7 @@ def _shorten(records: Records, rule: AgeRule, chosen: Longs, keep: Flags) -> Non
     instructions, depth = lower(rule.element)
     with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
         _, error_code = age_loop.shorten_lists(
-            records.data, records.key_ends, records.ends, chosen, instructions, depth, rule.until, keep
+            records.data, records.key_ends, records.ends, chosen, instructions, depth, rule.until, is_kept
         )
     if error_code != machine.FINE:
-        raise unreadable_time(rule.name, int(error_code))
+        raise unreadable_time_error(rule.name, int(error_code))

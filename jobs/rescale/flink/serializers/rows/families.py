@@ -11,7 +11,7 @@ from rescale.flink.serializers.serializer import Serializer, Values
 OLD_SIMPLE, OLD_COMPOSITE = {2: "1.7", 3: "1.8"}, {1: "1.7", 3: "1.8"}
 """Versions of snapshots that exist since Flink 1.7, and the first release of each version.
 
-Other serializers of Flink 1.7 have a `TypeSerializerConfigSnapshot`, which is not read.
+Other serializers of Flink 1.7 have a `TypeSerializerConfigSnapshot`, which Rescale does not read.
 """
 
 

@@ -64,7 +64,7 @@ ROWS = (
         {2: "1.8"},
         made_of(2, lambda first, second: Union(first, second, right_tag=2)),
     ),
-    # State contains no other stream elements than records: a tag (0: with timestamp, 1: without), and the record.
+    # Records are the only stream elements in state: a tag (0: with timestamp, 1: without), and the record.
     composite_row(
         nested_snapshot(_STREAMING + "runtime.streamrecord.StreamElementSerializer"),
         "StreamElement",

@@ -80,7 +80,7 @@ ROWS = (
         _BYTES,
     ),
     composite_row(nested_snapshot(_TYPEUTILS + "RawValueDataSerializer"), "RawValueData", {0: "1.11"}, _BYTES),
-    # Flink hashes the external object of a key, but its bytes are those of the internal one. A field of unknown hash
+    # Flink hashes the external object of a key, but its bytes are those of the internal object. A field of unknown hash
     # (`Fixed(0)`) keeps Rescale from hashing these bytes.
     composite_row(
         nested_snapshot(_TYPEUTILS + "ExternalSerializer"),
