@@ -174,7 +174,6 @@ class _Proof:
             raise self._error("only some files have an epoch number", state=state)
 
     def _check_own_not_hidden(self, ranges: Sequence[KeyRange], state: str) -> None:
-        """Check that no range tombstone covers the subtask's own key groups."""
         for hidden in ranges:
             if hidden.begin < self._new_range.end and self._new_range.begin < hidden.end:
                 raise self._error(

@@ -179,8 +179,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
 def _compacted(directory: DatabaseDirectory, before: StoredDatabase, new_range: KeyRange, name: str) -> StoredDatabase:
     """Return the database after the compaction.
 
-    Files that RocksDB did not rewrite stay where they are. New files are numbered from the next file
-    number of the database on.
+    Files that RocksDB did not rewrite stay where they are. New files are numbered from `next_file_number` on.
     """
     manifest, old = _manifest_in(directory), before.database.manifest
     if not new_range.holds(manifest.files.values()):

@@ -1,7 +1,7 @@
 """Makes the MANIFEST of a database of new SST files, alone or as changes above the files of a base database.
 
-New files of a state do not overlap. Without a base, all new files go into the last level, and all rows have
-the sequence number 0, which RocksDB itself gives rows of the last level that have no older version.
+New files of a state do not overlap. Without a base, all new files go into the last level, and all rows have the
+sequence number 0, which RocksDB itself gives rows of the last level that have no older version.
 
 Changes are SST files of values and deletes. They go into the lowest level above all files of the base, and all their
 rows have one sequence number, larger than all sequence numbers of the base. Both the level and the sequence number are
@@ -77,7 +77,6 @@ def continued_manifest(
 
 
 def _check_disjoint(tables: Sequence[NewTable], state: str) -> None:
-    """Raise `IntegrityError` if the files of a state are not in the order of their keys, or have keys in common."""
     for before, after in pairwise(tables):
         if before.largest >= after.smallest:
             raise IntegrityError(
@@ -89,7 +88,6 @@ def _check_disjoint(tables: Sequence[NewTable], state: str) -> None:
 
 
 def _live_file(number: int, table: NewTable, place: ChangesPlace, created: int) -> LiveFile:
-    """Return the MANIFEST entry of file `number`, whose rows all have the sequence number of `place`."""
     smallest, largest = table.kinds
     return LiveFile(
         level=place.level,

@@ -2,11 +2,11 @@
 
 A child is forked when none is idle, and serves conversations until its parent ends. So reading a database usually costs
 a few messages, but no fork. A conversation runs a generator in the child: the parent sends requests to the generator,
-and the generator yields the answers. Arrays in an answer lie in shared memory (`SharedArrays`) and are valid
-until the next answer.
+and the generator yields the answers. Arrays in an answer lie in shared memory (`SharedArrays`) and are valid until the
+next answer.
 
-A child must not import anything. If another thread of the parent is importing the same module at the fork, the
-child waits for the import lock forever. So all that children need is imported before the first fork.
+A child must not import anything. If another thread of the parent is importing the same module at the fork, the child
+waits for the import lock forever. So all that children need is imported before the first fork.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ os.register_at_fork(after_in_child=_idle.clear)  # a forked process must not use
 
 
 class ChildEnded(Exception):  # noqa: N818
-    """The child ended without an answer. This package turns this error into another one."""
+    """The child ended without an answer. This error never leaves the package."""
 
     def __init__(self, exit_text: str, *, was_killed: bool) -> None:
         super().__init__(exit_text)

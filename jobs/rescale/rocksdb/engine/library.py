@@ -132,7 +132,7 @@ class Library:
 
 
 class RocksdbError(Exception):
-    """An error of RocksDB, with the text of `Status::ToString`. This package turns this error into another one."""
+    """An error of RocksDB, with the text of `Status::ToString`. This error never leaves the package."""
 
 
 LOADING = threading.RLock()

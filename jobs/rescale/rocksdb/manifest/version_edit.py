@@ -24,7 +24,6 @@ DELETION, VALUE, MERGE, RANGE_DELETION = 0, 1, 2, 15
 LARGEST_SEQUENCE = (1 << 56) - 1
 
 ABOVE_ALL_SEQUENCES = LARGEST_SEQUENCE + 1
-"""A number greater than all sequence numbers."""
 
 
 class Tag(IntEnum):

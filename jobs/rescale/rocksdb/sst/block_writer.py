@@ -35,7 +35,6 @@ def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = 
 
 
 def _common_prefix_size(first: bytes, second: bytes) -> int:
-    """Return the length of the common prefix of two keys."""
     shortest = min(len(first), len(second))
     return next((i for i in range(shortest) if first[i] != second[i]), shortest)
 
