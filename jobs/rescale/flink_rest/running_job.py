@@ -21,7 +21,7 @@ _RESTORED_STATES = ("RUNNING", "FINISHED")
 
 
 class _JobState(msgspec.Struct, frozen=True):
-    """Id, name and state of a job; `state` is a value of `JobStatus`."""
+    """Fields that all descriptions of a job have; `state` is a value of `JobStatus`."""
 
     job_id: str = msgspec.field(name="jid")
     name: str
