@@ -65,7 +65,6 @@ try:
 except ModuleNotFoundError:
 
     def compiled(function: Callable[P, R]) -> Callable[P, R]:
-        """Return the function unchanged."""
         return function
 
     def load_cached_loops(modules: Collection[str]) -> None:

@@ -68,7 +68,6 @@ def _operators_in_name(vertex: dict[str, Any]) -> list[str]:
 
 
 def _operators_in_description(node: dict[str, Any]) -> list[str]:
-    """Return the names of the operators in a vertex, read from its description."""
     description = str(node.get("description") or "")
     lines = [html.unescape(line) for line in description.split("<br/>") if line.strip()]
     if "<br/>" not in description and lines:

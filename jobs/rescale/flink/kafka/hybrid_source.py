@@ -1,4 +1,4 @@
-"""Finds out whether state belongs to a `HybridSource` that reads Kafka, whose offsets Rescale does not read.
+"""Finds out whether state belongs to a `HybridSource` that reads Kafka; Rescale does not read its offsets.
 
 A `HybridSource` reads several sources in turn. A split (`HybridSourceSplitSerializer`) wraps a split of the current
 source. The enumerator's state (`HybridSourceEnumeratorStateSerializer`) wraps the state of the current source's

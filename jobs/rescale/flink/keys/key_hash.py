@@ -45,7 +45,7 @@ _OWN_FUNCTION = Advice("give your own function, ", mention("key-hash", "module:f
 
 @dataclass(frozen=True)
 class KeyHash:
-    """A hash of keys: `is_known` if classes of Flink or the JDK define it, and not for a formula.
+    """A hash of keys; `is_known` is true if classes of Flink or the JDK define it, and false for a formula.
 
     `named_hash` returns the hash for its `name`.
     """

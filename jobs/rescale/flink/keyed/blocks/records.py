@@ -137,7 +137,7 @@ class RecordReader:
             raise SnapshotError("a key group ends inside a record", offset=origin)
 
     def _make_room(self, needed_bytes: int, origin: int) -> None:
-        """Enlarge the buffer to `needed_bytes` bytes, but not to more than twice its size.
+        """Enlarge the buffer to `needed_bytes`, but not to more than twice its size.
 
         With this limit, a damaged length does not allocate gigabytes.
         """

@@ -140,7 +140,7 @@ class ReplayedState:
         if number == 1:
             return (change.payload[begin:],)
         values = []
-        for end in self._ends(change, self.layout.first, begin, number):
+        for end in self._ends(change, self.layout.first_part, begin, number):
             values.append(change.payload[begin:end])
             begin = end
         self._check_end(change, begin)
@@ -159,7 +159,7 @@ class ReplayedState:
                 for user_key, value in self._added_items(change):
                     self._put_item(change, scope, user_key, value)
             case _:
-                (end,) = self._ends(change, self.layout.first, 0, 1)
+                (end,) = self._ends(change, self.layout.first_part, 0, 1)
                 self._put_item(change, scope, change.payload[:end], _NOT_NULL + change.payload[end:])
 
     def _put_item(self, change: Change, scope: bytes, user_key: bytes, *parts: bytes) -> None:
@@ -171,10 +171,10 @@ class ReplayedState:
         """Yield (user key, value with its flag) of the items in a payload that is a map (`MapSerializer`)."""
         payload, number, at = change.payload, self._count(change, 0), _COUNT_SIZE
         for _ in range(number):
-            (flag,) = self._ends(change, self.layout.first, at, 1)
+            (flag,) = self._ends(change, self.layout.first_part, at, 1)
             user_key, end = payload[at:flag], flag + 1
             if payload[flag:end] == _NOT_NULL:
-                (end,) = [len(payload)] if number == 1 else self._ends(change, self.layout.second, end, 1)
+                (end,) = [len(payload)] if number == 1 else self._ends(change, self.layout.second_part, end, 1)
             elif payload[flag:end] != _NULL:
                 raise self._damaged_log_error(change, f"{payload[flag:end].hex() or 'nothing'} as a null flag")
             yield user_key, payload[flag:end]
@@ -187,7 +187,7 @@ class ReplayedState:
             self._put(change, payload)
             return
         begin = _COUNT_SIZE
-        for end in self._ends(change, self.layout.first, begin, self._count(change, 0)):
+        for end in self._ends(change, self.layout.first_part, begin, self._count(change, 0)):
             self._put(change, payload[begin:end], b"")
             begin = end
         self._check_end(change, begin)

@@ -40,26 +40,26 @@ class EntryKind(IntEnum):
 class EntryLayout:
     """Layout of the entries of a state.
 
-    `first` is the type of the value, a list's element, a map's user key, or a queue's element, and `second` that of a
-    map's value. If `has_lengths`, neither the key nor the namespace has a fixed length, so a composite key contains
-    their lengths.
+    `first_part` is the type of the value, a list's element, a map's user key, or a queue's element, and `second_part`
+    that of a map's value. If `has_lengths`, neither the key nor the namespace has a fixed length, so a composite key
+    contains their lengths.
     """
 
     kind: EntryKind
     namespace: TypeTree
     key: TypeTree
-    first: TypeTree
-    second: TypeTree
+    first_part: TypeTree
+    second_part: TypeTree
     has_lengths: bool
 
     @property
     def as_whole_entries(self) -> EntryLayout:
         """Layout in which a list or a map is a single value, as its serializer writes it."""
         if self.kind is EntryKind.LIST:
-            return replace(self, kind=EntryKind.VALUE, first=Repeat((self.first,)))
+            return replace(self, kind=EntryKind.VALUE, first_part=Repeat((self.first_part,)))
         if self.kind is EntryKind.MAP:
-            items = Repeat((self.first, Nullable(self.second)), folds=False)
-            return replace(self, kind=EntryKind.VALUE, first=items, second=_NO_BYTES)
+            items = Repeat((self.first_part, Nullable(self.second_part)), folds=False)
+            return replace(self, kind=EntryKind.VALUE, first_part=items, second_part=_NO_BYTES)
         return self
 
 

@@ -188,11 +188,11 @@ def _loop_arguments(layout: EntryLayout) -> _LoopArguments:
     from rescale.flink.keys.lowering import lower
 
     has_count = layout.kind in (EntryKind.LIST, EntryKind.MAP)
-    namespace, key, first, second = map(lower, (layout.namespace, layout.key, layout.first, layout.second))
+    namespace, key, first, second = map(lower, (layout.namespace, layout.key, layout.first_part, layout.second_part))
     return _LoopArguments(
         int(layout.kind),
         (namespace[0], key[0], first[0], second[0]),
         max(depth for _, depth in (namespace, key, first, second)),
         int(layout.has_lengths),
-        has_count or any(map(takes_bytes, (layout.namespace, layout.key, layout.first))),
+        has_count or any(map(takes_bytes, (layout.namespace, layout.key, layout.first_part))),
     )

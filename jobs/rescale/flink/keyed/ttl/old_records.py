@@ -142,7 +142,6 @@ def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
 
 
 def _times(data: Bytes, places: Longs) -> Longs:
-    """Return the times of last access at the offsets `places`."""
     times: Longs = data[places[:, None] + np.arange(TIME_SIZE)].view(">i8").astype(np.int64).reshape(-1)
     return times
 
