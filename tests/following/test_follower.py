@@ -17,7 +17,7 @@ from rescale.following.follower import Limits
 from rescale.following.leaving import leave
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.runstate.certificate import read_certificate
+from rescale.runstate.certificate import certified_plan, read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
 from rescale.runstate.follower.rounds import (
@@ -63,8 +63,8 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
         (new_round,) = follow(follower, 1)
         assert (new_round.kind, new_round.number, new_round.root) == (RoundKind.ROUND, number - 3, 3)
         assert (new_round.rows_deleted, new_round.rows_written, new_round.bytes_read) == (0, 0, 0)
-        assert finished_rounds(follower.target) == [3, number], "the base, and the newest"
-        assert Pins(follower.target, job.directory).numbers() == [3, number]
+        assert finished_rounds(follower.target) == sorted({3, 4, number}), "the base, the first round, and the newest"
+        assert Pins(follower.target, job.directory).numbers() == [3 if number == 4 else 4, number]
     assert [new_round.checkpoint for new_round in described_rounds(follower.target)] == [3, 4, 5, 6], (
         "descriptions of removed rounds stay"
     )
@@ -245,16 +245,28 @@ def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) ->
 
 
 def test_rounds_are_joined_if_no_level_is_left(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A joined round continues the round whose records were compared, not the base."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     follower = follower_of(job, home)
     follow(follower, 0)
-    checkpoints_follow(job, [4])
-    follow(follower, 1)
+    for number in (4, 5):
+        checkpoints_follow(job, [number])
+        follow(follower, 1)
+    assert finished_rounds(follower.target) == [3, 4, 5]
     levels = iter([1, 6])
     monkeypatch.setattr("rescale.following.round_plan.rounds_left", lambda _: next(levels))
-    checkpoints_follow(job, [5])
+    checkpoints_follow(job, [6])
     (new_round,) = follow(follower, 1)
-    assert (new_round.kind, new_round.root, new_round.number) == (RoundKind.JOINED, 3, 2)
-    assert finished_rounds(follower.target) == [3, 5]
+    assert (new_round.kind, new_round.root, new_round.compared, new_round.number) == (RoundKind.JOINED, 3, 4, 3)
+    continued = certified_plan(round_target(follower.target, 6)).continued
+    assert continued is not None
+    assert continued.target == round_target(follower.target, 4)
+    assert finished_rounds(follower.target) == [3, 4, 6]
+    assert Pins(follower.target, job.directory).numbers() == [4, 6]
+    assert_rounds_are_whole(follower.target)
+    monkeypatch.undo()
+    finish(follower)
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
 
 
 def test_every_second_round_is_published(job: Checkpoints, home: str) -> None:

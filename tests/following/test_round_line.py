@@ -40,10 +40,11 @@ ROUND = replace(
             "a last round would take about 4 seconds",
         ),
         (
-            replace(BASE, number=4, kind=RoundKind.JOINED, checkpoint=9, reason="no level is left"),
+            replace(BASE, number=4, kind=RoundKind.JOINED, checkpoint=9, reason="no level is left", compared=5),
             None,
-            "round 4: checkpoint 9, all changes since the base, checkpoint 3, because no level is left, 1 MB written, "
-            "2 MB of files read, took 4 seconds, the time of a last round is not known yet",
+            "round 4: checkpoint 9, all changes since checkpoint 5, because no level is left, 1 MB written, "
+            "2 MB of files read, took 4 seconds, every record was compared at checkpoint 5, "
+            "the time of a last round is not known yet",
         ),
     ],
 )

@@ -2,16 +2,16 @@
 
 A full run makes the base from the first complete checkpoint. Each newer checkpoint becomes a round, which continues the
 round before. A round is a published result of its own, in a place that no job restores from. Once rounds have used up
-the levels of the databases, the next round continues the base itself, with all changes since the base, and replaces all
-earlier rounds. A checkpoint that continues no round becomes a new base. Files beside the target record progress
-(`runstate.states`).
+the levels of the databases, the next round continues the first round after the base, with all changes since, and
+replaces the rounds in between. A checkpoint that continues no round becomes a new base. Files beside the target record
+progress (`runstate.states`).
 
 A round refers to the SST files of the round before it. The last round must not depend on other rounds: so their SST
 files are copied into the target while the job still runs (`runstate.preparation`).
 
 The proof of a round compares the keys that have changed, but cannot show that no changed key was missed. So, while the
-job runs, every record of the first round after a base is compared with its checkpoint, too. Later rounds continue that
-round, so a wrong row would stay in them.
+job runs, every record of the first round after a base is compared with its checkpoint, too. All later rounds continue
+that round, so a wrong row would stay in them.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ class Follower:
         newest = self.newest_round()
         if newest is None:
             return []
-        numbers = dict.fromkeys((newest.checkpoint, newest.root))
+        numbers = dict.fromkeys((newest.checkpoint, newest.anchor))
         return [round_target(self.target, number) for number in numbers]
 
     def _next_pinned(self, newest: int) -> PinnedCheckpoint:

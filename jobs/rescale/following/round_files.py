@@ -9,7 +9,7 @@ from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request
 from rescale.runstate.certificate import certified_plan, read_certificate
-from rescale.runstate.follower.rounds import Round, RoundKind, remove_rounds, round_target
+from rescale.runstate.follower.rounds import Round, RoundKind, finished_rounds, remove_rounds, round_target
 from rescale.runstate.preparation import prepare_with_links
 from rescale.runstate.states import claimed_by
 from rescale.storage.locations import parent
@@ -17,17 +17,19 @@ from rescale.text.errors import RequestError
 
 
 def remove_unneeded_rounds(target: str, newest: Round | None) -> set[int]:
-    """Remove all rounds but those that the next round may continue: the newest one and its root. Return these two.
+    """Remove all rounds but the root, and those that the next round may continue: the newest one and its anchor.
 
-    Files of other rounds stay if the newest round refers to them. If no round is finished (None), all are removed.
+    Files of other rounds stay if one of these two refers to them. If no round is finished (None), all are removed.
+    Returns the checkpoints of the two.
     """
     if newest is None:
         remove_rounds(target, keep=())
         return set()
-    kept = {newest.checkpoint, newest.root}
-    files = read_certificate(round_target(target, newest.checkpoint)).files
-    remove_rounds(target, keep=kept, files={file.name for file in files if file.is_elsewhere})
-    return kept
+    continuable = {newest.checkpoint, newest.anchor}
+    places = [round_target(target, number) for number in continuable.intersection(finished_rounds(target))]
+    files = [file for place in places for file in read_certificate(place).files]
+    remove_rounds(target, keep={*continuable, newest.root}, files={file.name for file in files if file.is_elsewhere})
+    return continuable
 
 
 def copy_ahead(target: str, newest: Round, copied_roots: set[int]) -> None:

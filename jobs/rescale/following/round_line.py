@@ -55,5 +55,5 @@ def _title(finished: Round) -> str:
 
 def _reason(finished: Round) -> list[str]:
     if finished.kind is RoundKind.JOINED:
-        return [f"all changes since the base, checkpoint {finished.root}, because {finished.reason}"]
+        return [f"all changes since checkpoint {finished.anchor}, because {finished.reason}"]
     return [f"a full run, because {finished.reason}"] if finished.reason else []

@@ -63,9 +63,9 @@ def plan_round(
 ) -> RoundPlan:
     """Plan a round that continues the first of `bases` that can be continued, or a full run if none can.
 
-    `bases` are the newest round, then the round at its root. `between` are checkpoints that the job made since the
-    newest round. `reserve` levels of the databases stay free for rounds after this one. If the round continues one of
-    `bases`, its result refers to SST files in the directory `refers_to`, and has copies of the others.
+    `bases` are the newest round, then its anchor. `between` are checkpoints that the job made since the newest round.
+    `reserve` levels of the databases stay free for rounds after this one. If the round continues one of `bases`, its
+    result refers to SST files in the directory `refers_to`, and has copies of the others.
     """
     start_time = time.monotonic()
     full = prepare(request)

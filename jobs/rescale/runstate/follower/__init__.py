@@ -19,12 +19,14 @@ the target is FREE meanwhile (`states`). The state of a follower is not stored: 
     rounds/N.json             follow, after `_metadata`    rows, bytes and time of the    it is written again, without
                                                        round                          its time
 
-A round continues the newest finished round, or the full run (the root) on which that round is based. So these two are
-kept, with the pins of their checkpoints. All others are removed after a round, `_metadata` first. Two followers of one
-target remove the same files; if one removes a round too early, the other refuses to continue it.
+A round continues the newest finished round, or its anchor: the round whose records were all compared with its
+checkpoint, or before that the full run (the root) on which the rounds are based. So these two are kept, with the pins
+of their checkpoints, and the root, whose plan may need an approval. All others are removed after a round, `_metadata`
+first. Two followers of one target remove the same files; if one removes a round too early, the other refuses to
+continue it.
 
 A round has no copies of the SST files of the round that it continues: it refers to them, wherever they lie in `rounds`.
-So files of a removed round stay as long as the newest round refers to them, as its certificate says. The last round
+So files of a removed round stay as long as one of the two refers to them, as its certificate says. The last round
 refers to no other round. For it, the follower copies these files into the target ahead (`preparation`).
 
 If a cut-over fails, the job is started again, and has another directory of checkpoints. Then `follower.json` names no

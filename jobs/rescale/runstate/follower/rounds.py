@@ -56,7 +56,7 @@ class RoundKind(StrEnum):
     """The changes since the previous round."""
 
     JOINED = "joined"
-    """The changes since the base; the result replaces all previous rounds."""
+    """The changes since the anchor; the result replaces the rounds in between."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class Round:
     written, `rows_deleted` the keys that were deleted. Both are None for a base. `bytes_changed` counts the bytes
     written, without files copied from an earlier round. `taken` is the time of the checkpoint, in seconds since 1970.
     `seconds` is the duration of the round; None if the process was killed before it recorded the duration. In one round
-    after each base, every record is compared: `compared` is the checkpoint of that round, None before that round.
+    after each base, every record is compared: `compared` is the checkpoint of that round, None before that round. All
+    later rounds continue that round.
     """
 
     number: int
@@ -84,6 +85,11 @@ class Round:
     seconds: float | None
     last_round_seconds: float | None
     compared: int | None = None
+
+    @property
+    def anchor(self) -> int:
+        """Checkpoint of the round that a joined round continues: the one whose records were compared, or the root."""
+        return self.root if self.compared is None else self.compared
 
 
 def followed_job(target: str) -> FollowedJob | None:
