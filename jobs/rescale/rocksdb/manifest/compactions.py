@@ -3,7 +3,9 @@
 RocksDB logs a compaction as one edit of the MANIFEST, which lists input and output files (`CompactionJob::Install`).
 The output files have the live rows of the input files. So this module follows the files of the earlier checkpoint from
 edit to edit; only files that were flushed in between have new rows. The history must be unbroken: the MANIFEST of the
-later checkpoint begins with that of the earlier one as long as the database stays open.
+later checkpoint begins with that of the earlier one as long as the database stays open. A restored database begins a
+new MANIFEST. Two databases that were restored from one checkpoint may begin alike: they have the same files until one
+of them flushes, and the entry of a flushed file has the time of its flush (`FileMetaData::file_creation_time`).
 
 A compaction filter drops live rows, so only column families without a filter are followed.
 """
