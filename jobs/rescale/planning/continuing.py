@@ -78,15 +78,17 @@ def continued_plan(
     if refers_to is not None:
         plan = replace(plan, refers_to=refers_to)
     files = _PlanFiles(plan)
-    numbers = [files.numbers_of(snapshot) for snapshot in (later, base.source, base.snapshot)]
+    file_numbers = [files.numbers_of(snapshot) for snapshot in (later, base.source, base.snapshot)]
     operators: list[OperatorPlan] = []
     notes: list[str] = []
     reasons: list[tuple[str, str]] = []
     for number, operator in enumerate(plan.operators):
-        continuation = _OperatorContinuation(operator, later.operators[number], later, base, between, files, *numbers)
+        continuation = _OperatorContinuation(
+            operator, later.operators[number], later, base, between, files, *file_numbers
+        )
         if operator.rekeying is None or not _is_written_by_row(operator.rekeying):
             operators.append(operator)
-            reasons += continuation.reasons_without_rows()
+            reasons += continuation.reasons_not_rewritten()
             continue
         continuation.refuse_rescaled()
         if reason := continuation.obstacle():
@@ -122,7 +124,7 @@ def rounds_left(base: Base) -> int:
 
     Only directories that the base's run wrote row by row count.
     """
-    by_rows = {
+    row_written_ids = {
         operator.operator_id
         for operator in base.plan.operators
         if operator.rekeying is not None and _is_written_by_row(operator.rekeying)
@@ -131,7 +133,7 @@ def rounds_left(base: Base) -> int:
         place_of_changes(database.source.manifest)
         for operator in base.snapshot.operators
         for database in operator.databases
-        if operator.operator_id in by_rows and database.source is not None
+        if operator.operator_id in row_written_ids and database.source is not None
     ]
     return min((0 if place is None else place.level for place in places), default=LEVELS)
 
@@ -168,18 +170,18 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
 
 
 class _PlanFiles:
-    """Gives each file of a plan, and of the other snapshots that it reads, an index in the new plan's `files`."""
+    """Numbers the files of a plan and of the other snapshots to read: their indexes in the new plan's `files`."""
 
     def __init__(self, plan: Plan) -> None:
         self._files = list(plan.files)
         self._numbers = {file.uri: number for number, file in enumerate(plan.files)}
 
     def numbers_of(self, snapshot: Snapshot) -> list[int]:
-        """Return the number in the plan of each file of the snapshot."""
+        """Return the number of each file of the snapshot, in order."""
         return [self.number_of(uri, pin) for uri, pin in snapshot.files]
 
     def number_of(self, uri: str, pin: Pin) -> int:
-        """Return the number of a file in the plan; a file that the plan does not have yet is added."""
+        """Return the number of a file, and add the file if the plan does not have it yet."""
         if uri not in self._numbers:
             self._numbers[uri] = len(self._files)
             self._files.append(SourceFile(uri, pin))
@@ -207,9 +209,9 @@ class _FileBetween(NamedTuple):
 
 @dataclass(frozen=True)
 class _OperatorContinuation:
-    """Continues one operator; it has the operator in the plan and in the later checkpoint, and finds it in the base.
+    """Plans the continuation of an operator: `planned` in the plan of a full run, `later` in the later checkpoint.
 
-    `later_numbers`, `source_numbers` and `result_numbers` have the plan's number of each file of the later checkpoint,
+    `later_numbers`, `source_numbers` and `result_numbers` are the plan's numbers of the files of the later checkpoint,
     of the base's source and of the base's result.
     """
 
@@ -233,7 +235,7 @@ class _OperatorContinuation:
         """The operator in the result of the base."""
         return self.base.snapshot.operator(self.planned.operator_id)
 
-    def reasons_without_rows(self) -> Iterator[tuple[str, str]]:
+    def reasons_not_rewritten(self) -> Iterator[tuple[str, str]]:
         """Yield (label, reason) if a full run would not rewrite the operator's rows into RocksDB directories."""
         if self.later.databases:
             yield (
@@ -287,53 +289,57 @@ class _OperatorContinuation:
             return "the base has no RocksDB directories that were written for it row by row"
         if rekeying_before.key_hash != rekeying.key_hash:
             return f"its keys are hashed by {rekeying.key_hash}, but in the base by {rekeying_before.key_hash}"
-        keys = [
+        key_serializers = [
             require_header(database.parsed).key_serializer
             for database in (*self.earlier.databases, *self.later.databases)
         ]
-        if merge_all_snapshots(keys) is None:
+        if merge_all_snapshots(key_serializers) is None:
             return "the serializer of its keys has changed"
-        states = {name for database in self.later.databases for name in database.states}
-        bases = {base.key_groups: base for base in self.result.databases}
+        later_states = {name for database in self.later.databases for name in database.states}
+        base_directories = {directory.key_groups: directory for directory in self.result.databases}
         for stream in rekeying.streams:
-            database = bases.get(stream.covers)
+            database = base_directories.get(stream.covers)
             if database is None or database.source is None:
                 return f"the base has no directory for the key groups {stream.covers}"
-            if missing_states := sorted(database.states - states):
+            if missing_states := sorted(database.states - later_states):
                 return f"the base has a state that is not in the later checkpoint: {missing_states[0]}"
             if place_of_changes(database.source.manifest) is None:
                 return "no level of RocksDB is free for more changes above the base"
         return None
 
     def rekeying_of_changes(self) -> Rekeying:
-        """Return a rekeying of only the changes; it has the base's directories in the order of the new streams."""
+        """Return a rekeying that reads only the changes. Its `bases` are in the order of its `streams`."""
         rekeying = self.planned.rekeying
         assert rekeying is not None
-        pairs = [(before, after) for _, before, after in paired_databases(self.earlier, self.later)]
-        tables = side_by_side(lambda pair: self._own_tables(*pair), pairs)
+        database_pairs = [(before, after) for _, before, after in paired_databases(self.earlier, self.later)]
+        tables = side_by_side(lambda pair: self._own_tables(*pair), database_pairs)
         changes = [
-            self._changes(rekeying.header, *pair, *differing) for pair, differing in zip(pairs, tables, strict=True)
+            self._changes(rekeying.header, *pair, *differing)
+            for pair, differing in zip(database_pairs, tables, strict=True)
         ]
-        bases = {database.key_groups: database for database in self.result.databases}
+        base_directories = {directory.key_groups: directory for directory in self.result.databases}
         return replace(
             rekeying,
             sources=tuple(change for change in changes if change is not None),
-            bases=tuple(self._base(bases[stream.covers]) for stream in rekeying.streams),
+            bases=tuple(self._base_database(base_directories[stream.covers]) for stream in rekeying.streams),
         )
 
     def note(self, continued: Rekeying, plan: Plan) -> str:
-        """Return the sentence of the plan's warnings about an operator that is continued."""
-        read, total = sum(part.size for part in continued.changes), sum(part.size for part in self.later.databases)
-        tables = [table.extent for database in self.result.databases for table in database.tables]
+        """Return the plan's warning about this operator, which is continued."""
+        read_bytes, total_bytes = (
+            sum(part.size for part in continued.changes),
+            sum(part.size for part in self.later.databases),
+        )
+        extents = [table.extent for database in self.result.databases for table in database.tables]
         files = self.base.snapshot.files
-        spans = [Span(files[table.file][0], table.start, table.length, files[table.file][1]) for table in tables]
-        referred = sum(span.length for span in spans if plan.refers_to_base_file(span))
-        copied = sum(span.length for span in spans) - referred
+        spans = [Span(files[part.file][0], part.start, part.length, files[part.file][1]) for part in extents]
+        referred_bytes = sum(span.length for span in spans if plan.refers_to_base_file(span))
+        copied_bytes = sum(span.length for span in spans) - referred_bytes
         return (
             f"operator {self.planned.label!r} continues {quoted(self.base.result.target)}: of the later checkpoint's "
-            f"{total} bytes, the run reads the {read} bytes of files in which keys may have changed; "
-            f"{f'the result refers to {referred} bytes of the base; ' if referred else ''}"
-            f"{copied} bytes of the base are linked, or copied within their store"
+            f"{total_bytes} bytes, the run reads the {read_bytes} bytes of files in which keys may have changed; "
+            f"{f'the result refers to {referred_bytes} bytes of the base; ' if referred_bytes else ''}"
+            f"{copied_bytes} bytes of the base are linked, or copied within their store"
             f"{', except for files that were copied ahead' if plan.prepared else ''}"
         )
 
@@ -362,7 +368,7 @@ class _OperatorContinuation:
         tables: OwnTables,
         between: Mapping[str, _FileBetween],
     ) -> PlannedSource | None:
-        """Return the changes of a directory as a source to read; None if files and states are the same in both."""
+        """Return a directory's changes as a source to read; None if both checkpoints have the same files and states."""
         states = [frozenset[str]() if side is None else side.states for side in (before, after)]
         if not any(tables) and states[0] == states[1]:
             return None
@@ -376,15 +382,17 @@ class _OperatorContinuation:
                 (after, self.later_numbers, tables.added),
             )
         )
-        either = after or before
-        assert either is not None
-        place = ChangePlace[Piece](header, (either.key_groups.first, either.key_groups.last), old, new, transient)
-        return PlannedSource(place, None, _scaled_sizes(either.key_group_sizes, place.size))
+        existing_side = after or before
+        assert existing_side is not None
+        place = ChangePlace[Piece](
+            header, (existing_side.key_groups.first, existing_side.key_groups.last), old, new, transient
+        )
+        return PlannedSource(place, None, _scaled_sizes(existing_side.key_group_sizes, place.size))
 
     def _extent(self, file: _FileBetween) -> Extent:
         return file.extent._replace(file=self.plan_files.number_of(file.uri, file.pin))
 
-    def _base(self, database: Database) -> BaseDatabase:
+    def _base_database(self, database: Database) -> BaseDatabase:
         assert database.source is not None
         place = place_of_changes(database.source.manifest)
         assert place is not None

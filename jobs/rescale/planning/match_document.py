@@ -53,9 +53,9 @@ class MatchDocument(msgspec.Struct, frozen=True):
     * `proposed`: pairs to rename.
     * `in_the_way`: operators without state that already have the id that a renamed operator gets.
     * `chained`: pairs to rename, to a uid that only the job's author knows.
-    * `unsure`: operators with state that may be several operators of the job.
+    * `unsure`: operators with state whose counterpart is not certain.
     * `only_in_snapshot`: operators with state and without any candidate.
-    * `only_in_job`: operators of the job that no operator of the snapshot may be.
+    * `only_in_job`: operators of the job with state that match no operator of the snapshot.
     """
 
     snapshot: str

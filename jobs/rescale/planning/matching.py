@@ -45,11 +45,11 @@ _CHAINED = (
 
 
 class StateSignature(NamedTuple):
-    """Properties of a state that tell operators apart; `described` is its entry in the header, b"" if unknown."""
+    """Properties of a state that tell operators apart; `description` is its entry in the header, b"" if unknown."""
 
     name: str
     type: str
-    described: bytes
+    description: bytes
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def match(
     """Match the operators `old` of a snapshot with the operators `new` of a job.
 
     `of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot. `unused_names`
-    were given for operators that neither side has.
+    are the user's names for operators that neither side has.
     """
     unmatched_counterparts, free_counterparts = list(old), list(new)
     matches: list[_Match] = []
@@ -144,25 +144,25 @@ def match(
             unmatched_counterparts.remove(before)
             free_counterparts.remove(after)
 
-    add_matches(_pairs_with_equal_ids(unmatched_counterparts, free_counterparts, is_sure=True), "")
+    add_matches(_pairs_with_equal_ids(unmatched_counterparts, free_counterparts, only_sure=True), "")
     for because, key in _EVIDENCE:
         add_matches(_unique_pairs(unmatched_counterparts, free_counterparts, key), because)
-    add_matches(_pairs_with_equal_ids(unmatched_counterparts, free_counterparts, is_sure=False), "")
+    add_matches(_pairs_with_equal_ids(unmatched_counterparts, free_counterparts, only_sure=False), "")
     renamed_matches = [match for match in matches if match.because and match.old.stateful]
     proposed_matches = [match for match in renamed_matches if match.new.operator_id]
-    chained = [match for match in renamed_matches if not match.new.operator_id]
+    chained_matches = [match for match in renamed_matches if not match.new.operator_id]
     in_the_way = _operators_in_the_way(old, matches, proposed_matches)
-    stateful = [
+    unmatched_stateful = [
         (operator, _candidates(operator, free_counterparts)) for operator in unmatched_counterparts if operator.stateful
     ]
-    possible_counterparts = [candidate for _, candidates in stateful for candidate in candidates]
-    without_candidates = [operator for operator, candidates in stateful if not candidates]
-    nameless = of_plan and not any(operator.name for operator in old)
+    possible_counterparts = [candidate for _, candidates in unmatched_stateful for candidate in candidates]
+    without_candidates = [operator for operator, candidates in unmatched_stateful if not candidates]
+    lacks_names = of_plan and not any(operator.name for operator in old)
     return MatchDocument(
         snapshot,
         job,
         "plan" if of_plan else "snapshot",
-        certain=not (chained or stateful),
+        certain=not (chained_matches or unmatched_stateful),
         options=(
             *(f"--rename {quoted(f'{match.old.option_name}={match.new.option_name}')}" for match in proposed_matches),
             *(f"--drop {quoted(operator.option_name)}" for operator in in_the_way),
@@ -170,10 +170,10 @@ def match(
         same=tuple(_matched(match) for match in matches if not match.because),
         proposed=tuple(map(_matched, proposed_matches)),
         in_the_way=tuple(map(_listed, in_the_way)),
-        chained=tuple(ChainedOperator(**asdict(_matched(match)), chain=match.new.chain) for match in chained),
+        chained=tuple(ChainedOperator(**asdict(_matched(match)), chain=match.new.chain) for match in chained_matches),
         unsure=tuple(
             UnsureOperator(**asdict(_listed(operator)), candidates=tuple(map(_listed, candidates)))
-            for operator, candidates in stateful
+            for operator, candidates in unmatched_stateful
             if candidates
         ),
         only_in_snapshot=tuple(map(_listed, without_candidates)),
@@ -183,8 +183,8 @@ def match(
             if operator.stateful and operator not in possible_counterparts
         ),
         remarks=(
-            *([_NAMELESS] if nameless else []),
-            *([_CHAINED] if chained else []),
+            *([_NAMELESS] if lacks_names else []),
+            *([_CHAINED] if chained_matches else []),
             *unused_names_note(unused_names, "the snapshot or the job"),
         ),
     )
@@ -218,32 +218,32 @@ def _operators_in_the_way(
     """
     match_by_old_id = {match.old.operator_id: match for match in matches if match.because and match.new.operator_id}
     stateless = {operator.operator_id: operator for operator in old if not operator.stateful}
-    dropped_labels = []
-    ids = [match.new.operator_id for match in proposed_matches]
-    for operator_id in ids:
+    dropped_operators = []
+    new_ids = [match.new.operator_id for match in proposed_matches]
+    for operator_id in new_ids:
         if operator_id in stateless and operator_id in match_by_old_id:
             proposed_matches.append(match_by_old_id[operator_id])
-            ids.append(match_by_old_id[operator_id].new.operator_id)
+            new_ids.append(match_by_old_id[operator_id].new.operator_id)
         elif operator_id in stateless:
-            dropped_labels.append(stateless[operator_id])
-    return dropped_labels
+            dropped_operators.append(stateless[operator_id])
+    return dropped_operators
 
 
 def _states(operator: Operator) -> frozenset[StateSignature]:
     keyed_signatures = {StateSignature(state.name, state.state_type, state.raw) for state in operator.keyed_states}
-    elements = set()
+    element_signatures = set()
     for stream in (*operator.operator, *operator.raw_operator):
         header = stream.parsed
         description_by_name = {s.name: s.raw for s in (*header.list_states, *header.broadcast_states)} if header else {}
-        elements |= {
+        element_signatures |= {
             StateSignature(state.name, state.mode.name, description_by_name.get(state.name, b""))
             for state in stream.states
         }
     other_signatures = {StateSignature(state.name, state.type, b"") for state in as_dropped(operator).states}
-    known_states = {(state.name, state.type) for state in keyed_signatures | elements}
+    known_states = {(state.name, state.type) for state in keyed_signatures | element_signatures}
     return frozenset(
         keyed_signatures
-        | elements
+        | element_signatures
         | {state for state in other_signatures if (state.name, state.type.removeprefix("raw ")) not in known_states}
     )
 
@@ -263,10 +263,10 @@ _EVIDENCE: tuple[tuple[str, _MatchKey], ...] = (
 """Properties that are evidence for a match, the strongest first."""
 
 
-def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart], *, is_sure: bool) -> list[_Pair]:
+def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart], *, only_sure: bool) -> list[_Pair]:
     """Return the pairs with equal ids, if the id comes from a uid or the states do not contradict each other.
 
-    With `is_sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job
+    With `only_sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job
     may have the old operator's name.
     """
     by_id = {operator.operator_id: operator for operator in new if operator.operator_id}
@@ -276,7 +276,9 @@ def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart]
         if _states_contradict(before, after):
             return False
         agree_on_having_states = after.states is None or bool(after.states) == bool(before.states)
-        return not is_sure or (agree_on_having_states and (after.name in ("", before.name) or before.name not in names))
+        return not only_sure or (
+            agree_on_having_states and (after.name in ("", before.name) or before.name not in names)
+        )
 
     pairs = [(before, by_id[before.operator_id]) for before in old if before.operator_id in by_id]
     return [(before, after) for before, after in pairs if before.uid or may_match(before, after)]
@@ -287,7 +289,9 @@ def _states_contradict(before: Counterpart, after: Counterpart) -> bool:
     if not before.types or not after.types:
         return False
     types = dict(before.types)
-    return not before.types & after.types or any(types.get(name, kind) != kind for name, kind in after.types)
+    return not before.types & after.types or any(
+        types.get(name, state_type) != state_type for name, state_type in after.types
+    )
 
 
 def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _MatchKey) -> list[_Pair]:

@@ -33,7 +33,7 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
             refuse_changelog(operator, Format.CANONICAL)
             refuse_names(operator, Format.KEEP)
             consequence = _IF_JOINED
-            _merge_headers(operator)
+            _refuse_unmergeable_headers(operator)
         except (SnapshotError, UnsupportedError) as error:
             state = f", state {error.state}" if error.state else ""
             reason = (f"{error.what}{state}", f"{consequence}: {error_to_show(error).advice}")
@@ -44,12 +44,12 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
         yield f"{labels}: {what}" + (f" ({such_as}{example})" if example else "") + f"; {remedy}"
 
 
-def _merge_headers(operator: Operator) -> None:
-    """Merge the headers of all subtasks, as a plan does for new subtasks that get state of several old ones."""
-    unread = not all(can_delimit_entries(stream.parsed) for stream in operator.heap_streams)
+def _refuse_unmergeable_headers(operator: Operator) -> None:
+    """Raise an error if a new subtask cannot get state of all old ones, because their headers cannot be merged."""
+    moves_whole_groups = not all(can_delimit_entries(stream.parsed) for stream in operator.heap_streams)
     headers = HeaderPlanner(operator.label, Literals())
     if operator.managed_keyed:
-        headers.plan(operator.managed_keyed, left_out=operator.dropped_states, unread=unread)
+        headers.plan(operator.managed_keyed, left_out=operator.dropped_states, moves_whole_groups=moves_whole_groups)
     if operator.heap_timers:
         headers.plan((), operator.heap_timers)
     if operator.operator:

@@ -1,4 +1,4 @@
-"""Makes a plan from a snapshot and a request. This is a pure function: it reads nothing and ignores the time."""
+"""Makes a plan from a snapshot and a request. `make_plan` is a pure function: it reads nothing and ignores the time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def make_plan(
 
     `snapshot` is the snapshot after the `surgery`. `key_hashes` maps the id of each operator whose records get new key
     groups to the name of its key hash. `kafka` has the offsets of the Kafka sources, which the warnings mention. With
-    `prepared`, files may be copied into the target before the plan claims it. Raises an error that names the operator
+    `prepared`, files may be copied into the target before a run claims it. Raises an error that names the operator
     if no plan is possible.
     """
     shapes = new_shapes(snapshot.operators, request)
@@ -104,7 +104,10 @@ def make_plan(
             *findings(snapshot, kafka),
             *request_warnings(snapshot, shapes, request, kafka),
             *key_hash_warnings(snapshot.operators, request.key_hash, key_hashes),
-            *(f"values of {row.snapshot} are read as {row.distribution} defines" for row in registered_serializers),
+            *(
+                f"values of {serializer.snapshot} are read as {serializer.distribution} defines"
+                for serializer in registered_serializers
+            ),
             *notes,
             *(reference_warnings(snapshot.directory, operators) if request.files is Files.REFER else ()),
         ),
@@ -118,16 +121,18 @@ def make_plan(
 def _readable_serializers(snapshot: Snapshot) -> Iterator[SerializerSnapshot]:
     """Yield the serializers of all keyed and operator state whose headers can be read."""
     for operator in snapshot.operators:
-        header_by_identity = {id(header): header for header in operator.parsed_headers}
-        elements = {id(stream.parsed): stream.parsed for stream in operator.operator if stream.parsed is not None}
-        yield from (header.key_serializer for header in header_by_identity.values())
-        states = [state for header in header_by_identity.values() for state in header.states]
-        for header in elements.values():
+        keyed_headers = {id(header): header for header in operator.parsed_headers}
+        element_headers = {
+            id(stream.parsed): stream.parsed for stream in operator.operator if stream.parsed is not None
+        }
+        yield from (header.key_serializer for header in keyed_headers.values())
+        states = [state for header in keyed_headers.values() for state in header.states]
+        for header in element_headers.values():
             states += (*header.list_states, *header.broadcast_states)
         yield from (serializer for state in states for _, serializer in state.serializers)
 
 
-class _PlannedKeyed(NamedTuple):
+class _PlannedKeyedState(NamedTuple):
     """The planned keyed state of an operator: streams of whole key groups, RocksDB directories, or rekeyed records."""
 
     streams: Sequence[PlannedStream]
@@ -164,7 +169,7 @@ class _OperatorPlanner:
         elif becomes_databases(operator, result_format):
             keyed_plan = self._plan_directories(operator, shape, headers, groups)
         else:
-            keyed_plan = _PlannedKeyed(groups.streams())
+            keyed_plan = _PlannedKeyedState(groups.streams())
         elements = plan_elements(operator, shape.parallelism, self.literals, self.inline)
         return OperatorPlan(
             operator_id=operator.operator_id,
@@ -187,7 +192,7 @@ class _OperatorPlanner:
 
     def _plan_records(
         self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner, key_hash: str | None
-    ) -> _PlannedKeyed:
+    ) -> _PlannedKeyedState:
         """Plan keyed state whose records are read; raw keyed state moves by key group if the max parallelism stays."""
         result_format = self.request.format
         timers_stay = keeps_heap_timers(operator, result_format)
@@ -202,22 +207,22 @@ class _OperatorPlanner:
             stays_on_heap=stays_on_heap(operator, result_format),
         )
         if shape.max_parallelism == operator.max_parallelism:
-            return _PlannedKeyed(groups.raw_streams() if timers_stay else groups.own_raw_streams(), rekeying)
+            return _PlannedKeyedState(groups.raw_streams() if timers_stay else groups.own_raw_streams(), rekeying)
         heap_timers = plan_heap_timers(operator, shape, headers, self.literals, key_hash) if timers_stay else None
-        return _PlannedKeyed((), rekeying, heap_timers)
+        return _PlannedKeyedState((), rekeying, heap_timers)
 
     def _plan_directories(
         self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner
-    ) -> _PlannedKeyed:
+    ) -> _PlannedKeyedState:
         """Plan RocksDB directories that are assembled from whole files, or compacted."""
         sizes = {number: pin.size for number, (_, pin) in enumerate(self.snapshot.files)}
-        referring = sizes if self.request.files is Files.REFER else None
+        referable_sizes = sizes if self.request.files is Files.REFER else None
         planner = DatabasePlanner(
-            operator, shape, headers, self.literals, self.inline, self.notes, referring, prepared=self.prepared
+            operator, shape, headers, self.literals, self.inline, self.notes, referable_sizes, prepared=self.prepared
         )
         planned_databases = planner.plan()
         streams = (*planned_databases.files, *groups.raw_streams())
-        return _PlannedKeyed(streams, databases=planned_databases.databases, compacted=planned_databases.compacted)
+        return _PlannedKeyedState(streams, databases=planned_databases.databases, compacted=planned_databases.compacted)
 
 
 def _keyed_states(operator: Operator) -> tuple[str, ...]:

@@ -41,34 +41,34 @@ def refuse_unreadable_state(operator: Operator) -> None:
         )
     if len(operator.kinds) > 1:
         raise UnsupportedError(
-            "its subtasks keep keyed state of different kinds, and Flink would restore only one of them",
+            "the operator's subtasks keep keyed state of different kinds, and Flink would restore only one kind",
             operator=operator.label,
             found=" and ".join(operator.kinds),
             advice=TAKE_ANOTHER_SNAPSHOT,
         )
-    without_timers = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
+    subtasks_without_timers = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
     # Flink keeps timers outside of raw keyed state if the operator itself writes raw keyed state.
-    if operator.raw_timers and without_timers:
+    if operator.raw_timers and subtasks_without_timers:
         raise SnapshotError(
             "the raw keyed state of some subtasks holds timers, but other subtasks have raw keyed state without timers",
             operator=operator.label,
             expected="timers in every subtask with raw keyed state",
-            found=f"other bytes in subtask {without_timers[0]}: the offsets of its key groups may be damaged",
+            found=f"other bytes in subtask {subtasks_without_timers[0]}: the offsets of its key groups may be damaged",
             advice=TAKE_ANOTHER_SNAPSHOT,
         )
-    foreign = [state for state in operator.keyed_states if state.kind in _UNREADABLE_KINDS]
-    if foreign:
+    unreadable_states = [state for state in operator.keyed_states if state.kind in _UNREADABLE_KINDS]
+    if unreadable_states:
         raise UnsupportedError(
             "keyed state that ForSt keeps for the asynchronous state API cannot be read",
             operator=operator.label,
-            state=foreign[0].name,
-            found=f"{foreign[0].kind.name} in its description",
+            state=unreadable_states[0].name,
+            found=f"{unreadable_states[0].kind.name} in its description",
             advice="let Flink itself change the parallelism when it restores the job, or run the job on RocksDB or the "
-            "heap: such a job can be rescaled",
+            "heap, whose state Rescale can read",
         )
     if operator.has_channel_state:
         raise UnsupportedError(
-            "this is an unaligned checkpoint: it holds records in flight, which belong to the old subtasks already",
+            "this is an unaligned checkpoint: it holds records in flight, which belong to the old subtasks",
             operator=operator.label,
             found=f"{operator.channel_bytes} bytes of channel state",
             advice=TAKE_ALIGNED_SNAPSHOT,
@@ -126,11 +126,11 @@ def refuse_names(operator: Operator, result_format: Format) -> None:
     Flink refuses the name of RocksDB's default column family (`RocksDBOperationUtils`). A name in one of the source's
     own directories is valid in Flink, but RocksDB's library may not accept it.
     """
-    are_databases = becomes_databases(operator, Format.KEEP)
-    if not (are_databases or becomes_databases(operator, result_format)):
+    in_databases = becomes_databases(operator, Format.KEEP)
+    if not (in_databases or becomes_databases(operator, result_format)):
         return
-    omitted_states = frozenset[str]() if are_databases else operator.dropped_states  # RocksDB opens dropped states, too
-    advice = RESCALE_CANONICAL_SAVEPOINT if are_databases else ASK_FOR_CANONICAL_RESULT
+    omitted_states = frozenset[str]() if in_databases else operator.dropped_states  # RocksDB opens dropped states, too
+    advice = RESCALE_CANONICAL_SAVEPOINT if in_databases else ASK_FOR_CANONICAL_RESULT
     for name in dict.fromkeys(state.name for state in operator.keyed_states):
         if name in omitted_states:
             continue

@@ -17,10 +17,10 @@ UNIT_SIZE = 64 * 1024 * 1024
 """Bytes of key groups that form one unit to read; a larger key group is a unit of its own."""
 
 RANGE_SIZE = 64 * 1024 * 1024
-"""Desired bytes of a shuffle partition, and most bytes of a write range: the task that writes it holds it in memory."""
+"""Desired bytes of a shuffle partition, and most bytes of a write range, which its task holds in memory."""
 
 MOST_PARTITIONS = 50_000
-"""Largest number of partitions of a shuffle. A partition that exceeds its memory spills to the scratch directory."""
+"""Largest number of partitions of a shuffle. A partition larger than its task's memory spills to disk."""
 
 PART_SIZE = 16 * 1024 * 1024
 """Size of a part of a file in bytes, unless this would make more than `MOST_PARTS` parts."""

@@ -31,14 +31,14 @@ def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], 
     if not refused_operators:
         return
     first, new_shape = refused_operators[0], shapes[refused_operators[0].operator_id]
-    kept_shape, no_format = (
+    kept_shape, format_text = (
         _kept_shape(first, new_shape),
         "" if request.format is Format.KEEP else ", the format of the source",
     )
     raise UnsupportedError(
         "some subtasks of this operator have finished: it is undefined which new subtasks would count as finished",
         operator=first_of([operator.label for operator in refused_operators], 1),
-        expected=f"parallelism {kept_shape.parallelism}, max parallelism {kept_shape.max_parallelism}{no_format}",
+        expected=f"parallelism {kept_shape.parallelism}, max parallelism {kept_shape.max_parallelism}{format_text}",
         found=f"parallelism {new_shape.parallelism} and max parallelism {new_shape.max_parallelism}",
         advice=_advice(operators, shapes, request, refused_operators),
     )
@@ -60,22 +60,26 @@ def _advice(
     }
     allowed_shapes = {**shapes, **kept_shapes}
     options = joined(" ", _options(operators, allowed_shapes))
-    no_format = any(
+    must_keep_format = any(
         _would_change(operator, allowed_shapes[operator.operator_id], request.format) for operator in refused_operators
     )
-    name = Advice("name only the other operators: ", options) if options else Advice("keep the shape")
-    also = Advice("; leave ", mention("format"), " out, too") if no_format else Advice()
-    by_flink = (
+    shape_advice = Advice("name only the other operators: ", options) if options else Advice("keep the shape")
+    format_advice = Advice("; leave ", mention("format"), " out, too") if must_keep_format else Advice()
+    flink_advice = (
         "; or let Flink itself change the parallelism when it restores the job: it treats all subtasks as unfinished, "
         "which is right for a source whose coordinator assigns its splits"
     )
     same_maxima = all(shapes[op.operator_id].max_parallelism == op.max_parallelism for op in operators)
-    can_flink = same_maxima and request.format is Format.KEEP
+    flink_can_rescale = same_maxima and request.format is Format.KEEP
     restart_advice = Advice(
         "; or run them again, if the job allows it: ", mention("restart", selector(refused_operators[0]))
     )
     return Advice(
-        name, also, restart_advice, "; or take a savepoint before subtasks finish", by_flink if can_flink else ""
+        shape_advice,
+        format_advice,
+        restart_advice,
+        "; or take a savepoint before subtasks finish",
+        flink_advice if flink_can_rescale else "",
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rescale.flink.kafka.position import StartAt, TopicPartition
-from rescale.planning.request.kafka_migration import becoming_sources
+from rescale.planning.request.kafka_migration import ids_to_migrate
 from rescale.planning.request.kafka_offsets import KafkaRequest, OffsetRow
 from rescale.planning.request.operator_shapes import by_operator
 from rescale.snapshot.kafka.changes import ChangedPartition, KafkaChange
@@ -51,9 +51,9 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
     rows = _rows_by_source(request.offsets, snapshot, sources, advice)
     _refuse_unknown_topics(request.topics, sources, advice)
     changes = [_source_change(source, rows[source.operator.operator_id], request.topics) for source in sources]
-    migrated_ids = becoming_sources(request.sources, snapshot, sources, changes)
-    kafka = (replace(change, becomes_source=change.operator_id in migrated_ids) for change in changes)
-    return replace(surgery, kafka=tuple(change for change in kafka if change.partitions or change.becomes_source))
+    migrated_ids = ids_to_migrate(request.sources, snapshot, sources, changes)
+    all_changes = (replace(change, becomes_source=change.operator_id in migrated_ids) for change in changes)
+    return replace(surgery, kafka=tuple(change for change in all_changes if change.partitions or change.becomes_source))
 
 
 def _inspect_advice(unread: Sequence[KafkaOffsets]) -> Advice:
@@ -88,25 +88,27 @@ def _rows_by_source(
     Raises `RequestError` for a row that applies to no source.
     """
     named_operators = {row.operator for row in rows if row.operator}
-    ids = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named_operators}
+    id_by_name = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named_operators}
     stored_by_id = {source.operator.operator_id: _stored_offsets(source) for source in sources}
-    by_source: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in stored_by_id}
+    rows_by_id: dict[str, list[OffsetRow]] = {operator_id: [] for operator_id in stored_by_id}
     for row in rows:
-        chosen = [ids[row.operator]] if row.operator else list(stored_by_id)
-        holders = [operator_id for operator_id in chosen if _partitions_of(row, stored_by_id.get(operator_id, {}))]
-        if not holders:
+        chosen_ids = [id_by_name[row.operator]] if row.operator else list(stored_by_id)
+        matching_ids = [
+            operator_id for operator_id in chosen_ids if _partitions_of(row, stored_by_id.get(operator_id, {}))
+        ]
+        if not matching_ids:
             raise RequestError(
                 "the request sets the offset of a partition for which no Kafka source has an offset"
                 if row.offset is not None
                 else "the request drops a partition that no Kafka source has",
                 operator=row.operator or None,
-                expected=f"one of {_list_names(stored_by_id[name] for name in chosen if name in stored_by_id)}",
+                expected=f"one of {_partitions_text(stored_by_id[id_] for id_ in chosen_ids if id_ in stored_by_id)}",
                 found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
                 advice=advice,
             )
-        for operator_id in holders:
-            by_source[operator_id].append(row)
-    return by_source
+        for operator_id in matching_ids:
+            rows_by_id[operator_id].append(row)
+    return rows_by_id
 
 
 def _refuse_unknown_topics(topics: Mapping[str, str], sources: Sequence[KafkaOffsets], advice: Advice) -> None:
@@ -146,18 +148,18 @@ def _source_change(source: KafkaOffsets, rows: Sequence[OffsetRow], topics: Mapp
 
 def _refuse_common_topics(source: KafkaOffsets, topics: Mapping[str, str], kept_topics: Iterable[str]) -> None:
     """Raise `RequestError` if two topics of a source would get the same name; `kept_topics` are those not dropped."""
-    names: dict[str, str] = {}
+    old_topics: dict[str, str] = {}
     for topic in sorted(kept_topics):
         new_topic = topics.get(topic, topic)
-        if new_topic in names:
+        if new_topic in old_topics:
             raise RequestError(
                 "two topics would get the same name",
                 operator=source.label,
                 expected="a name that no other topic of the source has",
-                found=f"{new_topic} for {names[new_topic]} and {topic}",
+                found=f"{new_topic} for {old_topics[new_topic]} and {topic}",
                 advice="give another name, or drop the offsets of one of the two",
             )
-        names[new_topic] = topic
+        old_topics[new_topic] = topic
 
 
 def _partition_change(
@@ -198,7 +200,7 @@ def _partitions_of(row: OffsetRow, stored_offsets: _OffsetByPartition) -> list[T
     ]
 
 
-def _list_names(sources: Iterable[_OffsetByPartition]) -> str:
+def _partitions_text(sources: Iterable[_OffsetByPartition]) -> str:
     """Return the names of all partitions with an offset as text, shortened if there are many."""
     names = sorted(
         {
@@ -208,7 +210,7 @@ def _list_names(sources: Iterable[_OffsetByPartition]) -> str:
             if offset is not None
         }
     )
-    return first_of(names, _MOST_SHOWN) or "none: it holds no offsets"
+    return first_of(names, _MOST_SHOWN) or "none: the source holds no offsets"
 
 
 def _offset_text(row: OffsetRow) -> str:

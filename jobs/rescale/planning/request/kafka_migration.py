@@ -16,7 +16,7 @@ from rescale.text.errors import RequestError, UnsupportedError, located
 from rescale.text.names import did_you_mean
 
 
-def becoming_sources(
+def ids_to_migrate(
     new_names: Mapping[str, str],
     snapshot: Snapshot,
     sources: Sequence[KafkaOffsets],
@@ -49,9 +49,9 @@ def becoming_sources(
 
 
 def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
-    stored_positions = ((0, new) for position in source.held if (new := change.applied(position)) is not None)
+    new_positions = ((0, new) for position in source.held if (new := change.applied(position)) is not None)
     with located(operator=source.label):
-        splits = splits_of(stored_positions)
+        splits = splits_of(new_positions)
     if not splits:
         raise UnsupportedError(
             "a FlinkKafkaConsumer without offsets cannot become a KafkaSource: its start position is unknown",
@@ -66,10 +66,7 @@ def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
 
 
 def _refuse_other_state(operator: Operator, version: int) -> None:
-    """Raise `UnsupportedError` for state that a `KafkaSource` would not restore.
-
-    Also raise it for a metadata `version` without coordinator state.
-    """
+    """Raise `UnsupportedError` for state that a `KafkaSource` would not restore, or for an old metadata version."""
     states = {state.name for stream in operator.operator for state in stream.states if state.elements}
     other_states = sorted(states - {OFFSETS_STATE})
     if other_states or operator.raw_operator or operator.keyed_headers or operator.raw_keyed or operator.other_keyed:

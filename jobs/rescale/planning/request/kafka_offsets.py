@@ -91,16 +91,16 @@ def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
         return ()
     rows = list(_json_rows(text) if text.lstrip()[0] in "[{" else _csv_rows(text))
     parsed_rows = tuple(_parse_row(place, row) for place, row in rows)
-    seen_rows: set[OffsetRow] = set()
+    rows_without_offset: set[OffsetRow] = set()
     for (place, _), row in zip(rows, parsed_rows, strict=True):
-        partition = row._replace(offset=None)
-        if partition in seen_rows:
+        without_offset = row._replace(offset=None)
+        if without_offset in rows_without_offset:
             raise RequestError(
                 f"{place} of the Kafka offsets names a partition a second time",
                 found=f"{row.topic} {ALL if row.partition is None else row.partition}",
                 advice="give each partition one row",
             )
-        seen_rows.add(partition)
+        rows_without_offset.add(without_offset)
     return parsed_rows
 
 
@@ -122,7 +122,7 @@ def parse_topics(values: Iterable[str]) -> dict[str, str]:
 
 
 def parse_sources(values: Iterable[str]) -> dict[str, str]:
-    """Parse values `OLD=NEW`, or `OLD` for a source that keeps its name, into a mapping from old to new names ("")."""
+    """Parse `OLD=NEW`, or `OLD` to keep the name, into a mapping from old to new names ("" to keep the name)."""
     sources: dict[str, str] = {}
     for value in values:
         old, equals, new = value.partition("=")
@@ -195,7 +195,7 @@ def _csv_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _full_rows(reader: csv.DictReader[str]) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield the rows below the line of column names. Raises `RequestError` without that line: a row would be lost."""
+    """Yield the rows below the line of column names. Raises `RequestError` if that line is missing."""
     _check_fields("the first line", reader.fieldnames or ())
     for row in reader:
         if None in row or None in row.values():

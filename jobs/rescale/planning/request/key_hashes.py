@@ -90,7 +90,7 @@ def _refuse_one_key(snapshot: Snapshot, operator: Operator, serializer: Serializ
             "this operator can probably only run with one subtask, because all of its keys are equal",
             expected="at least two different keys, to change max parallelism 1",
             found=f"one key in {len(sample.starts)} records",
-            advice="leave it out of the request",
+            advice="leave the operator out of the request",
         )
 
 

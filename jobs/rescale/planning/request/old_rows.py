@@ -2,8 +2,8 @@
 
 `_metadata` does not say when its checkpoint was made, so an age counts back from the time at which `_metadata` was
 written, according to its store. The plan holds only the resulting time of last access: rows last accessed at or before
-it are left out. The restored job checks TTLs later than that, so a row that had exceeded its TTL by that time has
-exceeded it when the job starts. A copied `_metadata` has a later time; for a copy, a request may name the time of last
+it are left out. The restored job checks TTLs after `_metadata` was written, so a row whose TTL had expired by then is
+also expired when the job starts. A copied `_metadata` has a later time; for a copy, a request may name the time of last
 access itself.
 """
 

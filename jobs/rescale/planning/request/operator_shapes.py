@@ -57,11 +57,13 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
     maxima = by_operator(operators, request.max_parallelism)
     shapes = {}
     for operator in operators:
-        operator_id, stays = operator.operator_id, operator.max_parallelism == 1
+        operator_id, keeps_one = operator.operator_id, operator.max_parallelism == 1
         parallelism = (
-            parallelisms.get(operator_id) or (not stays and request.parallelism.get("")) or operator.parallelism
+            parallelisms.get(operator_id) or (not keeps_one and request.parallelism.get("")) or operator.parallelism
         )
-        maximum = maxima.get(operator_id) or (not stays and request.max_parallelism.get("")) or operator.max_parallelism
+        maximum = (
+            maxima.get(operator_id) or (not keeps_one and request.max_parallelism.get("")) or operator.max_parallelism
+        )
         _refuse_shape(operator, parallelism, maximum, operators)
         shapes[operator.operator_id] = Shape(parallelism, maximum)
     return shapes
@@ -73,7 +75,7 @@ def _refuse_shape(operator: Operator, parallelism: int, maximum: int, operators:
             "an operator cannot get max parallelism 1, with which Flink marks operators that can only have one subtask",
             operator=operator.label,
             expected="at least 2",
-            advice=Advice("ask for ", mention("parallelism", 1), ", and for a max parallelism that leaves room"),
+            advice=Advice("ask for ", mention("parallelism", 1), ", and for a larger max parallelism"),
         )
     if parallelism > maximum:
         raise _above_maximum_error(operator, parallelism, maximum, operators)
@@ -111,19 +113,19 @@ def _above_maximum_error(
         )
     elif suits_all and maximum == operator.max_parallelism:
         advice = Advice(
-            "request less; or ask for the max parallelism of the operators with keyed state, whose records then stay "
-            "as they are: ",
+            "request a lower parallelism; or ask for the max parallelism of the operators with keyed state, whose "
+            "records then stay as they are: ",
             mention("max-parallelism", min(keyed_maxima)),
         )
     else:
         parallelism_changes = parallelism != operator.parallelism
-        lower = (
-            ["request less"]
+        lower_advice = (
+            ["request a lower parallelism"]
             if parallelism_changes
             else ["also request ", mention("parallelism"), f", at most {maximum}"]
         )
         advice = Advice(
-            *lower,
+            *lower_advice,
             "; or ask for another maximum: ",
             mention("max-parallelism", good_max_parallelism(parallelism, maximum)),
             f" is a good one: {parallelism} and many other parallelisms divide it, so that all subtasks own the same "
@@ -170,23 +172,23 @@ def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
 
 
 def matching_states(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
-    """Return each operator that `UID:NAME` may name, with the state's name, because both parts may contain colons."""
+    """Return each operator and state's name that `UID:NAME` may stand for: both parts may contain colons."""
     colons = [i for i, character in enumerate(value) if character == ":"]
     return [(by_id[matched_id], value[i + 1 :]) for i in colons if (matched_id := find_operator(by_id, value[:i]))]
 
 
 def find_state(
-    operators: Sequence[Operator], value: str, has: Callable[[Operator, str], object]
+    operators: Sequence[Operator], value: str, has_state: Callable[[Operator, str], object]
 ) -> tuple[Operator, str]:
     """Return the operator and the name of its state that `UID:NAME` stands for.
 
-    UID and NAME may contain colons, so `has` tells whether an operator has a state of a name. If no operator has it,
-    return the first that UID may name. Raises `RequestError` if there is no operator, or if several have such a state.
+    UID and NAME may contain colons, so `has_state` tells whether an operator has a state of a name. If no operator has
+    it, return the first that UID may name. Raises `RequestError` if there is no operator, or several have such a state.
     """
     candidates = matching_states({operator.operator_id: operator for operator in operators}, value)
     if not candidates:
         by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
-    with_state = [(operator, name) for operator, name in candidates if has(operator, name)]
+    with_state = [(operator, name) for operator, name in candidates if has_state(operator, name)]
     if len(with_state) > 1:
         raise RequestError(
             f"{value!r} may name states of {len(with_state)} operators",

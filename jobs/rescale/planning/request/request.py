@@ -196,9 +196,9 @@ def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
     entries = []
     for line in lines:
         text = line.partition("#")[0].strip()
-        first, _, rest = text.partition(" ")
-        if is_operator_id(first) and rest.strip():
-            entries.append((first.lower(), rest.strip()))
+        first_word, _, name = text.partition(" ")
+        if is_operator_id(first_word) and name.strip():
+            entries.append((first_word.lower(), name.strip()))
         elif text:
             entries.append((operator_id_of_uid(text), text))
     return tuple(entries)

@@ -20,7 +20,7 @@ from rescale.text.errors import RequestError, UnsupportedError
 def restarted_operators(
     operators: Sequence[Operator], names: Sequence[str], dropped_ids: Collection[str]
 ) -> tuple[Restarted, ...]:
-    """Return the operators that `names` restart; `dropped_ids` are the ids of operators that are left out.
+    """Return the operators to restart, which `names` selects; `dropped_ids` are the ids of operators that are left out.
 
     Raises `RequestError` for an operator that does not exist, has no finished subtask, or is dropped, and
     `UnsupportedError` for one whose state does not allow a restart.
@@ -47,7 +47,7 @@ def _refuse_impossible_restart(operator: Operator, dropped_ids: Collection[str])
         raise UnsupportedError(
             "finished subtasks of this operator cannot run again: the snapshot lacks their part of the state",
             operator=operator.label,
-            expected="no state, or elements of list state that stand alone",
+            expected="no state, or list state whose elements are independent of each other",
             found=reason,
             advice="take a savepoint before subtasks finish, or keep the operator's parallelism",
         )
@@ -57,10 +57,10 @@ def _incomplete_state(operator: Operator) -> str | None:
     """Return a phrase for state that would be incomplete if finished subtasks ran again; None if there is none."""
     if operator.managed_keyed or operator.raw_keyed or operator.other_keyed:
         return "keyed state: keys of the finished subtasks would start without state, and the other keys would not"
-    union = [
+    union_states = [
         state.name
         for stream in (*operator.operator, *operator.raw_operator)
         for state in stream.states
         if state.mode is DistributionMode.UNION
     ]
-    return f"union list state {union[0]!r}, of which every subtask needs all elements" if union else None
+    return f"union list state {union_states[0]!r}, of which every subtask needs all elements" if union_states else None

@@ -25,4 +25,4 @@ class Files(StrEnum):
     """The files are copied, so the result does not depend on the source."""
 
     REFER = "refer"
-    """The files stay in the source, and the result refers to them: so the source must be kept."""
+    """The files stay in the source, and the result refers to them, so the source must be kept."""

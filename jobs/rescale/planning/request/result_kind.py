@@ -59,17 +59,17 @@ def _have_same_states(streams: Sequence[KeyedStream]) -> bool:
 
     Streams with entries must list the same states in the same order; empty streams may list fewer states.
     """
-    states_of_filled = {stream.state_names for stream in streams if not stream.has_no_entry}
-    state_names = {name for names in states_of_filled for name in names}
-    return len(states_of_filled) < 2 and (
-        not states_of_filled or all(state_names.issuperset(stream.state_names) for stream in streams)
+    nonempty_state_lists = {stream.state_names for stream in streams if not stream.has_no_entry}
+    state_names = {name for names in nonempty_state_lists for name in names}
+    return len(nonempty_state_lists) < 2 and (
+        not nonempty_state_lists or all(state_names.issuperset(stream.state_names) for stream in streams)
     )
 
 
 def keeps_heap_timers(operator: Operator, result_format: Format) -> bool:
     """Return whether raw keyed timers stay raw keyed state if the operator's records are rewritten.
 
-    A canonical savepoint has no raw keyed timers, so beside canonical streams they become states.
+    A canonical savepoint has no raw keyed timers, so canonical streams hold them as states.
     """
     return becomes_databases(operator, result_format) or (result_format is Format.KEEP and not operator.keyed)
 

@@ -38,9 +38,9 @@ def resolve_surgery(snapshot: Snapshot, request: SurgeryRequest) -> Surgery:
         snapshot.operators, renames, request.drops, request.state_drops, request.restarts
     )
     if request.ages:
-        old = resolve_ages(snapshot, request.ages, surgery.dropped_ids)
-        _refuse_dropped_states(old, surgery.dropped_states)
-        surgery = replace(surgery, old_rows=old)
+        old_rows = resolve_ages(snapshot, request.ages, surgery.dropped_ids)
+        _refuse_dropped_states(old_rows, surgery.dropped_states)
+        surgery = replace(surgery, old_rows=old_rows)
     return add_kafka_changes(surgery, snapshot, request.kafka)
 
 
@@ -57,24 +57,24 @@ def resolve_operator_surgery(
     `RequestError` if an operator or a state does not exist, or if two operators would get the same id; and
     `UnsupportedError` if an operator cannot be restarted.
     """
-    new_names, left_out = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True)).keys()
-    _refuse_drops(operators, left_out, new_names.keys())
-    dropped_operators = tuple(as_dropped(op) for op in operators if op.operator_id in left_out)
+    new_names, dropped_ids = by_operator(operators, renames), by_operator(operators, dict.fromkeys(drops, True)).keys()
+    _refuse_drops(operators, dropped_ids, new_names.keys())
+    dropped_operators = tuple(as_dropped(op) for op in operators if op.operator_id in dropped_ids)
     renamed_operators = tuple(_rename(op, new_names[op.operator_id]) for op in operators if op.operator_id in new_names)
-    staying_operators = [op for op in operators if op.operator_id not in new_names.keys() | left_out]
+    staying_operators = [op for op in operators if op.operator_id not in new_names.keys() | dropped_ids]
     _refuse_common_ids(staying_operators, renamed_operators)
     return Surgery(
         renamed_operators,
         dropped_operators,
-        dropped_states=tuple(_dropped_states(operators, state_drops, left_out)),
-        restarted=restarted_operators(operators, restarts, left_out),
+        dropped_states=tuple(_dropped_states(operators, state_drops, dropped_ids)),
+        restarted=restarted_operators(operators, restarts, dropped_ids),
     )
 
 
-def _refuse_dropped_states(old: Iterable[OldRows], dropped_states: Iterable[DroppedState]) -> None:
+def _refuse_dropped_states(old_rows: Iterable[OldRows], dropped_states: Iterable[DroppedState]) -> None:
     """Raise `RequestError` if a state is to be dropped, and old rows of the same state are to be left out."""
     states = {(state.operator_id, state.name) for state in dropped_states}
-    for rows in old:
+    for rows in old_rows:
         if (rows.operator_id, rows.name) in states:
             raise RequestError(
                 "a state is dropped, and its old rows as well",
@@ -84,13 +84,10 @@ def _refuse_dropped_states(old: Iterable[OldRows], dropped_states: Iterable[Drop
             )
 
 
-def _refuse_drops(operators: Sequence[Operator], dropped_ids: Collection[str], renamed: Collection[str]) -> None:
-    """Raise `RequestError` if an operator is both dropped and renamed, or if all operators are dropped.
-
-    `dropped_ids` and `renamed` are operator ids.
-    """
+def _refuse_drops(operators: Sequence[Operator], dropped_ids: Collection[str], renamed_ids: Collection[str]) -> None:
+    """Raise `RequestError` if an operator is both dropped and renamed, or if all operators are dropped."""
     for operator in operators:
-        if operator.operator_id in dropped_ids and operator.operator_id in renamed:
+        if operator.operator_id in dropped_ids and operator.operator_id in renamed_ids:
             raise RequestError(
                 "an operator is both dropped and renamed", operator=operator.label, advice="ask for one of the two"
             )
@@ -184,9 +181,9 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mappin
     return new_values
 
 
-def _rename(operator: Operator, new: str) -> Renamed:
+def _rename(operator: Operator, new_name: str) -> Renamed:
     entry = operator.entry
-    uid = "" if is_operator_id(new) else new
+    uid = "" if is_operator_id(new_name) else new_name
     if len(encode_modified_utf8(uid)) > _LONGEST_UID:
         raise RequestError(
             "the new uid is too long for a snapshot",
@@ -194,8 +191,8 @@ def _rename(operator: Operator, new: str) -> Renamed:
             expected=f"at most {_LONGEST_UID} bytes",
             found=f"{len(uid)} characters",
         )
-    operator_id = operator_id_of_uid(uid) if uid else new.lower()
+    operator_id = operator_id_of_uid(uid) if uid else new_name.lower()
     if operator_id == entry.operator_id:
-        raise RequestError("an operator is renamed to the name that it has", operator=operator.label, found=new)
+        raise RequestError("an operator is renamed to the name that it has", operator=operator.label, found=new_name)
     label = uid or (f"{entry.name} ({operator_id})" if entry.name else operator_id)
     return Renamed(entry.operator_id, operator.label, operator_id, label, uid)

@@ -47,7 +47,7 @@ NO_SURGERY_REQUEST = SurgeryRequest()
 
 
 def surgery_from_options(values: Values) -> SurgeryRequest:
-    """Return the part of a request that changes more than shapes. Raises `RequestError` for an invalid value."""
+    """Return the request for surgery in these option values. Raises `RequestError` for an invalid value."""
     return parse_surgery(
         renames=values["rename"],
         drops=values["drop"],
@@ -113,17 +113,19 @@ def parse_renames(values: Iterable[str]) -> dict[str, str]:
     return renames
 
 
-def parse_operators(values: Iterable[str], what: str) -> tuple[str, ...]:
+def parse_operators(values: Iterable[str], action: str) -> tuple[str, ...]:
     """Return names of operators. Raises `RequestError` if a name is empty or given twice.
 
-    `what` says in errors what happens to the operators: they are dropped or restarted.
+    `action` is "dropped" or "restarted", for errors.
     """
     operators: dict[str, None] = {}
     for value in values:
         if not value:
-            raise RequestError(f"an operator to be {what} has no name", expected="a uid or an operator id", found=value)
+            raise RequestError(
+                f"an operator to be {action} has no name", expected="a uid or an operator id", found=value
+            )
         if value in operators:
-            raise RequestError(f"operator {value!r} is {what} twice", found=value)
+            raise RequestError(f"operator {value!r} is {action} twice", found=value)
         operators[value] = None
     return tuple(operators)
 

@@ -47,8 +47,8 @@ class PlannedDatabases(NamedTuple):
 class DatabasePlanner:
     """Plans the RocksDB directories of one operator; for a new shape, their MANIFESTs must have been read.
 
-    Adds warnings for the user to `notes`. If the result is to refer to files of the source, `referring` maps the number
-    of each of these files to its size, because only a whole file can be referred to. If files are `prepared`, they are
+    Adds warnings for the user to `notes`. If the result is to refer to files of the source, `referable_sizes` maps
+    the numbers of these files to their sizes: only a whole file can be referred to. If files are `prepared`, they are
     copied before the job ends, so no file is rewritten to copy fewer bytes.
     """
 
@@ -58,7 +58,7 @@ class DatabasePlanner:
     literals: Literals
     inline: InlineBudget
     notes: list[str]
-    referring: Mapping[int, int] | None
+    referable_sizes: Mapping[int, int] | None
     prepared: bool
     _databases: list[NewDatabase] = field(default_factory=list)
     _copied: list[CopiedFile] = field(default_factory=list)
@@ -103,7 +103,7 @@ class DatabasePlanner:
         if len(sources) == 1 or all(is_clean(source, key_groups, maximum) for source in sources):
             assembled_database = assemble(sources, key_groups, maximum)
             self._level_0_files = max(self._level_0_files, assembled_database.level_0_files)
-            if self.referring is not None or self.prepared or not _has_many_foreign_bytes(assembled_database):
+            if self.referable_sizes is not None or self.prepared or not _has_many_foreign_bytes(assembled_database):
                 self._add_files(subtask, key_groups, self._files(assembled_database, old_databases), header)
                 return
         size = sum(
@@ -147,9 +147,9 @@ class DatabasePlanner:
         self._databases.append(NewDatabase(subtask, key_groups.first, len(key_groups), tuple(referred_files.items())))
 
     def _may_refer(self, name: str, piece: Piece) -> bool:
-        if self.referring is None or not piece.file or not name.endswith(".sst"):
+        if self.referable_sizes is None or not piece.file or not name.endswith(".sst"):
             return False
-        return Extent(piece.file, 0, self.referring[piece.file]) == Extent(piece.file, piece.start, piece.length)
+        return Extent(piece.file, 0, self.referable_sizes[piece.file]) == Extent(piece.file, piece.start, piece.length)
 
 
 def _source_database(database: Database) -> SourceDatabase:

@@ -27,10 +27,10 @@ def plan_elements(
         by_subtask = {source.subtask: source for source in sources}
         layouts = layouts_of(operator, sources)
         compressed = any(source.parsed is not None and source.parsed.compressed for source in sources)
-        stays = new_parallelism == operator.parallelism
-        shared_header = None if stays else common_header(operator, sources, literals)
+        keeps_parallelism = new_parallelism == operator.parallelism
+        shared_header = None if keeps_parallelism else common_header(operator, sources, literals)
         for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):
-            if stays and subtask not in by_subtask:
+            if keeps_parallelism and subtask not in by_subtask:
                 continue
             header = shared_header or common_header(operator, [by_subtask[subtask]], literals)
             states = [(share, elements_of(share, by_subtask)) for share in shares]

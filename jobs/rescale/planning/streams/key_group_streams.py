@@ -38,17 +38,17 @@ class KeyGroupPlanner:
 
     def streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Return the new streams of managed and raw keyed state."""
-        return [*self._for_slot(Slot.KEYED, self.operator.keyed), *self.raw_streams()]
+        return [*self._streams_in(Slot.KEYED, self.operator.keyed), *self.raw_streams()]
 
     def raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Return the new streams of raw keyed state, timers included."""
-        return self._for_slot(Slot.RAW_KEYED, self.operator.raw_keyed)
+        return self._streams_in(Slot.RAW_KEYED, self.operator.raw_keyed)
 
     def own_raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Return the new streams of raw keyed state other than timers."""
-        return self._for_slot(Slot.RAW_KEYED, self.operator.own_raw_keyed)
+        return self._streams_in(Slot.RAW_KEYED, self.operator.own_raw_keyed)
 
-    def _for_slot(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
+    def _streams_in(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         owners = owners_of(self.operator, sources)
         by_subtask = {source.subtask: source for source in sources}
         max_parallelism = self.operator.max_parallelism
@@ -70,7 +70,7 @@ class KeyGroupPlanner:
         old_streams: Sequence[KeyedStream],
         owners: dict[int, KeyedStream],
     ) -> CopiedKeyGroups | TranslatedKeyGroups | None:
-        header = self.headers.plan(old_streams, unread=True) if slot is Slot.KEYED else NO_HEADER
+        header = self.headers.plan(old_streams, moves_whole_groups=True) if slot is Slot.KEYED else NO_HEADER
         is_heap = old_streams[0].framing is Framing.HEAP
         groups = [self._key_group(key_group, owners.get(key_group), header, is_heap=is_heap) for key_group in new_range]
         pieces = [header.piece, *(piece for piece in groups if piece is not None)]
@@ -104,7 +104,7 @@ class KeyGroupPlanner:
     ) -> Piece | None:
         """Return the key group of its owner, or None if the owner does not hold it.
 
-        In heap streams an absent key group is written too, as one without entries.
+        In a heap stream, an absent key group is written as an empty one.
         """
         extent = owner.groups[key_group - owner.first_key_group] if owner else None
         if owner is not None and extent is not None and owner.subtask not in header.rewritten:

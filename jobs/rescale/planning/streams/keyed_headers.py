@@ -57,12 +57,12 @@ class HeaderPlanner:
         timers: Sequence[KeyedStream] = (),
         left_out: Collection[str] = (),
         *,
-        unread: bool = False,
+        moves_whole_groups: bool = False,
     ) -> PlannedHeader:
         """Return the header for the key groups of all `old_holders`, without the states that are `left_out`.
 
-        `timers` are raw keyed timers that become states like any other. `unread` tells whether key groups move without
-        being read. Raises `UnsupportedError` if the headers of the old holders cannot be merged.
+        `timers` are raw keyed timers that become states like any other. `moves_whole_groups` tells whether key groups
+        move without being read. Raises `UnsupportedError` if the headers of the old holders cannot be merged.
         """
         first = old_holders[0] if old_holders else None
         if (
@@ -87,7 +87,7 @@ class HeaderPlanner:
                 operator=self._label,
                 advice="take a savepoint after every subtask has registered all its states (in open())",
             )
-        if unread and any(old_holder.framing is Framing.HEAP for old_holder in old_holders):
+        if moves_whole_groups and any(old_holder.framing is Framing.HEAP for old_holder in old_holders):
             return self._heap_header(old_holders, parsed_headers)
         return self._merged_header(old_holders, parsed_headers, timers, left_out)
 
@@ -122,9 +122,9 @@ class HeaderPlanner:
         merged_headers = merge_keyed_headers(
             headers_with_entries or [max(parsed, key=lambda header: len(header.states))]
         )
-        same_places = all(table == tuple(range(len(merged_headers.header.states))) for table in merged_headers.id_maps)
+        ids_stay = all(table == tuple(range(len(merged_headers.header.states))) for table in merged_headers.id_maps)
         differing_holders = [holder for holder in old_holders if holder.parsed != merged_headers.header]
-        if not same_places or merge_keyed_headers([merged_headers.header, *parsed]).header != merged_headers.header:
+        if not ids_stay or merge_keyed_headers([merged_headers.header, *parsed]).header != merged_headers.header:
             raise UnsupportedError(
                 "the subtasks registered different states, and the heap's format does not mark where a state begins",
                 operator=self._label,

@@ -35,8 +35,8 @@ def plan_rekeyed(
 ) -> Rekeying | None:
     """Return the records to read and the new streams of keyed state; None if there is no keyed state.
 
-    `timers` are raw keyed timers that become states like any other. `created` is None unless the result has RocksDB
-    directories; then it is their creation time, in seconds since 1970. Timers that are also in raw keyed state are not
+    `timers` are raw keyed timers that become states like any other. `created` is the creation time of RocksDB
+    directories, in seconds since 1970; None if the result has none. Timers that are also in raw keyed state are not
     written into such directories, because a job with timers on the heap does not read timers from RocksDB.
     `stays_on_heap` selects the native format of the hashmap backend for the result.
     """
@@ -50,7 +50,9 @@ def plan_rekeyed(
     left_out = {state.name for part in duplicates if part.parsed is not None for state in part.parsed.states}
     header = headers.plan(old_holders, timers, left_out | operator.dropped_states)
     compressed = bool(old_holders) and is_compressed(old_holders[0].header)
-    piece = header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
+    header_piece = (
+        header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
+    )
     tables = header.id_tables
     sources = (
         *(_database_source(part, tables.get(part.subtask)) for part in operator.databases),
@@ -59,21 +61,21 @@ def plan_rekeyed(
         *(_timer_source(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
     )
 
-    def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
+    def new_stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
         common_fields = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
         if stays_on_heap:
-            return RekeyedHeapGroups(**common_fields, header=piece, handle_tag=operator.keyed[0].tag)
+            return RekeyedHeapGroups(**common_fields, header=header_piece, handle_tag=operator.keyed[0].tag)
         if created is None:
-            return RekeyedKeyGroups(**common_fields, header=piece, compressed=compressed)
-        return RekeyedDirectory(**common_fields, header=piece, created=created)
+            return RekeyedKeyGroups(**common_fields, header=header_piece, compressed=compressed)
+        return RekeyedDirectory(**common_fields, header=header_piece, created=created)
 
     return Rekeying(
         sources=sources,
-        header=piece,
+        header=header_piece,
         number_of_states=header.number_of_states,
         compressed=compressed,
         key_hash=key_hash,
-        streams=_streams_of_subtasks(shape, stream),
+        streams=_streams_of_subtasks(shape, new_stream),
     )
 
 
@@ -87,7 +89,7 @@ def plan_heap_timers(
     owners_of(operator, timers)
     header = headers.plan((), timers)
 
-    def stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
+    def new_stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
         return RekeyedTimers(
             subtask=subtask,
             header=header.piece,
@@ -102,14 +104,16 @@ def plan_heap_timers(
         number_of_states=header.number_of_states,
         compressed=False,
         key_hash=key_hash,
-        streams=_streams_of_subtasks(shape, stream),
+        streams=_streams_of_subtasks(shape, new_stream),
     )
 
 
-def _streams_of_subtasks(shape: Shape, stream: Callable[[int, int, int], RekeyedStream]) -> tuple[RekeyedStream, ...]:
-    """Return a stream for each new subtask; `stream` takes (subtask, first key group, number of key groups)."""
+def _streams_of_subtasks(
+    shape: Shape, new_stream: Callable[[int, int, int], RekeyedStream]
+) -> tuple[RekeyedStream, ...]:
+    """Return a stream for each new subtask; `new_stream` takes (subtask, first key group, number of key groups)."""
     ranges = map(shape.key_groups_of, range(shape.parallelism))
-    return tuple(stream(subtask, groups.first, len(groups)) for subtask, groups in enumerate(ranges))
+    return tuple(new_stream(subtask, groups.first, len(groups)) for subtask, groups in enumerate(ranges))
 
 
 def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Literals) -> Piece:
@@ -118,25 +122,25 @@ def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Lite
         return literals.piece(write_keyed_header(replace(require_header(header), compressed=False)))
 
 
-def _stream_source(stream: KeyedStream, ids: int | None) -> PlannedSource:
-    return PlannedSource(stream_place(stream, piece_of(stream.header_extent)), ids)
+def _stream_source(stream: KeyedStream, id_table: int | None) -> PlannedSource:
+    return PlannedSource(stream_place(stream, piece_of(stream.header_extent)), id_table)
 
 
-def _timer_source(timers: KeyedStream, ids: int | None, literals: Literals) -> PlannedSource:
+def _timer_source(timers: KeyedStream, id_table: int | None, literals: Literals) -> PlannedSource:
     assert timers.parsed is not None
-    return PlannedSource(stream_place(timers, literals.piece(write_keyed_header(timers.parsed))), ids)
+    return PlannedSource(stream_place(timers, literals.piece(write_keyed_header(timers.parsed))), id_table)
 
 
-def _database_source(database: Database, ids: int | None) -> PlannedSource:
+def _database_source(database: Database, id_table: int | None) -> PlannedSource:
     place = database_place(database, piece_of(database.header_extent))
-    return PlannedSource(place, ids, database.key_group_sizes)
+    return PlannedSource(place, id_table, database.key_group_sizes)
 
 
-def _changelog_source(changelog: Changelog, ids: int | None, literals: Literals) -> PlannedSource:
+def _changelog_source(changelog: Changelog, id_table: int | None, literals: Literals) -> PlannedSource:
     def header_of(part: KeyedStateHolder) -> Piece:
         return literals.piece(part.header) if isinstance(part, Changelog) else piece_of(part.header_extent)
 
-    return PlannedSource(changelog_place(changelog, header_of), ids, changelog.key_group_sizes)
+    return PlannedSource(changelog_place(changelog, header_of), id_table, changelog.key_group_sizes)
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:

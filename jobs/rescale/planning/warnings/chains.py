@@ -28,7 +28,7 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
         return
     has_names = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
     clause = "without a uid" if has_names else "without a uid, which Flink 1 does not store"
-    what = (
+    change_text = (
         "the job leaves parallelism 1, so an operator that always has one subtask (such as a committer) is no longer "
         "chained to the one before it"
         if had_one_subtask
@@ -36,10 +36,10 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
         "chained to the one before it"
     )
     yield (
-        f"{what}. Flink then generates other ids for operators {clause}, and refuses the result because the job lacks "
-        f"operators that have state in it: {first_of(without_uid, _MOST_SHOWN)}. If the job has such an operator, "
-        "match the snapshot with the job's graph at its new parallelism to see the renames that it needs. Operators "
-        "with a uid keep their ids"
+        f"{change_text}. Flink then generates other ids for operators {clause}, and refuses the result because the job "
+        f"lacks operators that have state in it: {first_of(without_uid, _MOST_SHOWN)}. If the job has such an "
+        "operator, match the snapshot with the job's graph at its new parallelism to see the renames that it needs. "
+        "Operators with a uid keep their ids"
     )
 
 
@@ -60,11 +60,11 @@ def shared_maximum_warnings(
 
     A chain gets the max parallelism of its first operator (`StreamingJobGraphGenerator.createJobVertex`).
     """
-    single = [operator.label for operator in operators if shapes[operator.operator_id].max_parallelism == 1]
-    if single and any(shapes[operator.operator_id].parallelism == 1 for operator in changed_operators):
+    labels = [operator.label for operator in operators if shapes[operator.operator_id].max_parallelism == 1]
+    if labels and any(shapes[operator.operator_id].parallelism == 1 for operator in changed_operators):
         yield (
             "Flink may chain an operator with one subtask to an operator before it that has max parallelism 1 "
-            f"({first_of(single, _MOST_SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of "
+            f"({first_of(labels, _MOST_SHOWN)}). Such a chain gets max parallelism 1, so Flink refuses the state of "
             "the operator with one subtask, in this result as in any snapshot. If the job has such a chain, call "
             "disableChaining between the operators, or give the operator two subtasks"
         )

@@ -29,22 +29,22 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
     """
     for operator in operators:
         parallelism = shapes[operator.operator_id].parallelism
-        scarce = _scarce_states(operator, parallelism)
-        if _EXPIRED_FILES in scarce:
+        scarce_states = _scarce_states(operator, parallelism)
+        if _EXPIRED_FILES in scarce_states:
             yield (
                 f"{operator.label}: the operator that compacts the files of a SQL table (CompactOperator) needs an "
-                f"element of {_EXPIRED_FILES} in every subtask, and there are {scarce.pop(_EXPIRED_FILES)} for "
+                f"element of {_EXPIRED_FILES} in every subtask, and there are {scarce_states.pop(_EXPIRED_FILES)} for "
                 f"{parallelism}. The job would fail as soon as it starts, also if Flink itself changed the "
                 f"parallelism. Keep the sink at parallelism {operator.parallelism}, in the request and in the table "
                 "(sink.parallelism)"
             )
-        if scarce:
-            numbers = [f"{name} has {number}" for name, number in scarce.items()]
+        if scarce_states:
+            numbers = [f"{name} has {number}" for name, number in scarce_states.items()]
             yield (
                 f"{operator.label}: each subtask had elements of a list state, but there are too few for {parallelism} "
                 f"subtasks ({first_of(numbers, _MOST_SHOWN)}), so some start with none. Some sink writers need one: "
                 "they fail as soon as the job starts, also if Flink itself changes the parallelism. Keep such an "
-                f"operator at parallelism {min(scarce.values())} or less, in the request and in the job"
+                f"operator at parallelism {min(scarce_states.values())} or less, in the request and in the job"
             )
 
 

@@ -21,22 +21,22 @@ _UIDS_BESIDE_THE_WRITER = (
 def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Request) -> Iterator[str]:
     """Yield a warning for each sink whose writer is renamed or dropped, but whose other operators are not.
 
-    `operators` are the operators after the surgery. Snapshots of Flink 1 hold no uids, so they are taken from the
-    request.
+    `operators` are the operators after the surgery. Snapshots of Flink 1 hold no uids, so the request must name
+    the operator by its uid.
     """
     staying_ids = {operator.operator_id for operator in operators if operator.operator}
     for renamed in surgery.renamed:
         uid = _uid_in(renamed.operator_id, (renamed.label, *request.surgery.renames))
-        if remaining := _remaining(uid, staying_ids):
+        if remaining := _uids_left(uid, staying_ids):
             new_uids = dict(zip(_uids_beside_writer(uid), _uids_beside_writer(renamed.uid), strict=True))
             advice = _rename_advice(remaining, new_uids) if renamed.uid else "rename them, too"
             yield (
                 f"{renamed.label}: it is renamed, but the other operators that Flink makes from the sink keep their "
                 f"names: {', '.join(remaining)}. A job whose sink has the new uid refuses their state; if it may "
-                f"ignore that state, it loses what is still to be committed: {advice}"
+                f"ignore that state, it loses uncommitted data: {advice}"
             )
     for dropped in surgery.dropped:
-        if remaining := _remaining(_uid_in(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying_ids):
+        if remaining := _uids_left(_uid_in(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying_ids):
             yield (
                 f"{dropped.label}: it is dropped, but the other operators that Flink makes from the sink are not: "
                 f"{', '.join(remaining)}. A job without the sink refuses their state: drop them, too"
@@ -48,7 +48,7 @@ def _uid_in(operator_id: str, names: Sequence[str]) -> str:
     return next((name for name in names if operator_id_of_uid(name) == operator_id), "")
 
 
-def _remaining(uid: str, staying_ids: set[str]) -> list[str]:
+def _uids_left(uid: str, staying_ids: set[str]) -> list[str]:
     """Return the uids of the sink's other operators that are in the snapshot after the surgery."""
     return [
         uid_beside for uid_beside in _uids_beside_writer(uid) if uid and operator_id_of_uid(uid_beside) in staying_ids

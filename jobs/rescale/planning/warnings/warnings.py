@@ -34,18 +34,18 @@ def request_warnings(
     if any(database.measured for operator in snapshot.operators for database in operator.databases):
         yield (
             "the bytes of RocksDB state in each key group are estimates, from the first and last keys of SST files and "
-            "from the indexes of the largest that span key groups; overwritten and deleted rows count too"
+            "from the indexes of the largest files that span key groups; overwritten and deleted rows count too"
         )
     if any(operator.is_logged for operator in snapshot.operators):
-        claim = "" if request.files is Files.REFER else "in CLAIM mode (-restoreMode claim), or "
+        claim_text = "" if request.files is Files.REFER else "in CLAIM mode (-restoreMode claim), or "
         yield (
-            f"the job has a changelog: start it {claim}without its changelog. After a start in NO_CLAIM mode, which is "
-            "Flink's default, a changelog can make no checkpoint"
+            f"the job has a changelog: start it {claim_text}without its changelog. After a start in NO_CLAIM mode, "
+            "which is Flink's default, a job with a changelog can make no checkpoint"
         )
-    timers = [operator.label for operator in snapshot.operators if _puts_timers_into_rocksdb(operator, request)]
-    if timers:
+    timer_labels = [operator.label for operator in snapshot.operators if _puts_timers_into_rocksdb(operator, request)]
+    if timer_labels:
         yield (
-            f"{', '.join(timers)}: the timers are written into RocksDB. A job that keeps its timers on the heap "
+            f"{', '.join(timer_labels)}: the timers are written into RocksDB. A job that keeps its timers on the heap "
             "(state.backend.rocksdb.timer-service.factory: HEAP) would start without them: ask for a canonical result "
             "for such a job"
         )
@@ -73,11 +73,11 @@ def request_warnings(
         changes = ((o.max_parallelism, shapes[o.operator_id].max_parallelism) for o in snapshot.operators)
         if new_maxima := mixed_maxima(changes):
             yield mixed_maxima_sentence(new_maxima)
-    elif changed_operators and not request.surgery and all(map(_is_aligned, changed_operators)):
-        copy = "" if request.files is Files.REFER else "a self-contained copy, "
+    elif changed_operators and not request.surgery and all(map(_holds_assigned_key_groups, changed_operators)):
+        copy_text = "" if request.files is Files.REFER else "a self-contained copy, "
         yield (
             "only the parallelism changes, which Flink can do itself at restore. This run adds a certificate, "
-            f"{copy}and a start of the job without redistribution"
+            f"{copy_text}and a start of the job without redistribution"
         )
     for offsets in kafka:
         parallelism = shapes[offsets.operator.operator_id].parallelism
@@ -146,11 +146,11 @@ def key_hash_warnings(
         operator_id = operator.operator_id
         if operator_id in requested_by_id and operator_id not in chosen:
             yield f"{operator.label}: its keys are not hashed, so the hash {requested_by_id[operator_id]} is not needed"
-    for_others = requested.get("", KNOWN)
-    if for_others != KNOWN and all(
+    hash_for_others = requested.get("", KNOWN)
+    if hash_for_others != KNOWN and all(
         name == KNOWN for operator_id, name in chosen.items() if operator_id not in requested_by_id
     ):
-        yield f"every key that is hashed has a known hash, so the hash {for_others} is not needed"
+        yield f"every key that is hashed has a known hash, so the hash {hash_for_others} is not needed"
 
 
 def _puts_timers_into_rocksdb(operator: Operator, request: Request) -> bool:
@@ -180,8 +180,8 @@ def _parallelism_warnings(
     ):
         yield (
             f"the job is started with parallelism {common}, which not all operators have: "
-            f"{first_of(other_parallelisms, _MOST_SHOWN)}. Set theirs in the job's code, or Flink redistributes their "
-            "state at restore"
+            f"{first_of(other_parallelisms, _MOST_SHOWN)}. Set their parallelism in the job's code, or Flink "
+            "redistributes their state at restore"
         )
 
 
@@ -205,7 +205,7 @@ def _joined_by_or(numbers: list[int]) -> str:
     return " or ".join(map(str, numbers))
 
 
-def _is_aligned(operator: Operator) -> bool:
+def _holds_assigned_key_groups(operator: Operator) -> bool:
     """Return whether every subtask holds keyed state of exactly the key groups that Flink assigns to it."""
     holders = (*operator.managed_keyed, *operator.raw_keyed)
     return all(holder.key_groups == operator.key_groups_of(holder.subtask) for holder in holders)
