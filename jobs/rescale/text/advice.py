@@ -46,9 +46,11 @@ class Advice(str):
     parts: tuple[str | Mention, ...]
 
     def __new__(cls, *parts: str | Mention) -> Self:
-        flat = [piece for part in parts for piece in (part.parts if isinstance(part, Advice) else (part,))]
-        advice = super().__new__(cls, "".join(piece.text if isinstance(piece, Mention) else piece for piece in flat))
-        advice.parts = tuple(flat)
+        flat_parts = [piece for part in parts for piece in (part.parts if isinstance(part, Advice) else (part,))]
+        advice = super().__new__(
+            cls, "".join(piece.text if isinstance(piece, Mention) else piece for piece in flat_parts)
+        )
+        advice.parts = tuple(flat_parts)
         return advice
 
     def __getnewargs__(self) -> tuple[str | Mention, ...]:  # type: ignore[override]
@@ -75,8 +77,8 @@ class Advice(str):
 
 def mention(name: str, value: object = None) -> Mention:
     """Return a mention of an option of a request, such as `max-parallelism`, with the value to give it."""
-    word = "" if value is None else str(value)
-    return Mention(About.OPTION, name, word, f"--{name} {quoted(word)}" if word else f"--{name}")
+    text = "" if value is None else str(value)
+    return Mention(About.OPTION, name, text, f"--{name} {quoted(text)}" if text else f"--{name}")
 
 
 def command(name: str, arguments: str = "") -> Mention:
@@ -100,5 +102,5 @@ SAME_COMMAND = Mention(About.COMMAND, "again", "", "run the same command again")
 
 def advice_of_text(text: str) -> Advice:
     """Return the advice that was printed as `text`. Of its mentions, only `SAME_COMMAND` is recognised."""
-    before, same, after = text.partition(SAME_COMMAND.text)
-    return Advice(*(part for part in (before, SAME_COMMAND if same else "", after) if part))
+    before, same_command, after = text.partition(SAME_COMMAND.text)
+    return Advice(*(part for part in (before, SAME_COMMAND if same_command else "", after) if part))

@@ -179,7 +179,7 @@ class RequestError(RescaleError):
 
 
 class LockedError(RequestError):
-    """The store forbids for now that a file is deleted or replaced, as S3 Object Lock does. Leftover files may stay."""
+    """The store forbids deleting or replacing a file for now (S3 Object Lock), so temporary files may stay."""
 
 
 class SnapshotError(RescaleError):
@@ -263,7 +263,7 @@ def error_to_show(exception: Exception) -> RescaleError:
 
 @contextmanager
 def located(**details: Any) -> Iterator[None]:
-    """Set the given details where an error of Rescale that is raised in the block has None."""
+    """Set the given details where an error of Rescale from the block has None."""
     try:
         yield
     except RescaleError as error:
