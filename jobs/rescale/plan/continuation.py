@@ -19,7 +19,7 @@ from rescale.snapshot.places import DatabasePlace
 class ContinuedResult:
     """The result that a plan continues: its directory, the digest of its plan, and the SHA-256 of its `_metadata`.
 
-    `source` is the checkpoint from which it was made.
+    `source` is the checkpoint from which the result was made.
     """
 
     target: str

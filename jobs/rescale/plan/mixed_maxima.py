@@ -1,7 +1,7 @@
 """Recognises different max parallelisms in one result, which break the state of chained operators.
 
-Flink gives all operators of a chain one max parallelism (`StateAssignmentOperation.checkParallelismPreconditions` sets
-it to that of each operator in turn) and assigns the key groups of all of them by it.
+Flink restores all operators of a chain with one max parallelism, and assigns their key groups by it:
+`StateAssignmentOperation.checkParallelismPreconditions` sets it to that of each operator in turn.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _REASON = (
-    "Flink restores all operators of a chain with one of their max parallelisms, and keys of the others then end up in "
-    "the wrong subtasks, mostly without an error. A snapshot does not say which operators are chained; the same max "
-    "parallelism for all operators is safe"
+    "Flink restores all operators of a chain with one of their max parallelisms, and keys of other operators then end "
+    "up in the wrong subtasks, mostly without an error. A snapshot does not say which operators are chained; the same "
+    "max parallelism for all operators is safe"
 )
 
 

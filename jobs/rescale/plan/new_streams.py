@@ -187,7 +187,7 @@ class _Directory(_KeyGroupStream, frozen=True, kw_only=True):
 class RekeyedDirectory(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"):
     """A RocksDB directory of new files, with records from anywhere in the source.
 
-    `created` is the creation time of the files (seconds since 1970); RocksDB compacts old files again.
+    `created` is the creation time of the files (seconds since 1970), by which RocksDB finds old files to compact.
     """
 
     created: int
@@ -241,7 +241,7 @@ NewStream = PlannedStream | RekeyedStream | CompactedDirectory
 class NewDatabase(NamedTuple):
     """The RocksDB directory of a new subtask: copied files (`CopiedFile`), and files of the source that it refers to.
 
-    `referred` has the files of the source: their name in the directory, and their place in the source.
+    `referred` has (name in the directory, piece of the source) for each file of the source.
     """
 
     subtask: int

@@ -43,9 +43,9 @@ class Literals:
 
 def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """Merge adjacent pieces and leave out empty ones; the result has the same bytes in the same order."""
-    result: list[Piece] = []
+    merged_pieces: list[Piece] = []
     for piece in pieces:
-        last = result[-1] if result else None
+        last = merged_pieces[-1] if merged_pieces else None
         if not piece.length:
             continue
         if (
@@ -53,10 +53,10 @@ def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
             and (last.file, last.ids) == (piece.file, piece.ids)
             and last.start + last.length == piece.start
         ):
-            result[-1] = Piece(last.file, last.start, last.length + piece.length, last.ids)
+            merged_pieces[-1] = Piece(last.file, last.start, last.length + piece.length, last.ids)
         else:
-            result.append(piece)
-    return tuple(result)
+            merged_pieces.append(piece)
+    return tuple(merged_pieces)
 
 
 def piece_of(extent: Extent, ids: int | None = None) -> Piece:
@@ -76,14 +76,14 @@ def split(pieces: Iterable[Piece], lengths: Iterable[int]) -> Iterator[tuple[Pie
     queue = iter(pieces)
     remaining_piece: Piece | None = None
     for length in lengths:
-        run = []
+        range_pieces = []
         while length > 0:
             piece = remaining_piece or next(queue)
             taken_bytes = min(length, piece.length)
-            run.append(piece._replace(length=taken_bytes))
-            rest_length = piece.length - taken_bytes
+            range_pieces.append(piece._replace(length=taken_bytes))
+            remaining_length = piece.length - taken_bytes
             remaining_piece = (
-                piece._replace(start=piece.start + taken_bytes, length=rest_length) if rest_length else None
+                piece._replace(start=piece.start + taken_bytes, length=remaining_length) if remaining_length else None
             )
             length -= taken_bytes
-        yield tuple(run)
+        yield tuple(range_pieces)

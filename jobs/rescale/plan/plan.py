@@ -118,7 +118,7 @@ class Plan:
     def file_name(self, operator: OperatorPlan, stream: NewStream) -> str:
         """Return the name of a new stream's file in the target.
 
-        It contains digits of the plan's digest, so that files of two plans differ, or for a prepared file its identity.
+        The name contains digits of the plan's digest, so that files of two plans differ, or a prepared file's identity.
         """
         if self.prepared and (piece := prepared_piece(stream)) is not None:
             file = self.files[piece.file or 0]
@@ -129,7 +129,7 @@ class Plan:
     def base_table_name(self, operator: OperatorPlan, stream: NewStream, table: Span, local_name: str) -> str:
         """Return the name in the target of an SST file that a rekeyed stream takes from the continued result.
 
-        `local_name` is its name in the RocksDB directory.
+        `local_name` is the file's name in the RocksDB directory.
         """
         if self.is_copied_ahead(table):
             return _prepared_name(operator, stream, table)
@@ -173,8 +173,8 @@ def plan_to_json(plan: Plan) -> bytes:
     return msgspec.json.encode(plan, order="deterministic")
 
 
-def _prepared_name(operator: OperatorPlan, stream: NewStream, copied: Span) -> str:
-    return f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{PREPARED}-{identity(copied)}.sst"
+def _prepared_name(operator: OperatorPlan, stream: NewStream, span: Span) -> str:
+    return f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{PREPARED}-{identity(span)}.sst"
 
 
 class _FormatField(msgspec.Struct):

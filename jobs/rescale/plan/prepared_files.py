@@ -6,7 +6,7 @@ same bytes of the same version are the same SST file, with the same properties. 
 level may differ from checkpoint to checkpoint: they are in the MANIFEST, which is rewritten. So every plan that
 copies a file copies the same bytes under the same name, and a plan for a later checkpoint uses the files that exist.
 
-The same holds for the SST files of a round, from which the last round of a follower takes them (`Plan.base_tables`).
+The same holds for the SST files of a follower's round, which its last round copies (`Plan.base_tables`).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def prepared_piece(stream: NewStream) -> Piece | None:
     return piece if piece is not None and piece.file else None
 
 
-def identity(copied: Span) -> str:
-    """Return the identity of the bytes that are copied, as hex digits."""
-    etag = None if copied.pin.etag is None else copied.pin.etag.strip('"')
-    parts = [copied.uri, copied.start, copied.length, copied.pin.size, etag, copied.pin.mtime_ns]
+def identity(span: Span) -> str:
+    """Return the identity of the bytes in a span, as hex digits."""
+    etag = None if span.pin.etag is None else span.pin.etag.strip('"')
+    parts = [span.uri, span.start, span.length, span.pin.size, etag, span.pin.mtime_ns]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_HEX_DIGITS]

@@ -14,9 +14,8 @@ from rescale.text.errors import RequestError
 def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     """Return a sentence for the user on what the proof covers; None for a proof by records.
 
-    Raises `RequestError` if this `proof` is possible for no state of the plan. A proof by files may have to compare
-    every record, which is no error: if RocksDB must rewrite files in every directory, or if `_metadata` holds all
-    copied state.
+    Raises `RequestError` if this `proof` is possible for no state of the plan. It is no error if a proof by files
+    must compare every record, because RocksDB rewrites files of every directory or `_metadata` holds all copied state.
     """
     if proof is Proof.RECORDS:
         return None
@@ -32,23 +31,25 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
             f"{plan.continued.target}"
         )
     directory_count = sum(len(operator.databases) for operator in plan.operators)
-    rewritten = sum(len(operator.compacted) for operator in plan.operators)
+    rewritten_count = sum(len(operator.compacted) for operator in plan.operators)
     in_s3 = is_s3(plan.target) and is_s3(plan.source)
     copied_streams = [stream for operator in plan.operators for stream in _copied_streams(operator)] if in_s3 else []
-    refuse_impossible_proof(possible=directory_count + rewritten > 0 or bool(copied_streams))
-    if not directory_count + rewritten:
+    refuse_impossible_proof(possible=directory_count + rewritten_count > 0 or bool(copied_streams))
+    if not directory_count + rewritten_count:
         if all(stream.inline for stream in copied_streams):
             return "proof: all copied state is small enough for `_metadata`, so every record is compared"
         return "proof: copied state is compared by the store's checksums, and read where there are none"
     if not directory_count:
         return "proof: RocksDB rewrites some files of every directory, so every record is compared, not only files"
-    directories, their = (
+    directories_are, their = (
         (f"{directory_count} RocksDB directories are", "their")
         if directory_count > 1
         else ("1 RocksDB directory is", "its")
     )
-    rewritten_clause = f"; {rewritten} with files that RocksDB rewrites, by all records" if rewritten else ""
-    return f"proof: {directories} compared by {their} files, without reading {their} rows{rewritten_clause}"
+    rewritten_clause = (
+        f"; {rewritten_count} with files that RocksDB rewrites, by all records" if rewritten_count else ""
+    )
+    return f"proof: {directories_are} compared by {their} files, without reading {their} rows{rewritten_clause}"
 
 
 def _copied_streams(operator: OperatorPlan) -> list[CopiedKeyGroups]:
