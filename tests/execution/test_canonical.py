@@ -114,7 +114,7 @@ def test_state_in_order_is_written_with_the_same_bytes_as_shuffled_state(
             plan_rescale(snapshots.directory(name), str(target), [str(parallelism)], format="canonical")
         )
         contents.append(sorted(path.read_bytes() for path in target.iterdir() if path.name != "_metadata"))
-        monkeypatch.setattr(OperatorPlan, "is_in_order", False)
+        monkeypatch.setattr(OperatorPlan, "rows_are_in_order", False)
     assert contents[0] == contents[1] != []
 
 

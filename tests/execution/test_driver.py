@@ -103,7 +103,7 @@ class SimulatedShuffle:
         """Return what `work` makes of the receipts of one task for each operator."""
 
         def read_unit(i: int) -> bytes:
-            sizes = np.array(self.tasks.plan.operators[i].expected_key_groups, np.int64)
+            sizes = np.array(self.tasks.plan.operators[i].expected_key_group_bytes, np.int64)
             return pack_receipt(Receipt(i, np.arange(len(sizes)), sizes))
 
         return self.tasks.count_received(work(map(read_unit, range(len(self.tasks.plan.operators)))))

@@ -20,7 +20,7 @@ from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.steps import reshuffle_keyed_state
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.protocol import Tasks
-from rescale.execution.tasks.spark.task_meter import counted_into
+from rescale.execution.tasks.spark.task_meter import count_into
 from rescale.runstate.step import Step
 from rescale.storage.s3.s3_client import own_client
 from rescale.storage.s3.s3_requests import REQUESTS
@@ -90,7 +90,7 @@ def test_worst_memory_of_a_task_excludes_that_of_an_earlier_task_of_its_worker()
     counted: list[StepCounters] = []
     total: Any = SimpleNamespace(add=counted.append)
     for size in (LARGE, 0):
-        with counted_into(total):
+        with count_into(total):
             assert len(b"1" * size) == size
     assert counted[1].worst_memory < counted[0].worst_memory - LARGE // 2
 

@@ -74,7 +74,7 @@ def test_run_with_a_changed_published_metadata_does_not_say_that_nothing_was_pub
     capsys.readouterr()
     assert main(["run", SOURCE, "--target", plan.target, "--parallelism", "3", "--output", "json"]) == 4
     error = json.loads(capsys.readouterr().out)
-    assert error["what"].endswith("; it was published before")
+    assert error["what"].endswith("; the result was published before")
     assert "start no job from it" in error["advice"]
 
 

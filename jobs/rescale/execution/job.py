@@ -41,8 +41,7 @@ def job_parser(
 ) -> argparse.ArgumentParser:
     """Return a parser with the arguments that all jobs have.
 
-    `source` and `targets` name the arguments with the job's locations, from which `add_profiles` tells which side is
-    which.
+    `source` and `targets` name the arguments with locations of the source and of targets, for `add_profiles`.
     """
     parser = StrictArgumentParser(description=description)
     parser.add_argument("--result", metavar="URI", required=True, help="where to put the result document (JSON)")
@@ -76,11 +75,11 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
 
 def load_plan_of_sides(uri: str, result: str) -> Plan:
     """Return a plan, and declare its targets, so that this process knows the store of each location (`sides`)."""
-    places = [uri, normalise(result)]
-    use_targets(places)
+    locations = [uri, normalise(result)]
+    use_targets(locations)
     plan = load_plan(uri)
     bases = [] if plan.continued is None else [plan.continued.target]
-    use_targets([*places, plan.target, *bases])
+    use_targets([*locations, plan.target, *bases])
     return plan
 
 
@@ -119,10 +118,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
 
 
 def run_part(step: str, result_uri: str, body: Callable[[], StepResult]) -> None:
-    """Run `body`, one of several steps of a job, and write its result or error to `result_uri`.
-
-    Raises the error of `body`, too.
-    """
+    """Run `body`, one of several steps of a job, write its result or error to `result_uri`, and raise the error."""
     store = open_store(result_uri)
     if exists(result_uri):
         store.delete([result_uri])

@@ -23,7 +23,7 @@ from rescale.storage.s3.s3_requests import REQUESTS
 
 @dataclass(frozen=True)
 class StepCounters:
-    """Numbers of records that were read one by one, of requests to S3 by kind, and of repeated ones (`tried_again`).
+    """Numbers of records read one by one, of requests to S3 by kind, and of repeated requests (`tried_again`).
 
     `copied_by_store` counts bytes that S3 copied itself. `lost_tasks` counts failed attempts of tasks. `worst_memory`
     is the peak memory of the largest process, in bytes.

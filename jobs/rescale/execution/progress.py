@@ -44,17 +44,17 @@ class ByteAction(Enum):
 
 
 class Progress:
-    """Progress of a step through `total` bytes; `counted` says what the step does with them.
+    """Progress of a step through `total` bytes; `action` says what the step does with them.
 
     If the parent process draws the progress (`drawn`), ticks are printed instead of lines.
     """
 
     drawn: ClassVar[bool] = False
 
-    def __init__(self, step: str, total: int, counted: ByteAction) -> None:
+    def __init__(self, step: str, total: int, action: ByteAction) -> None:
         self.step = step
         self.total = total
-        self.counted = counted
+        self.action = action
         self._started = self._reported_at = time.monotonic()
         self._done = -1
         self._first_update: tuple[float, int] | None = None
@@ -69,11 +69,11 @@ class Progress:
         elif now - self._reported_at >= _SECONDS_BETWEEN_LINES and done > self._done:
             self._reported_at, self._done = now, done
             if not done:
-                self.say(f"begun, {human_bytes(self.total)} {self.counted.to_do}")
+                self.say(f"begun, {human_bytes(self.total)} {self.action.to_do}")
                 return
             seconds_left = self._seconds_left(done, self._bytes_per_second(now, done))
             estimate = f", about {duration(seconds_left)} left" if seconds_left is not None else ""
-            self.say(f"{human_bytes(done)} of {human_bytes(self.total)} {self.counted.done}{estimate}")
+            self.say(f"{human_bytes(done)} of {human_bytes(self.total)} {self.action.done}{estimate}")
 
     def _print_tick(self, now: float, done: int) -> None:
         """Print a tick, but none for a step that ends at once."""
@@ -105,7 +105,7 @@ class Progress:
         if self.drawn and self._done >= 0:
             self._print(line_of(Tick(self.step, done, self.total, over=True)))
         METER.add_stage(self.step, done, seconds)
-        self.say(f"{human_bytes(done)} {self.counted.done} in {seconds:.1f} s")
+        self.say(f"{human_bytes(done)} {self.action.done} in {seconds:.1f} s")
 
     def say(self, message: str) -> None:
         self._print(f"{self.step}: {message}")

@@ -63,7 +63,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _unpublished(step: Callable[Concatenate[Plan, P], T]) -> Callable[Concatenate[Plan, P], T]:
+def _tells_if_published(step: Callable[Concatenate[Plan, P], T]) -> Callable[Concatenate[Plan, P], T]:
     """Let an `IntegrityError` of a step say that nothing was published, or that the result was published before."""
 
     @wraps(step)
@@ -74,7 +74,7 @@ def _unpublished(step: Callable[Concatenate[Plan, P], T]) -> Callable[Concatenat
             if not exists(places_of(plan).metadata):
                 error.what += "; nothing was published"
                 raise
-            error.what += "; it was published before"
+            error.what += "; the result was published before"
             raise error.located(advice="start no job from it: rescale the source again, to another target") from None
 
     return with_publication_in_errors
@@ -96,7 +96,7 @@ def redistribute_operator_state(plan: Plan, tasks: Tasks) -> MovedStreams:
     return _move_state(plan, OPERATOR, OPERATOR_SLOTS, tasks, "redistribute operator state")
 
 
-@_unpublished
+@_tells_if_published
 def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) -> Certificate:
     """Write the candidate, compare it with the source, then write and return the certificate.
 
@@ -120,9 +120,9 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
     pair = read_again_on_failure(open_pair, EITHER)
     proofs = validate_result(pair, tasks)
     if proven_by_changes:
-        proven = prove_changes(plan, pair.source, pair.result, proven_by_changes, tasks)
+        change_proofs = prove_changes(plan, pair.source, pair.result, proven_by_changes, tasks)
         proofs = [
-            proven[i].added_to(operator_proof) if i in proven else operator_proof
+            change_proofs[i].added_to(operator_proof) if i in change_proofs else operator_proof
             for i, operator_proof in enumerate(proofs)
         ]
     certificate = certificate_of(pair.source, pair.result, proofs, plan, metadata_checked=True, surgery=plan.surgery)
@@ -230,23 +230,23 @@ def _refuse_incomplete(source: Snapshot) -> None:
 
 
 def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[str, str], proof: Proof) -> SnapshotPair:
-    """Compare everything but state. The rules by which keys get key groups are derived from the source and from
-    `hashes`.
-    """
-    pairs = list(zip(source.operators, result.operators, strict=False))
+    """Compare everything but state, with key hashes from the source and from `hashes`."""
+    operator_pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
         in_s3 = is_s3(source.directory) and is_s3(result.directory)
-        may_be_copied = in_s3 and any(old.keyed and not is_compared_by_record(old, new) for old, new in pairs)
-        refuse_impossible_proof(possible=may_be_copied or any(is_comparable_by_files(old, new) for old, new in pairs))
+        may_be_copied = in_s3 and any(old.keyed and not is_compared_by_record(old, new) for old, new in operator_pairs)
+        refuse_impossible_proof(
+            possible=may_be_copied or any(is_comparable_by_files(old, new) for old, new in operator_pairs)
+        )
     rehashed_operators = [
         (old, new)
-        for old, new in pairs
+        for old, new in operator_pairs
         if is_compared_by_record(old, new) and not (proof is Proof.FILES and is_comparable_by_files(old, new))
     ]
-    by_record = [new for _, new in rehashed_operators]
+    operators_by_record = [new for _, new in rehashed_operators]
     if any(old.databases for old, _ in rehashed_operators):
         source = with_tables(source)
-    maxima = {operator.operator_id: operator.max_parallelism for operator in by_record}
+    maxima = {operator.operator_id: operator.max_parallelism for operator in operators_by_record}
     return compare_snapshots(source, result, choose_key_hashes(source, maxima, hashes), proof)
 
 
@@ -284,20 +284,20 @@ def open_pinned(plan: Plan) -> Snapshot:
     return source
 
 
-@_unpublished
+@_tells_if_published
 def _move_state(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, progress_name: str) -> MovedStreams:
     """Move the streams of `slots`, and write their new handles under the name `step`. A second call resumes the first.
 
     `progress_name` is the name of the step in its progress lines.
     """
     existing_sizes = {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
-    earlier_handles = begin_moving(plan, step, existing_sizes)
-    if earlier_handles is None:
+    written_handles = begin_moving(plan, step, existing_sizes)
+    if written_handles is None:
         handles = write_planned_streams(plan, slots, tasks, progress_name, existing_sizes)
         if Slot.KEYED in slots:
             handles += compact_databases(plan, tasks)
             handles += convert_databases(plan, tasks, existing_sizes)
         handles += rekey_streams(plan, slots, tasks, existing_sizes)
-        earlier_handles = WrittenHandles(step, plan.digest, tuple(handles))
-        write_handles(plan, earlier_handles)
-    return MovedStreams(places_of(plan).written_handles(step), len(earlier_handles.handles), plan.bytes_of(*slots))
+        written_handles = WrittenHandles(step, plan.digest, tuple(handles))
+        write_handles(plan, written_handles)
+    return MovedStreams(places_of(plan).written_handles(step), len(written_handles.handles), plan.bytes_of(*slots))

@@ -54,7 +54,9 @@ def workload_of(plan: Plan) -> Workload:
     rekeyed_work = tuple(_rekeyed_work(plan))
     elements = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     copied = plan.bytes_moved - elements - sum(operator.rekeyed_bytes for operator in plan.operators)
-    files = sum(len(operator.streams) + len(operator.rekeyed) + len(operator.compacted) for operator in plan.operators)
+    files = sum(
+        len(operator.streams) + len(operator.rekeyed_streams) + len(operator.compacted) for operator in plan.operators
+    )
     largest = max((max(operator.new_keyed_bytes, default=0) for operator in plan.operators), default=0)
     return Workload(max(0, copied), elements, rekeyed_work, len(plan.files), files, largest, plan.part_size)
 
@@ -62,7 +64,7 @@ def workload_of(plan: Plan) -> Workload:
 def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
     for operator in plan.operators:
         for rekeying in operator.rekeyings:
-            expected_sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
+            expected_sizes = rekeying.expected_key_group_bytes(operator.max_parallelism, operator.new_max_parallelism)
             sizes = _readable(rekeying)
             new_sizes = [size for size in expected_sizes if size]
             if not _is_cut(rekeying):

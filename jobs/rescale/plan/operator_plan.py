@@ -64,7 +64,7 @@ class OperatorPlan:
         return self.rekeying is not None and bool(self.rekeying.bases)
 
     @cached_property
-    def rekeyed(self) -> tuple[RekeyedStream, ...]:
+    def rekeyed_streams(self) -> tuple[RekeyedStream, ...]:
         """New streams of records that get new key groups; those of `rekeying` come before those of `heap_timers`."""
         return tuple(stream for rekeying in self.rekeyings for stream in rekeying.streams)
 
@@ -75,7 +75,7 @@ class OperatorPlan:
 
     @property
     def new_streams(self) -> tuple[NewStream, ...]:
-        return (*self.rekeyed, *self.compacted, *self.streams)
+        return (*self.rekeyed_streams, *self.compacted, *self.streams)
 
     @property
     def new_keyed_bytes(self) -> tuple[int, ...]:
@@ -93,7 +93,7 @@ class OperatorPlan:
     @property
     def in_rocksdb(self) -> bool:
         """Whether the new keyed state consists of RocksDB directories."""
-        has_new_directories = any(isinstance(stream, RekeyedDirectory) for stream in self.rekeyed)
+        has_new_directories = any(isinstance(stream, RekeyedDirectory) for stream in self.rekeyed_streams)
         return has_new_directories or bool(self.databases or self.compacted)
 
     @property
@@ -102,18 +102,19 @@ class OperatorPlan:
         return self.rekeying is not None and self.rekeying.compressed
 
     @property
-    def is_in_order(self) -> bool:
+    def rows_are_in_order(self) -> bool:
         """Whether canonical streams can be written without sorting: databases return rows in the right order."""
         if self.rekeying is None or self.cutoffs or self.in_rocksdb or self.work is not WorkClass.RELOCATE:
             return False
-        some_are_left_out = any(LEFT_OUT in table for table in self.id_tables)
-        return len(self.rekeying.databases) == len(self.rekeying.sources) and not some_are_left_out
+        drops_states = any(LEFT_OUT in table for table in self.id_tables)
+        return len(self.rekeying.databases) == len(self.rekeying.sources) and not drops_states
 
     @cached_property
-    def expected_key_groups(self) -> tuple[int, ...]:
+    def expected_key_group_bytes(self) -> tuple[int, ...]:
         """Estimated bytes of rekeyed state by new key group; empty without rekeyed state."""
         per_rekeying = [
-            rekeying.expected_key_groups(self.max_parallelism, self.new_max_parallelism) for rekeying in self.rekeyings
+            rekeying.expected_key_group_bytes(self.max_parallelism, self.new_max_parallelism)
+            for rekeying in self.rekeyings
         ]
         return tuple(map(sum, zip(*per_rekeying, strict=True)))
 
@@ -123,7 +124,7 @@ class OperatorPlan:
 
         All key groups of a directory of the base are taken to be equally large.
         """
-        sizes = list(self.expected_key_groups)
+        sizes = list(self.expected_key_group_bytes)
         for rekeying in self.rekeyings:
             for stream, base in zip(rekeying.streams, rekeying.bases, strict=bool(rekeying.bases)):
                 for key_group in range(stream.first_key_group, stream.first_key_group + stream.key_groups):

@@ -117,15 +117,17 @@ class Rekeying:
         for source in self.sources:
             yield from enumerate(source.key_group_sizes, source.place.key_groups[0])
 
-    def expected_key_groups(self, old: int, new: int) -> tuple[int, ...]:
+    def expected_key_group_bytes(self, old: int, new: int) -> tuple[int, ...]:
         """Return the estimated bytes of each new key group, if the max parallelism changes from `old` to `new`.
 
         The old and the new key group of a record are remainders of the same hash, so they are equal modulo the greatest
         common divisor of both max parallelisms. All new key groups with this remainder are equally likely. If the new
         max parallelism divides the old one, the result is as exact as the sizes of the sources.
         """
-        classes = [0] * math.gcd(old, new)
+        residue_class_bytes = [0] * math.gcd(old, new)
         for key_group, size in self.key_group_sizes():
-            classes[key_group % len(classes)] += size
-        groups_per_class = new // len(classes)
-        return tuple(classes[key_group % len(classes)] // groups_per_class for key_group in range(new))
+            residue_class_bytes[key_group % len(residue_class_bytes)] += size
+        groups_per_class = new // len(residue_class_bytes)
+        return tuple(
+            residue_class_bytes[key_group % len(residue_class_bytes)] // groups_per_class for key_group in range(new)
+        )

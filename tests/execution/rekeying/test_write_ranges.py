@@ -99,7 +99,7 @@ def is_small(plan: Plan, ranges: list[WriteRange], limit: int) -> bool:
 
 def expected(plan: Plan, write_range: WriteRange) -> list[int]:
     """Return the bytes of the key groups of a range that have any."""
-    sizes = plan.operators[write_range.operator].expected_key_groups[write_range.first : write_range.last + 1]
+    sizes = plan.operators[write_range.operator].expected_key_group_bytes[write_range.first : write_range.last + 1]
     return [size for size in sizes if size]
 
 

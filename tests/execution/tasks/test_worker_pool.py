@@ -30,7 +30,7 @@ def progress() -> Progress:
 
 def processes(pool: WorkerPool, tasks: int) -> set[int]:
     """Return the ids of the workers that run some tasks."""
-    return set(pool.results(lambda _, __: os.getpid(), range(tasks), progress()))
+    return set(pool.run(lambda _, __: os.getpid(), range(tasks), progress()))
 
 
 def test_results_are_in_the_order_of_the_tasks_and_no_more_workers_run_than_allowed(pool: WorkerPool) -> None:
@@ -38,7 +38,7 @@ def test_results_are_in_the_order_of_the_tasks_and_no_more_workers_run_than_allo
         done(number)
         return number * number, os.getpid()
 
-    results = pool.results(squared, range(20), progress())
+    results = pool.run(squared, range(20), progress())
     assert [square for square, _ in results] == [number * number for number in range(20)]
     workers = {pid for _, pid in results}
     assert len(workers) <= 2
@@ -54,7 +54,7 @@ def test_workers_are_kept_for_the_next_stage_until_the_pool_is_closed(pool: Work
 
 
 def test_no_task_begins_after_the_last_result(pool: WorkerPool) -> None:
-    results = pool.results(lambda number, _: number, range(20), progress(), lambda number: number == 3)
+    results = pool.run(lambda number, _: number, range(20), progress(), lambda number: number == 3)
     assert results[:4] == [0, 1, 2, 3]
     assert results[-1] is None
 
@@ -72,11 +72,11 @@ def test_task_is_tried_again_until_its_last_attempt(pool: WorkerPool, tmp_path: 
 
     before = METER.read()
     if failures < ATTEMPTS:
-        assert pool.results(failing, range(8), progress()) == list(range(8))
+        assert pool.run(failing, range(8), progress()) == list(range(8))
         assert METER.workers_since(before).lost_tasks == failures
     else:
         with pytest.raises(StoreError, match="the store answers nothing") as caught:
-            pool.results(failing, range(8), progress())
+            pool.run(failing, range(8), progress())
         assert caught.value.advice == RESUME_ADVICE
     assert (tmp_path / "4").stat().st_size == failures
 
@@ -88,7 +88,7 @@ def test_final_error_is_not_tried_again(pool: WorkerPool, tmp_path: Path) -> Non
         raise SnapshotError("damaged")
 
     with pytest.raises(SnapshotError, match="damaged"):
-        pool.results(failing, [0], progress())
+        pool.run(failing, [0], progress())
     assert (tmp_path / "attempts").read_text() == "x"
 
 

@@ -195,7 +195,7 @@ def test_stream_without_records_consists_of_empty_key_groups(
     place, operator, stream = next(
         ((i, j), operator, stream)
         for i, operator in enumerate(plan.operators)
-        for j, stream in enumerate(operator.rekeyed)
+        for j, stream in enumerate(operator.rekeyed_streams)
         if isinstance(stream, kind)
     )
     own, none, writer = stream.covers, np.empty(0, np.int64), make_writer(plan)

@@ -114,7 +114,7 @@ def _believed(leaves_out: Callable[[Any], bool], *, small: bool = False) -> Any:
     def changed(source: Any, result: Any, checks: Any) -> Any:
         sums = prove_by_checksums(source, result, checks)
         units = [(weight, check) for weight, check in sums.checks.units if not leaves_out(check)]
-        left = replace(sums.checks, units=units, small=[] if small else sums.checks.small)
+        left = replace(sums.checks, units=units, small_files=[] if small else sums.checks.small_files)
         return sums._replace(checks=left)
 
     return changed

@@ -26,7 +26,7 @@ def digest_records(
     """Read all records of a source in the snapshot with these `files`; return their digests by state name.
 
     `key_groups_of` returns the key groups under which the records of a batch are digested. States without records are
-    in the result, too. Raises `IntegrityError` if the records do not account for all bytes of the source.
+    included. Raises `IntegrityError` if the records do not account for all bytes of the source.
     """
     names, is_map = source.states
     digester = RecordDigester(is_map)

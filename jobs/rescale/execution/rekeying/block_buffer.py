@@ -15,9 +15,7 @@ MEMORY = 128 * 1024 * 1024
 
 
 class BlockBuffer:
-    """Stores bytes, and returns them by the position at which they were stored; more than `MEMORY` bytes go to a
-    file.
-    """
+    """Stores bytes and returns them by their position; more than `MEMORY` bytes go to a file."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -32,7 +30,7 @@ class BlockBuffer:
             self._scratch.close()
 
     def append(self, data: memoryview) -> int:
-        """Store the data and return its offset in the buffer."""
+        """Store the data and return its position in the buffer."""
         position = self.size
         try:
             if self._scratch is None and position + len(data) > len(self._memory):

@@ -3,8 +3,7 @@
     Row:    operator:u32 unit:u32 batch:u32 number of blocks:u32  { cell:u32 size:u32 last:u32 }*  blocks
 
 A cell is a key group of the result and a state in it: key group × number of states + state id. `last` is the offset in
-a block of its last record. Blocks of one cell are sorted by unit and batch: they and their records keep the source's
-order.
+a block of its last record. Blocks of one cell are sorted by unit and batch, so records keep the source's order.
 """
 
 from __future__ import annotations

@@ -19,19 +19,17 @@ WINDOW = 8 * 1024 * 1024
 
 
 def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
-    """Return blocks with the same records. Cells that are too large for memory are sorted into new blocks in the
-    buffer.
-    """
+    """Return blocks with the same records; cells too large for memory are sorted into new blocks of the buffer."""
     first_blocks, sizes = windows.cells(blocks)
     ends = np.append(first_blocks[1:], len(blocks))
-    parts, at = [], 0
-    for large in np.flatnonzero(sizes > windows.CELL_MEMORY).tolist():
-        first, last = int(first_blocks[large]), int(ends[large])
+    parts, next_block = [], 0
+    for large_cell in np.flatnonzero(sizes > windows.CELL_MEMORY).tolist():
+        first, last = int(first_blocks[large_cell]), int(ends[large_cell])
         cell = blocks.part(first, last)
         runs = [_sort_run(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
-        parts += [blocks.part(at, first), _merge_runs(_concatenate(cell, runs))]
-        at = last
-    return _concatenate(blocks, [*parts, blocks.part(at, len(blocks))])
+        parts += [blocks.part(next_block, first), _merge_runs(_concatenate(cell, runs))]
+        next_block = last
+    return _concatenate(blocks, [*parts, blocks.part(next_block, len(blocks))])
 
 
 def _sort_run(blocks: SortedBlocks) -> SortedBlocks:

@@ -35,8 +35,8 @@ def merge_runs(data: Bytes, at: Longs, ends: Longs, not_loaded: Longs, out: Byte
     """Merge sorted runs by key into `out`; of equal keys, the record of the first run comes first.
 
     The loaded part of run i is `data[at[i]:ends[i]]`; `at` advances over merged records, and `not_loaded[i]` bytes of
-    the run are not loaded yet. The merge stops at the end of all runs, when the next record of a run is not loaded, or
-    when it does not fit. Returns (bytes, offset of the last record, run that must be loaded or -1).
+    the run are not loaded yet. The merge stops at the end of all runs, or when the next record is not loaded or does
+    not fit. Returns (bytes, offset of the last record, run that must be loaded or -1).
     """
     size = last = np.int64(0)
     key_words = np.empty(len(at), np.uint64)
@@ -101,9 +101,7 @@ def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int
 
 @compiled
 def _is_first(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
-    """Return whether the next record of `run` precedes that of `other_run`; the first eight bytes of their keys are
-    equal.
-    """
+    """Return whether the next record of `run` precedes that of `other_run`, if their `key_words` are equal."""
     begin, other_begin = at[run] + LENGTH_SIZE, at[other_run] + LENGTH_SIZE
     size, other_size = read_u32(data, at[run]), read_u32(data, at[other_run])
     for i in range(min(size, other_size)):

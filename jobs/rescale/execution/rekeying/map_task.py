@@ -28,7 +28,7 @@ BATCHES = 8
 class MapTask:
     """Reads units, and yields (partition, row) pairs for the shuffle.
 
-    Rows for writers have blocks. Rows for `receipt_partition`, whose task adds them up, have a receipt or an error.
+    Rows for writers have blocks. Rows for `receipt_partition` have a receipt, which its task adds up, or an error.
     `whole_entries` is `KeyedWriter.whole_entries`. `report_bytes` is called with the number of bytes read since its
     last call.
     """
@@ -42,13 +42,13 @@ class MapTask:
 
     def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
         task_units = (unit for run in units for unit in run)
-        for number, operator_units in groupby(task_units, lambda unit: unit.operator):
-            operator = self.plan.operators[number]
+        for operator_index, operator_units in groupby(task_units, lambda unit: unit.operator):
+            operator = self.plan.operators[operator_index]
             try:
-                rekeyed = rekeyed_operator(self.plan, operator, self.rekeyings[number])
-                ranges = [write_range for write_range in self.ranges if write_range.operator == number]
+                rekeyed_state = rekeyed_operator(self.plan, operator, self.rekeyings[operator_index])
+                ranges = [write_range for write_range in self.ranges if write_range.operator == operator_index]
                 reader = SourceReader(self.plan.contents, batch_factor=BATCHES, whole_entries=self.whole_entries)
-                sorter = _OperatorSorter(rekeyed, number, ranges, reader)
+                sorter = _OperatorSorter(rekeyed_state, operator_index, ranges, reader)
                 for unit in operator_units:
                     with counting(unit.size, self.report_bytes):
                         yield from sorter.rows(unit)
@@ -64,34 +64,34 @@ class _OperatorSorter:
     """Sorts the records of one operator's units into blocks for the write `ranges` of its new streams."""
 
     def __init__(
-        self, planned: RekeyedOperator, number: int, ranges: Sequence[WriteRange], reader: SourceReader
+        self, planned: RekeyedOperator, operator_index: int, ranges: Sequence[WriteRange], reader: SourceReader
     ) -> None:
         self._planned = planned
-        self._number = number
+        self._operator_index = operator_index
         states = planned.rekeying.number_of_states
         self._sorter = BlockSorter(planned.operator.new_max_parallelism, states)
         self._partitions = [write_range.partition for write_range in ranges]
         self._borders = np.array([write_range.first * states for write_range in ranges], np.int64)
         self._reader = reader
         self._sizes = np.zeros(self._sorter.cells, np.int64)
-        self._young = planned.young_records()
+        self._age_filter = planned.young_records()
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:
         source, new_ids = self._planned.source(unit.source)
-        some_are_left_out = LEFT_OUT in new_ids
+        drops_states = LEFT_OUT in new_ids
         for batch, batch_records in enumerate(self._reader.batches(source)):
             records = replace(batch_records, states=new_ids[batch_records.states])
-            if some_are_left_out:
+            if drops_states:
                 records = records.only(records.states != LEFT_OUT)
-            if self._young is not None:
-                records = self._young.remaining(records)
+            if self._age_filter is not None:
+                records = self._age_filter.remaining(records)
             new_groups, _ = self._planned.key_groups.assign(records)
             index, blocks = self._sorter.sort(records, records.states, new_groups)
             self._sizes[index["cell"]] += index["size"]
-            for section, row in write_rows(self._number, unit.number, batch, index, blocks, self._borders):
+            for section, row in write_rows(self._operator_index, unit.number, batch, index, blocks, self._borders):
                 yield self._partitions[section], row
 
     def receipt(self) -> Receipt:
-        """Return the totals of everything that was read."""
+        """Return the bytes of all blocks so far."""
         cells = np.flatnonzero(self._sizes)
-        return Receipt(self._number, cells, self._sizes[cells])
+        return Receipt(self._operator_index, cells, self._sizes[cells])

@@ -17,17 +17,16 @@ from rescale.text.errors import RescaleError
 
 @dataclass(frozen=True)
 class ReduceTask(Generic[Work, Result]):
-    """Writes the ranges of a partition from its rows, and yields the results. A final error is yielded instead of
-    raised.
+    """Writes the ranges of a partition from its rows, and yields the results; a final error is yielded, not raised.
 
-    `work_items` has the pickled work items of each partition: a task unpickles only its own. `states` has the number of
-    states of each operator, by the operator's index in the plan.
+    `work_items` has the pickled work items of each partition: a task unpickles only its own. `state_counts` has the
+    number of states of each operator, by the operator's index in the plan.
     """
 
     plan: Plan
     writer: KeyedWriter[Work, Result]
     work_items: Mapping[int, bytes]
-    states: Mapping[int, int]
+    state_counts: Mapping[int, int]
 
     def __call__(self, partition: int, rows: Iterable[bytes]) -> Iterator[Result | RescaleError]:
         with BlockBuffer() as buffer:
@@ -36,7 +35,7 @@ class ReduceTask(Generic[Work, Result]):
             for work in work_items:
                 write_range = work.range
                 try:
-                    blocks = partition_blocks.of_range(write_range, self.states[write_range.operator])
+                    blocks = partition_blocks.of_range(write_range, self.state_counts[write_range.operator])
                     if self.writer.order is RecordOrder.KEY:
                         blocks = in_key_order(blocks)
                     yield self.writer.write(work, blocks)

@@ -45,13 +45,13 @@ def rekey_streams(
 ) -> list[WrittenHandle]:
     """Write the rekeyed streams of `slots`; return their handles.
 
-    Operators that need no shuffle (`is_in_order`) are left to `convert_databases`. `existing_sizes` has the sizes of
-    the target's files by name.
+    Operators that need no shuffle (`rows_are_in_order`) are left to `convert_databases`. `existing_sizes` has the sizes
+    of the target's files by name.
     """
     by_type: dict[type[RekeyedStream], dict[int, Rekeying]] = defaultdict(dict)
     for i, operator in enumerate(plan.operators):
         for rekeying in operator.rekeyings:
-            if rekeying.slot in slots and not operator.is_in_order:
+            if rekeying.slot in slots and not operator.rows_are_in_order:
                 by_type[rekeying.stream_type][i] = rekeying
     passes = [(make_writer(plan), by_type[kind]) for kind, make_writer in WRITERS.items() if kind in by_type]
     return [handle for writer, rekeyings in passes for handle in _rekey(plan, rekeyings, writer, tasks, existing_sizes)]
@@ -78,14 +78,14 @@ def _rekey(
         receipt_partition + 1,
         progress,
     )
-    states = {i: rekeying.number_of_states for i, rekeying in rekeyings.items()}
-    shapes = {i: (plan.operators[i].new_max_parallelism, number) for i, number in states.items()}
+    state_counts = {i: rekeying.number_of_states for i, rekeying in rekeyings.items()}
+    shapes = {i: (plan.operators[i].new_max_parallelism, number) for i, number in state_counts.items()}
     totals = shuffle.read(receipt_partition, partial(sum_receipts, shapes=shapes))
     if isinstance(totals, RescaleError):
         raise totals
     streams = _streams_to_write(plan, rekeyings, totals, ranges)
     work_items = writer.lay_out(streams, existing_sizes)
-    results = _write_ranges(plan, writer, shuffle, work_items, states)
+    results = _write_ranges(plan, writer, shuffle, work_items, state_counts)
     return writer.finish(tasks, streams, work_items, results)
 
 
@@ -94,11 +94,11 @@ def _write_ranges(
     writer: KeyedWriter[Work, Result],
     shuffle: Shuffled,
     work_items: Sequence[Work],
-    states: Mapping[int, int],
+    state_counts: Mapping[int, int],
 ) -> list[Result]:
     """Write all ranges, and return the result of each work item.
 
-    `states` has the number of states of each operator, by the operator's index in the plan.
+    `state_counts` has the number of states of each operator, by the operator's index in the plan.
     """
     by_partition: dict[int, list[Work]] = defaultdict(list)
     for work in work_items:
@@ -107,7 +107,7 @@ def _write_ranges(
     progress = Progress("write every record under its new key group", sum(sizes.values()), ByteAction.WRITTEN)
     packed_items = {partition: pickle.dumps(items) for partition, items in by_partition.items()}
     results = []
-    for result in shuffle.write(sizes, ReduceTask(plan, writer, packed_items, states), progress):
+    for result in shuffle.write(sizes, ReduceTask(plan, writer, packed_items, state_counts), progress):
         if isinstance(result, RescaleError):
             raise result
         results.append(result)
@@ -129,6 +129,6 @@ def _streams_to_write(
             total[stream.covers.first : stream.covers.last + 1],
         )
         for i, total in totals.items()
-        for j, stream in enumerate(plan.operators[i].rekeyed)
+        for j, stream in enumerate(plan.operators[i].rekeyed_streams)
         if isinstance(stream, rekeyings[i].stream_type)
     ]

@@ -20,9 +20,7 @@ _BLOCK_FIELDS = np.dtype(
 
 @dataclass(frozen=True)
 class SortedBlocks:
-    """Blocks of one operator, as a writer gets them (`writers.protocol.Blocks`). Their bytes are in `buffer`, at
-    `positions`.
-    """
+    """Blocks of one operator, as a writer gets them (`writers.protocol.Blocks`), at `positions` in `buffer`."""
 
     number_of_states: int
     cells: Longs

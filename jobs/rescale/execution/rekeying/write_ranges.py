@@ -32,21 +32,21 @@ def plan_write_ranges(
     `rekeyings` are by the operator's index in the plan. `range_size` is `KeyedWriter.range_size`.
     """
     total = sum(rekeying.bytes for rekeying in rekeyings.values())
-    cut = min(RANGE_SIZE, max(plan.part_size, total // _RANGES))
-    size = max(min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE))), total // MOST_PARTITIONS)
+    preferred_size = min(RANGE_SIZE, max(plan.part_size, total // _RANGES))
+    partition_size = max(min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE))), total // MOST_PARTITIONS)
     ranges: list[WriteRange] = []
     partition, filled_bytes = 0, 0
     for number, rekeying in rekeyings.items():
         operator = plan.operators[number]
-        limit = range_size(rekeying, cut)
-        sizes = rekeying.expected_key_groups(operator.max_parallelism, operator.new_max_parallelism)
+        limit = range_size(rekeying, preferred_size)
+        sizes = rekeying.expected_key_group_bytes(operator.max_parallelism, operator.new_max_parallelism)
         for subtask in range(operator.new_parallelism):
             key_groups = key_group_range(operator.new_max_parallelism, operator.new_parallelism, subtask)
             own_sizes = sizes[key_groups.first : key_groups.last + 1]
             for run, expected_size in key_group_runs(
                 key_groups.first, own_sizes, sum(own_sizes) if limit is None else limit
             ):
-                if filled_bytes and filled_bytes + expected_size > size:
+                if filled_bytes and filled_bytes + expected_size > partition_size:
                     partition, filled_bytes = partition + 1, 0
                 ranges.append(WriteRange(number, subtask, run.first, run.last, partition))
                 filled_bytes += expected_size

@@ -26,7 +26,7 @@ class BlockRecords:
         self._reader = reader
         self._files = files
         self._groups = groups
-        self._extent = Extent(0, 0, 0)
+        self._current_extent = Extent(0, 0, 0)
 
     def __iter__(self) -> Iterator[Records]:
         """Yield batches of records; errors name the file and the offset in it."""
@@ -34,8 +34,8 @@ class BlockRecords:
             yield from self._reader.read(self._blocks())
         except (SnapshotError, UnsupportedError) as error:
             if error.path is None:
-                error.offset = self._extent.start + (error.offset or 0)
-            raise error.located(path=self._files.uri(self._extent)) from None
+                error.offset = self._current_extent.start + (error.offset or 0)
+            raise error.located(path=self._files.uri(self._current_extent)) from None
 
     def check_all_read(self, framed_bytes: int) -> None:
         """Check nothing, because the reader reads each key group to its last byte."""
@@ -44,5 +44,5 @@ class BlockRecords:
         for run in group_runs(self._groups):
             extents = [extent for _, extent in run]
             chunks = runs(self._files.chunks(span(extents)), [extent.length for extent in extents])
-            for (key_group, self._extent), block in zip(run, chunks, strict=True):
+            for (key_group, self._current_extent), block in zip(run, chunks, strict=True):
                 yield key_group, block

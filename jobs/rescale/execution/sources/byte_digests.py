@@ -22,9 +22,9 @@ def digest(chunks: Iterable[Chunk], seed: int = 0) -> int:
     return hasher.intdigest()
 
 
-def digest_pair(chunks: Iterable[Chunk], others: Iterable[Chunk]) -> tuple[int, int]:
+def digest_pair(chunks: Iterable[Chunk], other_chunks: Iterable[Chunk]) -> tuple[int, int]:
     """Return the digests of two runs of bytes: hashing both is faster than comparing their bytes in Python."""
-    return digest(chunks), digest(others)
+    return digest(chunks), digest(other_chunks)
 
 
 def run_digests(chunks: Iterator[bytes], lengths: Sequence[int]) -> Iterator[int]:

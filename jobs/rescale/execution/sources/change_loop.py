@@ -75,8 +75,8 @@ def mark_differences(
             j += 1
         else:
             value, new_value = key_ends[i] + LENGTH_SIZE, new_key_ends[j] + LENGTH_SIZE
-            is_other = compare_bytes(data, value, ends[i], new_data, new_value, new_ends[j]) != 0
-            removed[i], added[j] = is_other, is_other
+            values_differ = compare_bytes(data, value, ends[i], new_data, new_value, new_ends[j]) != 0
+            removed[i], added[j] = values_differ, values_differ
             i += 1
             j += 1
     return i, j
@@ -142,8 +142,8 @@ def put_changes(
 @compiled
 def put_entries(
     keys: Bytes,
-    old_starts: Longs,
-    old_ends: Longs,
+    entry_starts: Longs,
+    entry_ends: Longs,
     trailers: Longs,
     values: Bytes,
     value_starts: Longs,
@@ -160,9 +160,9 @@ def put_entries(
     for i in range(len(trailers)):
         groups[i] = 0
         for j in range(prefix):
-            groups[i] = groups[i] << 8 | keys[old_starts[i] + j]
+            groups[i] = groups[i] << 8 | keys[entry_starts[i] + j]
         starts[i] = at + prefix
-        at = copy_bytes(keys, old_starts[i], old_ends[i], data, at)
+        at = copy_bytes(keys, entry_starts[i], entry_ends[i], data, at)
         key_ends[i] = at
         at = _put_value(data, at, trailers[i] & 0xFF, values, value_starts[i], value_ends[i])
         ends[i] = at

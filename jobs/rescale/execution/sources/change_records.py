@@ -5,8 +5,9 @@ from file to file, and drop only hidden or expired rows. So these files are read
 MANIFEST, only compactions have rewritten. Files that were written and compacted away between the checkpoints are read,
 too. Most of their rows were only moved, which the entries in the files show (`changed_keys`). A value or a deletion
 that is newer than the whole earlier checkpoint is the later checkpoint's: the key was written between the checkpoints.
-If an element was added to a list, the others may lie in any file, so the list is looked up in the later checkpoint. The
-values of all other keys are looked up in both databases and compared, because entries do not show every change:
+If an element was added to a list, its other elements may lie in any file, so the list is looked up in the later
+checkpoint. The values of all other keys are looked up in both databases and compared, because entries do not show every
+change:
 
 * RocksDB sets sequence numbers to 0 in the last level and drops deletes there, and Flink's TTL filter drops expired
   rows without a trace.
@@ -87,32 +88,32 @@ class ChangeReader:
         self, state: str, state_id: int, before: ComparedDatabase | None, after: ComparedDatabase | None
     ) -> Iterator[Records]:
         prefix = prefix_size(self._max_parallelism)
-        undecided, merged = list[Keys](), list[Keys]()
+        undecided_keys, merge_keys = list[Keys](), list[Keys]()
 
-        def looked_up(gathered: list[Keys], earlier: ComparedDatabase | None) -> Iterator[Records]:
-            """Look up the gathered keys in the later checkpoint, and leave out rows that `earlier` has, too."""
-            for keys in _windows(gathered):
+        def look_up(keys_to_look_up: list[Keys], earlier: ComparedDatabase | None) -> Iterator[Records]:
+            """Yield the changes of the keys from `earlier` (None: no rows) to the later checkpoint."""
+            for keys in _key_batches(keys_to_look_up):
                 rows = (iter(()) if side is None else side.rows(state, state_id, keys) for side in (earlier, after))
-                values = 0
+                value_count = 0
                 for changes in differences(*rows):
                     yield change_records(changes, prefix)
-                    values += len(changes.added)
-                if gathered is merged and values != len(keys.ends):
-                    raise self._unlike_entries(state, after, len(keys.ends), f"{values} values")
-            gathered.clear()
+                    value_count += len(changes.added)
+                if keys_to_look_up is merge_keys and value_count != len(keys.ends):
+                    raise self._unlike_entries(state, after, len(keys.ends), f"{value_count} values")
+            keys_to_look_up.clear()
 
         for candidates in self._candidates(state, before, after):
             if len(candidates.decided):
                 assert after is not None
                 yield decided_records(candidates.decided, state_id, prefix)
                 self._check(candidates.decided, after, state, state_id)
-            undecided.append(candidates.undecided)
-            merged.append(candidates.merged)
-            for gathered, earlier in ((undecided, before), (merged, None)):
-                if sum(len(keys.ends) for keys in gathered) >= _KEYS_AT_ONCE:
-                    yield from looked_up(gathered, earlier)
-        yield from looked_up(undecided, before)
-        yield from looked_up(merged, None)
+            undecided_keys.append(candidates.undecided)
+            merge_keys.append(candidates.merged)
+            for key_parts, earlier in ((undecided_keys, before), (merge_keys, None)):
+                if sum(len(keys.ends) for keys in key_parts) >= _KEYS_AT_ONCE:
+                    yield from look_up(key_parts, earlier)
+        yield from look_up(undecided_keys, before)
+        yield from look_up(merge_keys, None)
 
     def _candidates(
         self, state: str, before: ComparedDatabase | None, after: ComparedDatabase | None
@@ -130,14 +131,14 @@ class ChangeReader:
             transient = list(self._transient_tables(state))
             tables = [*(own.table for own in (*earlier, *later)), *transient]
             ranges = _union(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
-            shared = [file for file in after.live_files(state) if file.name not in after.own]
+            shared_files = [file for file in after.live_files(state) if file.name not in after.own]
             # A range tombstone may hide the newest entry of a key, so with one, no entry decides alone.
             last_sequence = ABOVE_ALL_SEQUENCES if ranges else before.last_sequence
-            candidates = changed_keys(earlier, later, shared, begin, end, last_sequence, transient)
+            candidates = changed_keys(earlier, later, shared_files, begin, end, last_sequence, transient)
         if not ranges:
             return candidates
         in_ranges = (side.keys_of_ranges(state, ranges) for side in (before, after) if side is not None)
-        keys = (key for some in candidates for key in some.undecided)
+        keys = (key for part in candidates for key in part.undecided)
         return (Candidates(merged) for merged in _merge_sorted([keys, *in_ranges]))
 
     def _check(self, decided: Entries, after: ComparedDatabase, state: str, state_id: int) -> None:
@@ -147,11 +148,11 @@ class ChangeReader:
         entries = decided.only(np.arange(0, len(decided), self._check_every))
         prefix = prefix_size(self._max_parallelism)
         levels = [file.level for file in after.live_files(state) if file.name in after.own]
-        deepest = None if self._place.transient else max(levels)
-        rows = after.rows(state, state_id, entries.key_column, deepest)
-        looked_up = [bytes(change_records(changes, prefix).data) for changes in differences(iter(()), rows)]
+        deepest_level = None if self._place.transient else max(levels)
+        rows = after.rows(state, state_id, entries.key_column, deepest_level)
+        found_changes = [bytes(change_records(changes, prefix).data) for changes in differences(iter(()), rows)]
         expected = decided_records(entries.only(entries.kinds == VALUE), state_id, prefix)
-        if b"".join(looked_up) != bytes(expected.data):
+        if b"".join(found_changes) != bytes(expected.data):
             raise self._unlike_entries(state, after, len(expected), "another value, or a key too few or too many")
 
     def _unlike_entries(self, state: str, after: ComparedDatabase | None, keys: int, difference: str) -> SnapshotError:
@@ -193,23 +194,23 @@ def _read_part(files: SnapshotFiles, extent: Extent, start: int, size: int) -> b
 
 def _union(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Join overlapping ranges, given and returned in the order of their beginnings."""
-    joined: list[tuple[bytes, bytes]] = []
+    disjoint_ranges: list[tuple[bytes, bytes]] = []
     for begin, end in ranges:
-        if joined and begin <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        if disjoint_ranges and begin <= disjoint_ranges[-1][1]:
+            disjoint_ranges[-1] = (disjoint_ranges[-1][0], max(disjoint_ranges[-1][1], end))
         else:
-            joined.append((begin, end))
-    return joined
+            disjoint_ranges.append((begin, end))
+    return disjoint_ranges
 
 
 def _merge_sorted(iterators: Iterable[Iterator[bytes]]) -> Iterator[Keys]:
     """Merge the keys of all iterators; yield each key once."""
-    merged = (key for key, _ in groupby(merge(*iterators)))
-    while keys := list(islice(merged, _KEYS_AT_ONCE)):
+    unique_keys = (key for key, _ in groupby(merge(*iterators)))
+    while keys := list(islice(unique_keys, _KEYS_AT_ONCE)):
         yield keys_of(keys)
 
 
-def _windows(parts: Sequence[Keys]) -> Iterator[Keys]:
+def _key_batches(parts: Sequence[Keys]) -> Iterator[Keys]:
     """Yield the keys of all parts in batches of up to `_KEYS_AT_ONCE`, each of which one request looks up."""
     if parts:
         keys = joined_keys(parts)

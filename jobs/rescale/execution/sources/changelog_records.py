@@ -43,7 +43,7 @@ class ChangelogRecords:
         windows = LogWindows(self.files, self.changes, self.header, self.key_groups)
         with ExitStack() as stack:
             cut_windows = stack.enter_context(windows.cut())
-            parts = [stack.enter_context(closing(part)) for part in self.base([own for own, _ in cut_windows])]
+            parts = [stack.enter_context(closing(part)) for part in self.base([window for window, _ in cut_windows])]
             for _, changes in cut_windows:
                 with self._located_in_log():
                     overlay = Overlay(list(changes), self.header, self.max_parallelism)

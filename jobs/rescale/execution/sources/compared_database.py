@@ -38,28 +38,28 @@ def compared_database(
 
     Of files that the other checkpoint also has, only the needed parts are fetched, and only once rows are looked up.
     """
-    listed, own = listed_files(files, side.database.files), frozenset(side.own)
+    listed, own_names = listed_files(files, side.database.files), frozenset(side.own)
     states = require_header(side.database.header).names
-    shared = [file.name for file in listed if file.name.endswith(".sst") and file.name not in own]
+    shared_names = [file.name for file in listed if file.name.endswith(".sst") and file.name not in own_names]
     with (
-        partly_fetched_database(listed, Path(scratch_directory()), in_parts=shared) as (directory, parts),
+        partly_fetched_database(listed, Path(scratch_directory()), in_parts=shared_names) as (directory, parts),
         ExitStack() as stack,
     ):
         manifest = checked_manifest(directory.files, directory.content, states)
-        yield ComparedDatabase(directory, parts, manifest, stack, frozenset(states), own, max_parallelism)
+        yield ComparedDatabase(directory, parts, manifest, stack, frozenset(states), own_names, max_parallelism)
 
 
 @dataclass(frozen=True)
 class ComparedDatabase:
     """A database; `own` are the names of the files that the other database does not have.
 
-    `open_until` closes the database that `rows` opens.
+    `cleanup` closes the database that `rows` opens.
     """
 
     directory: DatabaseDirectory
     parts: PartialFiles
     manifest: Manifest
-    open_until: ExitStack
+    cleanup: ExitStack
     states: frozenset[str]
     own: frozenset[str]
     max_parallelism: int
@@ -67,16 +67,16 @@ class ComparedDatabase:
     @cached_property
     def _database(self) -> GuardedDatabase:
         self.parts.begin()
-        return self.open_until.enter_context(guarded_database(self.directory, self.states))
+        return self.cleanup.enter_context(guarded_database(self.directory, self.states))
 
-    def rows(self, state: str, state_id: int, keys: Keys, deepest: int | None = None) -> Iterator[Records]:
+    def rows(self, state: str, state_id: int, keys: Keys, deepest_level: int | None = None) -> Iterator[Records]:
         """Yield the live row of each key that has one.
 
-        `deepest` is a level at which, or above which, each key has a value or a deletion; None if unknown. RocksDB
-        reads no deeper level.
+        `deepest_level` is a level at which, or above which, each key has a value or a deletion; None if unknown.
+        RocksDB reads no deeper level.
         """
         database = self._database
-        files = [file for file in self.live_files(state) if deepest is None or file.level <= deepest]
+        files = [file for file in self.live_files(state) if deepest_level is None or file.level <= deepest_level]
         self.parts.fetch(files, keys)
         yield from database.read(rows_of_keys(self.max_parallelism, state, state_id, keys))
 

@@ -43,16 +43,14 @@ _MOST_BUFFERED = 8 * 1024 * 1024
 
 
 class LogWindows:
-    """Splits the changes of `sets` in `key_groups` into windows of key groups. The changes get the state ids of
-    `header`.
-    """
+    """Splits the changes of `change_sets` in `key_groups` into windows; changes get the state ids of `header`."""
 
     def __init__(
-        self, files: SnapshotFiles, sets: Sequence[ChangeSet], header: KeyedHeader, key_groups: KeyGroupRange
+        self, files: SnapshotFiles, change_sets: Sequence[ChangeSet], header: KeyedHeader, key_groups: KeyGroupRange
     ) -> None:
         self._files = files
-        self._sets = sets
-        self._ids = {state.name: i for i, state in enumerate(header.states)}
+        self._change_sets = change_sets
+        self._id_by_name = {state.name: i for i, state in enumerate(header.states)}
         self._key_groups = key_groups
 
     @contextmanager
@@ -75,9 +73,9 @@ class LogWindows:
         ranges = self._ranges(sizes)
         try:
             with scratch_folder(Path(scratch_directory()), ScratchKind.CHANGELOG) as directory:
-                places = [directory / str(i) for i in range(len(ranges))]
-                self._spill(ranges, places)
-                yield [(window, _read_back(place)) for window, place in zip(ranges, places, strict=True)]
+                paths = [directory / str(i) for i in range(len(ranges))]
+                self._spill(ranges, paths)
+                yield [(window, _read_back(path)) for window, path in zip(ranges, paths, strict=True)]
         except OSError as error:
             raise StoreError(f"no room for a changelog in the scratch directory: {error}") from None
 
@@ -86,30 +84,30 @@ class LogWindows:
 
         The log has ids of its own, and each description of a state in it may assign a new one.
         """
-        ids: dict[int, int] = {}
-        for key_group, change in logged_changes(self._files, self._sets):
+        header_ids: dict[int, int] = {}
+        for key_group, change in logged_changes(self._files, self._change_sets):
             if key_group == METADATA_GROUP:
                 state = read_logged_state(change)
-                if state.info.name not in self._ids:
+                if state.info.name not in self._id_by_name:
                     raise SnapshotError(
                         "a changelog describes a state that its header does not have",
-                        path=self._files.uri(self._sets[0].extent),
+                        path=self._files.uri(self._change_sets[0].extent),
                         state=state.info.name,
-                        expected=", ".join(self._ids),
+                        expected=", ".join(self._id_by_name),
                         found=state.info.name,
                         advice=Advice(SAME_COMMAND, ": it was misread, or the source has changed"),
                     )
-                ids[state.id] = self._ids[state.info.name]
+                header_ids[state.id] = self._id_by_name[state.info.name]
             elif key_group in self._key_groups:
                 _, state_id = read_change_head(change)
-                if state_id not in ids:
+                if state_id not in header_ids:
                     raise SnapshotError(
                         "a changelog has a change of a state that it has not described yet",
-                        path=self._files.uri(self._sets[0].extent),
-                        expected=f"one of {sorted(ids)}",
+                        path=self._files.uri(self._change_sets[0].extent),
+                        expected=f"one of {sorted(header_ids)}",
                         found=state_id,
                     )
-                yield RawChange(ids[state_id], key_group, change)
+                yield RawChange(header_ids[state_id], key_group, change)
 
     def _ranges(self, sizes: Longs) -> list[KeyGroupRange]:
         first = self._key_groups.first
@@ -117,35 +115,35 @@ class LogWindows:
             if size > LARGEST_KEY_GROUP:
                 raise UnsupportedError(
                     f"key group {key_group} has more changes than can be replayed at once",
-                    path=self._files.uri(self._sets[0].extent),
+                    path=self._files.uri(self._change_sets[0].extent),
                     expected=f"at most {LARGEST_KEY_GROUP} bytes",
                     found=f"{size} bytes",
                     advice=MATERIALISE_CHANGELOG,
                 )
         return [key_groups for key_groups, _ in key_group_runs(first, sizes.tolist(), WINDOW)]
 
-    def _spill(self, ranges: Sequence[KeyGroupRange], places: Sequence[Path]) -> None:
+    def _spill(self, ranges: Sequence[KeyGroupRange], paths: Sequence[Path]) -> None:
         window_of = {group: i for i, window in enumerate(ranges) for group in window}
-        buffers = [bytearray() for _ in places]
+        buffers = [bytearray() for _ in paths]
         buffered_bytes = 0
         for state, key_group, data in self._changes():
             buffers[window_of[key_group]] += _CHANGE_HEAD.pack(state, key_group, len(data)) + data
             buffered_bytes += _CHANGE_HEAD.size + len(data)
             if buffered_bytes > _MOST_BUFFERED:
-                _append(buffers, places)
+                _append(buffers, paths)
                 buffered_bytes = 0
-        _append(buffers, places)
+        _append(buffers, paths)
 
 
-def _append(buffers: Sequence[bytearray], places: Sequence[Path]) -> None:
-    for buffer, place in zip(buffers, places, strict=True):
-        with owned.append(place) as file:
+def _append(buffers: Sequence[bytearray], paths: Sequence[Path]) -> None:
+    for buffer, path in zip(buffers, paths, strict=True):
+        with owned.append(path) as file:
             file.write(buffer)
         buffer.clear()
 
 
-def _read_back(place: Path) -> Iterator[RawChange]:
-    data, at = place.read_bytes(), 0
+def _read_back(path: Path) -> Iterator[RawChange]:
+    data, at = path.read_bytes(), 0
     while at < len(data):
         state, key_group, size = _CHANGE_HEAD.unpack_from(data, at)
         at += _CHANGE_HEAD.size + size

@@ -51,9 +51,7 @@ class RekeyedOperator:
         return RecordSource(place, self.operator.max_parallelism, number_of_states), new_ids
 
     def young_records(self) -> YoungRecords | None:
-        """Return the filter that leaves out old rows, whose records have the new state ids; None if no rows are left
-        out.
-        """
+        """Return the filter that drops old rows from records with new state ids; None if no rows are left out."""
         cutoffs = self.operator.cutoffs if self.rekeying is self.operator.rekeying else ()
         if not cutoffs:
             return None

@@ -70,7 +70,7 @@ class RecordSource(NamedTuple):
         return self.place.size
 
     @property
-    def key_groups_counted(self) -> int:
+    def key_group_count(self) -> int:
         """Number of key groups with records, 0 for places that do not list them."""
         match self.place:
             case StreamPlace(framing=Framing.CANONICAL) as place:
@@ -101,29 +101,27 @@ class RecordBatches(Protocol):
 
 
 class CountedBatches:
-    """Batches without the rows that are older than the source's cutoffs (`old`). The meter counts all records."""
+    """Batches without the rows that are older than the source's cutoffs. The meter counts all records."""
 
-    def __init__(self, batches: RecordBatches, old: OldRecords | None) -> None:
+    def __init__(self, batches: RecordBatches, age_filter: OldRecords | None) -> None:
         self._batches = batches
-        self._old = old
+        self._age_filter = age_filter
 
     def __iter__(self) -> Iterator[Records]:
         for records in self._batches:
             METER.count_records(len(records))
-            kept_records = records if self._old is None else self._old.remaining(records)
+            kept_records = records if self._age_filter is None else self._age_filter.remaining(records)
             if len(kept_records):
                 yield kept_records
 
     @property
     def left_out(self) -> Mapping[str, LeftOut]:
         """The old rows that were left out so far, by state with a cutoff."""
-        return {} if self._old is None else self._old.left_out
+        return {} if self._age_filter is None else self._age_filter.left_out
 
     def check_all_read(self, framed_bytes: int) -> None:
-        """Call `RecordBatches.check_all_read`. `framed_bytes` is the framed size of the yielded records, without old
-        rows.
-        """
-        self._batches.check_all_read(framed_bytes + (0 if self._old is None else self._old.bytes))
+        """Call `RecordBatches.check_all_read`; `framed_bytes` is the framed size of the yielded records."""
+        self._batches.check_all_read(framed_bytes + (0 if self._age_filter is None else self._age_filter.bytes))
 
 
 class SourceReader:
@@ -143,8 +141,8 @@ class SourceReader:
     def batches(self, source: RecordSource) -> CountedBatches:
         """Return the batches of a source, to be read before the next source's."""
         rules = age_rules(require_header(source.header), source.cutoffs) if source.cutoffs else ()
-        old = OldRecords(rules, source.max_parallelism) if rules else None
-        return CountedBatches(self._batches(source), old)
+        age_filter = OldRecords(rules, source.max_parallelism) if rules else None
+        return CountedBatches(self._batches(source), age_filter)
 
     def _batches(self, source: RecordSource) -> RecordBatches:
         match source.place:
@@ -176,17 +174,17 @@ class SourceReader:
 
     def _in_windows(self, part: RecordSource, header: KeyedHeader, windows: Windows) -> WindowedRecords:
         """Yield the materialised records of each window, with the state ids of `header`."""
-        numbers = {state.name: i for i, state in enumerate(header.states)}
+        id_by_name = {state.name: i for i, state in enumerate(header.states)}
         states = require_header(part.header).names
-        if unknown := [state for state in states if state not in numbers]:
+        if unknown := [state for state in states if state not in id_by_name]:
             raise SnapshotError(
                 "the materialised part of a changelog has a state that the changelog's header does not have",
                 state=unknown[0],
-                expected=", ".join(numbers),
+                expected=", ".join(id_by_name),
                 found=", ".join(states),
                 advice=Advice(SAME_COMMAND, ": it was misread, or the source has changed"),
             )
-        ids = np.array([numbers[state] for state in states], np.int64)
+        ids = np.array([id_by_name[state] for state in states], np.int64)
         if isinstance(part.place, DatabasePlace):
             batches_by_window = self._rows(part, part.place).in_ranges(windows)
         else:

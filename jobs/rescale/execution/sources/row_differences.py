@@ -31,18 +31,20 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
     old, new = next(before, None), next(after, None)
     while old is not None or new is not None:
         removed, added = (np.zeros(0 if side is None else len(side), np.bool_) for side in (old, new))
-        done = mark_differences(*_columns_of(old), *_columns_of(new), old is None, new is None, removed, added)
+        compared_counts = mark_differences(
+            *_columns_of(old), *_columns_of(new), old is None, new is None, removed, added
+        )
         changes = Changes(
             *(
                 (_NO_RECORDS if side is None else side.only(slice(number)).only(flags[:number]))
-                for side, number, flags in zip((old, new), done, (removed, added), strict=True)
+                for side, number, flags in zip((old, new), compared_counts, (removed, added), strict=True)
             )
         )
         if len(changes.removed) or len(changes.added):
             yield changes
         old, new = (
             None if side is None else side.only(slice(number, None)) if number < len(side) else next(source, None)
-            for side, number, source in zip((old, new), done, (before, after), strict=True)
+            for side, number, source in zip((old, new), compared_counts, (before, after), strict=True)
         )
 
 
@@ -54,10 +56,10 @@ def change_records(changes: Changes, prefix: int) -> Records:
     from rescale.execution.sources.change_loop import put_changes
 
     removed, added = changes
-    most = len(removed) + len(added)
+    capacity = len(removed) + len(added)
     size = sum(int((side.ends - side.starts).sum()) + len(side) * (prefix + 5) for side in changes)
     data = np.empty(size, np.uint8)
-    starts, key_ends, ends, groups = (np.empty(most, np.int64) for _ in range(4))
+    starts, key_ends, ends, groups = (np.empty(capacity, np.int64) for _ in range(4))
     number = put_changes(
         removed.data,
         removed.starts,
@@ -75,7 +77,7 @@ def change_records(changes: Changes, prefix: int) -> Records:
         ends,
         groups,
     )
-    states = np.full(most, (removed if len(removed) else added).states[0])
+    states = np.full(capacity, (removed if len(removed) else added).states[0])
     end = int(ends[number - 1]) if number else 0
     return Records(data[:end], starts, key_ends, ends, states, groups).only(slice(number))
 

@@ -34,8 +34,8 @@ def step_tasks(
 ) -> Iterator[TasksOnDemand]:
     """Provide tasks inside the block. If Spark starts, it has executors for `work` bytes (`spark_context`).
 
-    Little work runs in this process if the master is local, or if `on_driver` is True. Otherwise the executors run it,
-    too: it may need a key-hash function that is only installed there.
+    Little work runs in this process if the master is local, or if `on_driver` is True. Otherwise the executors run
+    it: it may need a key-hash function that is installed only there.
     """
     notify_once(say_compiling)
     local = local_master(master)

@@ -62,8 +62,8 @@ class InProcessTasks:
                 for partition, row in sender([[unit]]):
                     rows.append(partition, row)
 
-            with self._results_in_order(send_unit, [unit for _, unit in self.shuffled(units)]) as ends:
-                for _ in ends:
+            with self._results_in_order(send_unit, [unit for _, unit in self.shuffled(units)]) as sent_units:
+                for _ in sent_units:
                     pass
             counter.finish()
             return rows
@@ -123,12 +123,12 @@ class _Rows:
     def __init__(self, partitions: int) -> None:
         self.places: list[list[tuple[int, int]]] = [[] for _ in range(partitions)]
         self._size = 0
-        self._appending = Lock()
+        self._append_lock = Lock()
         self._content: IO[bytes] = spooled_file(_ROWS_IN_MEMORY)
         finalize(self, self._content.close)  # rows are readable as long as this object is referenced
 
     def append(self, partition: int, row: bytes) -> None:
-        with self._appending:
+        with self._append_lock:
             self.places[partition].append((self._size, len(row)))
             try:
                 self._content.seek(self._size)
@@ -148,10 +148,10 @@ class _ProgressCounter:
     def __init__(self, progress: Progress) -> None:
         self._bytes = 0
         self._progress = progress
-        self._adding = Lock()
+        self._add_lock = Lock()
 
     def add(self, more_bytes: int) -> None:
-        with self._adding:
+        with self._add_lock:
             self._bytes += more_bytes
             self._progress.update(self._bytes)
 

@@ -52,10 +52,10 @@ class ProcessTasks:
     def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress, **_: bool) -> list[R]:
         if not units:
             return []
-        of_slices: list[list[Outcome[R]] | None] = self.pool.results(
+        outcomes_by_slice: list[list[Outcome[R]] | None] = self.pool.run(
             _RunSlice(work), slices_of(units, self.cores * SLICES_PER_CORE), progress, is_last=_has_failed
         )
-        return results_of([outcome for outcomes in of_slices for outcome in outcomes or ()])
+        return results_of([outcome for outcomes in outcomes_by_slice for outcome in outcomes or ()])
 
     def shuffle(
         self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress

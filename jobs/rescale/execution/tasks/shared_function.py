@@ -22,7 +22,7 @@ class SharedFunction(Generic[W]):
     """Pickled function that all tasks of a worker share; it must be immutable."""
 
     packed: bytes
-    protected: tuple[str, ...]
+    protected_folders: tuple[str, ...]
     """Directories that tasks must not change. They are protected in the process that sends the work."""
 
     @classmethod
@@ -30,7 +30,7 @@ class SharedFunction(Generic[W]):
         return cls(cloudpickle.dumps(work), owned.protected_folders())
 
     def unpacked(self) -> W:
-        owned.protect(self.protected)
+        owned.protect(self.protected_folders)
         work: W = _load_once(self.packed)
         return work
 

@@ -29,8 +29,8 @@ from rescale.storage.scratch import no_room_for_rows_error
 from rescale.text.errors import StoreError
 
 _PREFIX = "rescale-shuffle-"
-_LONG = 8
-_PLACE = 2 * _LONG
+_LONG_SIZE = 8
+_ENTRY_SIZE = 2 * _LONG_SIZE
 
 
 class SpillFile(NamedTuple):
@@ -91,9 +91,11 @@ def _write_rows(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[byt
 
 def _row_places(content: IO[bytes], file: SpillFile, partition: int) -> Longs:
     """Return (offset, size) of every row of a partition."""
-    index_start = file.size + file.rows * _PLACE
-    first, last = np.frombuffer(_read(content, index_start + partition * _LONG, 2 * _LONG), np.int64).tolist()
-    return np.frombuffer(_read(content, file.size + first * _PLACE, (last - first) * _PLACE), np.int64).reshape(-1, 2)
+    index_start = file.size + file.rows * _ENTRY_SIZE
+    first, last = np.frombuffer(_read(content, index_start + partition * _LONG_SIZE, 2 * _LONG_SIZE), np.int64).tolist()
+    return np.frombuffer(
+        _read(content, file.size + first * _ENTRY_SIZE, (last - first) * _ENTRY_SIZE), np.int64
+    ).reshape(-1, 2)
 
 
 def _read(content: IO[bytes], offset: int, size: int) -> bytes:

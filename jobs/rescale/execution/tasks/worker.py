@@ -40,14 +40,12 @@ class Report(NamedTuple):
 
 
 class EndedTask(NamedTuple):
-    """Sent when a task has ended: the bytes done since its last report, its pickled result or its error, and its
-    counts.
-    """
+    """The end of a task: the bytes done since its last report, its pickled result or its error, and its counters."""
 
     done: int
     packed: bytes
     error: RescaleError | None
-    counted: StepCounters
+    counters: StepCounters
 
 
 def serve(connection: Connection) -> None:
@@ -68,23 +66,23 @@ def _run_task(work: SharedFunction[StageWork], packed: bytes, connection: Connec
         result = pickle.dumps(work.unpacked()(pickle.loads(packed), reports.add))
     except Exception as error:
         return EndedTask(0, b"", as_rescale_error(error), METER.own_since(counters_before))
-    return EndedTask(reports.due, result, None, METER.own_since(counters_before))
+    return EndedTask(reports.unreported_bytes, result, None, METER.own_since(counters_before))
 
 
 class _Reports:
-    """Reports of the bytes that a task has done; `due` bytes are not reported yet."""
+    """Reports of the bytes that a task has done; `unreported_bytes` are not reported yet."""
 
     def __init__(self, connection: Connection) -> None:
-        self.due = 0
+        self.unreported_bytes = 0
         self._connection = connection
-        self._next = time.monotonic() + _SECONDS_BETWEEN_REPORTS
+        self._next_report = time.monotonic() + _SECONDS_BETWEEN_REPORTS
 
     def add(self, done: int) -> None:
-        self.due += done
-        if (now := time.monotonic()) >= self._next:
-            self._next = now + _SECONDS_BETWEEN_REPORTS
-            self._connection.send(Report(self.due))
-            self.due = 0
+        self.unreported_bytes += done
+        if (now := time.monotonic()) >= self._next_report:
+            self._next_report = now + _SECONDS_BETWEEN_REPORTS
+            self._connection.send(Report(self.unreported_bytes))
+            self.unreported_bytes = 0
 
 
 def _end_with_the_driver(descriptor: int) -> None:

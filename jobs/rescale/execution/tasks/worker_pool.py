@@ -31,9 +31,7 @@ _END_MILLISECONDS = 10_000
 
 @dataclass(eq=False)
 class _Worker:
-    """A worker process. `work` is the last function sent to it, `task` the number of its current task, and `done` the
-    bytes of the task that are done.
-    """
+    """A worker process: the last function sent to it (`work`), the number of its current `task`, and bytes `done`."""
 
     pid: int
     connection: Connection
@@ -56,14 +54,14 @@ class WorkerPool:
         if self._server is None:
             self._server = WorkerServer(self.environment)
 
-    def results(
+    def run(
         self,
         body: StageWork,
         tasks: Sequence[Any],
         progress: Progress,
         is_last: Callable[[Any], bool] = lambda _: False,
     ) -> list[Any]:
-        """Return the results of all tasks in order.
+        """Run all tasks, and return their results in order.
 
         After a result for which `is_last` is True, no further task begins; the results of tasks that did not begin are
         None. Raises the first final error of a task, and the last error of a task that failed, or lost its worker,
@@ -71,7 +69,7 @@ class WorkerPool:
         """
         stage = _Stage(SharedFunction.pack(body), tasks, progress, is_last)
         try:
-            while stage.due or stage.running:
+            while stage.due_tasks or stage.running_tasks:
                 self._hand_out(stage)
                 self._receive_messages(stage)
                 progress.update(stage.done + sum(worker.done for worker in self._workers))
@@ -90,12 +88,12 @@ class WorkerPool:
             self._server = None
 
     def _hand_out(self, stage: _Stage) -> None:
-        idle = [worker for worker in self._workers if worker.task is None]
-        while stage.due and (idle or len(self._workers) < self.size):
-            worker = idle.pop() if idle else self._new_worker()
-            number = stage.due.popleft()
+        idle_workers = [worker for worker in self._workers if worker.task is None]
+        while stage.due_tasks and (idle_workers or len(self._workers) < self.size):
+            worker = idle_workers.pop() if idle_workers else self._new_worker()
+            number = stage.due_tasks.popleft()
             worker.task, worker.done = number, 0
-            stage.running += 1
+            stage.running_tasks += 1
             stage.attempts[number] += 1
             task = Task(None if worker.work is stage.work else stage.work, pickle.dumps(stage.tasks[number]))
             worker.work = stage.work
@@ -103,9 +101,9 @@ class WorkerPool:
                 worker.connection.send(task)
 
     def _receive_messages(self, stage: _Stage) -> None:
-        busy = {worker.connection: worker for worker in self._workers if worker.task is not None}
-        for connection in wait(list(busy), _POLL_SECONDS):
-            worker = busy[connection]  # type: ignore[index]
+        busy_workers = {worker.connection: worker for worker in self._workers if worker.task is not None}
+        for connection in wait(list(busy_workers), _POLL_SECONDS):
+            worker = busy_workers[connection]  # type: ignore[index]
             try:
                 message: Report | EndedTask = worker.connection.recv()
             except (EOFError, OSError):
@@ -117,7 +115,7 @@ class WorkerPool:
             number, bytes_done = worker.task, worker.done + message.done
             assert number is not None
             worker.task, worker.done = None, 0
-            stage.running -= 1
+            stage.running_tasks -= 1
             if message.error is not None:
                 stage.failed(number, message.error)
             else:
@@ -127,7 +125,7 @@ class WorkerPool:
         number, code = worker.task, self._exit_code(worker)
         assert number is not None
         self._end(worker)
-        stage.running -= 1
+        stage.running_tasks -= 1
         exit_text = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         stage.failed(
             number, StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {exit_text}", advice=RESUME_ADVICE)
@@ -179,19 +177,19 @@ class _Stage:
         self.work = work
         self.tasks = tasks
         self.progress = progress
-        self.due = deque(range(len(tasks)))
+        self.due_tasks = deque(range(len(tasks)))
         self.attempts = [0] * len(tasks)
         self.results: list[Any] = [None] * len(tasks)
-        self.running = 0
+        self.running_tasks = 0
         self.done = 0
         self._is_last = is_last
 
     def succeeded(self, number: int, ended_task: EndedTask, done: int) -> None:
         self.results[number] = pickle.loads(ended_task.packed)
         self.done += done
-        METER.add(ended_task.counted.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
+        METER.add(ended_task.counters.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
         if self._is_last(self.results[number]):
-            self.due.clear()
+            self.due_tasks.clear()
 
     def failed(self, number: int, error: RescaleError) -> None:
         """Queue a failed task again; raise the error if it is final, or if this was the last attempt."""
@@ -199,4 +197,4 @@ class _Stage:
             raise error
         if self.attempts[number] >= ATTEMPTS:
             raise error.located(advice=RESUME_ADVICE)
-        self.due.appendleft(number)
+        self.due_tasks.appendleft(number)

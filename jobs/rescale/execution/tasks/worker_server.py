@@ -5,7 +5,7 @@ starts the server once, as another program, and sends it requests over a socket.
 its end of the socket is closed, and the server ends, too.
 
     request:  kind:u8 number:i64   FORK: number of the worker, with the descriptor of its connection
-                                   WAIT: process id of a worker that ends
+                                   WAIT: process id of the worker to wait for
     answer:   number:i64           FORK: process id, or the negative number of the error with which fork(2) failed
                                    WAIT: exit code, negative for a signal
 """

@@ -3,7 +3,7 @@
 A store copies a range of one object into one part, and requires a minimal part size. So a long piece gets its own
 parts, and short pieces between long ones (a header, the key groups of a small subtask) share a part with the beginning
 of the next piece. Cuts depend on the plan and the kind of store, never on whether the store agrees to copy: if it
-refuses, the same parts are read and written by the task.
+refuses, the task reads and writes the same parts.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def part_of_a_file(plan: Plan, stream: PlannedStream, pieces: Sequence[Piece]) -
 
 def cuts(plan: Plan, stream: PlannedStream) -> list[Cut]:
     """Return the parts into which a stream is cut, in order; only the last one may be small."""
-    most_bytes, smallest = part_size(plan, stream.size), _smallest_copy(plan, stream)
+    most_bytes, smallest_copy = part_size(plan, stream.size), _smallest_copy(plan, stream)
     parts: list[Cut] = []
     begin = at = 0
     for piece in stream.pieces:
-        short = max(smallest - (at - begin), 0) if at > begin else 0
-        if piece.length - short >= smallest and _source_span(plan, stream, piece) is not None:
-            parts += _cut_short_pieces(begin, at + short, most_bytes)
-            parts += _cut_piece(at + short, at + piece.length, copied_size(plan, stream.size))
+        missing_bytes = max(smallest_copy - (at - begin), 0) if at > begin else 0
+        if piece.length - missing_bytes >= smallest_copy and _source_span(plan, stream, piece) is not None:
+            parts += _cut_short_pieces(begin, at + missing_bytes, most_bytes)
+            parts += _cut_piece(at + missing_bytes, at + piece.length, copied_size(plan, stream.size))
             begin = at + piece.length
         at += piece.length
     return [*parts, *(Cut(start, min(most_bytes, at - start)) for start in range(begin, at, most_bytes))]
@@ -77,9 +77,7 @@ def copied_size(plan: Plan, size: int) -> int:
 
 
 def _smallest_copy(plan: Plan, stream: PlannedStream) -> int:
-    """Return the smallest size of a copied part; with it, the stream keeps within the store's limit on the number of
-    parts.
-    """
+    """Return the smallest size of a copied part that keeps the stream within the store's limit of parts."""
     least_size = -(-stream.size // (part_limits(plan).most_parts // 2))
     return min(part_size(plan, stream.size), max(_SMALLEST_COPY, least_size))
 

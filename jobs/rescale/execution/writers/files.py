@@ -36,8 +36,7 @@ def part_limits(plan: Plan) -> PartLimits:
 
 
 def part_size(plan: Plan, size: int) -> int:
-    """Return the part size for a file of about `size` bytes: the planned one, or a larger one so that the parts are few
-    enough.
+    """Return the part size for a file of about `size` bytes: the planned one, or a larger one for a large file.
 
     The file has at most half of the number of parts that the store allows, since a range may end with a smaller part,
     and `size` may be an estimate.

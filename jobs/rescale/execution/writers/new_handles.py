@@ -70,18 +70,17 @@ def written_handle(plan: Plan, operator: OperatorPlan, written_stream: WrittenSt
 
 
 class DirectoryFile(NamedTuple):
-    """A file of a RocksDB directory as it was written: `stored` is its name in the target, `data` its content if
-    inline.
+    """A file of a RocksDB directory as it was written; `data` is its content if inline.
 
-    If the result refers to a file elsewhere, `stored` is the URI of that file. `refused` is the store's reason for
-    refusing to copy the file; "" if it did not refuse.
+    `stored` is its name in the target, or the URI of a file elsewhere to which the result refers. `refusal` is the
+    store's reason for refusing to copy the file; "" if it did not refuse.
     """
 
     local_name: str
     stored: str
     size: int
     data: bytes | None
-    refused: str = ""
+    refusal: str = ""
 
     @property
     def stream(self) -> Stream:

@@ -98,16 +98,14 @@ def _write_streams(
     for result in tasks.run(writer, sized_units, progress, threads_suffice=in_threads):
         results[result.operator, result.stream].append(result)
     report_refused_copies(
-        progress, (result.refused for units_of_stream in results.values() for result in units_of_stream)
+        progress, (result.refusal for units_of_stream in results.values() for result in units_of_stream)
     )
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
     return side_by_side(lambda place: _complete(plan, place, results[place], tokens.get(place, "")), places)
 
 
 def _threads_suffice(plan: Plan, units: Weighed[StreamUnit]) -> bool:
-    """Return whether threads are as fast as processes: the system, not Python, copies nearly all bytes between local
-    files.
-    """
+    """Return whether threads are as fast as processes, because the system, not Python, copies nearly all bytes."""
     if is_s3(plan.source) or is_s3(plan.target):
         return False
 
@@ -171,8 +169,8 @@ def _complete(plan: Plan, place: _Place, results: Sequence[UnitResult], token: s
         return WrittenStream(stream, whole_result.size, whole_result.key_groups, whole_result.data)
     if results:
         uri = stream_uri(plan, operator, stream)
-        runs = sorted(results, key=lambda result: result.part)
-        receipts = [receipt for run in runs for receipt in unpack_receipts(run.receipts)]
+        part_results = sorted(results, key=lambda result: result.part)
+        receipts = [receipt for part in part_results for receipt in unpack_receipts(part.receipts)]
         open_store(uri).complete_parts(uri, token, receipts, stream.size)
     return WrittenStream(stream, stream.size, stream.key_groups, None)
 

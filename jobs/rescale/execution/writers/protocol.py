@@ -72,7 +72,7 @@ class Blocks(Protocol):
         """Offset in each block of its last record."""
 
     def load(self, first: int, last: int) -> tuple[Bytes, Longs]:
-        """Load the blocks `first` to `last` (exclusive); return bytes, and the offset in them of each of the blocks.
+        """Load the blocks `first` to `last` (exclusive); return bytes, and the offset of each block in them.
 
         The blocks may be loaded from a file: load a bounded number of bytes at a time.
         """
@@ -104,8 +104,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class StreamToWrite:
-    """The stream `OperatorPlan.rekeyed[number]` of the operator with index `operator` in the plan, with its write
-    ranges.
+    """The stream `rekeyed_streams[number]` of the plan's operator with index `operator`, with its write ranges.
 
     `blocks` has the bytes of the stream's blocks: a row for each of its key groups, a column for each state.
     """

@@ -39,7 +39,7 @@ class UnitResult(NamedTuple):
     """Result of a `StreamUnit`: the packed receipts of its parts, or the size of a whole stream.
 
     `key_groups` are the lengths of the key groups of a whole stream, and `data` is the content of an inline stream.
-    `refused` is the store's reason for refusing to copy; "" if it did not refuse.
+    `refusal` is the store's reason for refusing to copy; "" if it did not refuse.
     """
 
     operator: int
@@ -49,7 +49,7 @@ class UnitResult(NamedTuple):
     size: int = 0
     data: bytes | None = None
     key_groups: tuple[int, ...] = ()
-    refused: str = ""
+    refusal: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,39 +70,37 @@ class UnitWriter:
         written_parts = [
             self._write_part(unit, operator, stream, number, cut) for number, cut in enumerate(unit_cuts, unit.part)
         ]
-        refusal = next((why for _, why in written_parts if why), "")
+        refusal = next((reason for _, reason in written_parts if reason), "")
         return UnitResult(
-            unit.operator, unit.stream, unit.part, pack_receipts([r for r, _ in written_parts]), refused=refusal
+            unit.operator, unit.stream, unit.part, pack_receipts([r for r, _ in written_parts]), refusal=refusal
         )
 
     def _write_part(
         self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream, number: int, cut: Cut
     ) -> tuple[str, str]:
-        """Write a part. Return its receipt, and the store's reason for refusing to copy the part ("" if it did not
-        refuse).
-        """
+        """Write a part; return its receipt, and the store's reason for refusing to copy it ("" if there is none)."""
         _, pieces = split(stream.pieces, cut)
         uri = stream_uri(self.plan, operator, stream)
         store, part = open_store(uri), (uri, unit.token, number, cut.start)
-        refused = ""
+        refusal = ""
         if (span := part_of_a_file(self.plan, stream, pieces)) is not None:
             try:
                 return store.copy_part(*part, span), ""
-            except CopyRefused as refusal:
-                refused = str(refusal)
+            except CopyRefused as error:
+                refusal = str(error)
         chunks = list(piece_chunks(self.plan, pieces, cut.length))
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        return store.put_part(*part, data), refused
+        return store.put_part(*part, data), refusal
 
     def _write_whole(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
         uri = stream_uri(self.plan, operator, stream)
-        size, refused = part_size(self.plan, stream.size), ""
+        size, refusal = part_size(self.plan, stream.size), ""
         if (span := whole_file(self.plan, stream)) is not None:
             try:
                 open_store(uri).copy(uri, span)
                 return UnitResult(unit.operator, unit.stream, 0, size=stream.size, key_groups=stream.key_groups)
-            except CopyRefused as refusal:
-                size, refused = copied_size(self.plan, stream.size), str(refusal)
+            except CopyRefused as error:
+                size, refusal = copied_size(self.plan, stream.size), str(error)
         sink = StreamSink(uri, places_of(self.plan).staging, size, inline=stream.inline)
         key_groups = stream_writer(self.plan, operator, stream).write(sink)
         data = sink.close()
@@ -114,7 +112,7 @@ class UnitWriter:
             size=sink.size,
             data=data,
             key_groups=key_groups,
-            refused=refused,
+            refusal=refusal,
         )
 
 

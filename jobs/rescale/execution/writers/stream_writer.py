@@ -78,22 +78,22 @@ class TranslatingWriter:
         stream = self.stream
         lengths = []
         sizes = (stream.header_size, *(max(length, 0) for length in stream.key_groups))
-        read = piece_chunks(self.plan, stream.pieces)
-        (_, header), *groups = zip(split(stream.pieces, sizes), runs(read, sizes), strict=True)
+        source_chunks = piece_chunks(self.plan, stream.pieces)
+        (_, header), *groups = zip(split(stream.pieces, sizes), runs(source_chunks, sizes), strict=True)
         for chunk in header:
             sink.write(chunk)
         numbered_groups = enumerate(stream.key_groups, stream.first_key_group)
         for (key_group, length), (pieces, chunks) in zip(numbered_groups, groups, strict=True):
             size_before = sink.size
             try:
-                for part in self._with_ids(pieces, chunks):
+                for part in self._with_new_ids(pieces, chunks):
                     sink.write(part)
             except SnapshotError as error:
                 raise error.located(operator=self.operator.label, state=f"in key group {key_group}") from None
             lengths.append(sink.size - size_before if pieces else length)
         return tuple(lengths)
 
-    def _with_ids(self, pieces: tuple[Piece, ...], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    def _with_new_ids(self, pieces: tuple[Piece, ...], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         """Return the bytes of a key group, with its state ids translated if its first piece names a table of ids."""
         if not pieces or pieces[0].ids is None:
             return chunks
@@ -124,10 +124,10 @@ class CheckedWriter:
         stream = self.stream
         elements = [(state.name, length) for state in stream.states for length in state.lengths]
         sizes = (stream.header_size, *(length for _, length in elements))
-        consecutive = runs(piece_chunks(self.plan, stream.pieces), sizes)
-        for chunk in next(consecutive):
+        element_runs = runs(piece_chunks(self.plan, stream.pieces), sizes)
+        for chunk in next(element_runs):
             sink.write(chunk)
-        for (name, _), chunks in zip(elements, consecutive, strict=True):
+        for (name, _), chunks in zip(elements, element_runs, strict=True):
             decompressor = FramedDecompressor(identifier=False)
             try:
                 for chunk in chunks:

@@ -87,7 +87,7 @@ class WholeStreamWriter(ABC):
 
     def write(self, work: WholeStreamWork, blocks: Blocks) -> WrittenWholeStream:
         operator = self.plan.operators[work.range.operator]
-        stream = operator.rekeyed[work.stream]
+        stream = operator.rekeyed_streams[work.stream]
         writer = self.group_writer(operator, stream)
         by_cell = _blocks_by_cell(blocks)
         filled_groups = {cell // blocks.number_of_states for cell in by_cell}

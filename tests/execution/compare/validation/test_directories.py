@@ -27,7 +27,9 @@ def test_directories_made_of_whole_files_list_the_files_left_to_compare(source: 
     new = result.of(*thirds(old))
     directories = compared(old, new)
     assert list(directories) == [0, 1, 2]
-    assert [(pair.subtask, pair.same, len(pair.copies), pair.deleted_ranges) for pair in directories.values()] == [
+    assert [
+        (pair.subtask, pair.same_files, len(pair.copies), pair.deleted_ranges) for pair in directories.values()
+    ] == [
         (0, 0, 3, 2),
         (1, 0, 4, 3),
         (2, 0, 1, 1),
@@ -35,9 +37,9 @@ def test_directories_made_of_whole_files_list_the_files_left_to_compare(source: 
     for directory_pair, options in zip(
         directories.values(), (b"# of the first\n", b"# of the first\n", b"# of the second\n"), strict=True
     ):
-        assert [pair.name for pair in directory_pair.small] == [OPTIONS_NAME]
-        assert contents(old, directory_pair.small[0].source) == options
-        for pair in (*directory_pair.copies, *directory_pair.small):
+        assert [pair.name for pair in directory_pair.small_files] == [OPTIONS_NAME]
+        assert contents(old, directory_pair.small_files[0].source) == options
+        for pair in (*directory_pair.copies, *directory_pair.small_files):
             assert pair.subtask == directory_pair.subtask
             assert contents(old, pair.source) == contents(new, pair.result)
 
@@ -46,7 +48,7 @@ def test_options_file_is_compared_with_the_source_of_the_first_key_groups(source
     turned = HALVES[::-1]
     old = source.of(*turned)
     directories = compared(old, result.of((0, 15, assembled(turned, old, 0, 15))))
-    assert contents(old, directories[0].small[0].source) == b"# of the first\n"
+    assert contents(old, directories[0].small_files[0].source) == b"# of the first\n"
 
 
 def test_options_file_that_no_source_has_is_refused(source: Side, result: Side) -> None:
@@ -54,7 +56,7 @@ def test_options_file_that_no_source_has_is_refused(source: Side, result: Side) 
     made = [
         (first, first + 7, assembled([(0, 15, directory(rows(4, 0, 15)))], old, first, first + 7)) for first in (0, 8)
     ]
-    assert compared(old, result.of(*made))[1].small == ()
+    assert compared(old, result.of(*made))[1].small_files == ()
     made[1][2][OPTIONS_NAME] = b"# of nobody\n"
     refused(old, result.of(*made), "a database has an OPTIONS file, but no source has any")
 
@@ -74,7 +76,7 @@ def test_files_referred_to_in_the_source_are_not_compared(source: Side, result: 
         (directory_pair,) = compared(old, new).values()
         assert (
             directory_pair.subtask,
-            directory_pair.same,
+            directory_pair.same_files,
             len(directory_pair.copies),
             directory_pair.deleted_ranges,
         ) == (3, same, 3 - same, 0)

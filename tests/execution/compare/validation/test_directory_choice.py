@@ -51,12 +51,14 @@ def test_unchanged_directories_are_compared_without_reading_manifests(
     )
     other, directories = match_directories(old, new)
     assert other == {}
-    assert [(pair.subtask, pair.same, len(pair.copies), pair.deleted_ranges) for pair in directories.values()] == [
+    assert [
+        (pair.subtask, pair.same_files, len(pair.copies), pair.deleted_ranges) for pair in directories.values()
+    ] == [
         (0, 0, 3, 0),
         (1, 0, 2, 0),
     ]
     for directory_pair in directories.values():
-        small = [pair.name for pair in directory_pair.small]
+        small = [pair.name for pair in directory_pair.small_files]
         assert small == [f"the states of subtask {directory_pair.subtask}", CURRENT, MANIFEST_NAME, "OPTIONS-000006"]
     assert snapshots_read == []
 

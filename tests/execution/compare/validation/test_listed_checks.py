@@ -57,7 +57,7 @@ def test_key_groups_are_listed_in_runs_that_are_contiguous_on_both_sides() -> No
         assert [[pair.key_group for pair in check.pairs] for check in own] == [[0, 1, 2], [3], [4, 5], [6, 7]]
         assert {(check.operator, check.label) for check in own} == {(1, "op")}
     assert [weight for weight, _ in checks.units] == [2 * GROUP_SIZE * n for n in (3, 1, 2, 2)] * 2
-    assert checks.small == []
+    assert checks.small_files == []
 
 
 def test_translated_and_filled_key_groups_get_checks_of_their_own() -> None:
@@ -198,7 +198,7 @@ def test_records_of_both_sides_are_listed_with_the_max_parallelism_of_their_side
     assert {(check.operator, check.label, check.key_hash, check.new_max_parallelism) for check in record_checks} == {
         (1, "op", "java", 16)
     }
-    assert sum(check.records.key_groups_counted for check in record_checks if check.in_result) == 16
+    assert sum(check.records.key_group_count for check in record_checks if check.in_result) == 16
     assert [weight for weight, _ in checks.units] == [check.records.size for check in record_checks]
     assert {check.key_hash for check in of_kind(listed(old, new), RecordCheck)} == {None}
 
@@ -246,7 +246,7 @@ def test_copied_files_of_directories_proven_by_files_are_listed() -> None:
     of = in_directories(2)
     checks = listed(of, of, one=whole(0, copies=2), other=whole(1, copies=0, small=2))
     assert [(check.operator, check.pair.name) for check in of_kind(checks, FileCheck)] == [(1, "copy0"), (1, "copy1")]
-    assert [(check.operator, check.pair.subtask, check.pair.name) for check in checks.small] == [
+    assert [(check.operator, check.pair.subtask, check.pair.name) for check in checks.small_files] == [
         (1, 0, "small0"),
         (1, 1, "small0"),
         (1, 1, "small1"),

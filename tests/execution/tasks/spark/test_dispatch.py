@@ -7,7 +7,7 @@ from threading import Barrier
 import pytest
 from py4j.protocol import Py4JError
 
-from rescale.execution.tasks.spark.dispatch import error_of_failed_task, spark_errors_raised
+from rescale.execution.tasks.spark.dispatch import error_of_failed_task, raise_spark_errors
 from rescale.storage.scratch import no_room_for_rows_error
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import InternalError, RescaleError, SnapshotError, StoreError
@@ -79,5 +79,5 @@ def test_call_to_a_stopped_spark_is_a_store_error() -> None:
 
 @pytest.mark.parametrize("lost", [Py4JError("An error occurred while calling o1.x"), ConnectionRefusedError()])
 def test_lost_connection_to_the_jvm_is_a_store_error(lost: Exception) -> None:
-    with pytest.raises(StoreError, match="Spark's JVM has ended"), spark_errors_raised():
+    with pytest.raises(StoreError, match="Spark's JVM has ended"), raise_spark_errors():
         raise lost

@@ -40,7 +40,7 @@ def places(plan: Plan) -> list[Place]:
     return [
         (number, stream)
         for number, operator in enumerate(plan.operators)
-        for stream in range(len(operator.rekeyed))
+        for stream in range(len(operator.rekeyed_streams))
         if base_of(operator, stream) is not None
     ]
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from rescale.execution.compare.diff.copies import LARGEST_COPY, CopyUnit
 from rescale.execution.compare.diff.differences import BothFiles, Side
-from rescale.execution.compare.diff.first_pass import is_deflated
+from rescale.execution.compare.diff.first_pass import is_compressed
 from rescale.execution.compare.diff.items import DigestedItem
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.encoding.snappy import FramedDecompressor
@@ -36,12 +36,12 @@ class ElementFormatter:
     ) -> None:
         self._files = files
         self._element_types = [_element_types((stream.parsed for stream in side), state) for side in streams]
-        self._deflated = [{stream.subtask for stream in side if is_deflated(stream)} for side in streams]
+        self._compressed_subtasks = [{stream.subtask for stream in side if is_compressed(stream)} for side in streams]
 
     def format_value(self, side: Side, item: DigestedItem) -> str:
         """Return the element's values as text, or the beginning of its bytes if its type is unknown."""
         first_bytes = self._files[side].beginning(item.extent, _LARGEST_BEGINNING)
-        if item.subtask in self._deflated[side]:
+        if item.subtask in self._compressed_subtasks[side]:
             first_bytes = FramedDecompressor(identifier=False).feed(first_bytes)
         trees = self._element_types[side]
         if trees is not None and len(trees) == 1 and len(first_bytes) <= _LARGEST_FORMATTED:
@@ -58,7 +58,7 @@ class ElementFormatter:
         trees = self._element_types[side]
         if trees is None or len(trees) != 2 or item.extent.length > LARGEST_COPY:
             return None
-        return CopyUnit(item.digest, side, item.extent, item.subtask in self._deflated[side], trees)
+        return CopyUnit(item.digest, side, item.extent, item.subtask in self._compressed_subtasks[side], trees)
 
 
 def _element_types(headers: Iterable[OperatorStateHeader | None], state: str) -> tuple[TypeTree, ...] | None:

@@ -24,13 +24,13 @@ LARGEST_COPY = 64 * 1024 * 1024
 
 
 class CopyUnit(NamedTuple):
-    """A broadcast copy, identified by the digest of its bytes. `entry` has the types of an entry: key and value."""
+    """A broadcast copy, identified by the digest of its bytes. `entry_types` are those of a key and a value."""
 
     digest: int
     side: Side
     extent: Extent
-    deflated: bool
-    entry: tuple[TypeTree, ...]
+    compressed: bool
+    entry_types: tuple[TypeTree, ...]
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,21 @@ class CopyDigester:
 
     def __call__(self, unit: CopyUnit) -> tuple[int, int]:
         chunks = self.files[unit.side].chunks(unit.extent)
-        data = b"".join(decompressed(chunks, identifier=False) if unit.deflated else chunks)
+        data = b"".join(decompressed(chunks, identifier=False) if unit.compressed else chunks)
         try:
-            return unit.digest, digest_entries(data, unit.entry)
+            return unit.digest, digest_entries(data, unit.entry_types)
         except SnapshotError:  # the bytes do not match the header's types, so only their own digest can be compared
             return unit.digest, unit.digest
 
 
-def digest_entries(data: bytes, entry: tuple[TypeTree, ...]) -> int:
+def digest_entries(data: bytes, entry_types: tuple[TypeTree, ...]) -> int:
     """Return the digest of all entries of a broadcast copy. It does not depend on their order."""
     reader = ByteReader(data)
-    count = reader.count(len(entry))
+    count = reader.count(len(entry_types))
     total = digest([count.to_bytes(4, "big")])
     for _ in range(count):
         begin = reader.position
-        for tree in entry:
+        for tree in entry_types:
             format_value(tree, reader)
         total += digest([data[begin : reader.position]])
     if reader.remaining:

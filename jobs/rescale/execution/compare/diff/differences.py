@@ -1,6 +1,4 @@
-"""Texts for the differences of two snapshots, and functions that make the parts of their document
-(`report.differences`).
-"""
+"""Texts for the differences of two snapshots, and functions that make parts of the document (`report.differences`)."""
 
 from __future__ import annotations
 

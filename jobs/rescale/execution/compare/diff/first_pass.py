@@ -39,7 +39,7 @@ class StatePart(NamedTuple):
 
 
 class _UnitPlace(NamedTuple):
-    """Where a unit's extents belong: to which part, which subtask, and each extent's `DigestedItem.number`."""
+    """The part and the subtask that a unit's extents belong to, and the `DigestedItem.number` of each extent."""
 
     part: StatePart
     subtask: int
@@ -61,7 +61,7 @@ class FirstPass:
 
 def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstPass:
     """Read all state of the paired operators on both sides and digest it."""
-    first = FirstPass()
+    first_pass = FirstPass()
     places: list[_UnitPlace] = []
     record_units: list[tuple[int, RecordUnit]] = []
     extent_units: list[ExtentUnit] = []
@@ -71,13 +71,13 @@ def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
             if operator is None:
                 continue
             if by_record:
-                first.record_units[i] += _record_units(pair, side, operator)
+                first_pass.record_units[i] += _record_units(pair, side, operator)
             for part in _element_parts(i, operator):
-                first.items.setdefault(part, DigestedItems([], []))
+                first_pass.items.setdefault(part, DigestedItems([], []))
             for place, unit in _extent_units(i, pair, side, operator, heap=not by_record):
                 places.append(place)
                 extent_units.append(unit._replace(number=len(extent_units)))
-        record_units += ((i, unit) for unit in first.record_units[i])
+        record_units += ((i, unit) for unit in first_pass.record_units[i])
     units: list[ExtentUnit | RecordUnit] = [*extent_units]
     units += (unit._replace(number=number) for number, (_, unit) in enumerate(record_units))
     progress = Progress("compare", sum(unit.size for unit in units), ByteAction.READ_ON_BOTH_SIDES)
@@ -85,15 +85,15 @@ def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
         if isinstance(unit_digests, ExtentDigests):
             place, extent_unit = places[unit_digests.unit], extent_units[unit_digests.unit]
             items = zip(unit_digests.digests, place.numbers, extent_unit.extents, strict=True)
-            side_items = first.items.setdefault(place.part, DigestedItems([], []))[extent_unit.side]
+            side_items = first_pass.items.setdefault(place.part, DigestedItems([], []))[extent_unit.side]
             side_items += (DigestedItem(digest, place.subtask, number, extent) for digest, number, extent in items)
         else:
             pair_number, record_unit = record_units[unit_digests.unit]
-            add_digests(first.records[pair_number][record_unit.side], unit_digests.states)
-    for part_items in first.items.values():
+            add_digests(first_pass.records[pair_number][record_unit.side], unit_digests.states)
+    for part_items in first_pass.items.values():
         for items_of_side in part_items:
             items_of_side.sort(key=lambda item: (item.subtask, item.number))
-    return first
+    return first_pass
 
 
 def _element_parts(i: int, operator: Operator) -> Iterator[StatePart]:
@@ -129,22 +129,22 @@ def _group_units(
     """Yield units of whole key groups; a heap stream's key groups without entries are skipped."""
     for run in group_runs(stream.filled_groups):
         numbers, extents = zip(*run, strict=True)
-        yield _UnitPlace(part, stream.subtask, numbers), ExtentUnit(0, side, label, None, extents, deflated=False)
+        yield _UnitPlace(part, stream.subtask, numbers), ExtentUnit(0, side, label, None, extents, compressed=False)
 
 
 def _element_units(
     i: int, label: str, side: Side, slot: Slot, stream: ElementStream
 ) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
-    deflated = is_deflated(stream)
+    compressed = is_compressed(stream)
     for state in stream.states:
         part, begin = StatePart(i, slot, state.name, state.mode), 0
         for run in extent_runs(state.elements):
             numbers = tuple(range(begin, begin + len(run)))
             begin += len(run)
-            unit = ExtentUnit(0, side, label, state.name, tuple(run), deflated)
+            unit = ExtentUnit(0, side, label, state.name, tuple(run), compressed)
             yield _UnitPlace(part, stream.subtask, numbers), unit
 
 
-def is_deflated(stream: ElementStream) -> bool:
+def is_compressed(stream: ElementStream) -> bool:
     """Return whether each element is compressed; raw operator state, which has no header, never is."""
     return bool(stream.header) and has_compressed_elements(stream.header)

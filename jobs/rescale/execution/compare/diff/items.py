@@ -76,20 +76,22 @@ def compare_key_groups(items: DigestedItems, remark: str | None) -> ItemComparis
         if sorted(item.digest for item in a) != sorted(item.digest for item in b):
             kind = OTHER_VALUE if a and b else ONLY_IN[bool(b)]
             differences.append(ListedDifference(kind, {"key_group": str(number)}, _sizes_text(a), _sizes_text(b)))
-    first = tuple(differences[:MOST_SHOWN])
-    return ItemComparison(_amount(items.a), _amount(items.b), first, len(differences), remark if differences else None)
+    first_differences = tuple(differences[:MOST_SHOWN])
+    return ItemComparison(
+        _amount(items.a), _amount(items.b), first_differences, len(differences), remark if differences else None
+    )
 
 
 def compare_bags(items: DigestedItems, mode: DistributionMode, describe: DescribeItem) -> ItemComparison:
     """Compare elements of SPLIT_DISTRIBUTE and UNION states as bags, wherever they are stored."""
     a, b = (Counter(item.digest for item in side) for side in items)
-    places = {item.digest: (side, item) for side, item in items.by_side}
+    item_by_digest = {item.digest: (side, item) for side, item in items.by_side}
     differing_digests = sorted(
-        (digest for digest in places if a[digest] != b[digest]), key=lambda d: _sort_key(places[d])
+        (digest for digest in item_by_digest if a[digest] != b[digest]), key=lambda d: _sort_key(item_by_digest[d])
     )
     differences = []
     for digest in differing_digests[:MOST_SHOWN]:
-        side, item = places[digest]
+        side, item = item_by_digest[digest]
         kind = OTHER_NUMBER if a[digest] and b[digest] else ONLY_IN[not a[digest]]
         name = {"element": describe(side, item), "subtask": str(item.subtask)}
         differences.append(ListedDifference(kind, name, _occurrences_text(a[digest]), _occurrences_text(b[digest])))
@@ -100,16 +102,16 @@ def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describ
 
 def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe: DescribeItem) -> ItemComparison:
     """Compare copies of a BROADCAST state: both sides need the same distinct copies, and each subtask needs a copy."""
-    places: dict[int, tuple[Side, DigestedItem]] = {}
+    item_by_digest: dict[int, tuple[Side, DigestedItem]] = {}
     holders: tuple[dict[int, list[int]], dict[int, list[int]]] = (defaultdict(list), defaultdict(list))
     for side, item in items.by_side:
-        places.setdefault(item.digest, (side, item))
+        item_by_digest.setdefault(item.digest, (side, item))
         holders[side][item.digest].append(item.subtask)
     a, b = holders
     differences = []
-    for digest in sorted(places, key=lambda d: _sort_key(places[d])):
+    for digest in sorted(item_by_digest, key=lambda d: _sort_key(item_by_digest[d])):
         if bool(a.get(digest)) != bool(b.get(digest)):
-            side, item = places[digest]
+            side, item = item_by_digest[digest]
             name = {"copy": describe(side, item)}
             differences.append(
                 ListedDifference(ONLY_IN[side], name, _subtasks_text(a.get(digest)), _subtasks_text(b.get(digest)))

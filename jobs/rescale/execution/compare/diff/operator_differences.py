@@ -35,9 +35,9 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
     any_partly_finished = a.partially_finished or b.partially_finished
     if finish_texts[0] != finish_texts[1] and (any_partly_finished or a.entry.fully_finished != b.entry.fully_finished):
         yield ListedDifference(OTHER_VALUE, {"operator": "has finished"}, *finish_texts)
-    keys = [{type_name(header.key_serializer) for header in side.parsed_headers} for side in (a, b)]
-    if all(keys) and keys[0] != keys[1]:
-        yield ListedDifference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in keys))
+    key_types = [{type_name(header.key_serializer) for header in side.parsed_headers} for side in (a, b)]
+    if all(key_types) and key_types[0] != key_types[1]:
+        yield ListedDifference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in key_types))
     yield from _coordinator_names(a, b)
     yield from _unknown_headers(a, b)
 

@@ -117,12 +117,12 @@ def _check_keyed(pair: OperatorPair) -> None:
             operator=pair.label,
             advice=_CANONICAL_ADVICE,
         )
-    unknown = [holder for holder in holders if holder.parsed is None]
-    for holder in unknown:
+    unreadable_holders = [holder for holder in holders if holder.parsed is None]
+    for holder in unreadable_holders:
         if isinstance(holder, Database | Changelog):
             with located(operator=pair.label):
                 require_header(holder.parsed, advice=_CANONICAL_ADVICE)
-    if unknown and len({holder.header for holder in holders}) > 1:
+    if unreadable_holders and len({holder.header for holder in holders}) > 1:
         raise UnsupportedError(
             "the headers of keyed streams differ, and an unknown serializer hides how",
             operator=pair.label,
@@ -135,10 +135,10 @@ def _check_keyed(pair: OperatorPair) -> None:
                 "parallelism differs"
             )
             _check_same_key_groups(pair, message, _CANONICAL_ADVICE)
-        _check_same_places(pair, [holder.parsed for holder in holders if holder.parsed is not None])
+        _check_same_states(pair, [holder.parsed for holder in holders if holder.parsed is not None])
 
 
-def _check_same_places(pair: OperatorPair, headers: Sequence[KeyedHeader]) -> None:
+def _check_same_states(pair: OperatorPair, headers: Sequence[KeyedHeader]) -> None:
     try:
         merged_headers = merge_keyed_headers(headers) if headers else None
     except SnapshotError as error:

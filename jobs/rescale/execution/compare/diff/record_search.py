@@ -66,12 +66,12 @@ class FoundRecord(NamedTuple):
 class RecordSearch(NamedTuple):
     """A unit to be searched for keys whose digests end in given bits.
 
-    `chosen` has, for each state, the values of the last `bits` bits that are searched for.
+    `endings` has, for each state, the values of the last `bits` bits that are searched for.
     """
 
     unit: RecordUnit
     bits: int
-    chosen: Mapping[str, tuple[int, ...]]
+    endings: Mapping[str, tuple[int, ...]]
 
 
 class SearchResult(NamedTuple):
@@ -96,14 +96,14 @@ class RecordSearcher:
         result = SearchResult(search.unit.side, defaultdict(dict), defaultdict(list))
         with located(operator=search.unit.label):
             for records in SourceReader(self.files[search.unit.side]).batches(search.unit.source):
-                for state, is_map, chosen in _states_in(records, search):
-                    keys = key_digests(chosen)
-                    is_chosen = np.isin(_low_bits(keys, search.bits), np.array(search.chosen[state], np.uint64))
-                    chosen, keys = _select(chosen, is_chosen), keys[is_chosen]
-                    digests = record_digests(chosen, np.full(len(chosen), is_map))
+                for state, is_map, state_records in _states_in(records, search):
+                    keys = key_digests(state_records)
+                    is_searched = np.isin(_low_bits(keys, search.bits), np.array(search.endings[state], np.uint64))
+                    state_records, keys = _select(state_records, is_searched), keys[is_searched]
+                    digests = record_digests(state_records, np.full(len(state_records), is_map))
                     if self.listing:
                         room = _MOST_LISTED - len(result.records[state])
-                        result.records[state] += _found_records(search.unit.side, chosen, keys, digests)[:room]
+                        result.records[state] += _found_records(search.unit.side, state_records, keys, digests)[:room]
                     else:
                         _add(result.buckets[state], _low_bits(keys, search.bits + _BITS), digests)
         return result
@@ -112,7 +112,7 @@ class RecordSearcher:
 def _states_in(records: Records, search: RecordSearch) -> Iterator[tuple[str, bool, Records]]:
     """Yield (name, whether it is a map, records) of each state that is searched."""
     for state_id, (state, is_map) in enumerate(zip(*search.unit.source.states, strict=True)):
-        if state in search.chosen:
+        if state in search.endings:
             yield state, is_map, _select(records, records.states == state_id)
 
 
@@ -164,24 +164,29 @@ def differing_records(
 
     `states` has the states whose digests differ, each with its number of records in both snapshots together.
     """
-    differing: dict[str, int] = dict.fromkeys(states, 0)
-    chosen: dict[str, tuple[int, ...]] = dict.fromkeys(states, (0,))
-    remaining, bits = max(states.values()), 0
-    while remaining > _FEW_RECORDS and bits < _MOST_BITS:
-        counts, endings = _differing_buckets(_search(units, bits, chosen, files, tasks))
+    difference_counts: dict[str, int] = dict.fromkeys(states, 0)
+    searched_endings: dict[str, tuple[int, ...]] = dict.fromkeys(states, (0,))
+    remaining_records, bits = max(states.values()), 0
+    while remaining_records > _FEW_RECORDS and bits < _MOST_BITS:
+        counts, differing_endings = _differing_buckets(_search(units, bits, searched_endings, files, tasks))
         bits += _BITS
-        chosen = {state: tuple(sorted(differences)[:MOST_SHOWN]) for state, differences in endings.items()}
-        differing = {state: max(number, len(endings.get(state, ()))) for state, number in differing.items()}
-        remaining = max(
-            (sum(counts[state][ending] for ending in differences) for state, differences in chosen.items()), default=0
+        searched_endings = {
+            state: tuple(sorted(differences)[:MOST_SHOWN]) for state, differences in differing_endings.items()
+        }
+        difference_counts = {
+            state: max(number, len(differing_endings.get(state, ()))) for state, number in difference_counts.items()
+        }
+        remaining_records = max(
+            (sum(counts[state][ending] for ending in differences) for state, differences in searched_endings.items()),
+            default=0,
         )
     listed_records: dict[str, list[FoundRecord]] = defaultdict(list)
-    for unit_result in _search(units, bits, chosen, files, tasks, listing=True):
+    for unit_result in _search(units, bits, searched_endings, files, tasks, listing=True):
         for state, records in unit_result.records.items():
             listed_records[state] += records
     headers = [unit.source.header for unit in units if unit.source.header is not None]
     result = {}
-    for state, number in differing.items():
+    for state, number in difference_counts.items():
         header = next(
             (candidate for candidate in headers if any(info.name == state for info in candidate.states)), None
         )
@@ -196,13 +201,13 @@ def differing_records(
 def _search(
     units: Sequence[RecordUnit],
     bits: int,
-    chosen: Mapping[str, tuple[int, ...]],
+    searched_endings: Mapping[str, tuple[int, ...]],
     files: BothFiles,
     tasks: Tasks,
     *,
     listing: bool = False,
 ) -> list[SearchResult]:
-    searches = [(unit.size, RecordSearch(unit, bits, chosen)) for unit in units]
+    searches = [(unit.size, RecordSearch(unit, bits, searched_endings)) for unit in units]
     progress = Progress("find differences", sum(size for size, _ in searches), ByteAction.READ_ON_BOTH_SIDES)
     return tasks.run(RecordSearcher(files, listing), searches, progress)
 

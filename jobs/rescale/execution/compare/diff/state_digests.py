@@ -22,14 +22,14 @@ from rescale.text.errors import SnapshotError, located
 
 
 class ExtentUnit(NamedTuple):
-    """Elements of a state, or key groups, that lie end to end; each `deflated` element is compressed on its own."""
+    """Elements of a state, or key groups, that lie end to end; each `compressed` element is compressed on its own."""
 
     number: int
     side: Side
     label: str
     state: str | None
     extents: tuple[Extent, ...]
-    deflated: bool
+    compressed: bool
 
     @property
     def size(self) -> int:
@@ -76,12 +76,12 @@ class Digester:
         files = self.files[unit.side]
         contents = runs(files.chunks(whole_span), [extent.length for extent in unit.extents])
         try:
-            if unit.deflated:
+            if unit.compressed:
                 digests = [digest(decompressed(content, identifier=False)) for content in contents]
             else:
                 digests = [digest(content) for content in contents]
         except SnapshotError as error:
-            advice = UPGRADE_FLINK_FIRST if unit.deflated and error.path is None else None
+            advice = UPGRADE_FLINK_FIRST if unit.compressed and error.path is None else None
             raise error.located(path=files.uri(whole_span), state=unit.state, advice=advice) from None
         return ExtentDigests(unit.number, tuple(digests))
 

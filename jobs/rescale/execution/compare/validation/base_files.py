@@ -34,24 +34,25 @@ def compare_files_of_base(
     tasks: Tasks,
     copies: ComparedCopies = NO_COPIES,
 ) -> dict[int, CertifiedChecksums]:
-    """Compare the base's files with the result's. Return which bytes the store's checksums proved, by index of the
-    operator.
+    """Compare the base's files with the result's; return which bytes the store's checksums proved, by operator.
 
     Files are read only if they are neither one file nor proven by checksums. `copies` are copies that were proven by
     their checksums before.
     """
-    different = [check for check in checks if not _is_one_file(base, result, check.pair)]
+    separate_files = [check for check in checks if not _is_one_file(base, result, check.pair)]
     algorithms = {
         check: algorithm
-        for check in different
-        if (algorithm := _compared_before(base, result, check.pair, copies)) is not None
+        for check in separate_files
+        if (algorithm := _earlier_algorithm(base, result, check.pair, copies)) is not None
     }
-    asked = matching_checksums(base, result, [check for check in different if check not in algorithms])
-    algorithms |= {check: checksum.algorithm for check, checksum in asked.items()}
-    rest = [(check.pair.result.length, check) for check in different if check not in algorithms]
-    if rest:
-        progress = Progress("compare files of the base", sum(size for size, _ in rest), ByteAction.READ_ON_BOTH_SIDES)
-        tasks.run(Comparer(base, result.unpinned()), rest, progress)
+    store_checksums = matching_checksums(base, result, [check for check in separate_files if check not in algorithms])
+    algorithms |= {check: checksum.algorithm for check, checksum in store_checksums.items()}
+    unproven_files = [(check.pair.result.length, check) for check in separate_files if check not in algorithms]
+    if unproven_files:
+        progress = Progress(
+            "compare files of the base", sum(size for size, _ in unproven_files), ByteAction.READ_ON_BOTH_SIDES
+        )
+        tasks.run(Comparer(base, result.unpinned()), unproven_files, progress)
     by_operator: dict[int, CertifiedChecksums] = {}
     for check, algorithm in algorithms.items():
         before = by_operator.get(check.operator, CertifiedChecksums((), 0))
@@ -60,7 +61,9 @@ def compare_files_of_base(
     return by_operator
 
 
-def _compared_before(base: SnapshotFiles, result: SnapshotFiles, pair: FilePair, copies: ComparedCopies) -> str | None:
+def _earlier_algorithm(
+    base: SnapshotFiles, result: SnapshotFiles, pair: FilePair, copies: ComparedCopies
+) -> str | None:
     """Return the algorithm of the checksum by which a file was proven before; None if it was not."""
     if not (base.is_whole(pair.source) and result.is_whole(pair.result)):
         return None
@@ -69,14 +72,14 @@ def _compared_before(base: SnapshotFiles, result: SnapshotFiles, pair: FilePair,
     return copies.algorithm_of(Span(uri, pair.source.start, pair.source.length, pin), copy, version)
 
 
-def files_of_base(number: int, before: Operator, after: Operator) -> Iterator[FileCheck]:
+def files_of_base(operator_index: int, before: Operator, after: Operator) -> Iterator[FileCheck]:
     """Yield a check of every SST file of the base against the file of that name in the result."""
     new_databases = {database.key_groups: database for database in after.databases}
     for database in before.databases:
         extents = {file.name: file.extent for file in new_databases[database.key_groups].files}
         for table in database.tables:
             pair = FilePair(database.subtask, table.file.name, table.extent, extents[table.file.name])
-            yield FileCheck(number, after.label, pair)
+            yield FileCheck(operator_index, after.label, pair)
 
 
 def files_above_base(before: Database | None, after: Database | None, operator: Operator) -> OwnTables:

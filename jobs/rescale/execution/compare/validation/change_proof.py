@@ -62,8 +62,8 @@ from rescale.storage.contract import Pin
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import IntegrityError, RequestError
 
-_SAMPLED = 64
-"""Number of changes in the later checkpoint of which the first is also looked up there, through RocksDB."""
+_LOOK_UP_INTERVAL = 64
+"""Interval at which changes are also looked up in the later checkpoint, through RocksDB; 1 means every change."""
 
 
 def continued_operators(plan: Plan) -> tuple[int, ...]:
@@ -133,7 +133,7 @@ class ChangeComparer:
         keys = None if check.key_hash is None else composite_keys(header, check.key_hash)
         key_groups = NewKeyGroups(keys, check.max_parallelism, check.new_max_parallelism)
         digester, deletions = RecordDigester([False] * len(header.states)), 0  # values are compared byte by byte
-        files, check_every = (self.result, 1) if check.in_result else (self.source, _SAMPLED)
+        files, check_every = (self.result, 1) if check.in_result else (self.source, _LOOK_UP_INTERVAL)
         for changes in ChangeReader(check.max_parallelism, files, check.place, check_every):
             digester.add(changes, key_groups.assign(changes)[0])
             deletions += int(np.count_nonzero(changes.data[changes.key_ends + LENGTH_SIZE] == DELETION))
@@ -144,7 +144,7 @@ class ChangeComparer:
 
 @dataclass(frozen=True)
 class ChangeProof:
-    """Proof that operators of `result` hold what `base` held, with the changes from there to `later`.
+    """Proof that operators of `result` hold what `base` held, with the changes from the base's source to `later`.
 
     `operators` are indexes into `later.operators` and `result.operators`.
     """
@@ -168,8 +168,8 @@ class ChangeProof:
         for operator_index in self.operators:
             changes += self._change_checks(operator_index, self.base.source, self.later, files[0], in_result=False)
             changes += self._change_checks(operator_index, self.base.snapshot, result, files[1], in_result=True)
-            in_base = self.base.snapshot.operator(self.later.operators[operator_index].operator_id)
-            copies += files_of_base(operator_index, in_base, result.operators[operator_index])
+            base_operator = self.base.snapshot.operator(self.later.operators[operator_index].operator_id)
+            copies += files_of_base(operator_index, base_operator, result.operators[operator_index])
         comparer = ChangeComparer(files[0].contents, files[1].contents)
         sized_changes = [(check.place.size, check) for check in changes]
         tallies = tasks.run(
@@ -178,16 +178,18 @@ class ChangeProof:
             Progress("compare changes", sum(size for size, _ in sized_changes), ByteAction.READ_ON_BOTH_SIDES),
             threads_suffice=True,
         )
-        compared = compared_copies(self.plan.target) if self.plan.prepared else NO_COPIES
-        checksums = compare_files_of_base(self.base.snapshot.contents, self.result.contents, copies, tasks, compared)
-        proven = {}
+        known_copies = compared_copies(self.plan.target) if self.plan.prepared else NO_COPIES
+        checksums = compare_files_of_base(
+            self.base.snapshot.contents, self.result.contents, copies, tasks, known_copies
+        )
+        proofs = {}
         for operator_index in self.operators:
             own_tallies = [tally for tally in tallies if tally.operator == operator_index]
-            taken = sum(check.operator == operator_index for check in copies)
-            proven[operator_index] = self._prove_operator(
-                operator_index, own_tallies, taken, checksums.get(operator_index)
+            base_file_count = sum(check.operator == operator_index for check in copies)
+            proofs[operator_index] = self._prove_operator(
+                operator_index, own_tallies, base_file_count, checksums.get(operator_index)
             )
-        return proven
+        return proofs
 
     def _change_checks(
         self, operator_index: int, earlier: Snapshot, later: Snapshot, files: _JoinedFiles, *, in_result: bool
@@ -208,8 +210,8 @@ class ChangeProof:
             tables = own_tables(earlier, before, later, after, sizes)
             return tables, tuple(PassedFile(state, name, between[name]) for state, name in sorted(tables.transient))
 
-        differing = side_by_side(own_tables_of, pairs)
-        for (key_groups, before, after), (tables, transient) in zip(pairs, differing, strict=True):
+        tables_of_pairs = side_by_side(own_tables_of, pairs)
+        for (key_groups, before, after), (tables, transient) in zip(pairs, tables_of_pairs, strict=True):
             sides = (
                 None if before is None else _change_side(before, files.earlier_indexes, tables.gone),
                 None if after is None else _change_side(after, None, tables.added),
@@ -228,9 +230,7 @@ class ChangeProof:
             )
 
     def _files_between(self, operator_index: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
-        """Return the files of checkpoints between the earlier and the later one that the plan reads for a directory, by
-        name.
-        """
+        """Return, by name, the files of the checkpoints in between that the plan reads for a directory."""
         rekeying = self.plan.operators[operator_index].rekeying
         assert rekeying is not None
         return {
@@ -315,13 +315,18 @@ class _JoinedFiles:
     """
 
     def __init__(
-        self, later: Snapshot, earlier: Snapshot, others: Sequence[tuple[str, Pin | None]] = (), *, pinned: bool = True
+        self,
+        later: Snapshot,
+        earlier: Snapshot,
+        other_files: Sequence[tuple[str, Pin | None]] = (),
+        *,
+        pinned: bool = True,
     ) -> None:
         later_files = later.contents if pinned else later.contents.unpinned()
-        both = (*later_files.versions, *earlier.contents.versions)
-        self.contents = SnapshotFiles((*both, *others), later.data)
-        self.earlier_indexes = range(len(later_files.versions), len(both))
-        self.first_other_index = len(both)
+        snapshot_files = (*later_files.versions, *earlier.contents.versions)
+        self.contents = SnapshotFiles((*snapshot_files, *other_files), later.data)
+        self.earlier_indexes = range(len(later_files.versions), len(snapshot_files))
+        self.first_other_index = len(snapshot_files)
 
 
 def _change_side(

@@ -33,16 +33,14 @@ Check = GroupCheck | ElementCheck | FileCheck | RecordCheck
 
 @dataclass(frozen=True)
 class Checks:
-    """Checks of a validation: `units` for tasks, as (bytes to read, check), and `small` files for the driver."""
+    """Checks of a validation: `units` for tasks, as (bytes to read, check), and `small_files` for the driver."""
 
     units: list[tuple[int, Check]]
-    small: list[FileCheck]
+    small_files: list[FileCheck]
 
     @property
     def threads_suffice(self) -> bool:
-        """Whether threads are as fast as processes: nearly all work compares and hashes plain bytes, which releases the
-        GIL.
-        """
+        """Whether threads are as fast as processes: nearly all work hashes plain bytes, which releases the GIL."""
         return fits_in_process([(size, check) for size, check in self.units if not _is_bytewise(check)])
 
 
@@ -59,18 +57,18 @@ def list_checks(
     `proven_by_changes` has the indexes of operators that `change_proof` proves: their directories get no check here.
     """
     checks: list[Check] = []
-    small: list[FileCheck] = []
+    small_files: list[FileCheck] = []
     for i, (old, new) in enumerate(zip(source.operators, result.operators, strict=True)):
-        whole = proven_by_files[i].values()
-        checks += (FileCheck(i, old.label, pair) for directory in whole for pair in directory.copies)
-        small += (FileCheck(i, old.label, pair) for directory in whole for pair in directory.small)
+        directories = proven_by_files[i].values()
+        checks += (FileCheck(i, old.label, pair) for directory in directories for pair in directory.copies)
+        small_files += (FileCheck(i, old.label, pair) for directory in directories for pair in directory.small_files)
         keyed = (replace(old, databases=()), replace(new, databases=())) if i in proven_by_changes else (old, new)
         checks += _keyed_checks(i, *keyed, key_hashes.get(old.operator_id), proven_by_files[i])
         for slot in OPERATOR_SLOTS:
             check_elements(old, new, slot)
             for in_result, operator in ((False, old), (True, new)):
                 checks += _element_checks(i, old.label, operator.elements_in(slot), slot, in_result)
-    return Checks([(_bytes_read(check), check) for check in checks], small)
+    return Checks([(_bytes_read(check), check) for check in checks], small_files)
 
 
 def _keyed_checks(
@@ -89,8 +87,8 @@ def _keyed_checks(
         )
     else:
         if old.max_parallelism == new.max_parallelism:
-            raw = pair_key_groups(_without_timers(old), _without_timers(new), Slot.RAW_KEYED)
-            yield from _group_checks(i, old, raw, Slot.RAW_KEYED)
+            raw_pairs = pair_key_groups(_without_timers(old), _without_timers(new), Slot.RAW_KEYED)
+            yield from _group_checks(i, old, raw_pairs, Slot.RAW_KEYED)
         yield from _record_checks(i, old, new, key_hash)
 
 

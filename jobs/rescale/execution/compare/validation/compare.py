@@ -96,7 +96,7 @@ class Comparer:
         for pair, digests in zip(check.pairs, self._group_digests(check.pairs), strict=True):
             in_source, in_result = digests
             if in_source != in_result:
-                different = IntegrityError(
+                difference = IntegrityError(
                     f"key group {pair.key_group} differs between the result and the source",
                     path=self.result.uri(pair.result),
                     offset=pair.result.start,
@@ -104,7 +104,7 @@ class Comparer:
                     found=f"digest {in_result:032x}",
                     advice=f"{RERUN_ADVICE}; if it happens again, report it with both snapshots",
                 )
-                _raise_difference(different, digests, next(self._group_digests((pair,))))
+                _raise_difference(difference, digests, next(self._group_digests((pair,))))
             total += digest([in_result.to_bytes(16, "little")], seed=pair.key_group)
         size = sum(pair.result.length for pair in check.pairs)
         return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, total % MODULUS)
@@ -113,16 +113,18 @@ class Comparer:
         blocks = self._block_checksums(check.pair)
         in_source, in_result = digests = self._file_digests(check.pair, blocks)
         if in_source != in_result:
-            different = IntegrityError(
+            difference = IntegrityError(
                 f"the file {check.pair.name} of a RocksDB directory differs between the result and the source",
                 path=self.result.uri(check.pair.result),
                 expected=f"the bytes of {self.source.uri(check.pair.source)}, with digest {in_source:032x}",
                 found=f"digest {in_result:032x}",
                 advice=RERUN_ADVICE,
             )
-            _raise_difference(different, digests, self._file_digests(check.pair))
-        checked = blocks is not None if check.pair.is_table else None
-        return Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, check.pair.result.length, in_result, checked)
+            _raise_difference(difference, digests, self._file_digests(check.pair))
+        blocks_checked = blocks is not None if check.pair.is_table else None
+        return Tally(
+            check.operator, Slot.KEYED, True, 0, "", None, 0, check.pair.result.length, in_result, blocks_checked
+        )
 
     def _file_digests(self, pair: FilePair, blocks: BlockChecksums | None = None) -> tuple[int, int]:
         chunks = self.source.chunks(pair.source)
@@ -160,8 +162,8 @@ class Comparer:
             )
 
     def _digest_elements(self, check: ElementCheck) -> Tally:
-        whole = span(check.elements)
-        chunks = self._result_chunks(whole) if check.in_result else self.source.chunks(whole)
+        whole_span = span(check.elements)
+        chunks = self._result_chunks(whole_span) if check.in_result else self.source.chunks(whole_span)
         total = sum(run_digests(chunks, [extent.length for extent in check.elements])) % MODULUS
         return Tally(
             check.operator,
@@ -171,7 +173,7 @@ class Comparer:
             check.state,
             check.mode,
             len(check.elements),
-            whole.length,
+            whole_span.length,
             total,
         )
 
@@ -189,11 +191,11 @@ class Comparer:
             ) from None
 
 
-def _raise_difference(different: IntegrityError, first: tuple[int, int], again: tuple[int, int]) -> NoReturn:
-    """Raise the error `different`, or a `StoreError` if a second read of one side gives another digest.
+def _raise_difference(difference: IntegrityError, first: tuple[int, int], again: tuple[int, int]) -> NoReturn:
+    """Raise the error `difference`, or a `StoreError` if a second read of one side gives another digest.
 
     `first` and `again` have the digests of source and result in the two reads.
     """
     if changed := changed_sides(first, again):
-        raise misread_error(changed, different)
-    raise different
+        raise misread_error(changed, difference)
+    raise difference

@@ -116,8 +116,8 @@ def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
 
 def check_certified(result: Snapshot, certificate: Certificate) -> None:
     """Check that the metadata is the certified one: the shape of every operator, then the bytes of `_metadata`."""
-    certified = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in certificate.operators}
-    for operator, expected, actual in _other_shapes(result, certified):
+    certified_shapes = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in certificate.operators}
+    for operator, expected, actual in _other_shapes(result, certified_shapes):
         raise IntegrityError(
             "an operator does not have the certified shape",
             path=result.metadata_uri,
@@ -145,13 +145,13 @@ def check_references(source: Snapshot, result: Snapshot, base_files: Mapping[str
 
     If the result continues a base, it may also be one of `base_files`, which are pinned versions by URI.
     """
-    known = {**base_files, **dict(source.files)}
+    allowed_pins = {**base_files, **dict(source.files)}
     for uri, pin in result.files[1:]:
-        if not contains(result.directory, uri) and not pin.matches(known.get(uri)):
+        if not contains(result.directory, uri) and not pin.matches(allowed_pins.get(uri)):
             raise IntegrityError(
                 "the result refers to a file that does not belong to the source or to a base",
                 path=uri,
-                expected=known.get(uri) or f"a file in {result.directory}",
+                expected=allowed_pins.get(uri) or f"a file in {result.directory}",
                 found=pin,
             )
 
@@ -163,17 +163,17 @@ def check_directory(result: Snapshot, existing_uris: Sequence[str]) -> None:
     allowed: they are deleted before the result is published.
     """
     expected_files = {join(result.directory, "_metadata"), *(uri for uri, _ in result.files)}
-    surplus = [
+    surplus_uris = [
         uri
         for uri in existing_uris
         if uri not in expected_files and not is_temporary(name(result.directory), name(uri))
     ]
-    if surplus:
+    if surplus_uris:
         raise IntegrityError(
             "the target holds files that do not belong to the result",
             path=result.directory,
             expected=f"at most {len(expected_files)} files",
-            found=f"{len(surplus)} other files, such as {surplus[0]}",
+            found=f"{len(surplus_uris)} other files, such as {surplus_uris[0]}",
             advice="move them elsewhere",
         )
 
@@ -186,9 +186,11 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     pairs: dict[int, GroupPair] = {}
     index, headers = KeyGroupIndex(sources), KeyedHeaders(old.label)
     for stream in results:
-        own = new.key_groups_of(stream.subtask)
-        check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
-        tables = headers.compare(distinct_by_header(index.overlapping(own)), stream) if slot is Slot.KEYED else {}
+        own_key_groups = new.key_groups_of(stream.subtask)
+        check_equal(f"key groups of subtask {stream.subtask}", own_key_groups, stream.key_groups, old.label)
+        tables = (
+            headers.compare(distinct_by_header(index.overlapping(own_key_groups)), stream) if slot is Slot.KEYED else {}
+        )
         for key_group, extent in stream.present_groups:
             if key_group in pairs:
                 raise IntegrityError(f"key group {key_group} is in the result twice", operator=old.label)
@@ -199,13 +201,13 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
                 continue
             compressed = stream.parsed is not None and stream.parsed.compressed
             pairs[key_group] = GroupPair(key_group, source, extent, tables.get(owner.header), compressed)
-    lost = owners.keys() - pairs.keys()
-    if lost:
+    lost_groups = owners.keys() - pairs.keys()
+    if lost_groups:
         raise IntegrityError(
-            f"key group {min(lost)} is not in the result",
+            f"key group {min(lost_groups)} is not in the result",
             operator=old.label,
             expected=f"{len(owners)} key groups with state",
-            found=f"{len(lost)} missing",
+            found=f"{len(lost_groups)} missing",
         )
     return list(pairs.values())
 
@@ -256,12 +258,12 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         check_equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
     all_old_holders = distinct_by_header(old_holders)
     for stream in new_holders:
-        own = new.key_groups_of(stream.subtask)
-        check_equal(f"key groups of subtask {stream.subtask}", own, stream.key_groups, old.label)
-        kept = Framing.HEAP if old.heap_streams and new.heap_streams else Framing.CANONICAL
-        check_equal(f"framing of subtask {stream.subtask}", kept, stream.framing, old.label)
+        own_key_groups = new.key_groups_of(stream.subtask)
+        check_equal(f"key groups of subtask {stream.subtask}", own_key_groups, stream.key_groups, old.label)
+        expected_framing = Framing.HEAP if old.heap_streams and new.heap_streams else Framing.CANONICAL
+        check_equal(f"framing of subtask {stream.subtask}", expected_framing, stream.framing, old.label)
         headers.compare(
-            distinct_by_header(index.overlapping(own)) if new.databases and same_groups else all_old_holders,
+            distinct_by_header(index.overlapping(own_key_groups)) if new.databases and same_groups else all_old_holders,
             stream,
         )
 
@@ -269,7 +271,7 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
 class FilePair(NamedTuple):
     """A file of a subtask's RocksDB directory in the result, and the file of the source that it must equal.
 
-    `name` is its name in the subtask's directory.
+    `name` is the file's name in the subtask's directory.
     """
 
     subtask: int
@@ -279,7 +281,7 @@ class FilePair(NamedTuple):
 
     @property
     def is_table(self) -> bool:
-        """Whether it is an SST file."""
+        """Whether the file is an SST file."""
         return self.name.endswith(".sst")
 
 
@@ -291,13 +293,11 @@ def _directory_layouts(operator: Operator) -> list[tuple[object, ...]]:
 
 
 def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
-    """Pair every file of the operator's RocksDB directories in source and result, and the streams that list their
-    states.
-    """
+    """Pair the files of the operator's RocksDB directories in source and result, headers included."""
     check_equal("RocksDB directories", _directory_layouts(old), _directory_layouts(new), old.label)
     for database in new.databases:
-        own = new.key_groups_of(database.subtask)
-        check_equal(f"key groups of subtask {database.subtask}", own, database.key_groups, old.label)
+        own_key_groups = new.key_groups_of(database.subtask)
+        check_equal(f"key groups of subtask {database.subtask}", own_key_groups, database.key_groups, old.label)
     return [
         FilePair(new_database.subtask, name, source, result)
         for old_database, new_database in zip(old.databases, new.databases, strict=True)
@@ -316,8 +316,8 @@ def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     sources, results = old.elements_in(slot), new.elements_in(slot)
     check_equal(f"{slot} states", _states_and_modes(sources), _states_and_modes(results), old.label)
     same_parallelism = old.parallelism == new.parallelism
-    unmoved = same_parallelism or not sources
-    expected = [stream.subtask for stream in sources] if unmoved else list(range(new.parallelism))
+    keeps_subtasks = same_parallelism or not sources
+    expected = [stream.subtask for stream in sources] if keeps_subtasks else list(range(new.parallelism))
     check_equal(f"subtasks with {slot} state", expected, [stream.subtask for stream in results], old.label)
     by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
     for source in sources:
@@ -357,8 +357,10 @@ def check_raw_timers(old: Operator, new: Operator) -> None:
     stream and timers are keyed states. The timers themselves are compared as records.
     """
     for stream in new.raw_timers:
-        own = new.key_groups_of(stream.subtask)
-        check_equal(f"key groups of the timers of subtask {stream.subtask}", own, stream.key_groups, old.label)
+        own_key_groups = new.key_groups_of(stream.subtask)
+        check_equal(
+            f"key groups of the timers of subtask {stream.subtask}", own_key_groups, stream.key_groups, old.label
+        )
     if new.raw_timers and old.max_parallelism != new.max_parallelism:
         subtasks = list(range(new.parallelism)) if old.raw_timers else []
         check_equal("subtasks with raw timers", subtasks, [stream.subtask for stream in new.raw_timers], old.label)
@@ -374,5 +376,5 @@ def _check_services(old: Operator, source_headers: Sequence[KeyedHeader], stream
         merged = merge_keyed_headers(headers).header
     subject = f"timer services of subtask {stream.subtask}"
     check_equal(subject, merged, stream.parsed, old.label)
-    known = {state.name for header in source_headers for state in header.states}
-    check_equal(subject, sorted(known), sorted(stream.state_names), old.label)
+    source_services = {state.name for header in source_headers for state in header.states}
+    check_equal(subject, sorted(source_services), sorted(stream.state_names), old.label)

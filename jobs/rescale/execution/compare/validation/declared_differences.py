@@ -40,12 +40,12 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
 def _check_dropped(source_operators: Mapping[str, Operator], surgery: Surgery) -> None:
     """Check that the source has the operators declared as dropped, with the declared states and bytes."""
     _check_in_source("dropped", {operator.operator_id for operator in surgery.dropped}, source_operators)
-    for lost in surgery.dropped:
-        actual_loss = as_dropped(source_operators[lost.operator_id])
-        check_equal("bytes of the dropped operator", actual_loss.bytes, lost.bytes, lost.label)
+    for dropped in surgery.dropped:
+        actual_loss = as_dropped(source_operators[dropped.operator_id])
+        check_equal("bytes of the dropped operator", actual_loss.bytes, dropped.bytes, dropped.label)
         # Files of a dropped operator may be missing. Then the names of its states are unknown (NOT_READ).
-        if NOT_READ not in (*actual_loss.states, *lost.states):
-            check_equal("states of the dropped operator", actual_loss.states, lost.states, lost.label)
+        if NOT_READ not in (*actual_loss.states, *dropped.states):
+            check_equal("states of the dropped operator", actual_loss.states, dropped.states, dropped.label)
 
 
 def _check_restarted(source_operators: Mapping[str, Operator], surgery: Surgery) -> None:
@@ -71,8 +71,8 @@ def _check_ids(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
         if renaming.uid:
             new_id = operator_id_of_uid(renaming.uid)
             check_equal(f"id of the uid {renaming.uid!r}", new_id, renaming.new_operator_id, renaming.label)
-    dropped = {operator.operator_id for operator in surgery.dropped}
-    entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped]
+    dropped_ids = {operator.operator_id for operator in surgery.dropped}
+    entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped_ids]
     expected = [surgery.new_ids.get(entry.operator_id, entry.operator_id) for entry in entries]
     actual = [entry.operator_id for entry in result.metadata.operators]
     if expected != actual:
@@ -110,18 +110,20 @@ def _labels_by_id(snapshot: Snapshot) -> dict[str, str]:
 
 def _check_states(source_operators: Mapping[str, Operator], result: Snapshot, surgery: Surgery) -> None:
     """Check that states declared as dropped are in the source and not in the result."""
-    changed = {dropped.operator_id for dropped in surgery.dropped_states}
-    _check_in_source("having lost a state", changed, source_operators)
+    changed_ids = {dropped.operator_id for dropped in surgery.dropped_states}
+    _check_in_source("having lost a state", changed_ids, source_operators)
     by_id = {operator.operator_id: operator for operator in result.operators}
     for dropped in surgery.dropped_states:
-        lost = lost_states(source_operators[dropped.operator_id], dropped.name)
-        if replace(dropped, stored_bytes=None) not in lost:  # a comparison does not read files to count these bytes
+        source_states = lost_states(source_operators[dropped.operator_id], dropped.name)
+        if (
+            replace(dropped, stored_bytes=None) not in source_states
+        ):  # a comparison does not read files to count these bytes
             raise IntegrityError(
                 "the source does not have a state that was declared as dropped",
                 operator=dropped.label,
                 state=dropped.name,
                 expected=dropped,
-                found=lost,
+                found=source_states,
             )
         operator = by_id.get(surgery.new_ids.get(dropped.operator_id, dropped.operator_id))
         if operator is not None and dropped.name in state_names(operator):

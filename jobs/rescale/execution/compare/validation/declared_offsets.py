@@ -17,9 +17,7 @@ _MOST_SHOWN = 5
 
 
 class _SourcePositions(NamedTuple):
-    """Positions of a Kafka source: of splits that readers hold, of splits that wait in the enumerator, and of assigned
-    splits.
-    """
+    """Positions of a Kafka source: of splits that readers hold, that wait in the enumerator, and that are assigned."""
 
     held: Sequence[Position] = ()
     waiting: Sequence[Position] = ()
@@ -50,19 +48,19 @@ def _check_stored(old: _SourcePositions, change: KafkaChange) -> None:
 
     If no old offset was declared for a partition (None), the source must have the partition without an offset.
     """
-    stored: dict[TopicPartition, set[Position]] = {position.partition: set() for position in old.assigned}
+    stored_positions: dict[TopicPartition, set[Position]] = {position.partition: set() for position in old.assigned}
     for position in (*old.held, *old.waiting):
-        stored.setdefault(position.partition, set()).add(position)
+        stored_positions.setdefault(position.partition, set()).add(position)
     for declared in change.partitions:
         partition = TopicPartition(declared.topic, declared.partition)
-        offsets = {position.next for position in stored.get(partition, ())}
-        has_none = partition in stored and offsets <= {StartAt.UNSET}
-        if declared.next not in offsets and (declared.next is not None or not has_none):
+        offsets = {position.next for position in stored_positions.get(partition, ())}
+        has_no_offset = partition in stored_positions and offsets <= {StartAt.UNSET}
+        if declared.next not in offsets and (declared.next is not None or not has_no_offset):
             raise IntegrityError(
                 "the source does not have a Kafka offset that was declared as changed",
                 operator=change.label,
                 expected=f"{partition} from {declared.next}",
-                found=_position_text(stored.get(partition, set())),
+                found=_position_text(stored_positions.get(partition, set())),
                 advice="compare the result with the snapshot that it was made from",
             )
 

@@ -37,22 +37,23 @@ from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError,
 class DirectoryFiles(NamedTuple):
     """A subtask's RocksDB directory whose SST files are all whole files of the source, except for range tombstones.
 
-    `same` counts SST files of the source that the result refers to. The bytes of copied SST files (`copies`) and of
-    files that are not SST files (`small`) are still to be compared. `deleted_ranges` counts added files that hide rows.
+    `same_files` counts SST files of the source that the result refers to. The bytes of copied SST files (`copies`) and
+    of files that are not SST files (`small_files`) are still to be compared. `deleted_ranges` counts added files that
+    hide rows.
     """
 
     subtask: int
-    same: int
+    same_files: int
     copies: tuple[FilePair, ...]
-    small: tuple[FilePair, ...]
+    small_files: tuple[FilePair, ...]
     deleted_ranges: int
 
 
 def is_comparable_by_files(old: Operator, new: Operator) -> bool:
     """Return whether RocksDB directories can be compared by files: max parallelism and kind of state stay the same."""
-    same = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
-    all_rows = not old.dropped_states and not old.cutoffs
-    return same and bool(old.databases) and all_rows and not (old.raw_timers and not new.raw_timers)
+    keeps_kind = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
+    keeps_rows = not old.dropped_states and not old.cutoffs
+    return keeps_kind and bool(old.databases) and keeps_rows and not (old.raw_timers and not new.raw_timers)
 
 
 def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, DirectoryFiles]]:
@@ -83,9 +84,7 @@ def _result_with_tables(result: Snapshot) -> Snapshot:
 
 
 class _DirectoryComparer:
-    """Compares the directories of operators, whose MANIFESTs were read. `source` and `result` read files of the two
-    sides.
-    """
+    """Compares directories whose MANIFESTs were read; `source` and `result` read the files of the two sides."""
 
     def __init__(self, source: SnapshotFiles, result: SnapshotFiles) -> None:
         self._source = source
@@ -103,9 +102,7 @@ class _DirectoryComparer:
         return {directory.subtask: directory for directory in directories if directory is not None}
 
     def _unchanged_directories(self, old: Operator, new: Operator) -> Iterator[DirectoryFiles]:
-        """Yield the directories of an operator in which every RocksDB directory stays in its subtask, with the same
-        files.
-        """
+        """Yield an operator's directories, which all stay in their subtasks, with the same files."""
         pairs: dict[int, list[FilePair]] = defaultdict(list)
         for pair in pair_database_files(old, new):
             pairs[pair.subtask].append(pair)
@@ -113,37 +110,36 @@ class _DirectoryComparer:
             yield self._whole_files(subtask, file_pairs, deleted_ranges=0)
 
     def _assembled(self, old: Operator, old_databases: Sequence[Database], new: Database) -> DirectoryFiles | None:
-        """Return the directory `new` if it is made of whole files of `old_databases`; None if RocksDB has rewritten its
-        files.
+        """Return the directory `new` if it is made of whole files of `old_databases`; None if RocksDB rewrote files.
 
-        `old_databases` are the source's directories that share key groups with it.
+        `old_databases` are the source's directories that share key groups with `new`.
         """
         maximum = old.max_parallelism
         sources, result = list(map(_source_of, old_databases)), _source_of(new)
-        covered = (
+        covered_groups = (
             new.key_groups.intersection(old_databases[0].key_groups) if len(old_databases) == 1 else new.key_groups
         )
-        covered_range = key_range(covered, maximum)
-        matched = _match_files(sources, result, covered_range, maximum)
-        if covered_range.holds(result.manifest.files.values()) and not matched.complete:
+        covered_range = key_range(covered_groups, maximum)
+        matches = _match_files(sources, result, covered_range, maximum)
+        if covered_range.holds(result.manifest.files.values()) and not matches.complete:
             return None
-        deleted = {
+        deleted_ranges = {
             table.file.name: self._deleted_ranges(table)
             for table in new.tables
-            if table.file.name not in matched.origins
+            if table.file.name not in matches.origins
         }
-        database = ResultDatabase(result.uri, result.manifest, matched.origins, deleted)
+        database = ResultDatabase(result.uri, result.manifest, matches.origins, deleted_ranges)
         check_assembled(sources, database, new.key_groups, maximum)
         source_extents, extents = [_extents_by_name(source) for source in old_databases], _extents_by_name(new)
         pairs = [
             FilePair(new.subtask, name, source_extents[origin.source][origin.name], extents[name])
-            for name, origin in matched.origins.items()
+            for name, origin in matches.origins.items()
         ]
         pairs += _pair_options_files(old_databases, new)
-        return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted))
+        return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted_ranges))
 
     def _deleted_ranges(self, table: LiveTable) -> Sequence[RangeTombstone]:
-        """Return the range tombstones of a file. Raises `IntegrityError` if it has rows, too."""
+        """Return the range tombstones of a file. Raises `IntegrityError` if the file also has rows."""
         try:
             opened = open_table(table, self._result)
             ranges = list(opened.range_tombstones())
@@ -162,8 +158,8 @@ class _DirectoryComparer:
     def _whole_files(self, subtask: int, pairs: Sequence[FilePair], deleted_ranges: int) -> DirectoryFiles:
         tables = [pair for pair in pairs if pair.is_table]
         copies = tuple(pair for pair in tables if not self._is_same(pair))
-        small = tuple(pair for pair in pairs if not pair.is_table)
-        return DirectoryFiles(subtask, len(tables) - len(copies), copies, small, deleted_ranges)
+        small_files = tuple(pair for pair in pairs if not pair.is_table)
+        return DirectoryFiles(subtask, len(tables) - len(copies), copies, small_files, deleted_ranges)
 
     def _is_same(self, pair: FilePair) -> bool:
         """Return whether the result refers to the source's own file, whose version `check_references` has checked."""

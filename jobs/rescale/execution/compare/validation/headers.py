@@ -51,7 +51,7 @@ class KeyedHeaders:
         self._label = label
         self._timers = timers
         self._left_out = left_out
-        self._compared: dict[tuple[bytes, ...], Tables] = {}
+        self._tables_by_headers: dict[tuple[bytes, ...], Tables] = {}
 
     def compare(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> Tables:
         """Compare a header of the result with the merged header of `old_holders`; return the tables of state ids.
@@ -59,9 +59,9 @@ class KeyedHeaders:
         Raises `IntegrityError` unless they are equal.
         """
         headers = stream.header, *(old_holder.header for old_holder in old_holders)
-        if headers not in self._compared:
-            self._compared[headers] = self._tables(old_holders, stream)
-        return self._compared[headers]
+        if headers not in self._tables_by_headers:
+            self._tables_by_headers[headers] = self._tables(old_holders, stream)
+        return self._tables_by_headers[headers]
 
     def _tables(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> Tables:
         if (
@@ -84,8 +84,8 @@ class KeyedHeaders:
         check_equal(f"header of subtask {stream.subtask}", merged.header, stream.parsed, self._label)
         # A RocksDB directory may also list states of source directories from which it has no key group.
         if isinstance(stream, KeyedStream):
-            known = {state.name for header in (*headers[1:], *timer_headers) for state in header.states}
-            _refuse_surplus(self._label, f"the header of subtask {stream.subtask}", known, merged.header.names)
+            source_states = {state.name for header in (*headers[1:], *timer_headers) for state in header.states}
+            _refuse_surplus(self._label, f"the header of subtask {stream.subtask}", source_states, merged.header.names)
         tables = zip(old_holders, merged.id_maps[1:], strict=False)
         return {old_holder.header: table for old_holder, table in tables if table != tuple(range(len(table)))}
 
@@ -95,14 +95,14 @@ class ElementHeaders:
 
     def __init__(self, label: str) -> None:
         self._label = label
-        self._compared: set[tuple[bytes, ...]] = set()
+        self._equal_headers: set[tuple[bytes, ...]] = set()
 
     def compare(self, old_streams: Sequence[ElementStream], stream: ElementStream) -> None:
         """Raise `IntegrityError` unless the stream's header is the merged header of its `old_streams`."""
         headers = stream.header, *(old_stream.header for old_stream in old_streams)
-        if headers not in self._compared:
+        if headers not in self._equal_headers:
             self._check(old_streams, stream)
-            self._compared.add(headers)
+            self._equal_headers.add(headers)
 
     def _check(self, old_streams: Sequence[ElementStream], stream: ElementStream) -> None:
         if all(old_stream.header == stream.header for old_stream in old_streams):
@@ -114,9 +114,11 @@ class ElementHeaders:
                 raise IntegrityError("a header with an unknown serializer differs from the source's")
             merged = merge_operator_state_headers(headers)
         check_equal(f"operator-state header of subtask {stream.subtask}", merged, stream.parsed, self._label)
-        known = {state.name for header in headers[1:] for state in (*header.list_states, *header.broadcast_states)}
+        source_states = {
+            state.name for header in headers[1:] for state in (*header.list_states, *header.broadcast_states)
+        }
         states = (*merged.list_states, *merged.broadcast_states)
-        _refuse_surplus(self._label, subject, known, [state.name for state in states])
+        _refuse_surplus(self._label, subject, source_states, [state.name for state in states])
 
 
 def check_equal(subject: str, expected: object, actual: object, label: str | None = None) -> None:
@@ -134,15 +136,15 @@ def header_errors(what: str, label: str) -> Iterator[None]:
         raise IntegrityError(f"{what}: {error.what}", operator=label) from None
 
 
-def _refuse_surplus(label: str, subject: str, known: Collection[str], states: Sequence[str]) -> None:
+def _refuse_surplus(label: str, subject: str, source_states: Collection[str], states: Sequence[str]) -> None:
     """Raise `IntegrityError` if a state is not in the source: planning has misread a header."""
-    surplus = [state for state in states if state not in known]
+    surplus = [state for state in states if state not in source_states]
     if surplus:
         raise IntegrityError(
             f"{subject} has a state that the source does not have",
             operator=label,
             state=surplus[0],
-            expected=f"{len(known)} states",
+            expected=f"{len(source_states)} states",
             found=f"{len(states)}",
             advice=RERUN_ADVICE,
         )

@@ -37,19 +37,19 @@ class _ExpectedName(NamedTuple):
 def check_inline_names(result: Snapshot) -> None:
     """Check that every inline stream has the name that a run gives it, and that no name occurs twice."""
     digest = "[0-9a-f]{8}"
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for operator in result.operators:
         for inline in _inline_streams(operator.entry):
-            end = ""
+            suffix = ""
             if inline.local_name is not None:
                 file_name = re.escape(inline.local_name)
-                end = (
+                suffix = (
                     f"-(?:(?:{_COPIED_FROM_BASE})?{file_name}|{_REWRITTEN_TABLE})"
                     if (inline.local_name or "").endswith(".sst")
                     else f"-{file_name}"
                 )
-            match = re.fullmatch(f"{re.escape(inline.beginning)}-({digest}){end}", inline.stream.name)
-            if match is None or inline.stream.name in seen:
+            match = re.fullmatch(f"{re.escape(inline.beginning)}-({digest}){suffix}", inline.stream.name)
+            if match is None or inline.stream.name in seen_names:
                 raise IntegrityError(
                     "a stream in the metadata has the wrong name"
                     if match is None
@@ -61,7 +61,7 @@ def check_inline_names(result: Snapshot) -> None:
                     advice=RERUN_ADVICE,
                 )
             digest = match[1]
-            seen.add(inline.stream.name)
+            seen_names.add(inline.stream.name)
 
 
 def _inline_streams(entry: OperatorState) -> Iterator[_ExpectedName]:

@@ -27,8 +27,6 @@ def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: 
 def unreadable_result_error(
     error: RescaleError, operator: str | None = None, advice: str | None = None
 ) -> IntegrityError:
-    """Return the error for a part of the result that cannot be read. It names `operator` or, if None, the operator of
-    `error`.
-    """
+    """Return the error for a part of the result that cannot be read; by default, it names the operator of `error`."""
     what = f"the result cannot be read back: {error.what}"
     return error.recast(IntegrityError, what, operator=operator or error.operator, advice=advice)

@@ -89,7 +89,7 @@ class RecordComparer:
             operator=check.operator,
             in_result=check.in_result,
             states=states,
-            groups=source.key_groups_counted,
+            groups=source.key_group_count,
             size=source.size,
             keys=counter.count,
             are_timers=isinstance(source.place, StreamPlace) and source.place.framing is Framing.RAW,

@@ -30,9 +30,9 @@ def record_proof(
     for state in sorted(source.keys() | result.keys()):
         in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
         if in_source != in_result:
-            same = in_source[:2] == in_result[:2]
+            same_records = in_source[:2] == in_result[:2]
             raise IntegrityError(
-                "records lie in the wrong key groups" if same else "records were lost, doubled or changed",
+                "records lie in the wrong key groups" if same_records else "records were lost, doubled or changed",
                 operator=operator.label,
                 state=state,
                 expected=f"{in_source.records} records with digest {in_source.digest:032x}",
@@ -72,10 +72,10 @@ def _distinct_keys(tallies: Iterable[RecordTally]) -> int:
     A key lies in one key group, so the counts of tallies of the same kind add up. Raw keyed timers may belong to keys
     that have state, and both sides have the same keys, so only the largest count of all kinds is taken.
     """
-    counted: dict[tuple[bool, bool, bool], int] = defaultdict(int)
+    key_counts: dict[tuple[bool, bool, bool], int] = defaultdict(int)
     for tally in tallies:
-        counted[tally.in_result, tally.are_timers, tally.are_duplicates] += tally.keys
-    return min(MOST_KEYS_COUNTED, max(counted.values()))
+        key_counts[tally.in_result, tally.are_timers, tally.are_duplicates] += tally.keys
+    return min(MOST_KEYS_COUNTED, max(key_counts.values()))
 
 
 def _compare_duplicates(operator: Operator, keyed: Mapping[str, StateDigest], raw: Mapping[str, StateDigest]) -> None:

@@ -79,9 +79,11 @@ def matching_checksums(
     """
     by_etag = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
     comparer = _ChecksumComparer(_SideChecksums(source, source), _SideChecksums(result, result))
-    rest = [check for check in checks if check not in by_etag]
-    comparer.fetch((), rest)
-    return by_etag | {check: checksum for check in rest if (checksum := comparer.checksum_of_file(check)) is not None}
+    without_etag = [check for check in checks if check not in by_etag]
+    comparer.fetch((), without_etag)
+    return by_etag | {
+        check: checksum for check in without_etag if (checksum := comparer.checksum_of_file(check)) is not None
+    }
 
 
 def _etag_of_both(source: SnapshotFiles, result: SnapshotFiles, check: FileCheck) -> Checksum | None:
@@ -102,16 +104,14 @@ class _SideChecksums:
         self.checksums: dict[int, dict[str, int]] = {}
 
     def fetch(self, file_indexes: Iterable[int]) -> None:
-        wanted = sorted(index for index in set(file_indexes) if index > 0)
-        self.checksums = dict(zip(wanted, side_by_side(self._stored_checksums, wanted), strict=True))
+        fetched_indexes = sorted(index for index in set(file_indexes) if index > 0)
+        self.checksums = dict(zip(fetched_indexes, side_by_side(self._stored_checksums, fetched_indexes), strict=True))
 
     def is_whole(self, extent: Extent) -> bool:
         return self._contents.is_whole(extent)
 
     def combined(self, extents: Sequence[Extent]) -> Iterator[Checksum]:
-        """Yield checksums of the bytes of all extents end to end. Yields none unless these bytes are whole files less
-        headers.
-        """
+        """Yield checksums of the bytes of all extents end to end; none unless these are whole files without headers."""
         runs = list(_adjacent_runs(extents))
         if any(end != self._size(file) or start > _LONGEST_HEADER for file, start, end in runs):
             return

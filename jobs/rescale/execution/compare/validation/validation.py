@@ -45,8 +45,8 @@ from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
 class SnapshotPair:
     """A source and a result whose `_metadata`, stream headers and MANIFESTs agree, with the `checks` that remain.
 
-    `sums` has state that is proven by the store's checksums. `key_hashes` has the names of key hashes by operator id.
-    `proven_by_files` has, for each operator, the directories that are proven by their files, by subtask.
+    `key_hashes` has the names of key hashes by operator id. `proven_by_files` has, for each operator, the directories
+    that are proven by their files, by subtask. `proven_by_checksums` has state that the store's checksums prove.
     """
 
     source: Snapshot
@@ -54,7 +54,7 @@ class SnapshotPair:
     key_hashes: Mapping[str, str]
     proven_by_files: Sequence[Mapping[int, DirectoryFiles]]
     checks: Checks
-    sums: StoreChecksums | None = None
+    proven_by_checksums: StoreChecksums | None = None
 
     @property
     def operators(self) -> list[tuple[Operator, Operator]]:
@@ -102,8 +102,8 @@ def compare_snapshots(
     checks = list_checks(source, result, key_hashes, proven_by_files, proven_by_changes)
     if proof is not Proof.FILES:
         return SnapshotPair(source, result, key_hashes, proven_by_files, checks)
-    sums = prove_by_checksums(source, result, checks)
-    return SnapshotPair(source, result, key_hashes, proven_by_files, sums.checks, sums)
+    store_checksums = prove_by_checksums(source, result, checks)
+    return SnapshotPair(source, result, key_hashes, proven_by_files, store_checksums.checks, store_checksums)
 
 
 def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]:
@@ -114,12 +114,12 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     record_tallies: dict[int, list[RecordTally]] = defaultdict(list)
     # A second run of the same plan may be writing the same bytes again, so files of the result are not pinned.
     unpinned = result.contents.unpinned()
-    compare = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
+    comparers = _Comparers(Comparer(source.contents, unpinned), RecordComparer(source.contents, unpinned))
     # S3's client is written in Python, so its reads run in parallel only in processes.
-    local = not is_s3(source.directory) and not is_s3(result.directory)
-    task_tallies = tasks.run(compare, checks.units, progress, threads_suffice=local and checks.threads_suffice)
-    proven = pair.sums.tallies if pair.sums is not None else []
-    for tally in (*proven, *side_by_side(compare, checks.small), *task_tallies):
+    is_local = not is_s3(source.directory) and not is_s3(result.directory)
+    task_tallies = tasks.run(comparers, checks.units, progress, threads_suffice=is_local and checks.threads_suffice)
+    proven_tallies = pair.proven_by_checksums.tallies if pair.proven_by_checksums is not None else []
+    for tally in (*proven_tallies, *side_by_side(comparers, checks.small_files), *task_tallies):
         if isinstance(tally, RecordTally):
             record_tallies[tally.operator].append(tally)
         else:
@@ -128,15 +128,15 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
     for i, (old, new) in enumerate(pair.operators):
         try:
             proof = _operator_proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.proven_by_files[i])
-            proofs.append(replace(proof, checksums=_checksum_proof(pair.sums, i)))
+            proofs.append(replace(proof, checksums=_checksum_proof(pair.proven_by_checksums, i)))
         except IntegrityError as error:
-            one_sided = [
+            one_sided_checks = [
                 (weight, check) for weight, check in checks.units if _is_one_sided(check) and check.operator == i
             ]
             tallies_read_again = tasks.run(
-                compare,
-                one_sided,
-                Progress("read again", sum(weight for weight, _ in one_sided), ByteAction.READ_ON_BOTH_SIDES),
+                comparers,
+                one_sided_checks,
+                Progress("read again", sum(weight for weight, _ in one_sided_checks), ByteAction.READ_ON_BOTH_SIDES),
             )
             element_tallies = [tally for tally in tallies[i] if tally.mode is not None]
             if changed := changed_sides(
@@ -148,7 +148,7 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
 
 
 def _is_one_sided(check: Check) -> bool:
-    """Return whether the check reads only the source or only the result. Their sums are compared at the end."""
+    """Return whether the check reads only one side; the sums of both sides are compared at the end."""
     return isinstance(check, ElementCheck | RecordCheck)
 
 
@@ -177,51 +177,52 @@ def _operator_proof(
     proven_by_files: Mapping[int, DirectoryFiles],
 ) -> CertifiedOperator:
     records = record_proof(old, record_tallies, key_hashes)
-    rewritten = [tally for tally in record_tallies if tally.in_result]
+    result_record_tallies = [tally for tally in record_tallies if tally.in_result]
     digests = [tally.digest for tally in tallies if tally.in_result]
-    digests += [digest.placed for tally in rewritten for digest in tally.states.values()]
+    digests += [digest.placed for tally in result_record_tallies for digest in tally.states.values()]
     for slot in OPERATOR_SLOTS:
         _compare_bags(old, [tally for tally in tallies if tally.slot is slot])
         _compare_broadcasts(old, new, slot, [tally for tally in tallies if tally.slot is slot])
-    written = [tally for tally in tallies if tally.in_result]
-    element_tallies = [tally for tally in written if tally.mode is not None]
+    result_tallies = [tally for tally in tallies if tally.in_result]
+    element_tallies = [tally for tally in result_tallies if tally.mode is not None]
     copies = sum(tally.mode is DistributionMode.BROADCAST for tally in element_tallies)
     return CertifiedOperator(
         operator_id=old.operator_id,
         label=old.label,
         parallelism=new.parallelism,
         max_parallelism=new.max_parallelism,
-        key_groups=sum(tally.items for tally in written if tally.mode is None) + sum(t.groups for t in rewritten),
+        key_groups=sum(tally.items for tally in result_tallies if tally.mode is None)
+        + sum(t.groups for t in result_record_tallies),
         elements=sum(tally.items for tally in element_tallies) - copies,
         broadcast_copies=copies,
-        bytes=sum(tally.size for tally in written) + sum(tally.size for tally in rewritten),
+        bytes=sum(tally.size for tally in result_tallies) + sum(tally.size for tally in result_record_tallies),
         digest=f"{sum(digests) % MODULUS:032x}",
         records=records,
         directories=_directory_proof(new, proven_by_files.values()) if proven_by_files else None,
-        tables=_table_proof(written),
+        tables=_table_proof(result_tallies),
     )
 
 
 def _table_proof(tallies: Iterable[Tally]) -> CertifiedTables | None:
-    checked = [tally.blocks_checked for tally in tallies if tally.blocks_checked is not None]
-    return CertifiedTables(checked.count(True), checked.count(False)) if checked else None
+    block_checks = [tally.blocks_checked for tally in tallies if tally.blocks_checked is not None]
+    return CertifiedTables(block_checks.count(True), block_checks.count(False)) if block_checks else None
 
 
-def _checksum_proof(sums: StoreChecksums | None, operator: int) -> CertifiedChecksums | None:
-    algorithms = sums.algorithms.get(operator) if sums is not None else None
-    if sums is None or not algorithms:
+def _checksum_proof(store_checksums: StoreChecksums | None, operator: int) -> CertifiedChecksums | None:
+    algorithms = store_checksums.algorithms.get(operator) if store_checksums is not None else None
+    if store_checksums is None or not algorithms:
         return None
-    size = sum(tally.size for tally in sums.tallies if tally.operator == operator)
+    size = sum(tally.size for tally in store_checksums.tallies if tally.operator == operator)
     return CertifiedChecksums(tuple(sorted(algorithms)), size)
 
 
-def _directory_proof(operator: Operator, whole: Collection[DirectoryFiles]) -> CertifiedDirectories:
+def _directory_proof(operator: Operator, directories: Collection[DirectoryFiles]) -> CertifiedDirectories:
     return CertifiedDirectories(
-        by_files=len(whole),
-        by_records=len(operator.databases) - len(whole),
-        files_referred_to=sum(directory.same for directory in whole),
-        files_copied=sum(len(directory.copies) for directory in whole),
-        deleted_ranges=sum(directory.deleted_ranges for directory in whole),
+        by_files=len(directories),
+        by_records=len(operator.databases) - len(directories),
+        files_referred_to=sum(directory.same_files for directory in directories),
+        files_copied=sum(len(directory.copies) for directory in directories),
+        deleted_ranges=sum(directory.deleted_ranges for directory in directories),
     )
 
 
@@ -254,19 +255,19 @@ def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Itera
         holders[state].add(subtask)
     same_parallelism = old.parallelism == new.parallelism
     for state, subtasks in holders.items():
-        wanted = subtasks if same_parallelism else set(range(new.parallelism))
+        expected_subtasks = subtasks if same_parallelism else set(range(new.parallelism))
         source, result = copies[state, False], copies[state, True]
-        if result.keys() != wanted:
+        if result.keys() != expected_subtasks:
             raise IntegrityError(
                 "a broadcast state is missing in a subtask",
                 operator=old.label,
                 state=state,
-                expected=f"a copy in {len(wanted)} subtasks",
+                expected=f"a copy in {len(expected_subtasks)} subtasks",
                 found=f"copies in {len(result)}",
             )
-        known = set(source.values())
+        source_copies = set(source.values())
         for subtask, copy in result.items():
-            if copy not in known:
+            if copy not in source_copies:
                 raise IntegrityError(
                     "a copy of a broadcast state differs from all copies in the source",
                     operator=old.label,

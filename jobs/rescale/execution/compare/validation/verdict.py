@@ -137,10 +137,11 @@ def certificate_of(
     certificate.
     """
     base_files = plan.base_files_referred_to if plan else {}
-    elsewhere = {uri for uri, _ in result.files[1:] if not contains(result.directory, uri)}
+    uris_elsewhere = {uri for uri, _ in result.files[1:] if not contains(result.directory, uri)}
     claims, limits = _claims(proofs, surgery), _limits(source, result, proofs, metadata_checked=metadata_checked)
     limits += _if_true(
-        (_LIMIT_OF_REFERENCES, elsewhere - base_files.keys()), (_LIMIT_OF_BASE_FILES, elsewhere & base_files.keys())
+        (_LIMIT_OF_REFERENCES, uris_elsewhere - base_files.keys()),
+        (_LIMIT_OF_BASE_FILES, uris_elsewhere & base_files.keys()),
     )
     return Certificate(
         verdict=COMPLETE,
@@ -161,7 +162,7 @@ def certificate_of(
             [(operator.parallelism, operator.max_parallelism) for operator in source.operators],
             [(proof.parallelism, proof.max_parallelism) for proof in proofs],
         )
-        ._replace(refers=bool(elsewhere))
+        ._replace(refers=bool(uris_elsewhere))
         .command,
         proof=_proof_depth(proofs),
         surgery=surgery,
@@ -200,22 +201,22 @@ def _claims_without_records(proofs: Sequence[CertifiedOperator]) -> list[str]:
 def _limits(
     source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperator], *, metadata_checked: bool
 ) -> list[str]:
-    stays = [
+    directories_stay = [
         bool(old.databases) and not is_compared_by_record(old, new)
         for old, new in zip(source.operators, result.operators, strict=True)
     ]
-    made_anew = any(proof.directories and not same for proof, same in zip(proofs, stays, strict=True))
-    not_read = any(proof.directories and proof.directories.files_referred_to for proof in proofs)
-    local = any(pin.mtime_ns is not None for _, pin in source.files)
+    some_made_anew = any(proof.directories and not stays for proof, stays in zip(proofs, directories_stay, strict=True))
+    has_unread_files = any(proof.directories and proof.directories.files_referred_to for proof in proofs)
+    has_local_files = any(pin.mtime_ns is not None for _, pin in source.files)
     return _if_true(
         (_LIMIT_OF_CHANGES, any(proof.changes for proof in proofs)),
-        (_LIMIT_OF_FILES, made_anew),
-        (_LIMIT_OF_UNCHANGED, any(stays)),
+        (_LIMIT_OF_FILES, some_made_anew),
+        (_LIMIT_OF_UNCHANGED, any(directories_stay)),
         (_LIMIT_OF_UNCHECKED_TABLES, any(proof.tables and proof.tables.unchecked for proof in proofs)),
-        (_LIMIT_OF_FILES_NOT_READ, not_read),
+        (_LIMIT_OF_FILES_NOT_READ, has_unread_files),
         (_LIMIT_OF_CHECKSUMS, any(proof.checksums for proof in proofs)),
         (_LIMIT_OF_RULES, any(proof.records for proof in proofs)),
-        (_LIMIT_OF_LOCAL_FILES, local),
+        (_LIMIT_OF_LOCAL_FILES, has_local_files),
         (_LIMIT_WITHOUT_CERTIFICATE, not metadata_checked),
     )
 

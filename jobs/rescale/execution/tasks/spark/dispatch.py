@@ -29,7 +29,7 @@ _WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenP
 
 
 @contextmanager
-def spark_errors_raised() -> Iterator[None]:
+def raise_spark_errors() -> Iterator[None]:
     """Raise a failure of Spark in the block as a `RescaleError`.
 
     If Spark's JVM has ended, py4j's error names only the command that it could not send
@@ -44,7 +44,7 @@ def spark_errors_raised() -> Iterator[None]:
 
 
 @contextmanager
-def progress_reported(progress: Progress, bytes_done: Callable[[], int]) -> Iterator[None]:
+def report_progress(progress: Progress, bytes_done: Callable[[], int]) -> Iterator[None]:
     """Report the bytes done about every second while the block runs."""
     finish_event = threading.Event()
 
@@ -65,7 +65,7 @@ def progress_reported(progress: Progress, bytes_done: Callable[[], int]) -> Iter
 def error_of_failed_task(text: str) -> RescaleError:
     """Return the error with which a task failed, from py4j's text of the JVM's exception.
 
-    One of our errors is restored; an unexpected Python exception becomes an `InternalError`.
+    An error of Rescale is restored; an unexpected Python exception becomes an `InternalError`.
     """
     if _TRACEBACK not in text:
         return _jvm_error(text.partition("\n: ")[2] or text)

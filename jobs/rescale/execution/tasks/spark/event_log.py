@@ -1,6 +1,6 @@
 """Spark's event log, kept for its history server if `RESCALE_EVENT_LOG` names a directory of the store.
 
-Spark itself would write there through Hadoop's S3 client, which our images do not have. So it writes a local file,
+Spark itself would write there through Hadoop's S3 client, which our images do not have. So Spark writes a local file,
 which is copied to the store when Spark has ended. A killed driver leaves no log. A failed copy gives only a warning.
 """
 
@@ -26,7 +26,7 @@ _LARGEST_LOG = 64 * 1024 * 1024
 
 
 @contextmanager
-def event_log_kept(conf: SparkConf) -> Iterator[None]:
+def keep_event_log(conf: SparkConf) -> Iterator[None]:
     """Keep the event log of the Spark that starts and ends inside the block with this configuration, if requested."""
     directory = os.environ.get(VARIABLE)
     if not directory:

@@ -30,7 +30,7 @@ from pyspark.errors import PySparkRuntimeError
 from rescale.execution.tasks.allocator import ALLOCATOR
 from rescale.execution.tasks.own_directories import own_directories
 from rescale.execution.tasks.slices import ATTEMPTS
-from rescale.execution.tasks.spark.event_log import event_log_kept
+from rescale.execution.tasks.spark.event_log import keep_event_log
 from rescale.execution.tasks.spark.executors import Executors, executors_for
 from rescale.execution.tasks.spark.waiting import executors_awaited
 from rescale.options.spark_master import is_on_this_machine, local_master
@@ -55,7 +55,7 @@ _STOPPED_MESSAGE = "stopped"
 def spark_context(name: str, master: str | None, work: int | None = None) -> Iterator[SparkContext]:
     """Run Spark inside the block, with executors for `work` bytes, or with all that are allowed if `work` is None.
 
-    If `master` is None, `spark-submit` and its configuration choose it.
+    If `master` is None, `spark-submit` and its configuration choose the master.
     """
     _check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -68,7 +68,7 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
     )
     for variable, value in {**ALLOCATOR, **side_variables(os.environ)}.items():
         conf.setExecutorEnv(variable, value)
-    with event_log_kept(conf):
+    with keep_event_log(conf):
         context = _start(conf, master, work)
         try:
             with nullcontext() if is_on_this_machine(context.master) else executors_awaited(context):

@@ -17,8 +17,8 @@ from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Weighed
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import slices_of
-from rescale.execution.tasks.spark.dispatch import progress_reported, spark_errors_raised
-from rescale.execution.tasks.spark.task_meter import counted_into, new_counters_accumulator
+from rescale.execution.tasks.spark.dispatch import raise_spark_errors, report_progress
+from rescale.execution.tasks.spark.task_meter import count_into, new_counters_accumulator
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -37,26 +37,26 @@ class SparkShuffle:
     ) -> None:
         self._spark = spark
         self._progress = progress
-        self._done = bytes_done = spark.accumulator(0)
+        self._bytes_done = bytes_done = spark.accumulator(0)
         slices = [[unit for _, unit in weighed_units] for weighed_units in slices_of(units, spark.defaultParallelism)]
         shared_sender, counters = SharedFunction.pack(make_sender), new_counters_accumulator(spark)
 
         def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
-            with counted_into(counters):
+            with count_into(counters):
                 yield from shared_sender.unpacked()(bytes_done.add)(parts)
 
-        self._sent = counters
+        self._send_counters = counters
         self._rows = _send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partitions)
 
-    @spark_errors_raised()
+    @raise_spark_errors()
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Run all senders; return the result of `work` on the rows of one partition."""
-        with progress_reported(self._progress, lambda: self._done.value):
+        with report_progress(self._progress, lambda: self._bytes_done.value):
             (result,) = self._spark.runJob(self._rows, lambda rows: [work(rows)], [partition])
-        METER.add(self._sent.value)
+        METER.add(self._send_counters.value)
         return result
 
-    @spark_errors_raised()
+    @raise_spark_errors()
     def write(
         self, sizes: Mapping[int, int], work: Callable[[int, Iterable[bytes]], Iterator[R]], progress: Progress
     ) -> list[R]:
@@ -65,11 +65,11 @@ class SparkShuffle:
         shared_work = SharedFunction.pack(work)
 
         def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
-            with counted_into(counters):
+            with count_into(counters):
                 yield from shared_work.unpacked()(partition, rows)
             bytes_done.add(sizes[partition])
 
-        with progress_reported(progress, lambda: bytes_done.value):
+        with report_progress(progress, lambda: bytes_done.value):
             results = list(self._spark.runJob(self._rows.mapPartitionsWithIndex(write), list, sorted(sizes)))
         METER.add(counters.value)
         return results

@@ -14,10 +14,10 @@ from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Shuffled, Weighed
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import Outcome, results_of, slices_of, work_through
-from rescale.execution.tasks.spark.dispatch import progress_reported, spark_errors_raised
+from rescale.execution.tasks.spark.dispatch import raise_spark_errors, report_progress
 from rescale.execution.tasks.spark.session import spark_context
 from rescale.execution.tasks.spark.shuffle import SparkShuffle
-from rescale.execution.tasks.spark.task_meter import counted_into, new_counters_accumulator
+from rescale.execution.tasks.spark.task_meter import count_into, new_counters_accumulator
 
 U = TypeVar("U")
 R = TypeVar("R")
@@ -37,11 +37,11 @@ class SparkTasks:
     context: SparkContext
 
     @property
-    @spark_errors_raised()
+    @raise_spark_errors()
     def cores(self) -> int:
         return self.context.defaultParallelism
 
-    @spark_errors_raised()
+    @raise_spark_errors()
     def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress, **_: bool) -> list[R]:
         if not units:
             return []
@@ -51,15 +51,15 @@ class SparkTasks:
         shared_work = SharedFunction.pack(work)
 
         def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[Outcome[R]]:
-            with counted_into(counters):
+            with count_into(counters):
                 for part in parts:
                     yield from work_through(shared_work.unpacked(), part, bytes_done.add)
 
-        with progress_reported(progress, lambda: bytes_done.value):
+        with report_progress(progress, lambda: bytes_done.value):
             rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
         METER.add(counters.value)
         return results_of(rows)
 
-    @spark_errors_raised()
+    @raise_spark_errors()
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
         return SparkShuffle(self.context, make_sender, units, partitions, progress)

@@ -19,12 +19,12 @@ class _CounterSum(AccumulatorParam[StepCounters]):
 
 
 def new_counters_accumulator(context: SparkContext) -> Accumulator[StepCounters]:
-    """Return an accumulator to which `counted_into` adds the counts of tasks."""
+    """Return an accumulator to which `count_into` adds the counts of tasks."""
     return context.accumulator(StepCounters(), _CounterSum())
 
 
 @contextmanager
-def counted_into(total: Accumulator[StepCounters]) -> Iterator[None]:
+def count_into(total: Accumulator[StepCounters]) -> Iterator[None]:
     """Add the counts of the block, which is the work of a task, to `total`. Adds nothing if the block fails."""
     counters_before, task = METER.read(), TaskContext.get()
     yield

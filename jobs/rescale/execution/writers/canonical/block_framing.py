@@ -15,8 +15,7 @@ WINDOW = 8 * 1024 * 1024
 
 
 def framed_lengths(sizes: Longs) -> Longs:
-    """Return the bytes of each framed key group: its records, an id before them, and an id after the records of each
-    state.
+    """Return the bytes of each framed key group: its records, an id before them, and one after those of each state.
 
     `sizes` has the bytes of the records: a row for each key group, a column for each state.
     """
@@ -31,12 +30,12 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
 
     cells = blocks.cells
     groups, states = cells // blocks.number_of_states, cells % blocks.number_of_states
-    changes = np.diff(groups) != 0
-    begins, ends = np.append(True, changes), np.append(changes, True)
+    group_changes = np.diff(groups) != 0
+    begins_group, ends_group = np.append(True, group_changes), np.append(group_changes, True)
     ends_state = np.append(np.diff(cells) != 0, True)
-    first_ids = np.where(begins, states, -1)
-    marks = np.where(ends_state, np.where(ends, END_OF_GROUP, np.append(states[1:], 0)), -1)
-    framed_ends = np.cumsum(blocks.sizes + ID_SIZE * begins + ID_SIZE * ends_state)
+    first_ids = np.where(begins_group, states, -1)
+    marks = np.where(ends_state, np.where(ends_group, END_OF_GROUP, np.append(states[1:], 0)), -1)
+    framed_ends = np.cumsum(blocks.sizes + ID_SIZE * begins_group + ID_SIZE * ends_state)
     out = np.empty(0, np.uint8)
     first, written_bytes = 0, 0
     while first < len(blocks):

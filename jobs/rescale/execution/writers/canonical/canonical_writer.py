@@ -49,19 +49,17 @@ class CanonicalWriter:
     whole_entries = False
 
     def range_size(self, rekeying: Rekeying, preferred: int) -> int | None:
-        """Return `preferred`; None if key groups are compressed, since offsets then depend on all earlier ranges as
-        written.
-        """
+        """Return `preferred`; None if key groups are compressed: offsets then depend on all earlier ranges."""
         return None if rekeying.compressed else preferred
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[PartsWork]:
-        inline = InlineBudget(self.plan.operators)
+        inline_budget = InlineBudget(self.plan.operators)
         work_items: list[PartsWork] = []
-        in_parts: list[tuple[StreamToWrite, list[int]]] = []
+        streams_in_parts: list[tuple[StreamToWrite, list[int]]] = []
         for stream in streams:
             lengths = framed_lengths(stream.blocks)
             size = stream.stream.size + int(lengths.sum())
-            is_inline = not self.plan.operators[stream.operator].is_compressed and inline.try_take(size)
+            is_inline = not self.plan.operators[stream.operator].is_compressed and inline_budget.try_take(size)
             if (
                 not self.plan.operators[stream.operator].is_compressed
                 and existing_sizes.get(name(self._uri(stream))) == size
@@ -75,13 +73,13 @@ class CanonicalWriter:
                     for i, (write_range, size) in enumerate(zip(stream.ranges, sizes, strict=True))
                 )
             else:
-                in_parts.append((stream, sizes))
+                streams_in_parts.append((stream, sizes))
         tokens_of_streams = side_by_side(
-            lambda write_range: begin_upload(self.plan, self.plan.operators[write_range.operator], write_range.stream),
-            [stream for stream, _ in in_parts],
+            lambda stream: begin_upload(self.plan, self.plan.operators[stream.operator], stream.stream),
+            [stream for stream, _ in streams_in_parts],
         )
         limits = part_limits(self.plan)
-        for (stream, sizes), token in zip(in_parts, tokens_of_streams, strict=True):
+        for (stream, sizes), token in zip(streams_in_parts, tokens_of_streams, strict=True):
             ranges_and_sizes = list(zip(stream.ranges, sizes, strict=True))
             work_items += stream_parts(
                 self.plan, stream.number, name(self._uri(stream)), token, ranges_and_sizes, limits
@@ -90,14 +88,14 @@ class CanonicalWriter:
 
     def write(self, work: PartsWork, blocks: Blocks) -> WrittenParts:
         operator = self.plan.operators[work.range.operator]
-        stream = operator.rekeyed[work.stream]
+        stream = operator.rekeyed_streams[work.stream]
         uri = stream_uri(self.plan, operator, stream)
         sink: StreamSink | RangeParts
         if work.token:
             sink = RangeParts(uri, work)
         else:
             sink = StreamSink(uri, places_of(self.plan).staging, work.part_size, inline=work.inline)
-        if work.first:
+        if work.is_first:
             for chunk in piece_chunks(self.plan, [stream.header]):
                 sink.write(chunk)
         lengths = [0] * stream.key_groups
@@ -144,7 +142,7 @@ class CanonicalWriter:
         def complete(stream: StreamToWrite) -> None:
             place = stream.operator, stream.number
             receipts = joined_receipts.get(place, {}) | dict(
-                pair for result_parts in written_parts[place] for pair in result_parts.numbered
+                pair for result_parts in written_parts[place] for pair in result_parts.numbered_receipts
             )
             ordered_receipts = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
@@ -190,7 +188,7 @@ def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
             advice=Advice("when the other run has ended, ", SAME_COMMAND, " to resume"),
         ) from None
     operator = plan.operators[merge.operator]
-    uri = stream_uri(plan, operator, operator.rekeyed[merge.stream])
+    uri = stream_uri(plan, operator, operator.rekeyed_streams[merge.stream])
     return merge, store.put_part(uri, merge.token, merge.part, merge.offset, data)
 
 

@@ -38,15 +38,15 @@ from rescale.text.errors import located
 
 
 def convert_databases(plan: Plan, tasks: Tasks, existing_sizes: Mapping[str, int]) -> list[WrittenHandle]:
-    """Write the keyed streams of all operators that need no shuffle (`is_in_order`); return their handles.
+    """Write the keyed streams of all operators that need no shuffle (`rows_are_in_order`); return their handles.
 
     `existing_sizes` has the sizes of the target's files by name: a file that an earlier attempt completed is kept.
     """
     units = [
         (_expected_size(operator, stream), (i, j))
         for i, operator in enumerate(plan.operators)
-        if operator.is_in_order
-        for j, stream in enumerate(operator.rekeyed)
+        if operator.rows_are_in_order
+        for j, stream in enumerate(operator.rekeyed_streams)
     ]
     progress = Progress("read databases and write key groups", sum(weight for weight, _ in units), ByteAction.WRITTEN)
     return tasks.run(partial(_convert, plan, existing_sizes), units, progress)
@@ -54,7 +54,7 @@ def convert_databases(plan: Plan, tasks: Tasks, existing_sizes: Mapping[str, int
 
 def _convert(plan: Plan, existing_sizes: Mapping[str, int], unit: tuple[int, int]) -> WrittenHandle:
     operator = plan.operators[unit[0]]
-    stream = operator.rekeyed[unit[1]]
+    stream = operator.rekeyed_streams[unit[1]]
     with located(operator=operator.label):
         return written_handle(plan, operator, _write_stream(plan, operator, stream, existing_sizes))
 
@@ -78,7 +78,7 @@ def _write_stream(
 
 
 def _expected_size(operator: OperatorPlan, stream: RekeyedStream) -> int:
-    return sum(operator.expected_key_groups[stream.first_key_group :][: stream.key_groups])
+    return sum(operator.expected_key_group_bytes[stream.first_key_group :][: stream.key_groups])
 
 
 class _CountingSink:
@@ -124,12 +124,14 @@ class _Conversion:
                 yield from self._database_pieces(database, common_groups)
 
     def _database_pieces(self, database: PlannedSource, key_groups: KeyGroupRange) -> Iterator[tuple[int, memoryview]]:
-        rekeyed = rekeyed_operator(self.plan, self.operator, self.rekeying)
-        source, new_ids = rekeyed.source(database)
+        rekeyed_state = rekeyed_operator(self.plan, self.operator, self.rekeying)
+        source, new_ids = rekeyed_state.source(database)
         header = require_header(source.header)
-        ids = {state.name: int(new_ids[state_id]) for state_id, state in enumerate(header.states)}
+        new_ids_by_name = {state.name: int(new_ids[state_id]) for state_id, state in enumerate(header.states)}
         assert isinstance(source.place, DatabasePlace)
         with database_of_snapshot(self.plan.contents, source.place.files, header) as open_database:
-            for window in open_database.read(KeyGroupRows(self.operator.max_parallelism, ids, key_groups)):
-                rekeyed.key_groups.assign(window.records)  # raises an error if a key does not hash to its key group
+            for window in open_database.read(KeyGroupRows(self.operator.max_parallelism, new_ids_by_name, key_groups)):
+                rekeyed_state.key_groups.assign(
+                    window.records
+                )  # raises an error if a key does not hash to its key group
                 yield from window.pieces

@@ -30,7 +30,7 @@ class Merge(NamedTuple):
 
 
 class PartsWork(NamedTuple):
-    """Work of a range's task: it writes `size` bytes, with the stream's header in front if it is the `first` range.
+    """Work of a range's task: it writes `size` bytes, with the stream's header in front if `is_first`.
 
     The task returns the bytes of an `inline` range. If `token` is empty, the range is the whole stream. Otherwise, the
     first `staged` bytes are written to the file `staging`. The rest is uploaded as parts of the upload `token`: the
@@ -40,7 +40,7 @@ class PartsWork(NamedTuple):
 
     range: WriteRange
     stream: int
-    first: bool
+    is_first: bool
     size: int
     part_size: int
     inline: bool = False
@@ -68,7 +68,7 @@ def stream_parts(
         staged_bytes, staging, merge = 0, "", None
         if waiting_pieces or (size < smallest and not is_last):
             staged_bytes = size if size < 2 * size_of_parts else size_of_parts
-            staging = _staging_place(plan, name, token, write_range)
+            staging = _staging_uri(plan, name, token, write_range)
             waiting_pieces.append(staging)
             waiting_size += staged_bytes
             if waiting_size >= smallest or is_last:
@@ -94,8 +94,8 @@ def stream_parts(
     return work_items
 
 
-def _staging_place(plan: Plan, name: str, token: str, write_range: WriteRange) -> str:
-    """Return a staging place that only this upload uses: another run of the plan may cut its ranges differently."""
+def _staging_uri(plan: Plan, name: str, token: str, write_range: WriteRange) -> str:
+    """Return a staging URI that only this upload uses: another run of the plan may cut its ranges differently."""
     return join(
         places_of(plan).staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{write_range.first}"
     )

@@ -27,7 +27,7 @@ class WrittenParts(NamedTuple):
     key_groups: tuple[int, ...] = ()
 
     @property
-    def numbered(self) -> Iterator[tuple[int, str]]:
+    def numbered_receipts(self) -> Iterator[tuple[int, str]]:
         """Receipts with the numbers of their parts."""
         return enumerate(unpack_receipts(self.receipts) if self.receipts else (), self.part)
 

@@ -1,6 +1,4 @@
-"""Writes RocksDB directories from the files of source directories, some of which RocksDB rewrites. One task per
-directory.
-"""
+"""Writes RocksDB directories, one a task, from files of source directories, some of which RocksDB rewrites."""
 
 from __future__ import annotations
 
@@ -33,13 +31,11 @@ from rescale.storage.scratch import scratch_directory
 from rescale.text.errors import located
 
 
-class _Compacted(NamedTuple):
-    """Handle of a written directory. `refused` is the store's reason for refusing to copy a file; "" if it did not
-    refuse.
-    """
+class _WrittenDirectory(NamedTuple):
+    """Handle of a written directory, and the store's reason for refusing to copy a file ("" if it did not refuse)."""
 
     handle: WrittenHandle
-    refused: str
+    refusal: str
 
 
 def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
@@ -51,17 +47,17 @@ def compact_databases(plan: Plan, tasks: Tasks) -> list[WrittenHandle]:
     ]
     progress = Progress("have RocksDB rewrite files", sum(size for size, _ in units), ByteAction.WRITTEN)
     compacted_directories = tasks.run(partial(_compact, plan), units, progress)
-    report_refused_copies(progress, (database.refused for database in compacted_directories))
-    return [database.handle for database in compacted_directories]
+    report_refused_copies(progress, (directory.refusal for directory in compacted_directories))
+    return [directory.handle for directory in compacted_directories]
 
 
-def _compact(plan: Plan, unit: tuple[int, int]) -> _Compacted:
+def _compact(plan: Plan, unit: tuple[int, int]) -> _WrittenDirectory:
     operator = plan.operators[unit[0]]
     stream = operator.compacted[unit[1]]
     with located(operator=operator.label):
         files = list(_written_files(plan, operator, stream))
-    refusal = next((file.refused for file in files if file.refused), "")
-    return _Compacted(directory_handle(plan, operator, stream, files), refusal)
+    refusal = next((file.refusal for file in files if file.refusal), "")
+    return _WrittenDirectory(directory_handle(plan, operator, stream, files), refusal)
 
 
 def _written_files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:

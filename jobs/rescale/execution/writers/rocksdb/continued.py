@@ -35,7 +35,7 @@ from rescale.storage.store import open_store
 from rescale.text.errors import located
 
 Place = tuple[int, int]
-"""Index of an operator in the plan, and index of a stream in `OperatorPlan.rekeyed`."""
+"""Index of an operator in the plan, and index of a stream in `OperatorPlan.rekeyed_streams`."""
 
 
 _FILES_AT_ONCE = 512
@@ -79,28 +79,28 @@ def take_over_base_files(
 ) -> dict[Place, list[DirectoryFile]]:
     """Copy the base's SST files into the continued directories at `places`; read those of `inline` places into memory.
 
-    Nothing is done for files to which the result refers, or that were copied ahead. Others are linked, or copied by the
-    store; tasks copy only the files for which the store can do neither. Returns the files of each place, sorted by
+    Nothing is done for files to which the result refers, or that were copied ahead. The store links or copies other
+    files; tasks copy only those for which it can do neither. Returns the files of each place, sorted by
     local name.
     """
     units = [_unit(plan, place, file, place in inline) for place in places for file in _stored_tables(plan, place)]
     existing_sizes = _existing_sizes(plan)
-    taken, missing = list[_TakenFile](), list[_Unit]()
+    taken_files, missing_units = list[_TakenFile](), list[_Unit]()
     for unit in units:
-        if (stored := _taken_before(plan, unit, existing_sizes)) is None:
-            missing.append(unit)
+        if (stored := _existing_location(plan, unit, existing_sizes)) is None:
+            missing_units.append(unit)
         else:
-            taken.append(_TakenFile(unit.place, DirectoryFile(unit.file.name, stored, unit.file.length, None)))
-    taken += _keep_files(plan, missing)
-    is_taken = {(taken_file.place, taken_file.file.local_name) for taken_file in taken}
-    rest = [(unit.file.length, unit) for unit in units if (unit.place, unit.file.name) not in is_taken]
-    if rest:
-        progress = Progress("copy files of the base", sum(size for size, _ in rest), ByteAction.COPIED)
-        copied = tasks.run(partial(_copy_file, plan), rest, progress)
-        report_refused_copies(progress, [taken_file.file.refused for taken_file in copied])
-        taken += copied
+            taken_files.append(_TakenFile(unit.place, DirectoryFile(unit.file.name, stored, unit.file.length, None)))
+    taken_files += _keep_files(plan, missing_units)
+    is_taken = {(taken_file.place, taken_file.file.local_name) for taken_file in taken_files}
+    remaining_units = [(unit.file.length, unit) for unit in units if (unit.place, unit.file.name) not in is_taken]
+    if remaining_units:
+        progress = Progress("copy files of the base", sum(size for size, _ in remaining_units), ByteAction.COPIED)
+        copied_files = tasks.run(partial(_copy_file, plan), remaining_units, progress)
+        report_refused_copies(progress, [copied_file.file.refusal for copied_file in copied_files])
+        taken_files += copied_files
     files: dict[Place, list[DirectoryFile]] = defaultdict(list)
-    for taken_file in sorted(taken, key=lambda taken_file: taken_file.file.local_name):  # tasks end in any order
+    for taken_file in sorted(taken_files, key=lambda taken_file: taken_file.file.local_name):  # tasks end in any order
         files[taken_file.place].append(taken_file.file)
     return files
 
@@ -112,8 +112,8 @@ def _existing_sizes(plan: Plan) -> dict[str, int]:
     return {name(entry.uri): entry.size for entry in open_store(plan.target).list(plan.target)}
 
 
-def _taken_before(plan: Plan, unit: _Unit, existing_sizes: Mapping[str, int]) -> str | None:
-    """Return the place of a file that need not be copied: its URI, or its name in the target; None for other files."""
+def _existing_location(plan: Plan, unit: _Unit, existing_sizes: Mapping[str, int]) -> str | None:
+    """Return the URI of a file that the result refers to, or the name of one copied ahead; None for other files."""
     if plan.refers_to_base_file(unit.span):
         return unit.file.uri
     is_there = plan.is_copied_ahead(unit.span) and existing_sizes.get(unit.stored) == unit.file.length
@@ -152,7 +152,7 @@ def _unit(plan: Plan, place: Place, file: StoredFile, inline: bool) -> _Unit:
     assert file.pin is not None, "a plan pins the files of its base"
     operator = plan.operators[place[0]]
     span = Span(file.uri, file.start, file.length, file.pin)
-    stored = plan.base_table_name(operator, operator.rekeyed[place[1]], span, file.name)
+    stored = plan.base_table_name(operator, operator.rekeyed_streams[place[1]], span, file.name)
     return _Unit(place, file, span, stored, inline and not plan.is_copied_ahead(span))
 
 

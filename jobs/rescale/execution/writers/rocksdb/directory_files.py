@@ -38,16 +38,16 @@ def take_directory_file(plan: Plan, stored_name: str, file: StoredFile, *, inlin
 
     The store copies the file if it can, else this task reads and writes it. An `inline` file is read into memory.
     """
-    refused = ""
+    refusal = ""
     if not inline and (span := _whole_file(plan, file)) is not None:
         uri = places_of(plan).stream(stored_name)
         try:
             open_store(uri).copy(uri, span)
             return DirectoryFile(file.name, stored_name, file.length, None)
-        except CopyRefused as refusal:
-            refused = str(refusal)
+        except CopyRefused as error:
+            refusal = str(error)
     written_file = put_directory_file(plan, stored_name, file.name, file.length, _chunks(plan, file), inline=inline)
-    return written_file._replace(refused=refused)
+    return written_file._replace(refusal=refusal)
 
 
 def _whole_file(plan: Plan, file: StoredFile) -> Span | None:

@@ -55,9 +55,7 @@ class RowsWork(NamedTuple):
 
 
 class StateTable(NamedTuple):
-    """A new SST file with rows of the state with id `state`. Its name in the target is `stored`; `data` is set if
-    inline.
-    """
+    """A new SST file of the state with id `state`; its name in the target is `stored`, `data` is set if inline."""
 
     state: int
     stored: str
@@ -85,7 +83,7 @@ class RowsWriter:
         return TABLE_BYTES
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[RowsWork]:  # noqa: ARG002
-        inline = self._inline_streams(streams)
+        inline_streams = self._inline_streams(streams)
         work_items = []
         for stream in streams:
             sizes = stream.blocks.sum(axis=1)
@@ -93,7 +91,7 @@ class RowsWriter:
             for write_range in stream.ranges:
                 size = int(sizes[write_range.first - first : write_range.last + 1 - first].sum())
                 work_items.append(
-                    RowsWork(write_range, stream.number, size, (stream.operator, stream.number) in inline)
+                    RowsWork(write_range, stream.number, size, (stream.operator, stream.number) in inline_streams)
                 )
         return work_items
 
@@ -136,14 +134,16 @@ class RowsWriter:
         written_rows: dict[tuple[int, int], list[WrittenRows]] = defaultdict(list)
         for result in results:
             written_rows[result.operator, result.stream].append(result)
-        inline = self._inline_streams(streams)
-        bases = take_over_base_files(self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline)
+        inline_streams = self._inline_streams(streams)
+        bases = take_over_base_files(
+            self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline_streams
+        )
 
         def handle_of(stream: StreamToWrite) -> WrittenHandle:
             place = stream.operator, stream.number
             ranges = sorted(written_rows[place], key=lambda result: result.first_key_group)
             tables = [table for result in ranges for table in result.tables]
-            return self._finish_directory(*place, tables, bases.get(place, []), place in inline)
+            return self._finish_directory(*place, tables, bases.get(place, []), place in inline_streams)
 
         return side_by_side(handle_of, streams)
 
@@ -197,16 +197,14 @@ class RowsWriter:
     ) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
         """Return the operator, its rekeyed stream with index `stream_index`, and the names of the stream's states."""
         operator = self.plan.operators[operator_index]
-        stream = operator.rekeyed[stream_index]
+        stream = operator.rekeyed_streams[stream_index]
         if not isinstance(stream, RekeyedDirectory):
             raise TypeError(f"expected a stream of RocksDB rows: {stream}")
         header = require_header(read_header(self.plan, stream.header))
         return operator, stream, [state.name for state in header.states]
 
     def _inline_streams(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
-        """Return the streams, as (operator, number), whose files are small enough to lie in `_metadata`, within the
-        budget.
-        """
+        """Return the streams, as (operator, number), whose files go into `_metadata`, because they are small."""
         budget = InlineBudget(self.plan.operators)
         return {
             (candidate.operator, candidate.number)
