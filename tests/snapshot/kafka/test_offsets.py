@@ -275,6 +275,14 @@ def test_request_for_offsets_that_are_not_read_is_refused(coordinator: bytes, ki
     assert f"cannot read or change the offsets of orders ({kind})" in (caught.value.advice or "")
 
 
+def test_offset_of_an_operator_that_stores_none_is_refused() -> None:
+    of = source([[reader_element("orders", 0, 5)]], assigned("orders", 1))
+    request = KafkaRequest(offsets=parse_offsets("operator,topic,partition,offset\ncounts,orders,0,6"))
+    with pytest.raises(RequestError) as caught:
+        add_kafka_changes(NO_SURGERY, replace(of, operators=(*of.operators, operator("counts", 1))), request)
+    assert caught.value.expected == "none: no offset is stored"
+
+
 def test_unknown_damaged_or_large_offsets_are_reported_as_not_read() -> None:
     unknown_split = source([[reader_element("orders", 0, 5, version=3)]], assigned("orders", 1))
     assert "version 3 of KafkaPartitionSplitSerializer" in (only(unknown_split).unread or "")

@@ -56,12 +56,12 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
     return replace(surgery, kafka=tuple(change for change in all_changes if change.partitions or change.becomes_source))
 
 
-def _inspect_advice(unread: Sequence[KafkaOffsets]) -> Advice:
-    """Return advice on a partition that is not in the snapshot; `unread` are sources whose offsets were not read."""
+def _inspect_advice(unread_sources: Sequence[KafkaOffsets]) -> Advice:
+    """Return advice on a partition that is not in the snapshot; the offsets of `unread_sources` were not read."""
     inspect = Advice(command("inspect"), " lists the offsets of Kafka sources")
-    if not unread:
+    if not unread_sources:
         return inspect
-    labels = first_of([f"{source.label} ({source.kind})" for source in unread], _MOST_SHOWN)
+    labels = first_of([f"{source.label} ({source.kind})" for source in unread_sources], _MOST_SHOWN)
     return Advice(
         f"Rescale cannot read or change the offsets of {labels}, and does not know partitions that only these sources "
         "read; ",
@@ -83,10 +83,7 @@ def _refuse_unread(source: KafkaOffsets) -> None:
 def _rows_by_source(
     rows: Sequence[OffsetRow], snapshot: Snapshot, sources: Sequence[KafkaOffsets], advice: Advice
 ) -> dict[str, list[OffsetRow]]:
-    """Return the rows that apply to each source, by operator id.
-
-    Raises `RequestError` for a row that applies to no source.
-    """
+    """Return the rows for each source, by operator id. Raises `RequestError` for a row that applies to no source."""
     named_operators = {row.operator for row in rows if row.operator}
     id_by_name = {name: next(iter(by_operator(snapshot.operators, {name: True}))) for name in named_operators}
     stored_by_id = {source.operator.operator_id: _stored_offsets(source) for source in sources}
@@ -102,7 +99,7 @@ def _rows_by_source(
                 if row.offset is not None
                 else "the request drops a partition that no Kafka source has",
                 operator=row.operator or None,
-                expected=f"one of {_partitions_text(stored_by_id[id_] for id_ in chosen_ids if id_ in stored_by_id)}",
+                expected=_partitions_text(stored_by_id[id_] for id_ in chosen_ids if id_ in stored_by_id),
                 found=row.topic if row.partition is None else TopicPartition(row.topic, row.partition),
                 advice=advice,
             )
@@ -201,7 +198,7 @@ def _partitions_of(row: OffsetRow, stored_offsets: _OffsetByPartition) -> list[T
 
 
 def _partitions_text(sources: Iterable[_OffsetByPartition]) -> str:
-    """Return the names of all partitions with an offset as text, shortened if there are many."""
+    """Return the names of all partitions with an offset as text, shortened if there are many; "none" without any."""
     names = sorted(
         {
             str(partition)
@@ -210,7 +207,7 @@ def _partitions_text(sources: Iterable[_OffsetByPartition]) -> str:
             if offset is not None
         }
     )
-    return first_of(names, _MOST_SHOWN) or "none: the source holds no offsets"
+    return f"one of {first_of(names, _MOST_SHOWN)}" if names else "none: no offset is stored"
 
 
 def _offset_text(row: OffsetRow) -> str:
