@@ -314,8 +314,8 @@ class _OperatorContinuation:
         database_pairs = [(before, after) for _, before, after in paired_databases(self.earlier, self.later)]
         tables = side_by_side(lambda pair: self._own_tables(*pair), database_pairs)
         changes = [
-            self._changes(rekeying.header, *pair, *differing)
-            for pair, differing in zip(database_pairs, tables, strict=True)
+            self._changes(rekeying.header, *pair, *pair_tables)
+            for pair, pair_tables in zip(database_pairs, tables, strict=True)
         ]
         base_directories = {directory.key_groups: directory for directory in self.result.databases}
         return replace(

@@ -69,10 +69,7 @@ class KafkaRequest:
         return bool(self.offsets or self.topics or self.sources)
 
     def merged_renames(self, renames: Mapping[str, str]) -> dict[str, str]:
-        """Return `renames` with the new names in `sources` added.
-
-        Raises `RequestError` if an operator gets two new names.
-        """
+        """Return `renames` and the new names in `sources`. Raises `RequestError` if an operator gets two new names."""
         if in_both := sorted(renames.keys() & self.sources.keys()):
             raise RequestError(
                 "an operator becomes a KafkaSource, and is also renamed by another option",

@@ -42,7 +42,7 @@ def choose_key_hashes(
     hash is needed and unknown.
     """
     requested_by_id = by_operator(snapshot.operators, requested)
-    chosen = {}
+    chosen_hashes = {}
     for operator in snapshot.operators:
         operator_id = operator.entry.operator_id
         if not operator.keyed_headers or operator_id not in maxima:
@@ -60,8 +60,8 @@ def choose_key_hashes(
             if name is None and header is not None and work is WorkClass.REHASH:
                 name = from_sample(snapshot, operator, header.key_serializer)
             if name is not None:
-                chosen[operator_id] = name
-    return chosen
+                chosen_hashes[operator_id] = name
+    return chosen_hashes
 
 
 def _hash_without_keys(

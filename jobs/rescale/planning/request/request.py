@@ -75,10 +75,7 @@ def make_request(
     surgery: SurgeryRequest = NO_SURGERY_REQUEST,
     moved: Iterable[str] = (),
 ) -> Request:
-    """Parse the values of a command line or a form, and return the request.
-
-    Raises `RequestError` for the first invalid value.
-    """
+    """Return the request of a command line or a form. Raises `RequestError` for the first invalid value."""
     source, target = normalise(source), target_place(target)
     _refuse_places(source, target, files)
     with in_option("--parallelism"):
@@ -193,12 +190,12 @@ def _refuse_second_value(values: Mapping[str, object], operator: str, quantity: 
 
 def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
     """Return (operator id, name) of every line, which is `uid` or `operator-id name`; `#` starts a comment."""
-    entries = []
+    uids = []
     for line in lines:
         text = line.partition("#")[0].strip()
         first_word, _, name = text.partition(" ")
         if is_operator_id(first_word) and name.strip():
-            entries.append((first_word.lower(), name.strip()))
+            uids.append((first_word.lower(), name.strip()))
         elif text:
-            entries.append((operator_id_of_uid(text), text))
-    return tuple(entries)
+            uids.append((operator_id_of_uid(text), text))
+    return tuple(uids)

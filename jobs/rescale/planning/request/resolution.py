@@ -12,11 +12,7 @@ from rescale.snapshot.surgery import Surgery, apply_surgery
 
 
 class ResolvedRequest(NamedTuple):
-    """Request resolved against a snapshot.
-
-    `snapshot` is the snapshot after the `surgery`; `request` has the new names of operators; `shapes` are by operator
-    id.
-    """
+    """The `snapshot` after the `surgery`, the `request` with new names of operators, and `shapes` by operator id."""
 
     snapshot: Snapshot
     request: Request
@@ -25,10 +21,7 @@ class ResolvedRequest(NamedTuple):
 
 
 def resolve_request(snapshot: Snapshot, request: Request) -> ResolvedRequest:
-    """Resolve a request against a snapshot.
-
-    Raises `RequestError` or `UnsupportedError` if the request does not fit the snapshot.
-    """
+    """Return the resolved request. Raises `RequestError` or `UnsupportedError` if it does not fit the snapshot."""
     surgery = resolve_surgery(snapshot, request.surgery)
     request = request_after(surgery, snapshot.operators, request)
     snapshot = apply_surgery(snapshot, surgery)

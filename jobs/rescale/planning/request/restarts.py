@@ -26,10 +26,10 @@ def restarted_operators(
     `UnsupportedError` for one whose state does not allow a restart.
     """
     named_ids = by_operator(operators, dict.fromkeys(names, True))
-    chosen = [operator for operator in operators if operator.operator_id in named_ids]
-    for operator in chosen:
+    chosen_operators = [operator for operator in operators if operator.operator_id in named_ids]
+    for operator in chosen_operators:
         _refuse_impossible_restart(operator, dropped_ids)
-    return tuple(map(as_restarted, chosen))
+    return tuple(map(as_restarted, chosen_operators))
 
 
 def _refuse_impossible_restart(operator: Operator, dropped_ids: Collection[str]) -> None:

@@ -77,5 +77,7 @@ def keeps_heap_timers(operator: Operator, result_format: Format) -> bool:
 def joins_databases(operator: Operator, shape: Shape, result_format: Format) -> bool:
     """Return whether new RocksDB directories are assembled from whole files of the old ones, for a new parallelism."""
     shape_changes = shape != Shape(operator.parallelism, operator.max_parallelism)
-    stays = becomes_databases(operator, result_format) and not is_rewritten_by_record(operator, shape, result_format)
-    return shape_changes and stays and bool(operator.databases)
+    stays_in_databases = becomes_databases(operator, result_format) and not is_rewritten_by_record(
+        operator, shape, result_format
+    )
+    return shape_changes and stays_in_databases and bool(operator.databases)

@@ -100,10 +100,10 @@ def _refuse_drops(operators: Sequence[Operator], dropped_ids: Collection[str], r
         )
 
 
-def _refuse_common_ids(staying_operators: Iterable[Operator], renamed: Iterable[Renamed]) -> None:
+def _refuse_common_ids(staying_operators: Iterable[Operator], renamed_operators: Iterable[Renamed]) -> None:
     """Raise `RequestError` for a new id that another operator has; `staying_operators` keep their ids."""
     holders = {operator.operator_id: operator.label for operator in staying_operators}
-    for operator in renamed:
+    for operator in renamed_operators:
         if operator.new_operator_id in holders:
             raise RequestError(
                 "two operators would get the same id",
@@ -146,10 +146,7 @@ def _dropped_states(
 
 
 def request_after(surgery: Surgery, operators: Sequence[Operator], request: Request) -> Request:
-    """Return the request with the ids that operators have after the surgery.
-
-    `operators` are the operators before the surgery.
-    """
+    """Return the request with the operator ids after the surgery; `operators` are those before the surgery."""
     if not surgery:
         return request
     return replace(

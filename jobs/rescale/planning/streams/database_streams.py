@@ -66,10 +66,7 @@ class DatabasePlanner:
     _level_0_files: int = 0
 
     def plan(self) -> PlannedDatabases:
-        """Return the planned databases.
-
-        Raises `UnsupportedError` if they cannot be assembled from the source's databases.
-        """
+        """Return the planned databases. Raises `UnsupportedError` if the source's databases cannot be assembled."""
         if self.shape == Shape(self.operator.parallelism, self.operator.max_parallelism):
             self._copy()
         else:

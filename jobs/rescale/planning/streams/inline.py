@@ -16,11 +16,11 @@ INLINE_BUDGET = 4 * 1024 * 1024
 class InlineBudget:
     """Chooses the streams that are stored inline: small ones, in the order of the calls, until the budget is spent.
 
-    The inline streams of the operators in `chosen` count as spent.
+    The inline streams of the `operators` count as spent.
     """
 
-    def __init__(self, chosen: Iterable[OperatorPlan] = ()) -> None:
-        inline = (stream.size for operator in chosen for stream in operator.streams if stream.inline)
+    def __init__(self, operators: Iterable[OperatorPlan] = ()) -> None:
+        inline = (stream.size for operator in operators for stream in operator.streams if stream.inline)
         self._left = INLINE_BUDGET - sum(inline)
 
     def try_take(self, size: int) -> bool:

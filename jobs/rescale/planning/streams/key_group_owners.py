@@ -14,10 +14,7 @@ Holder = TypeVar("Holder", KeyedStream, KeyedStateHolder)
 
 
 def owners_of(operator: Operator, sources: Sequence[Holder]) -> dict[int, Holder]:
-    """Return the holder of each key group.
-
-    Raises `SnapshotError` if a key group has two holders, or is not below the operator's max parallelism.
-    """
+    """Return the holder of each key group. Raises `SnapshotError` for a key group with two holders or out of range."""
     owners: dict[int, Holder] = {}
     for source in sources:
         if not 0 <= source.key_groups.first <= source.key_groups.last < operator.max_parallelism:

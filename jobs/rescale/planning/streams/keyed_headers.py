@@ -94,14 +94,14 @@ class HeaderPlanner:
     def _merged_header(
         self,
         old_holders: Sequence[KeyedStateHolder],
-        parsed: Sequence[KeyedHeader],
+        parsed_headers: Sequence[KeyedHeader],
         timers: Sequence[KeyedStream],
         left_out: Collection[str],
     ) -> PlannedHeader:
-        compressed = bool(parsed) and parsed[0].compressed
+        compressed = bool(parsed_headers) and parsed_headers[0].compressed
         timer_headers = [timer_header(stream.services or (), compressed=compressed) for stream in timers]
         with located(operator=self._label):
-            merged_headers = merge_keyed_headers([*parsed, *timer_headers], left_out)
+            merged_headers = merge_keyed_headers([*parsed_headers, *timer_headers], left_out)
         tables = [self._id_table(table) for table in merged_headers.id_maps]
         return PlannedHeader(
             self._literals.piece(write_keyed_header(merged_headers.header)),
@@ -110,21 +110,28 @@ class HeaderPlanner:
             _tables_by_subtask(timers, tables[len(old_holders) :]),
         )
 
-    def _heap_header(self, old_holders: Sequence[KeyedStateHolder], parsed: Sequence[KeyedHeader]) -> PlannedHeader:
+    def _heap_header(
+        self, old_holders: Sequence[KeyedStateHolder], parsed_headers: Sequence[KeyedHeader]
+    ) -> PlannedHeader:
         """Return a header for all old holders; those with entries must have the same states in the same order.
 
         A stream without entries may lack states, because its subtask has not seen a key yet. It needs no translation:
         its key groups are written as empty ones. Raises `UnsupportedError` if states or their order differ.
         """
         headers_with_entries = [
-            header for old_holder, header in zip(old_holders, parsed, strict=True) if not old_holder.has_no_entry
+            header
+            for old_holder, header in zip(old_holders, parsed_headers, strict=True)
+            if not old_holder.has_no_entry
         ]
         merged_headers = merge_keyed_headers(
-            headers_with_entries or [max(parsed, key=lambda header: len(header.states))]
+            headers_with_entries or [max(parsed_headers, key=lambda header: len(header.states))]
         )
         ids_stay = all(table == tuple(range(len(merged_headers.header.states))) for table in merged_headers.id_maps)
         differing_holders = [holder for holder in old_holders if holder.parsed != merged_headers.header]
-        if not ids_stay or merge_keyed_headers([merged_headers.header, *parsed]).header != merged_headers.header:
+        if (
+            not ids_stay
+            or merge_keyed_headers([merged_headers.header, *parsed_headers]).header != merged_headers.header
+        ):
             raise UnsupportedError(
                 "the subtasks registered different states, and the heap's format does not mark where a state begins",
                 operator=self._label,

@@ -27,19 +27,21 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
     staying_ids = {operator.operator_id for operator in operators if operator.operator}
     for renamed in surgery.renamed:
         uid = _uid_in(renamed.operator_id, (renamed.label, *request.surgery.renames))
-        if remaining := _uids_left(uid, staying_ids):
+        if remaining_uids := _uids_left(uid, staying_ids):
             new_uids = dict(zip(_uids_beside_writer(uid), _uids_beside_writer(renamed.uid), strict=True))
-            advice = _rename_advice(remaining, new_uids) if renamed.uid else "rename them, too"
+            advice = _rename_advice(remaining_uids, new_uids) if renamed.uid else "rename them, too"
             yield (
                 f"{renamed.label}: it is renamed, but the other operators that Flink makes from the sink keep their "
-                f"names: {', '.join(remaining)}. A job whose sink has the new uid refuses their state; if it may "
+                f"names: {', '.join(remaining_uids)}. A job whose sink has the new uid refuses their state; if it may "
                 f"ignore that state, it loses uncommitted data: {advice}"
             )
     for dropped in surgery.dropped:
-        if remaining := _uids_left(_uid_in(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying_ids):
+        if remaining_uids := _uids_left(
+            _uid_in(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying_ids
+        ):
             yield (
                 f"{dropped.label}: it is dropped, but the other operators that Flink makes from the sink are not: "
-                f"{', '.join(remaining)}. A job without the sink refuses their state: drop them, too"
+                f"{', '.join(remaining_uids)}. A job without the sink refuses their state: drop them, too"
             )
 
 
@@ -60,5 +62,5 @@ def _uids_beside_writer(uid: str) -> tuple[str, ...]:
     return tuple(template.format(uid) for template in _UIDS_BESIDE_THE_WRITER)
 
 
-def _rename_advice(remaining: Sequence[str], new_uids: Mapping[str, str]) -> str:
-    return f"rename {' and '.join(f'{uid} to {new_uids[uid]}' for uid in remaining)}"
+def _rename_advice(remaining_uids: Sequence[str], new_uids: Mapping[str, str]) -> str:
+    return f"rename {' and '.join(f'{uid} to {new_uids[uid]}' for uid in remaining_uids)}"

@@ -169,17 +169,17 @@ def _parallelism_warnings(
     operators: Sequence[Operator], changed_operators: Sequence[Operator], shapes: Mapping[str, Shape]
 ) -> Iterator[str]:
     """Yield a warning if the job is started with a parallelism that some operators do not have (`start_of`)."""
-    common = common_parallelism(list(shapes.values()))
+    job_parallelism = common_parallelism(list(shapes.values()))
     other_parallelisms = [
         f"{operator.label} has {shape.parallelism}"
         for operator, shape in ((operator, shapes[operator.operator_id]) for operator in operators)
-        if shape.parallelism != common and shape.max_parallelism != 1
+        if shape.parallelism != job_parallelism and shape.max_parallelism != 1
     ]
     if other_parallelisms and any(
         shapes[operator.operator_id].parallelism != operator.parallelism for operator in changed_operators
     ):
         yield (
-            f"the job is started with parallelism {common}, which not all operators have: "
+            f"the job is started with parallelism {job_parallelism}, which not all operators have: "
             f"{first_of(other_parallelisms, _MOST_SHOWN)}. Set their parallelism in the job's code, or Flink "
             "redistributes their state at restore"
         )
