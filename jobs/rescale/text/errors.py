@@ -230,9 +230,7 @@ class InternalError(RescaleError):
 
 
 def as_rescale_error(exception: Exception) -> RescaleError:
-    """Return the `RescaleError` for an exception: itself, if it is one; a `StoreError` for exhausted resources; a
-    `RequestError` for a wrong clock; else an `InternalError`.
-    """
+    """Return the exception itself, or a `StoreError` (no resource), `RequestError` (wrong clock) or `InternalError`."""
     if isinstance(exception, RescaleError):
         return exception
     if isinstance(exception, OverflowError) and _CLOCK_OVERFLOW in str(exception):
