@@ -26,8 +26,8 @@ class Literals:
     The first literal is `Snapshot.written`, so that extents of those bytes become pieces with the same offsets.
     """
 
-    def __init__(self, written: bytes = b"") -> None:
-        self._data = bytearray(written)
+    def __init__(self, written_bytes: bytes = b"") -> None:
+        self._data = bytearray(written_bytes)
         self._offsets: dict[bytes, int] = {}
 
     def piece(self, data: bytes) -> Piece:

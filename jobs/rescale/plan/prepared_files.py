@@ -6,7 +6,7 @@ same bytes of the same version are the same SST file, with the same properties. 
 level may differ from checkpoint to checkpoint: they are in the MANIFEST, which is rewritten. So every plan that
 copies a file copies the same bytes under the same name, and a plan for a later checkpoint uses the files that exist.
 
-The same holds for the SST files of a follower's round, which its last round copies (`Plan.base_tables`).
+The same holds for the SST files of a round, which the follower's last round copies (`Plan.base_tables`).
 """
 
 from __future__ import annotations
