@@ -157,8 +157,7 @@ def end_with_standard_input() -> None:
 
 
 def _wait_for_end_of_input() -> None:
-    """End the process group when standard input ends. Nobody writes to standard input, so a read returns only at its
-    end.
+    """End the process group when standard input ends: a read returns only then, because nobody writes there.
 
     A JVM ends when this process ends, except while the JVM starts: then it may fail to write its port into the removed
     scratch directory, and run on.

@@ -49,12 +49,12 @@ class StepCounters:
 
 @dataclass(frozen=True)
 class Stage:
-    """A part of a step that processed bytes; `began` is its start, in seconds of the monotonic clock."""
+    """A part of a step that processed bytes; `start` is in seconds of the monotonic clock."""
 
     name: str
     bytes: int
     seconds: float
-    began: float
+    start: float
 
 
 @dataclass(frozen=True)

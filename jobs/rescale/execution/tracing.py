@@ -51,9 +51,9 @@ def traced(step: str) -> Iterator[None]:
     from opentelemetry.trace import StatusCode
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-    inner = trace.get_current_span().get_span_context().is_valid
+    is_inner = trace.get_current_span().get_span_context().is_valid
     carrier = {name: os.environ.get(name.upper(), "") for name in ("traceparent", "tracestate")}
-    parent = None if inner else TraceContextTextMapPropagator().extract(carrier)
+    parent = None if is_inner else TraceContextTextMapPropagator().extract(carrier)
     tracer, stages_before = provider.get_tracer("rescale"), METER.read().stages
     with tracer.start_as_current_span(
         step,
@@ -74,12 +74,12 @@ def traced(step: str) -> Iterator[None]:
             for stage in stages:
                 _export_stage(tracer, stage)
             span.end(_unix_nanoseconds(time.monotonic()))
-    if not inner:
+    if not is_inner:
         provider.force_flush(_FLUSH_MILLISECONDS)
 
 
 def _export_stage(tracer: Tracer, stage: Stage) -> None:
-    begin_nanoseconds, end_nanoseconds = _unix_nanoseconds(stage.began), _unix_nanoseconds(stage.began + stage.seconds)
+    begin_nanoseconds, end_nanoseconds = _unix_nanoseconds(stage.start), _unix_nanoseconds(stage.start + stage.seconds)
     tracer.start_span(stage.name, start_time=begin_nanoseconds, attributes={"rescale.bytes": stage.bytes}).end(
         end_nanoseconds
     )

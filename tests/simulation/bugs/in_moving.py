@@ -69,7 +69,7 @@ def _in_order_of_completion(plan: Any, place: Any, results: Any, token: str) -> 
     return _complete(plan, place, again, token)
 
 
-_complete = planned_streams._complete
+_complete = planned_streams._complete_stream
 
 
 def _without_one_unit(self: InProcessTasks, work: Any, units: Any, progress: Any, **_: Any) -> Any:
@@ -116,7 +116,7 @@ BUGS = [
     Bug("resume: a file of any size was written", method(planned_streams, "_units_to_write", _any_size_is_written)),
     Bug("parts: one byte early", method(UnitWriter, "_write_part", _with_part_shifted)),
     Bug("parts: a second try appends", method(UnitWriter, "_write_part", _with_part_twice)),
-    Bug("parts: numbered as they end", method(planned_streams, "_complete", _in_order_of_completion)),
+    Bug("parts: numbered as they end", method(planned_streams, "_complete_stream", _in_order_of_completion)),
     Bug(
         "parts: what is staged is not joined",
         method(canonical_writer, "merge_staged_parts", lambda plan, merge: (merge, "")),

@@ -41,9 +41,9 @@ class SortedBlocks:
     def blocks_of_state(self, state: int) -> SortedBlocks:
         return self._chosen_blocks(np.flatnonzero(self.cells % self.number_of_states == state))
 
-    def _chosen_blocks(self, chosen: slice | Longs) -> SortedBlocks:
+    def _chosen_blocks(self, selection: slice | Longs) -> SortedBlocks:
         cells, sizes, last_offsets, positions = (
-            column[chosen] for column in (self.cells, self.sizes, self.last_offsets, self.positions)
+            column[selection] for column in (self.cells, self.sizes, self.last_offsets, self.positions)
         )
         return SortedBlocks(self.number_of_states, cells, sizes, last_offsets, positions, self.buffer)
 

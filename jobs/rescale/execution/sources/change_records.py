@@ -129,9 +129,11 @@ class ChangeReader:
         if before is not None and after is not None:
             earlier, later = before.own_tables(state), after.own_tables(state)
             transient = list(self._transient_tables(state))
-            tables = [*(own.table for own in (*earlier, *later)), *transient]
-            ranges = _union(sorted(deleted for table in tables for deleted in _deleted_ranges(table, begin, end)))
-            shared_files = [file for file in after.live_files(state) if file.name not in after.own]
+            tables = [*(own_table.table for own_table in (*earlier, *later)), *transient]
+            ranges = _union(
+                sorted(deleted_range for table in tables for deleted_range in _deleted_ranges(table, begin, end))
+            )
+            shared_files = [file for file in after.live_files(state) if file.name not in after.own_names]
             # A range tombstone may hide the newest entry of a key, so with one, no entry decides alone.
             last_sequence = ABOVE_ALL_SEQUENCES if ranges else before.last_sequence
             candidates = changed_keys(earlier, later, shared_files, begin, end, last_sequence, transient)
@@ -139,7 +141,7 @@ class ChangeReader:
             return candidates
         in_ranges = (side.keys_of_ranges(state, ranges) for side in (before, after) if side is not None)
         keys = (key for part in candidates for key in part.undecided)
-        return (Candidates(merged) for merged in _merge_sorted([keys, *in_ranges]))
+        return (Candidates(key_batch) for key_batch in _merge_sorted([keys, *in_ranges]))
 
     def _check(self, decided: Entries, after: ComparedDatabase, state: str, state_id: int) -> None:
         """Look up every `check_every`-th entry in the later checkpoint, and compare."""
@@ -147,7 +149,7 @@ class ChangeReader:
             return
         entries = decided.only(np.arange(0, len(decided), self._check_every))
         prefix = prefix_size(self._max_parallelism)
-        levels = [file.level for file in after.live_files(state) if file.name in after.own]
+        levels = [file.level for file in after.live_files(state) if file.name in after.own_names]
         deepest_level = None if self._place.transient else max(levels)
         rows = after.rows(state, state_id, entries.key_column, deepest_level)
         found_changes = [bytes(change_records(changes, prefix).data) for changes in differences(iter(()), rows)]
@@ -182,8 +184,8 @@ class ChangeReader:
 
 def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Yield the ranges that a file deletes, clipped to [begin, end)."""
-    for deleted in table.range_tombstones():
-        first, limit = max(begin, deleted.begin), min(end, deleted.end)
+    for tombstone in table.range_tombstones():
+        first, limit = max(begin, tombstone.begin), min(end, tombstone.end)
         if first < limit:
             yield first, limit
 

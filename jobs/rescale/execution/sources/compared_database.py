@@ -38,11 +38,11 @@ def compared_database(
 
     Of files that the other checkpoint also has, only the needed parts are fetched, and only once rows are looked up.
     """
-    listed, own_names = listed_files(files, side.database.files), frozenset(side.own)
+    stored_files, own_names = listed_files(files, side.database.files), frozenset(side.own)
     states = require_header(side.database.header).names
-    shared_names = [file.name for file in listed if file.name.endswith(".sst") and file.name not in own_names]
+    shared_names = [file.name for file in stored_files if file.name.endswith(".sst") and file.name not in own_names]
     with (
-        partly_fetched_database(listed, Path(scratch_directory()), in_parts=shared_names) as (directory, parts),
+        partly_fetched_database(stored_files, Path(scratch_directory()), in_parts=shared_names) as (directory, parts),
         ExitStack() as stack,
     ):
         manifest = checked_manifest(directory.files, directory.content, states)
@@ -51,7 +51,7 @@ def compared_database(
 
 @dataclass(frozen=True)
 class ComparedDatabase:
-    """A database; `own` are the names of the files that the other database does not have.
+    """A database; `own_names` are those of the files that the other database does not have.
 
     `cleanup` closes the database that `rows` opens.
     """
@@ -61,7 +61,7 @@ class ComparedDatabase:
     manifest: Manifest
     cleanup: ExitStack
     states: frozenset[str]
-    own: frozenset[str]
+    own_names: frozenset[str]
     max_parallelism: int
 
     @cached_property
@@ -92,8 +92,10 @@ class ComparedDatabase:
     def own_tables(self, state: str) -> list[OwnTable]:
         """Return the SST files of a state that only this database has."""
         path, files = self.directory.path, {file.name: file for file in self.directory.files}
-        own = [(live, files[live.name]) for live in self.live_files(state) if live.name in self.own]
-        return [OwnTable(live, SstTable(_file_reader(path / live.name), file.length, file.uri)) for live, file in own]
+        own_files = [(live, files[live.name]) for live in self.live_files(state) if live.name in self.own_names]
+        return [
+            OwnTable(live, SstTable(_file_reader(path / live.name), file.length, file.uri)) for live, file in own_files
+        ]
 
     def keys_of_ranges(self, state: str, ranges: Sequence[tuple[bytes, bytes]]) -> Iterator[bytes]:
         """Yield the keys of all live rows in the given ranges, which are sorted and disjoint.

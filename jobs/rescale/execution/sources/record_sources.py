@@ -176,10 +176,10 @@ class SourceReader:
         """Yield the materialised records of each window, with the state ids of `header`."""
         id_by_name = {state.name: i for i, state in enumerate(header.states)}
         states = require_header(part.header).names
-        if unknown := [state for state in states if state not in id_by_name]:
+        if unknown_states := [state for state in states if state not in id_by_name]:
             raise SnapshotError(
                 "the materialised part of a changelog has a state that the changelog's header does not have",
-                state=unknown[0],
+                state=unknown_states[0],
                 expected=", ".join(id_by_name),
                 found=", ".join(states),
                 advice=Advice(SAME_COMMAND, ": it was misread, or the source has changed"),

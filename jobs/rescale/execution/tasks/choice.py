@@ -38,18 +38,18 @@ def step_tasks(
     it: it may need a key-hash function that is installed only there.
     """
     notify_once(say_compiling)
-    local = local_master(master)
+    local_spec = local_master(master)
     with ExitStack() as cleanup:
 
         def start() -> Tasks:
-            if local is not None:
-                return cleanup.enter_context(process_tasks(local.cores))
+            if local_spec is not None:
+                return cleanup.enter_context(process_tasks(local_spec.cores))
             from rescale.execution.tasks.spark.spark_tasks import spark_tasks  # importing takes a third of a second
 
             print(f"{name}: Spark starts", file=sys.stderr, flush=True)
             return cleanup.enter_context(spark_tasks(name, master, work))
 
-        yield TasksOnDemand(start, on_driver or local is not None, local.cores if local else None)
+        yield TasksOnDemand(start, on_driver or local_spec is not None, local_spec.cores if local_spec else None)
 
 
 @dataclass

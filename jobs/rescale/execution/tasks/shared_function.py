@@ -29,7 +29,7 @@ class SharedFunction(Generic[W]):
     def pack(cls, work: W) -> SharedFunction[W]:
         return cls(cloudpickle.dumps(work), owned.protected_folders())
 
-    def unpacked(self) -> W:
+    def unpack(self) -> W:
         owned.protect(self.protected_folders)
         work: W = _load_once(self.packed)
         return work

@@ -66,7 +66,7 @@ def rows_in(file: SpillFile, partition: int) -> Iterator[bytes]:
     try:
         with open(file.path, "rb") as content:
             for offset, size in _row_places(content, file, partition).tolist():
-                yield _read(content, offset, size)
+                yield _read_exactly(content, offset, size)
     except OSError as error:
         raise StoreError("rows are gone from the scratch directory", path=file.path, found=error.strerror) from None
 
@@ -92,13 +92,15 @@ def _write_rows(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[byt
 def _row_places(content: IO[bytes], file: SpillFile, partition: int) -> Longs:
     """Return (offset, size) of every row of a partition."""
     index_start = file.size + file.rows * _ENTRY_SIZE
-    first, last = np.frombuffer(_read(content, index_start + partition * _LONG_SIZE, 2 * _LONG_SIZE), np.int64).tolist()
+    first, last = np.frombuffer(
+        _read_exactly(content, index_start + partition * _LONG_SIZE, 2 * _LONG_SIZE), np.int64
+    ).tolist()
     return np.frombuffer(
-        _read(content, file.size + first * _ENTRY_SIZE, (last - first) * _ENTRY_SIZE), np.int64
+        _read_exactly(content, file.size + first * _ENTRY_SIZE, (last - first) * _ENTRY_SIZE), np.int64
     ).reshape(-1, 2)
 
 
-def _read(content: IO[bytes], offset: int, size: int) -> bytes:
+def _read_exactly(content: IO[bytes], offset: int, size: int) -> bytes:
     content.seek(offset)
     data = content.read(size)
     if len(data) < size:

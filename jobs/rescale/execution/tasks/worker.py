@@ -63,7 +63,7 @@ def serve(connection: Connection) -> None:
 def _run_task(work: SharedFunction[StageWork], packed: bytes, connection: Connection) -> EndedTask:
     counters_before, reports = METER.read(), _Reports(connection)
     try:
-        result = pickle.dumps(work.unpacked()(pickle.loads(packed), reports.add))
+        result = pickle.dumps(work.unpack()(pickle.loads(packed), reports.add))
     except Exception as error:
         return EndedTask(0, b"", as_rescale_error(error), METER.own_since(counters_before))
     return EndedTask(reports.unreported_bytes, result, None, METER.own_since(counters_before))

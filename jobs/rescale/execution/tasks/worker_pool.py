@@ -117,9 +117,9 @@ class WorkerPool:
             worker.task, worker.done = None, 0
             stage.running_tasks -= 1
             if message.error is not None:
-                stage.failed(number, message.error)
+                stage.record_failure(number, message.error)
             else:
-                stage.succeeded(number, message, bytes_done)
+                stage.record_success(number, message, bytes_done)
 
     def _fail_task_of_ended(self, worker: _Worker, stage: _Stage) -> None:
         number, code = worker.task, self._exit_code(worker)
@@ -127,7 +127,7 @@ class WorkerPool:
         self._end(worker)
         stage.running_tasks -= 1
         exit_text = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
-        stage.failed(
+        stage.record_failure(
             number, StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {exit_text}", advice=RESUME_ADVICE)
         )
 
@@ -184,14 +184,14 @@ class _Stage:
         self.done = 0
         self._is_last = is_last
 
-    def succeeded(self, number: int, ended_task: EndedTask, done: int) -> None:
+    def record_success(self, number: int, ended_task: EndedTask, done: int) -> None:
         self.results[number] = pickle.loads(ended_task.packed)
         self.done += done
         METER.add(ended_task.counters.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
         if self._is_last(self.results[number]):
             self.due_tasks.clear()
 
-    def failed(self, number: int, error: RescaleError) -> None:
+    def record_failure(self, number: int, error: RescaleError) -> None:
         """Queue a failed task again; raise the error if it is final, or if this was the last attempt."""
         if error.final:
             raise error

@@ -54,7 +54,7 @@ _COMMON_MODULES = (
 )
 """Modules that most workers use: the steps, and the loops that the steps load when they need them.
 
-The loops call no functions of a library.
+The loops call no functions of a library, so a process may load them before it needs them.
 """
 
 

@@ -142,9 +142,9 @@ def _stream_of(plan: Plan, operator: OperatorPlan, written_stream: WrittenStream
     )
 
 
-def _id_of_place(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *more: str) -> str:
-    """Return a UUID for a subtask's handle or backend, the same in every run of the plan; `more` tells ids apart."""
-    place = "/".join([plan.digest, operator.operator_id, slot, str(subtask), *more])
+def _id_of_place(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *suffixes: str) -> str:
+    """Return a UUID for a subtask's handle or backend, the same in every run of the plan; `suffixes` tell ids apart."""
+    place = "/".join([plan.digest, operator.operator_id, slot, str(subtask), *suffixes])
     return str(uuid.uuid5(_PLACE_NAMESPACE, place))
 
 
@@ -155,10 +155,10 @@ def _keyed_handle(
     key_groups: tuple[int, ...],
     location: Stream,
 ) -> KeyGroupsHandle:
-    absent = -1 if stream.slot is Slot.RAW_KEYED else 0
+    absent_offset = -1 if stream.slot is Slot.RAW_KEYED else 0
     offsets, position = [], stream.header_size
     for length in key_groups:
-        offsets.append(position if length >= 0 else absent)
+        offsets.append(position if length >= 0 else absent_offset)
         position += max(length, 0)
     has_id = stream.handle_tag == HandleTag.KEY_GROUPS_V2
     handle_id = _id_of_place(plan, operator, stream.slot, stream.subtask) if has_id else None

@@ -101,7 +101,7 @@ def _write_streams(
         progress, (result.refusal for units_of_stream in results.values() for result in units_of_stream)
     )
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
-    return side_by_side(lambda place: _complete(plan, place, results[place], tokens.get(place, "")), places)
+    return side_by_side(lambda place: _complete_stream(plan, place, results[place], tokens.get(place, "")), places)
 
 
 def _threads_suffice(plan: Plan, units: Weighed[StreamUnit]) -> bool:
@@ -162,7 +162,7 @@ def _grouped_parts(place: _Place, parts: Sequence[Cut], token: str, least_part: 
             first, length = end, 0
 
 
-def _complete(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
+def _complete_stream(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
     operator, stream = _planned_stream(plan, place)
     whole_result = next((result for result in results if not result.part), None)
     if whole_result is not None:

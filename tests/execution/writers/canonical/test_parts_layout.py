@@ -107,7 +107,7 @@ def test_every_byte_is_written_once_and_in_its_place(
     assert [part_work.size for part_work in planned] == [size for size in sizes if size], (
         "the work is not that of the ranges with bytes"
     )
-    assert [work.is_first for work in planned] == [i == 0 for i in range(len(planned))]
+    assert [part_work.is_first for part_work in planned] == [i == 0 for i in range(len(planned))]
     parts = written(plan, planned, content, chunk).parts
     assert sorted(parts) == list(range(1, len(parts) + 1))
     at = 0

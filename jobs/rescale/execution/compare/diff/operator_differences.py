@@ -24,7 +24,7 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
     """Yield what differs between both operators: presence, finished subtasks, key types, coordinator, headers."""
     a, b = pair.sides
     if a is None or b is None:
-        (operator,) = pair.listed
+        (operator,) = pair.listed_operators
         if operator.bytes or operator.entry.coordinator is not None:
             size_text = f"{counted(operator.bytes, 'byte')} of state"
             yield ListedDifference(

@@ -32,7 +32,7 @@ class OperatorPair:
     sides: tuple[Operator | None, Operator | None]
 
     @property
-    def listed(self) -> Iterator[Operator]:
+    def listed_operators(self) -> Iterator[Operator]:
         return (operator for operator in self.sides if operator is not None)
 
     def keyed(self, operator: Operator | None) -> tuple[KeyedStream, ...]:
@@ -89,7 +89,7 @@ def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:
 
 
 def _check_kinds(pair: OperatorPair) -> None:
-    for operator in pair.listed:
+    for operator in pair.listed_operators:
         for holder in operator.other_keyed:
             raise UnsupportedError(
                 "keyed state of this kind cannot be compared",
@@ -164,7 +164,7 @@ def _check_raw_keyed(pair: OperatorPair) -> None:
 
 
 def _check_same_key_groups(pair: OperatorPair, message: str, advice: str) -> None:
-    maxima = [operator.max_parallelism for operator in pair.listed]
+    maxima = [operator.max_parallelism for operator in pair.listed_operators]
     if len(set(maxima)) > 1:
         first, second = maxima
         raise UnsupportedError(

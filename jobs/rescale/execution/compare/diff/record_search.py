@@ -126,10 +126,10 @@ def _low_bits(keys: Words, bits: int) -> Words:
 
 
 def _add(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
-    distinct, places, counts = np.unique(endings, return_inverse=True, return_counts=True)
-    sums = np.zeros(len(distinct), np.uint64)
+    distinct_endings, places, counts = np.unique(endings, return_inverse=True, return_counts=True)
+    sums = np.zeros(len(distinct_endings), np.uint64)
     np.add.at(sums, places, digests)
-    for ending, count, total in zip(distinct.tolist(), counts.tolist(), sums.tolist(), strict=True):
+    for ending, count, total in zip(distinct_endings.tolist(), counts.tolist(), sums.tolist(), strict=True):
         buckets[ending] = _joined_bucket(buckets.get(ending, Bucket(0, 0)), Bucket(count, total))
 
 

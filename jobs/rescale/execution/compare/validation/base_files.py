@@ -96,15 +96,15 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
         {file.name: family.name for family in manifest.column_families for file in family.files}
         for manifest in (base, result_manifest)
     ]
-    if differing := sorted(
+    if differing_names := sorted(
         name for name, file in old.items() if new.get(name) != file or families[0][name] != families[1][name]
     ):
         raise IntegrityError(
             "a file of the base is missing or different in the result",
             path=after.source.uri,
             operator=operator.label,
-            expected=old[differing[0]],
-            found=new.get(differing[0]),
+            expected=old[differing_names[0]],
+            found=new.get(differing_names[0]),
             advice=RERUN_ADVICE,
         )
     top_level = min((file.level for file in old.values()), default=LEVELS)
@@ -130,6 +130,6 @@ def _is_one_file(base: SnapshotFiles, result: SnapshotFiles, pair: FilePair) -> 
     if not (base.is_whole(pair.source) and result.is_whole(pair.result)):
         return False
     if base.uri(pair.source) == result.uri(pair.result):
-        version, current = base.versions[pair.source.file][1], result.versions[pair.result.file][1]
-        return version is not None and version.matches(current)
+        base_version, result_version = base.versions[pair.source.file][1], result.versions[pair.result.file][1]
+        return base_version is not None and base_version.matches(result_version)
     return is_one_file(base.uri(pair.source), result.uri(pair.result))

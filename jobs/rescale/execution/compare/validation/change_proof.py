@@ -296,12 +296,12 @@ class ProvenChanges(NamedTuple):
     def added_to(self, operator: CertifiedOperator) -> CertifiedOperator:
         """Return `operator`, which proves the operator's other state, with this proof added."""
         records = operator.records or CertifiedRecords(0, self.key_hash, hash_rule_status(self.key_hash), 0, {})
-        compared = records.compared + self.changes.written + self.changes.deleted
+        compared_count = records.compared + self.changes.written + self.changes.deleted
         states = dict(sorted({**records.states, **self.states}.items()))
         return replace(
             operator,
             bytes=operator.bytes + self.size,
-            records=replace(records, compared=compared, states=states),
+            records=replace(records, compared=compared_count, states=states),
             changes=self.changes,
             checksums=self.checksums,
         )
@@ -330,7 +330,7 @@ class _JoinedFiles:
 
 
 def _change_side(
-    database: Database, indexes: Sequence[int] | None, own: frozenset[str]
+    database: Database, indexes: Sequence[int] | None, own_names: frozenset[str]
 ) -> ChangeSide[KeyedHeader | None]:
     place = database_place(database, database.parsed)
-    return ChangeSide(place if indexes is None else place.renumbered(indexes), tuple(sorted(own)))
+    return ChangeSide(place if indexes is None else place.renumbered(indexes), tuple(sorted(own_names)))

@@ -126,12 +126,12 @@ def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -
 
 
 def _remaining_checks(
-    i: int, old: Operator, new: Operator, key_hash: str | None, remaining: Sequence[Database]
+    i: int, old: Operator, new: Operator, key_hash: str | None, remaining_directories: Sequence[Database]
 ) -> Iterator[RecordCheck]:
-    """Yield the checks of the records in the `remaining` directories, and of the same key groups in the source."""
-    for database in remaining:
+    """Yield the checks of the records in `remaining_directories`, and of the same key groups in the source."""
+    for database in remaining_directories:
         yield from _holder_checks(i, old, new, key_hash, database, in_result=True)
-    index = KeyGroupIndex(sorted(remaining, key=lambda new_holder: new_holder.key_groups))
+    index = KeyGroupIndex(sorted(remaining_directories, key=lambda new_holder: new_holder.key_groups))
     for old_holder in old.databases:
         for key_groups in _shared_key_groups(old_holder, index.overlapping(old_holder.key_groups)):
             yield from _holder_checks(
@@ -146,10 +146,10 @@ def _shared_key_groups(old_holder: Database, new_holders: Sequence[Database]) ->
     """
     ranges: list[KeyGroupRange] = []
     for new_holder in new_holders:
-        shared = old_holder.key_groups.intersection(new_holder.key_groups)
-        if ranges and ranges[-1].last + 1 == shared.first:
-            shared = KeyGroupRange(ranges.pop().first, shared.last)
-        ranges.append(shared)
+        shared_range = old_holder.key_groups.intersection(new_holder.key_groups)
+        if ranges and ranges[-1].last + 1 == shared_range.first:
+            shared_range = KeyGroupRange(ranges.pop().first, shared_range.last)
+        ranges.append(shared_range)
     return ranges
 
 

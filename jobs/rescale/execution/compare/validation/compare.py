@@ -191,11 +191,13 @@ class Comparer:
             ) from None
 
 
-def _raise_difference(difference: IntegrityError, first: tuple[int, int], again: tuple[int, int]) -> NoReturn:
+def _raise_difference(
+    difference: IntegrityError, first_digests: tuple[int, int], second_digests: tuple[int, int]
+) -> NoReturn:
     """Raise the error `difference`, or a `StoreError` if a second read of one side gives another digest.
 
-    `first` and `again` have the digests of source and result in the two reads.
+    `first_digests` and `second_digests` have the digests of source and result in the two reads.
     """
-    if changed := changed_sides(first, again):
-        raise misread_error(changed, difference)
+    if unstable_sides := changed_sides(first_digests, second_digests):
+        raise misread_error(unstable_sides, difference)
     raise difference

@@ -99,10 +99,7 @@ def check_candidate(result: Snapshot, sha256: str) -> None:
 
 
 def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
-    """Raise `RequestError` unless every operator of the published result has its planned shape.
-
-    `shapes` are by operator id.
-    """
+    """Raise `RequestError` unless every operator of the published result has its shape in `shapes` (by operator id)."""
     for operator, expected, actual in _other_shapes(result, shapes):
         raise RequestError(
             "the target holds another published result",
@@ -373,8 +370,8 @@ def _check_services(old: Operator, source_headers: Sequence[KeyedHeader], stream
     """Check that a stream lists the timer services of the source's streams, whose distinct headers are given."""
     headers = source_headers if stream.parsed is None else [stream.parsed, *source_headers]
     with header_errors(f"the timers of subtask {stream.subtask} do not agree with the source's", old.label):
-        merged = merge_keyed_headers(headers).header
+        merged_header = merge_keyed_headers(headers).header
     subject = f"timer services of subtask {stream.subtask}"
-    check_equal(subject, merged, stream.parsed, old.label)
+    check_equal(subject, merged_header, stream.parsed, old.label)
     source_services = {state.name for header in source_headers for state in header.states}
     check_equal(subject, sorted(source_services), sorted(stream.state_names), old.label)

@@ -89,12 +89,13 @@ def _other_operators_error(
 ) -> IntegrityError:
     new_labels = {renaming.new_operator_id: renaming.new_label for renaming in surgery.renamed}
     labels = _labels_by_id(source) | _labels_by_id(result) | new_labels
-    missing = [labels.get(operator_id, operator_id) for operator_id in expected if operator_id not in actual]
-    surplus = [labels.get(operator_id, operator_id) for operator_id in actual if operator_id not in expected]
+    missing_labels = [labels.get(operator_id, operator_id) for operator_id in expected if operator_id not in actual]
+    surplus_labels = [labels.get(operator_id, operator_id) for operator_id in actual if operator_id not in expected]
     return IntegrityError(
         "the result and the source differ in operators that were not declared as renamed or dropped",
-        expected=first_of(missing, _MOST_NAMED) or "only the source's operators, in their order",
-        found=first_of(surplus, _MOST_NAMED) or ("none of these" if missing else "the same operators in another order"),
+        expected=first_of(missing_labels, _MOST_NAMED) or "only the source's operators, in their order",
+        found=first_of(surplus_labels, _MOST_NAMED)
+        or ("none of these" if missing_labels else "the same operators in another order"),
         advice=Advice(
             "if operators were renamed or dropped, say which: ",
             mention("rename", "OLD=NEW"),
@@ -133,9 +134,9 @@ def _check_states(source_operators: Mapping[str, Operator], result: Snapshot, su
 
 
 def _check_in_source(change: str, declared_ids: set[str], source_operators: Mapping[str, Operator]) -> None:
-    if missing := declared_ids - source_operators.keys():
+    if missing_ids := declared_ids - source_operators.keys():
         raise IntegrityError(
             f"the source does not have an operator that was declared as {change}",
-            operator=min(missing),
+            operator=min(missing_ids),
             advice="compare the result with the snapshot that it was made from",
         )

@@ -121,7 +121,7 @@ class _DirectoryComparer:
         )
         covered_range = key_range(covered_groups, maximum)
         matches = _match_files(sources, result, covered_range, maximum)
-        if covered_range.holds(result.manifest.files.values()) and not matches.complete:
+        if covered_range.holds(result.manifest.files.values()) and not matches.is_complete:
             return None
         deleted_ranges = {
             table.file.name: self._deleted_ranges(table)
@@ -173,11 +173,11 @@ class _DirectoryComparer:
 class _Matches(NamedTuple):
     """The file of the source (`Origin`) that each SST file of a new directory matches, by name of the new file.
 
-    `complete` is True if neither the source nor the directory has SST files that match none.
+    `is_complete` is True if neither the source nor the directory has SST files that match none.
     """
 
     origins: Mapping[str, Origin]
-    complete: bool
+    is_complete: bool
 
 
 def _match_files(
@@ -197,8 +197,8 @@ def _match_files(
     for state, file in _files_by_state(result):
         if unmatched := candidates[_size_and_keys(state, file)]:
             origins[file.name] = unmatched.pop(0)
-    complete = origins.keys() == result.manifest.files.keys() and not any(candidates.values())
-    return _Matches(origins, complete)
+    is_complete = origins.keys() == result.manifest.files.keys() and not any(candidates.values())
+    return _Matches(origins, is_complete)
 
 
 def _files_by_state(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:

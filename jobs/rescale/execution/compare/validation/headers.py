@@ -80,13 +80,15 @@ class KeyedHeaders:
             timer_headers = [
                 timer_header(timer_stream.services or (), compressed=compressed) for timer_stream in self._timers
             ]
-            merged = merge_keyed_headers([*headers, *timer_headers], self._left_out)
-        check_equal(f"header of subtask {stream.subtask}", merged.header, stream.parsed, self._label)
+            merged_headers = merge_keyed_headers([*headers, *timer_headers], self._left_out)
+        check_equal(f"header of subtask {stream.subtask}", merged_headers.header, stream.parsed, self._label)
         # A RocksDB directory may also list states of source directories from which it has no key group.
         if isinstance(stream, KeyedStream):
             source_states = {state.name for header in (*headers[1:], *timer_headers) for state in header.states}
-            _refuse_surplus(self._label, f"the header of subtask {stream.subtask}", source_states, merged.header.names)
-        tables = zip(old_holders, merged.id_maps[1:], strict=False)
+            _refuse_surplus(
+                self._label, f"the header of subtask {stream.subtask}", source_states, merged_headers.header.names
+            )
+        tables = zip(old_holders, merged_headers.id_maps[1:], strict=False)
         return {old_holder.header: table for old_holder, table in tables if table != tuple(range(len(table)))}
 
 
@@ -112,12 +114,12 @@ class ElementHeaders:
         with header_errors(f"{subject} does not agree with the source's", self._label):
             if len(headers) <= len(old_streams):
                 raise IntegrityError("a header with an unknown serializer differs from the source's")
-            merged = merge_operator_state_headers(headers)
-        check_equal(f"operator-state header of subtask {stream.subtask}", merged, stream.parsed, self._label)
+            merged_header = merge_operator_state_headers(headers)
+        check_equal(f"operator-state header of subtask {stream.subtask}", merged_header, stream.parsed, self._label)
         source_states = {
             state.name for header in headers[1:] for state in (*header.list_states, *header.broadcast_states)
         }
-        states = (*merged.list_states, *merged.broadcast_states)
+        states = (*merged_header.list_states, *merged_header.broadcast_states)
         _refuse_surplus(self._label, subject, source_states, [state.name for state in states])
 
 
@@ -138,12 +140,12 @@ def header_errors(what: str, label: str) -> Iterator[None]:
 
 def _refuse_surplus(label: str, subject: str, source_states: Collection[str], states: Sequence[str]) -> None:
     """Raise `IntegrityError` if a state is not in the source: planning has misread a header."""
-    surplus = [state for state in states if state not in source_states]
-    if surplus:
+    surplus_states = [state for state in states if state not in source_states]
+    if surplus_states:
         raise IntegrityError(
             f"{subject} has a state that the source does not have",
             operator=label,
-            state=surplus[0],
+            state=surplus_states[0],
             expected=f"{len(source_states)} states",
             found=f"{len(states)}",
             advice=RERUN_ADVICE,

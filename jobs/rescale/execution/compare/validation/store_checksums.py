@@ -50,7 +50,7 @@ def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> St
         elif isinstance(check, FileCheck):
             files.append(check)
     comparer.fetch(groups.values(), files)
-    proven: set[Check] = set()
+    proven_checks: set[Check] = set()
     tallies: list[Tally] = []
     algorithms: dict[int, set[str]] = defaultdict(set)
     for (operator, slot), group_checks in groups.items():
@@ -59,15 +59,15 @@ def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> St
             size = sum(pair.result.length for pair in pairs)
             tallies.append(Tally(operator, slot, True, 0, "", None, len(pairs), size, checksum.value))
             algorithms[operator].add(checksum.algorithm)
-            proven.update(group_checks)
+            proven_checks.update(group_checks)
     for check in files:
         if (checksum := comparer.checksum_of_file(check)) is not None:
             size = check.pair.result.length
             tallies.append(Tally(check.operator, Slot.KEYED, True, 0, "", None, 0, size, checksum.value))
             algorithms[check.operator].add(checksum.algorithm)
-            proven.add(check)
-    remaining = [(weight, check) for weight, check in checks.units if check not in proven]
-    return StoreChecksums(replace(checks, units=remaining), tallies, algorithms)
+            proven_checks.add(check)
+    remaining_units = [(weight, check) for weight, check in checks.units if check not in proven_checks]
+    return StoreChecksums(replace(checks, units=remaining_units), tallies, algorithms)
 
 
 def matching_checksums(

@@ -97,8 +97,8 @@ def compare_snapshots(
         if is_compared_by_record(old, new):
             check_rekeyed(old, new)
             check_raw_timers(old, new)
-    whole = match_directories(source, result)
-    proven_by_files = whole if proof is Proof.FILES else [{} for _ in whole]
+    whole_directories = match_directories(source, result)
+    proven_by_files = whole_directories if proof is Proof.FILES else [{} for _ in whole_directories]
     checks = list_checks(source, result, key_hashes, proven_by_files, proven_by_changes)
     if proof is not Proof.FILES:
         return SnapshotPair(source, result, key_hashes, proven_by_files, checks)
@@ -139,10 +139,10 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
                 Progress("read again", sum(weight for weight, _ in one_sided_checks), ByteAction.READ_ON_BOTH_SIDES),
             )
             element_tallies = [tally for tally in tallies[i] if tally.mode is not None]
-            if changed := changed_sides(
+            if unstable_sides := changed_sides(
                 _tallies_by_side(element_tallies, record_tallies[i]), _tallies_by_side(tallies_read_again)
             ):
-                raise misread_error(changed, error) from None
+                raise misread_error(unstable_sides, error) from None
             raise
     return proofs
 

@@ -230,5 +230,5 @@ def _with_executors(base_conf: SparkConf, work: int | None) -> SparkConf:
 
 def _with_attempts(master: str) -> str:
     """Return a local master that tries a task `ATTEMPTS` times; plain `local[N]` would give up after one try."""
-    local = local_master(master)
-    return master if local is None or local.attempts else f"local[{local.threads},{ATTEMPTS}]"
+    local_spec = local_master(master)
+    return master if local_spec is None or local_spec.attempts else f"local[{local_spec.threads},{ATTEMPTS}]"

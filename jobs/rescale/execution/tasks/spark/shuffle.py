@@ -43,7 +43,7 @@ class SparkShuffle:
 
         def send(parts: Iterable[list[U]]) -> Iterator[tuple[int, bytes]]:
             with count_into(counters):
-                yield from shared_sender.unpacked()(bytes_done.add)(parts)
+                yield from shared_sender.unpack()(bytes_done.add)(parts)
 
         self._send_counters = counters
         self._rows = _send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partitions)
@@ -66,7 +66,7 @@ class SparkShuffle:
 
         def write(partition: int, rows: Iterable[bytes]) -> Iterator[R]:
             with count_into(counters):
-                yield from shared_work.unpacked()(partition, rows)
+                yield from shared_work.unpack()(partition, rows)
             bytes_done.add(sizes[partition])
 
         with report_progress(progress, lambda: bytes_done.value):

@@ -53,7 +53,7 @@ class SparkTasks:
         def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[Outcome[R]]:
             with count_into(counters):
                 for part in parts:
-                    yield from work_through(shared_work.unpacked(), part, bytes_done.add)
+                    yield from work_through(shared_work.unpack(), part, bytes_done.add)
 
         with report_progress(progress, lambda: bytes_done.value):
             rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()

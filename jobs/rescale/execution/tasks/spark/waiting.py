@@ -1,5 +1,4 @@
-"""Prints notices while no executor starts: Spark itself waits forever, and logs only that its job "has not accepted
-any resources"."""
+"""Prints notices while no executor starts: Spark waits forever, and only logs "has not accepted any resources"."""
 
 from __future__ import annotations
 

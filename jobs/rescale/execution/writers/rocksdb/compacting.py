@@ -75,7 +75,7 @@ def _written_files(plan: Plan, operator: OperatorPlan, stream: CompactedDirector
 def _stored_database(plan: Plan, source: DatabasePlace[Piece]) -> StoredDatabase:
     states = require_header(read_header(plan, source.header)).names
     files = listed_files(plan.contents, source.files)
-    needed = needed_files(files)
-    manifest = checked_manifest(needed, content_of, states)
-    database = source_database(needed, manifest, KeyGroupRange(*source.key_groups))
-    return StoredDatabase(database, {file.name: file for file in needed})
+    database_files = needed_files(files)
+    manifest = checked_manifest(database_files, content_of, states)
+    database = source_database(database_files, manifest, KeyGroupRange(*source.key_groups))
+    return StoredDatabase(database, {file.name: file for file in database_files})

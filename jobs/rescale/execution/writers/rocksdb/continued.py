@@ -126,8 +126,8 @@ def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
     taken_files: list[_TakenFile] = []
     for first in range(0, len(units), _FILES_AT_ONCE):
         results = side_by_side(partial(_keep_file, plan), units[first : first + _FILES_AT_ONCE])
-        taken_files += [taken for taken in results if taken is not None]
-        progress.update(sum(taken.file.size for taken in taken_files))
+        taken_files += [taken_file for taken_file in results if taken_file is not None]
+        progress.update(sum(taken_file.file.size for taken_file in taken_files))
     return taken_files
 
 
@@ -136,14 +136,14 @@ def _keep_file(plan: Plan, unit: _Unit) -> _TakenFile | None:
     uri = places_of(plan).stream(unit.stored)
     if unit.inline or not may_be_kept(uri, unit.span):
         return None
-    with _located(plan, unit), suppress(CopyRefused):
+    with _with_operator_in_errors(plan, unit), suppress(CopyRefused):
         open_store(uri).keep(uri, unit.span)
         return _TakenFile(unit.place, DirectoryFile(unit.file.name, unit.stored, unit.file.length, None))
     return None
 
 
 def _copy_file(plan: Plan, unit: _Unit) -> _TakenFile:
-    with _located(plan, unit):
+    with _with_operator_in_errors(plan, unit):
         file = take_directory_file(plan, unit.stored, unit.file, inline=unit.inline)
         return _TakenFile(unit.place, file)
 
@@ -156,7 +156,7 @@ def _unit(plan: Plan, place: Place, file: StoredFile, inline: bool) -> _Unit:
     return _Unit(place, file, span, stored, inline and not plan.is_copied_ahead(span))
 
 
-def _located(plan: Plan, unit: _Unit) -> AbstractContextManager[None]:
+def _with_operator_in_errors(plan: Plan, unit: _Unit) -> AbstractContextManager[None]:
     """Add the operator of a file to errors of the block."""
     return located(operator=plan.operators[unit.place[0]].label)
 
