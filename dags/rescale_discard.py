@@ -11,7 +11,7 @@ from airflow.sdk import dag
 
 from rescale.airflow.forms.dag_arguments import dag_arguments
 from rescale.airflow.forms.form import discard_form
-from rescale.airflow.savepoint_tasks import discard_left
+from rescale.airflow.savepoint_tasks import discard_task
 
 
 @dag(
@@ -23,7 +23,7 @@ from rescale.airflow.savepoint_tasks import discard_left
     **dag_arguments(discard_form()),
 )
 def rescale_discard() -> None:
-    discard_left()
+    discard_task()
 
 
 rescale_discard()

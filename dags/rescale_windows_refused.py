@@ -6,6 +6,6 @@ It is a separate file because an import error takes all DAGs of its file out of 
 
 from __future__ import annotations
 
-from rescale.airflow.windows.windows_file import read_windows, refuse, windows_path
+from rescale.airflow.windows.windows_file import raise_errors, read_windows, windows_path
 
-refuse(read_windows(windows_path(__file__)).refused)
+raise_errors(read_windows(windows_path(__file__)).errors)

@@ -24,7 +24,16 @@ from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.form_advice import DISCARD
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_tasks import job_end_task
-from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, FOLLOW, FOLLOWED, HAND_OVER, LOOK, PLAN, PUBLISH
+from rescale.airflow.steps.earlier_tasks import (
+    ASK,
+    FOLLOW,
+    FOLLOWED_TARGET,
+    HAND_OVER,
+    LOOK,
+    PLAN,
+    PLAN_ANSWER,
+    PUBLISH,
+)
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink_rest.client import StopMode
@@ -156,7 +165,7 @@ def followed(plan: Plan) -> XComField:
     """Return the XComs of a run whose task that follows the job did not finish."""
     begin_following(plan.target, FollowedJob(BEFORE.directory, {}), accept_unconditional=False)
     looked = {"before": msgspec.to_builtins(msgspec.structs.replace(BEFORE, target=plan.target))}
-    return {(FOLLOW, FOLLOWED): plan.target, (LOOK, "return_value"): looked, ("go_back", "return_value"): RUNS}
+    return {(FOLLOW, FOLLOWED_TARGET): plan.target, (LOOK, "return_value"): looked, ("go_back", "return_value"): RUNS}
 
 
 def test_end_of_a_live_rescale_before_the_cut_over_counts_the_files_that_are_left(plan: Plan) -> None:
@@ -266,7 +275,7 @@ def test_rejection_is_reported_with_the_state_of_the_target(is_published: bool, 
     if is_published:
         execute_without_spark(plan)
     answer = {"approved": False, "plan": plan.digest, "words": "rejected by ada"}
-    error = ended({**planned(plan), (ASK, APPROVED): answer}, failed=("approve", "rejected"))
+    error = ended({**planned(plan), (ASK, PLAN_ANSWER): answer}, failed=("approve", "rejected"))
     assert error.found == "rejected by ada"
     assert ("nothing was published" in error.what) is not is_published
 

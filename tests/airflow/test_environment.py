@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rescale.airflow.connections.access import DRIVER_POD
-from rescale.airflow.savepoint_tasks import check
+from rescale.airflow.savepoint_tasks import check_environment
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.runstate.claim import claim
 from support.filled_forms import filled
@@ -20,7 +20,9 @@ SOURCE = directory("2-clicks")
 
 def checked(target: Path) -> dict[str, Any]:
     """Return the output of the task for a run from `SOURCE` to a target."""
-    summary: dict[str, Any] = check.function(params=filled(source=SOURCE, target=str(target), parallelism=3))
+    summary: dict[str, Any] = check_environment.function(
+        params=filled(source=SOURCE, target=str(target), parallelism=3)
+    )
     return summary
 
 

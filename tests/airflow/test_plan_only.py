@@ -12,7 +12,7 @@ import pytest
 
 from rescale.airflow.forms.form import plan_only_form
 from rescale.airflow.reports.report_link import REPORT, ReportPage
-from rescale.airflow.savepoint_tasks import look
+from rescale.airflow.savepoint_tasks import show_plan
 from rescale.plan.plan import Plan
 from rescale.report.report_page import LIMIT
 from rescale.runstate.approval import ask, decide
@@ -39,7 +39,7 @@ def looked_at(plan: Plan, **values: Any) -> tuple[dict[str, Any], str]:
         xcom_push=pushed.__setitem__,
         get_dr_count=lambda run_ids, **_: int(run_ids == ["alive"]),
     )
-    summary = look.function(params={name: form[name] for name in plan_only_form()}, ti=instance)
+    summary = show_plan.function(params={name: form[name] for name in plan_only_form()}, ti=instance)
     return summary, msgspec.convert(pushed[REPORT], ReportPage).html(LIMIT).decode()
 
 

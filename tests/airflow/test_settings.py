@@ -10,7 +10,7 @@ import pytest
 
 from rescale.airflow.forms.dag_arguments import dag_arguments
 from rescale.airflow.forms.form import discard_form, rescale_form
-from rescale.airflow.settings import VARIABLE, PlansToApprove, SparkSettings, read_settings, settings
+from rescale.airflow.settings import SETTINGS_VARIABLE, PlansToApprove, SparkSettings, read_settings, settings
 from rescale.demo.airflow_home import dag_folder
 from rescale.text.errors import RequestError
 
@@ -26,7 +26,7 @@ def fresh() -> Iterator[None]:
 def write_settings(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder / "settings.yaml"
     path.write_text(text)
-    monkeypatch.setenv(VARIABLE, str(path))
+    monkeypatch.setenv(SETTINGS_VARIABLE, str(path))
 
 
 def test_defaults_of_airflow_hold_without_a_settings_file() -> None:
@@ -98,7 +98,7 @@ def test_invalid_field_is_refused(text: str, message: str, tmp_path: Path, monke
 
 
 def test_named_file_must_exist(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "/nothing/there.yaml")
+    monkeypatch.setenv(SETTINGS_VARIABLE, "/nothing/there.yaml")
     with pytest.raises(RequestError, match="are not valid"):
         dag_arguments(rescale_form())
 

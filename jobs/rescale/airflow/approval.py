@@ -2,9 +2,9 @@
 
 Airflow parks the asking task without a worker (`TaskAwaitingInput`). No answer in time counts as *Reject*: the
 scheduler answers with the operator's default. Each plan has one decision, stored beside the target
-(`runstate.approval`): the first answer in any run. A rejection fails the task. Another task removes the staged files:
-if this task did, an error of the store would make it run and ask again. If a try of the task is lost, its answer is
-lost with it, and the next try asks again. The task is skipped if nobody has to approve the plan.
+(`runstate.approval`): the first answer in any run. A rejection fails the task. The task `rejected` removes the staged
+files, so that an error of the store does not repeat the question. If a try of the task is lost, its answer is lost with
+it, and the next try asks again. The task is skipped if nobody has to approve the plan.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.forms.form import APPROVAL_MINUTES
 from rescale.airflow.reports.report_link import report_url
 from rescale.airflow.settings import settings
-from rescale.airflow.steps.earlier_tasks import APPROVED, XComField, required_output
+from rescale.airflow.steps.earlier_tasks import PLAN_ANSWER, XComField, required_output
 from rescale.airflow.steps.required_approval import approval_reason
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.airflow.steps.retries import RETRIES, task_errors
@@ -47,18 +47,23 @@ _MIN_TIMEOUT = timedelta(seconds=1)
 class PlanApproval(ApprovalOperator):
     """Operator that shows the plan of the task `plan` and waits for an answer, unless none is needed.
 
-    `values` are values of the form fields; None stands for the values that the run was started with. `closes` is the
-    XCom field with the closing time of the window, in ISO format: from then on the plan counts as rejected, even if the
-    form allows a later answer.
+    `values` are values of the form fields; None stands for the values that the run was started with. `closes_at` is the
+    XCom field with the closing time of the window, in ISO format: from that time on the plan counts as rejected, even
+    if the form allows a later answer.
 
-    Airflow wakes a parked task only once, with the default as the answer. So to send a reminder, the task lets itself
-    be woken before the deadline, and parks itself a second time.
+    Airflow wakes a parked task only once, with the default as the answer. To send a reminder, the task shortens its
+    timeout, and parks itself a second time until the deadline.
     """
 
     template_fields = ("values",)
 
     def __init__(
-        self, *, plan: str, closes: XComField | None = None, values: Mapping[str, Any] | None = None, **arguments: Any
+        self,
+        *,
+        plan: str,
+        closes_at: XComField | None = None,
+        values: Mapping[str, Any] | None = None,
+        **arguments: Any,
     ) -> None:
         super().__init__(
             subject="May this rescale be carried out?",
@@ -69,7 +74,7 @@ class PlanApproval(ApprovalOperator):
         )
         self.plan = plan
         self.values = values
-        self.closes = closes
+        self.closes_at = closes_at
         self.waiting = [notifier.create() for notifier in settings().notify.waiting]
         self.expiring = [notifier.create() for notifier in settings().notify.expiring]
 
@@ -83,10 +88,10 @@ class PlanApproval(ApprovalOperator):
 
         with task_errors():
             params, ti = self._form(context), context["ti"]
-            planned = required_output(self.plan, ti.xcom_pull(task_ids=self.plan))
+            plan_output = required_output(self.plan, ti.xcom_pull(task_ids=self.plan))
             timeout = self._timeout(params["approval_minutes"], ti)
             with form_access(params):
-                plan = load_plan(planned["plan"])
+                plan = load_plan(plan_output["plan"])
                 if was_published(plan):
                     skip_task("nobody has to approve the plan: its result is already published")
                 question, decision = approval_of(places_of(plan))
@@ -99,7 +104,7 @@ class PlanApproval(ApprovalOperator):
         if decision is None:
             self._ask(context, datetime.now(UTC) + timeout, timeout, self.waiting, remind=bool(self.expiring))
         else:
-            self._finish(context, planned["digest"], f"already decided: {decision}", approved=decision.approved)
+            self._finish(context, plan_output["digest"], f"already decided: {decision}", approved=decision.approved)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         answer = HITLOperator.execute_complete(self, context, event)
@@ -144,7 +149,7 @@ class PlanApproval(ApprovalOperator):
 
     def _finish(self, context: Context, digest: str, answer_given: str, *, approved: bool) -> None:
         """Pass the decision to later tasks; fail if it is a rejection."""
-        context["ti"].xcom_push(APPROVED, {"approved": approved, "plan": digest, "words": answer_given})
+        context["ti"].xcom_push(PLAN_ANSWER, {"approved": approved, "plan": digest, "words": answer_given})
         if approved:
             log.info("%s", answer_given)
             return
@@ -165,28 +170,27 @@ class PlanApproval(ApprovalOperator):
         *,
         remind: bool,
     ) -> None:
-        """Call the notifiers, and park the task by raising an exception of Airflow.
+        """Show the question, call the notifiers, and park the task by raising an exception of Airflow.
 
         Airflow wakes the task when there is an answer, when a reminder is due, or at the `deadline`. `timeout` is the
-        time that is left until then: where possible, the wait uses `timeout`, and does not depend on this worker's
-        clock.
+        time until the deadline, which most callers know without this worker's clock.
         """
         from rescale.runstate.documents import load_plan
         from rescale.runstate.places import places_of
 
-        planned = context["ti"].xcom_pull(task_ids=self.plan)
+        plan_output = context["ti"].xcom_pull(task_ids=self.plan)
         lead = _reminder_lead()
         remind = remind and timeout > lead
         self.response_timeout = max(timeout - lead if remind else timeout, _MIN_TIMEOUT)
-        self.subject = f"{planned['source']} → {planned['target']}: {planned['asked']}"
+        self.subject = f"{plan_output['source']} → {plan_output['target']}: {plan_output['asked']}"
         with task_errors(), form_access(self._form(context)):
             self.assigned_users = allowed_users(triggered_by(context))
             report = report_url(context["ti"].dag_id, context["ti"].run_id, self.plan)
-            self.body = _question_text(places_of(load_plan(planned["plan"])), report, deadline)
+            self.body = _question_text(places_of(load_plan(plan_output["plan"])), report, deadline)
         # Airflow calls these notifiers after it has shown the question.
         self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]
         context["ti"].xcom_push(
-            _QUESTION_KEY, {"until": deadline.isoformat(), "remind": remind, "plan": planned["digest"]}
+            _QUESTION_KEY, {"until": deadline.isoformat(), "remind": remind, "plan": plan_output["digest"]}
         )
         super().execute(context)
 
@@ -201,9 +205,9 @@ class PlanApproval(ApprovalOperator):
         if minutes is None:
             minutes = form_of_platform()["approval_minutes"].value or APPROVAL_MINUTES
         timeout = timedelta(minutes=minutes)
-        if self.closes is None:
+        if self.closes_at is None:
             return timeout
-        return min(timeout, datetime.fromisoformat(self.closes.pull(ti)) - datetime.now(UTC))
+        return min(timeout, datetime.fromisoformat(self.closes_at.pull(ti)) - datetime.now(UTC))
 
 
 class SafeNotifier(BaseNotifier):
@@ -262,6 +266,6 @@ def _question_text(places: Places, report: str, deadline: datetime) -> str:
     question = read_document(places.plan_page).decode().partition(END_OF_QUESTION)[0]
     return (
         f"{question}\n\n[The report]({report}) has charts of what moves where. "
-        f"The whole plan: `{places.plan_page}`, and for programs `{places.plan}`\n\n"
+        f"The whole plan: `{places.plan_page}` as text, `{places.plan}` as JSON.\n\n"
         f"Without an answer by {_format_utc(deadline)} the plan counts as rejected."
     )

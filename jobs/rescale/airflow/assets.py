@@ -7,8 +7,8 @@ from airflow.sdk import Asset
 RESCALED_SAVEPOINT = Asset(name="rescaled_savepoint", uri="x-rescale://published", group="rescale")
 """Asset with one event per published result; the event's extra names result, certificate and shape.
 
-A DAG that is scheduled on it must give both name and URI: `Asset("rescaled_savepoint")` is another asset, with its name
-as the URI. The scheme starts with `x-`: for any other scheme, Airflow would import all providers that define schemes.
+A DAG that is scheduled on it must give both name and URI: `Asset("rescaled_savepoint")` is another asset, whose URI is
+its name. The scheme starts with `x-`: for any other scheme, Airflow would import all providers that define schemes.
 """
 
 

@@ -27,13 +27,13 @@ def this_run(dag_run: Any) -> dict[str, str]:
 
 def refuse_live_claim(target: str, ti: Any, digest: str | None = None) -> None:
     """Raise `RequestError` if a live run of this Airflow claims the target for another plan than `digest`."""
-    alive = claim_of_live_run(target, ti)
-    if alive is None or alive.plan == digest:
+    live_claim = claim_of_live_run(target, ti)
+    if live_claim is None or live_claim.plan == digest:
         return
     raise RequestError(
         "another run has claimed the target and is still running",
         path=target,
-        found=alive,
+        found=live_claim,
         advice="name another target, wait for that run to end, or mark it as failed",
     )
 
@@ -60,8 +60,8 @@ def claim_of_live_run(target: str, ti: Any) -> Claim | None:
     claim = claim_on(target)
     if claim is None:
         return None
-    alive = next((by for by in runs_under(claim, target) if _is_alive(by, ti)), None)
-    return None if alive is None else claim._replace(by=alive, at=claim.at if alive == claim.by else None)
+    live_run = next((by for by in runs_under(claim, target) if _is_alive(by, ti)), None)
+    return None if live_run is None else claim._replace(by=live_run, at=claim.at if live_run == claim.by else None)
 
 
 def _is_alive(by: Mapping[str, str], ti: Any) -> bool:

@@ -3,9 +3,9 @@
 Airflow takes the state of a run from its last tasks, and counts skipped ones as successful. By this rule alone, a run
 that was cancelled, rejected, or cleared in part would be green. So the last task is a *teardown* without a setup: it
 runs after everything else, whatever failed, was skipped or was cancelled. Airflow does not skip it, and waits for it
-even if the run is marked as failed. The task looks at the target. It succeeds if the result is published, and is
-skipped if there was nothing to do. Otherwise it fails with an error that says what is missing and names the failed
-tasks. Before that, it deletes pods that tasks of the run left behind.
+even if the run is marked as failed. The task deletes pods that tasks of the run left behind, and looks at the target.
+It succeeds if the result is published, and is skipped if there was nothing to do. In all other cases, it fails with an
+error that says what is missing and names the failed tasks.
 
 In somebody else's DAG, a rescale is a task group, and its last task decides only the state of the group.
 """
@@ -23,15 +23,15 @@ from rescale.airflow.forms.form_advice import DISCARD
 from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     FOLLOW,
-    FOLLOWED,
+    FOLLOWED_TARGET,
     GO_BACK,
     HAND_OVER,
     INSPECT,
     LOOK,
     PLAN,
     PUBLISH,
+    TASKS_WITH_PODS,
     VERIFY,
-    WITH_PODS,
     Summary,
     output_of_any,
     sibling_task_id,
@@ -107,15 +107,12 @@ def _delete_pods(ti: Any) -> None:
 
     If the rescale is a task group, pods of other tasks of the DAG stay.
     """
-    in_group = [sibling_task_id(ti.task_id, task_id) for task_id in WITH_PODS]
-    delete_pods_of_run(ti.dag_id, ti.run_id, () if in_group == [*WITH_PODS] else in_group)
+    task_ids = [sibling_task_id(ti.task_id, task_id) for task_id in TASKS_WITH_PODS]
+    delete_pods_of_run(ti.dag_id, ti.run_id, () if task_ids == [*TASKS_WITH_PODS] else task_ids)
 
 
 def _skip_if_nothing_to_do(ti: Any, task_ids: Sequence[str]) -> None:
-    """Skip the task if a task in `task_ids` found nothing to do and no task failed.
-
-    This task records the reason of that task.
-    """
+    """Skip this task, for the same reason, if a task in `task_ids` found nothing to do and no task failed."""
     for task_id in task_ids:
         reason = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, task_id), key=NOTHING_TO_DO)
         # If tasks were cleared, the reason may be old: Airflow keeps the XCom of a task until the task starts again.
@@ -143,29 +140,29 @@ def _failed_tasks(ti: Any) -> str | None:
 def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
     """Return the summary of the task `publish`. Raises an error if there is no published result.
 
-    The check opens storage only if an earlier task has named a plan or a target: if storage is not accessible, an
-    earlier task has failed and said so.
+    The check opens storage only if an earlier task has named a plan or a target, because without access to storage an
+    earlier task has already failed with that error.
     """
     from rescale.airflow.rejection import refuse_published, rejection_of
 
-    planned, summary = output_of_any(ti, PLAN, FOLLOW), output_of_any(ti, PUBLISH, FOLLOW)
-    if planned is None:
-        target = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW), key=FOLLOWED)
+    plan_output, summary = output_of_any(ti, PLAN, FOLLOW), output_of_any(ti, PUBLISH, FOLLOW)
+    if plan_output is None:
+        target = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW), key=FOLLOWED_TARGET)
         if target is None:
             raise RescaleError("the run ended before there was a plan", found=_failed_tasks(ti), advice=_RESUME_ADVICE)
         with form_access(params):
             raise _unfinished_follow_error(ti, target)
     with form_access(params):
         if (rejection := rejection_of(ti)) is not None:
-            refuse_published(planned["target"], planned["digest"], rejection)
+            refuse_published(plan_output["target"], plan_output["digest"], rejection)
             raise RequestError(
                 "nothing was published: the plan was rejected", found=rejection, advice="trigger another run"
             )
-        _refuse_unpublished(ti, planned, has_summary=summary is not None)
+        _refuse_unpublished(ti, plan_output, has_summary=summary is not None)
     if summary is None:
         raise RescaleError(
             f"the result was published, but the task {sibling_task_id(ti.task_id, PUBLISH)!r} did not finish",
-            path=planned["target"],
+            path=plan_output["target"],
             found=_failed_tasks(ti),
             advice=f"clear the task {sibling_task_id(ti.task_id, PUBLISH)!r} and those after it",
         )
@@ -196,11 +193,11 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
             advice="trigger another run with another target; start no second job from this result, and delete it "
             "yourself when no job uses it",
         )
-    back = _task_states(ti).get(sibling_task_id(ti.task_id, GO_BACK))
-    store, advice = open_store(target), _LOG_ADVICE if back == "success" else _RESUME_ADVICE
+    go_back_state = _task_states(ti).get(sibling_task_id(ti.task_id, GO_BACK))
+    store, advice = open_store(target), _LOG_ADVICE if go_back_state == "success" else _RESUME_ADVICE
     if Transition.DISCARD in TRANSITIONS[state]:
         files = {entry.uri for place in (target, beside(target)) for entry in store.list(place)}
-        job_runs = back in ("success", "skipped")
+        job_runs = go_back_state in ("success", "skipped")
         if job_runs and (another_run := next_run(target, _directory_of_followed_job(ti))) is not None:
             advice += f"; or {another_run}, unless somebody starts the job again without its state"
         if leftovers := files - {follower_place(target), cut_over_place(target)}:
@@ -217,7 +214,7 @@ def _directory_of_followed_job(ti: Any) -> str:
     return directory
 
 
-def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None:
+def _refuse_unpublished(ti: Any, plan_output: Summary, *, has_summary: bool) -> None:
     """Raise an error unless the result exists.
 
     If this run has started a job from the result, the result may be missing: the job may have deleted it. `has_summary`
@@ -228,20 +225,20 @@ def _refuse_unpublished(ti: Any, planned: Summary, *, has_summary: bool) -> None
     from rescale.runstate.publication import is_published, was_published
     from rescale.storage.store import exists
 
-    plan = load_plan(planned["plan"]) if exists(planned["plan"]) else None
+    plan = load_plan(plan_output["plan"]) if exists(plan_output["plan"]) else None
     if plan is not None and is_published(plan):
         return
     if not has_summary and (plan is None or not was_published(plan)):
         raise RescaleError(
-            unpublished_clause(planned["target"], planned["digest"]),
-            path=planned["target"],
+            unpublished_clause(plan_output["target"], plan_output["digest"]),
+            path=plan_output["target"],
             found=_failed_tasks(ti),
             advice=_RESUME_ADVICE,
         )
     if output_of_any(ti, HAND_OVER, FOLLOW) is None:
         raise RequestError(
             "the result was published, but no longer exists",
-            path=planned["target"],
+            path=plan_output["target"],
             expected="the published `_metadata`",
             found="no `_metadata`, or another one: a job started from the result, or somebody else, has deleted it",
             advice="if a job was started from the result, nothing is wrong, though this run stays failed; if not, "
@@ -261,8 +258,8 @@ def _refuse_unfinished(ti: Any, target: str, task_ids: Sequence[str]) -> None:
         what = "the result was published, but the job was started again with its old shape"
         raise RescaleError(what, path=target, found=_failed_tasks(ti), advice=_LOG_ADVICE)
     was_followed = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, FOLLOW)) is not None
-    done_by_one_task = {HAND_OVER, ANNOUNCE} if was_followed else {VERIFY}
-    for task_id in [sibling_task_id(ti.task_id, name) for name in task_ids if name not in done_by_one_task]:
+    ignored_tasks = {HAND_OVER, ANNOUNCE} if was_followed else {VERIFY}
+    for task_id in [sibling_task_id(ti.task_id, name) for name in task_ids if name not in ignored_tasks]:
         if ti.xcom_pull(task_ids=task_id) is None and ti.xcom_pull(task_ids=task_id, key=NOTHING_TO_DO) is None:
             raise RescaleError(
                 f"the result was published, but the task {task_id!r} did not succeed",

@@ -23,8 +23,8 @@ from rescale.text.units import counted
 def check_environment(params: Mapping[str, Any]) -> Summary:
     """Log what `rescale doctor` finds out about the target, and return how many of its checks had each outcome.
 
-    If the steps of a run would be processes of the worker, the worker is checked, too; if they would be pods, its
-    rights to start pods are checked. Raises `RequestError` if a run would fail.
+    Also checks this worker if it would run the steps as processes, or its rights to start pods if steps run in pods.
+    Raises `RequestError` if a run would fail.
     """
     drivers = DRIVER_POD in os.environ
     machine = not drivers and not platform_spark().is_cluster

@@ -12,15 +12,15 @@ from rescale.airflow.ending import end_task, group_end_task
 from rescale.airflow.savepoint_tasks import (
     KnownPlaces,
     announce,
-    check,
+    check_environment,
     inspect,
-    inspect_given,
-    look,
+    inspect_with_values,
     plan,
     publish_result,
     redistribute,
     rejected,
     reshuffle,
+    show_plan,
     validate,
 )
 from rescale.airflow.steps.earlier_tasks import ANNOUNCE, ASK, XComField
@@ -29,63 +29,62 @@ _ACCESS = ("connection", "source_connection")
 """Fields of the form that say how to reach the stores (`form_access`)."""
 
 _FIELDS_AFTER_PLANNING = (*_ACCESS, "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
-"""Fields of the form that tasks after the plan read; all others are only read to make the plan."""
+"""Fields of the form that tasks after the plan read; only tasks up to the plan read the other fields."""
 
 
 class RescaleTasks(NamedTuple):
-    """Tasks of a graph to which other tasks are chained: the first one, those that publish, and the last ones."""
+    """Tasks of a graph to which other tasks are chained; `result_tasks` publish the result, or hand the job over."""
 
-    first: Any
-    published: Any
-    last: list[Any]
+    first_task: Any
+    result_tasks: Any
+    last_tasks: list[Any]
 
 
 def rescale_graph(
-    known_places: KnownPlaces = None, closes: XComField | None = None, values: Mapping[str, Any] | None = None
+    known_places: KnownPlaces = None, closes_at: XComField | None = None, values: Mapping[str, Any] | None = None
 ) -> RescaleTasks:
     """Create the tasks of a rescale, from the inspection of the source to the announcement of the result.
 
-    `known_places` are output fields of earlier tasks with source and target, and `closes` is the one with the deadline
-    for the approval of the plan. `values` are values of form fields, which replace those of the DAG's form; None for
-    the DAG's form.
+    `known_places` are output fields of earlier tasks with source and target, and `closes_at` is the output field with
+    the latest time for the approval of the plan. `values` are values of form fields; None for the DAG's own form.
     """
     values_after_planning = None if values is None else {name: values[name] for name in _FIELDS_AFTER_PLANNING}
     form_arguments = {} if values is None else {"params": values_after_planning}
     if values is None:
-        inspected, planned = inspect(known_places), plan(known_places)
+        inspect_task, plan_task = inspect(known_places), plan(known_places)
     else:
-        inspected, planned = inspect_given(params=values), plan({}, params=values)
-    rejection = rejected(**form_arguments)
+        inspect_task, plan_task = inspect_with_values(params=values), plan({}, params=values)
+    rejected_task = rejected(**form_arguments)
     approve_task = PlanApproval(
         task_id=ASK,
         task_display_name="Approve the plan",
         doc_md="Waits until somebody approves the plan. Skipped if no approval is needed; fails if it is rejected.",
-        plan=planned.operator.task_id,
-        closes=closes,
+        plan=plan_task.operator.task_id,
+        closes_at=closes_at,
         values=values_after_planning,
     )
     with TaskGroup("move", prefix_group_id=False, group_display_name="Move and prove"):
         moving_tasks = [
-            step(planned, planned.operator.task_id, values_after_planning) for step in (reshuffle, redistribute)
+            step(plan_task, plan_task.operator.task_id, values_after_planning) for step in (reshuffle, redistribute)
         ]
-        proven = validate(planned, planned.operator.task_id, values_after_planning)
-    published = publish_result(planned, **form_arguments)
-    announce_task = announce(planned, **form_arguments)
-    chain(inspected, planned, approve_task, moving_tasks, proven, published, announce_task)
-    chain(approve_task, rejection)
-    return RescaleTasks(inspected, published, [announce_task, rejection])
+        validate_task = validate(plan_task, plan_task.operator.task_id, values_after_planning)
+    publish_task = publish_result(plan_task, **form_arguments)
+    announce_task = announce(plan_task, **form_arguments)
+    chain(inspect_task, plan_task, approve_task, moving_tasks, validate_task, publish_task, announce_task)
+    chain(approve_task, rejected_task)
+    return RescaleTasks(inspect_task, publish_task, [announce_task, rejected_task])
 
 
 def plan_only_graph() -> None:
     """Create the tasks of a run that only plans."""
-    chain(inspect(None), [look(), check()])
+    chain(inspect(None), [show_plan(), check_environment()])
 
 
 def savepoint_graph() -> None:
     """Create the tasks of a rescale whose source the form names."""
-    chain(rescale_graph().last, end_task(after_publication=[ANNOUNCE]))
+    chain(rescale_graph().last_tasks, end_task(after_publication=[ANNOUNCE]))
 
 
 def task_group_graph(values: Mapping[str, Any]) -> None:
     """Create the tasks of a rescale in the task group that is open. `values` are the values of the form's fields."""
-    chain(rescale_graph(values=values).last, group_end_task(params={name: values[name] for name in _ACCESS}))
+    chain(rescale_graph(values=values).last_tasks, group_end_task(params={name: values[name] for name in _ACCESS}))

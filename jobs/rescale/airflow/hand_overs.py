@@ -11,7 +11,7 @@ from rescale.text.errors import RequestError
 
 _SESSION_JOB = "flinksessionjob/"
 
-PATCHED = f"^({_SESSION_JOB})?[^/]+/[^/]+$"
+RESOURCE_PATTERN = f"^({_SESSION_JOB})?[^/]+/[^/]+$"
 """Pattern of the name of a resource in forms: `namespace/name` of a FlinkDeployment, or of a FlinkSessionJob."""
 
 
@@ -46,8 +46,8 @@ class PatchDeployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, t
     resource: Literal["FlinkDeployment", "FlinkSessionJob"] = "FlinkDeployment"
 
     @staticmethod
-    def named(text: str, connection: str | None) -> PatchDeployment:
-        """Return the hand-over to the resource that a form names; `text` matches `PATCHED`."""
+    def parse(text: str, connection: str | None) -> PatchDeployment:
+        """Return the hand-over to the resource that a form names; `text` matches `RESOURCE_PATTERN`."""
         *session_job, namespace, name = text.split("/")
         return PatchDeployment(namespace, name, connection, "FlinkSessionJob" if session_job else "FlinkDeployment")
 
@@ -57,7 +57,7 @@ class PatchDeployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, t
         return f"{self.namespace}/{self.name}"
 
     @property
-    def place(self) -> str:
+    def name_in_form(self) -> str:
         """Name of the resource as in forms: `namespace/name` or `flinksessionjob/namespace/name`."""
         return f"{_SESSION_JOB if self.resource == 'FlinkSessionJob' else ''}{self.full_name}"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from rescale.airflow.claims import claim_of_live_run
-from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, PLAN, sibling_task_id
+from rescale.airflow.steps.earlier_tasks import ASK, PLAN, PLAN_ANSWER, sibling_task_id
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.runstate.decisions import approval_of
 from rescale.runstate.places import Places
@@ -27,16 +27,16 @@ PUBLISHED_CLAUSES = {
 
 
 def unpublished_clause(target: str, digest: str) -> str:
-    """Return a clause for a plan without a published result: nothing was published, or that is uncertain."""
+    """Return "nothing was published" as a clause, or that the result may have been published."""
     state = state_of(target, digest)
     return "the result may have been published" if state is State.PUBLISHING else "nothing was published"
 
 
 def rejection_of(ti: Any) -> str | None:
     """Return a clause on who rejected the plan of the run, or None. No answer in time is a rejection."""
-    answer = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, ASK), key=APPROVED)
-    planned = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN))
-    if answer is None or planned is None or answer["approved"] or answer["plan"] != planned["digest"]:
+    answer = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, ASK), key=PLAN_ANSWER)
+    plan_output = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN))
+    if answer is None or plan_output is None or answer["approved"] or answer["plan"] != plan_output["digest"]:
         return None
     return str(answer["words"])
 
@@ -59,18 +59,18 @@ def end_rejected(ti: Any) -> NoReturn:
     """Remove the staged files of a rejected plan, and raise `RequestError`; skip the task if no plan was rejected."""
     if (rejection := rejection_of(ti)) is None:
         skip_task("nobody has rejected the plan")
-    planned = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN))
-    target, digest = planned["target"], planned["digest"]
+    plan_output = ti.xcom_pull(task_ids=sibling_task_id(ti.task_id, PLAN))
+    target, digest = plan_output["target"], plan_output["digest"]
     refuse_published(target, digest, rejection)
     _refuse_approved(target, digest, rejection)
     is_claimed = claimed_by(target) == digest
-    claim_of_other = claim_of_live_run(target, ti) if is_claimed else None
-    if claim_of_other is not None:
+    live_claim = claim_of_live_run(target, ti) if is_claimed else None
+    if live_claim is not None:
         raise RequestError(
-            "the plan was rejected, and its result is not published; another run of the plan still runs, but cannot "
-            "publish it either",
+            "the plan was rejected, and its result is not published; another run of the plan is still running, and "
+            "cannot publish",
             path=target,
-            found=f"{rejection}; {claim_of_other}",
+            found=f"{rejection}; {live_claim}",
             advice="wait until that run has ended, then discard the staged files",
         )
     removed_files = discard(target).removed if is_claimed else ()

@@ -2,8 +2,8 @@
 
 Most tasks work in the worker, on metadata. Tasks that move or read state only wait for a step that runs elsewhere.
 
-Airflow imports this module whenever it parses a DAG. So here, and in the other modules that define tasks, a task
-imports what it needs for its work when it runs. The work of the tasks below is in `savepoint_work`.
+Airflow imports modules with tasks whenever it parses a DAG, so tasks import the modules for their work only when they
+run. The work of the tasks below is in `savepoint_work`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _inspect(known_places: KnownPlaces, params: Any = None, dag: Any = None, ti:
     return inspect_source(params, dag.params, pulled_places(known_places, ti))
 
 
-def _inspect_given(params: Any = None) -> Summary:
+def _inspect_with_values(params: Any = None) -> Summary:
     """Reads metadata and headers of the source, and checks that it is complete."""
     from rescale.airflow.forms.given_values import check_values
     from rescale.airflow.savepoint_work import inspect_source
@@ -119,15 +119,15 @@ def _rejected(params: Any = None, ti: Any = None) -> Summary:  # noqa: ARG001
     end_rejected(ti)
 
 
-def _publish(planned: Summary | None, params: Any = None, ti: Any = None) -> Summary:
+def _publish(plan_output: Summary | None, params: Any = None, ti: Any = None) -> Summary:
     """Writes the certified metadata into the target with a single put: from then on Flink can restore the result."""
     from rescale.airflow.savepoint_work import publish_result
 
-    return publish_result(planned, params, ti)
+    return publish_result(plan_output, params, ti)
 
 
 def _announce(
-    planned: Summary | None,
+    plan_output: Summary | None,
     params: Any = None,  # noqa: ARG001
     inlet_events: Any = None,
     outlet_events: Any = None,
@@ -135,18 +135,18 @@ def _announce(
     """Adds an event with the URI of the result to the asset, unless the asset already has it."""
     from rescale.airflow.savepoint_work import announce_result
 
-    return announce_result(planned, inlet_events, outlet_events)
+    return announce_result(plan_output, inlet_events, outlet_events)
 
 
 inspect = rescale_task(_inspect, INSPECT, "Inspect the source")
-inspect_given = rescale_task(_inspect_given, INSPECT, "Inspect the source")
+inspect_with_values = rescale_task(_inspect_with_values, INSPECT, "Inspect the source")
 _REPORT = (ReportLink(PLAN),)
 
 plan = rescale_task(_plan, PLAN, "Plan", links=_REPORT)
-look = rescale_task(_show_plan, PLAN, "Plan", links=_REPORT)
-check = rescale_task(_check, "check", "Check the environment")
+show_plan = rescale_task(_show_plan, PLAN, "Plan", links=_REPORT)
+check_environment = rescale_task(_check, "check", "Check the environment")
 rejected = rescale_task(_rejected, "rejected", "Plan rejected", trigger_rule=TriggerRule.ALL_FAILED)
-discard_left = rescale_task(_discard, "discard", "Discard")
+discard_task = rescale_task(_discard, "discard", "Discard")
 reshuffle = step_task(
     Step.RESHUFFLE,
     RESHUFFLE,

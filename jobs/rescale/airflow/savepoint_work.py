@@ -1,6 +1,6 @@
 """The work of the tasks in `savepoint_tasks`, which reads snapshots and plans.
 
-It is a separate module because it imports most of this package, which must not happen when a DAG is parsed.
+Only running tasks import this module, because it imports most of this package.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, UnsupportedError
 from rescale.text.units import counted, human_bytes
 
-HAS_EVENT = "the asset already has an event of this result"
+ALREADY_ANNOUNCED = "the asset already has an event of this result"
 
 _MAX_EVENTS = 1000
 """Number of an asset's newest events that are searched for the event of a result."""
@@ -75,7 +75,7 @@ log = logging.getLogger(__name__)
 def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: Mapping[str, Any]) -> Summary:
     """Inspect the source, and return its summary. Raises an error for a wrong form, or an incomplete source.
 
-    `form` has the fields that may be given. `places` holds source and target, if earlier tasks have determined them.
+    `form` has the known fields. `places` holds source and target, if earlier tasks have determined them.
     """
     refuse_unknown_fields(params, form)
     check_changes(params)
@@ -103,15 +103,15 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
         log.warning("a run would refuse this plan: %s", refusal)
     page = html_report(ReportDocument(plan=document, error=None if refusal is None else refusal.document()))
     ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.compress(page)))
-    planned = as_output(plan_summary(plan, document, published=is_published(plan)))
-    summary = {name: value for name, value in planned.items() if name != "plan"}
+    plan_output = as_output(plan_summary(plan, document, published=is_published(plan)))
+    summary = {name: value for name, value in plan_output.items() if name != "plan"}
     return {**summary, "refused": None if refusal is None else refusal.what}
 
 
 def discard_unpublished(target: str, ti: Any) -> Summary:
     """Remove the files that a run left in and beside its target, unless the run is still running or has published.
 
-    The summary has the target, and the numbers of files `removed` and `left`. Files of other programs are left.
+    The summary has the target, and the numbers of files `removed` and `left` (files of other programs).
     """
     target = normalise(target)
     refuse_live_claim(target, ti)
@@ -191,9 +191,9 @@ def report_certificate(plan: Plan, certificate: Certificate) -> Summary:
     return as_output(certificate_summary(certificate, places_of(plan).certificate))
 
 
-def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) -> Summary:
+def publish_result(plan_output: Summary | None, params: Mapping[str, Any], ti: Any) -> Summary:
     """Put the certified metadata into the target, and return the summary of the published result."""
-    plan = plan_to_execute(planned, params)
+    plan = plan_to_execute(plan_output, params)
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
     document = outcome(plan, published)
     log.info("%s", put_report(plan))
@@ -214,20 +214,20 @@ def publish_result(planned: Summary | None, params: Mapping[str, Any], ti: Any) 
     }
 
 
-def announce_result(planned: Summary | None, inlet_events: Any, outlet_events: Any) -> Summary:
+def announce_result(plan_output: Summary | None, inlet_events: Any, outlet_events: Any) -> Summary:
     """Add an event with the URI of the result to the asset; skip the task if the asset already has it."""
-    plan = published_plan(planned)
+    plan = published_plan(plan_output)
     if not add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events):
-        skip_task(HAS_EVENT)
+        skip_task(ALREADY_ANNOUNCED)
     return {"asset": RESCALED_SAVEPOINT.name, "uri": plan.target}
 
 
-def published_plan(planned: Summary | None) -> Plan:
+def published_plan(plan_output: Summary | None) -> Plan:
     """Return the plan of the task `plan`. Raises `RequestError` if its result is not published.
 
     Although the task `publish` is green, there may be no result: a user can mark the task as successful.
     """
-    plan = load_plan(required_output(PLAN, planned)["plan"])
+    plan = load_plan(required_output(PLAN, plan_output)["plan"])
     if not was_published(plan):
         raise RequestError(
             f"{unpublished_clause(plan.target, plan.digest)}: the task {PUBLISH!r} did not finish",

@@ -19,12 +19,12 @@ from rescale.airflow.yaml_file import read_yaml
 from rescale.options.spark_master import MASTERS, is_master
 from rescale.text.errors import RequestError
 
-VARIABLE = "RESCALE_SETTINGS"
+SETTINGS_VARIABLE = "RESCALE_SETTINGS"
 
 _FILE_NAME = "rescale_settings.yaml"
 
 Minutes = Annotated[float, msgspec.Meta(gt=0, lt=366 * 24 * 60)]
-"""A duration below a year; much longer ones exceed the range of Python's dates."""
+"""A duration below a year, because much longer ones exceed the range of Python's dates."""
 
 
 class Notifier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,13 +121,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def settings_path() -> Path | None:
-    """Return the path of the file, or None without a file."""
-    if given_path := os.environ.get(VARIABLE):
+    """Return the path of the settings file, or None if there is none."""
+    if given_path := os.environ.get(SETTINGS_VARIABLE):
         return Path(given_path)
     from airflow.providers.common.compat.sdk import conf
 
-    beside_dags = Path(conf.get("core", "dags_folder")) / _FILE_NAME
-    return beside_dags if beside_dags.exists() else None
+    default_path = Path(conf.get("core", "dags_folder")) / _FILE_NAME
+    return default_path if default_path.exists() else None
 
 
 @cache

@@ -1,8 +1,8 @@
 """State that all tries of a task, all tasks of a run or all runs of a window share.
 
 The state of a task or window is in Airflow's state stores; before Airflow 3.3, it is in Airflow's variables. The state
-of a run is always in variables, because no task can read the store of another task. Airflow removes the state of a task
-with its run. Variables stay until somebody deletes them.
+of a run is always in variables, because no task can read another task's store. Airflow removes a task's store with its
+run. Variables stay until somebody deletes them.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Airflow stores summaries in its database and shows them beside the task. Longer documents are in storage.
 
 The sizes count four different things: `bytes_in_source` is all state of the source, with the headers of streams;
-`bytes_to_write` is the size of the new streams, with their headers; `bytes_compared` is what validation compares, key
-groups and elements without headers; a step's `bytes` are its part of what is written.
+`bytes_to_write` is the size of the new streams, with their headers; `bytes_compared` are key groups and elements that
+validation compares, without headers; a step's `bytes` are its part of `bytes_to_write`.
 """
 
 from __future__ import annotations

@@ -12,17 +12,10 @@ from rescale.text.errors import RequestError
 
 
 def read_yaml(path: Path, what: str) -> Any:
-    """Return the contents of the file; None for an empty file.
-
-    Raises `RequestError` with the sentence `what` if it is not valid.
-    """
+    """Return the contents of the file; None for an empty file. Raises `RequestError`, worded `what`, for a bad file."""
     try:
         return yaml.load(read_limited(path), _Loader)
-    except (
-        OSError,
-        ValueError,
-        yaml.YAMLError,
-    ) as error:  # for example, a file that is not UTF-8 or too large, or the date February 30
+    except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: not UTF-8, too large, or February 30
         raise RequestError(what, path=str(path), found=error) from None
 
 

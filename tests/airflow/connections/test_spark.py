@@ -11,7 +11,7 @@ import pytest
 
 from rescale.airflow.connections.access import storage_access
 from rescale.airflow.connections.spark import Spark, platform_spark, spark_of
-from rescale.airflow.settings import VARIABLE, SparkSettings, settings
+from rescale.airflow.settings import SETTINGS_VARIABLE, SparkSettings, settings
 from rescale.text.errors import RequestError
 
 
@@ -124,7 +124,7 @@ def test_connection_to_the_store_is_refused_if_executors_would_not_have_it(
 ) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(f"spark: {{master: '{master}'}}")
-    monkeypatch.setenv(VARIABLE, str(file))
+    monkeypatch.setenv(SETTINGS_VARIABLE, str(file))
     monkeypatch.delenv("AIRFLOW_CONN_NOBODY", raising=False)
     with pytest.raises(RequestError) as caught, storage_access("nobody"):
         pass

@@ -65,7 +65,7 @@ def test_time_of_later_answers_follows_from_that_of_the_first() -> None:
     cached = CachedAnswer(LIFETIME)
     for request, number in ((10.0, 7), (10.1, 8), (13.1, 8), (13.2, 8)):
         assert cached.note(request, request + 0.01, number)
-    assert (cached.after, cached.before) == (pytest.approx(13.0), pytest.approx(13.21))
+    assert (cached.made_after, cached.made_before) == (pytest.approx(13.0), pytest.approx(13.21))
 
 
 def test_older_answer_shows_that_there_are_several_caches() -> None:
@@ -101,12 +101,12 @@ def test_cancel_waits_until_the_answer_expires_as_soon_as_the_state_needs(state_
     flink: Any = Flink()
     flink.state_size = state_bytes
     with AnswerWatch(flink, "job") as answers:
-        while answers._cached._number is None:
+        while answers._cached._checkpoint is None:
             time.sleep(0.01)
         flink.number = 8
         answers.wait_until_answer_expires_soon()
         waited = time.monotonic()
-    made = answers._cached.after
+    made = answers._cached.made_after
     assert made is not None
     assert waited >= made + LIFETIME - seconds
 

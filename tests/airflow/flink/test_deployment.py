@@ -95,8 +95,8 @@ def test_parallelism_overrides_of_vertices_are_refused(resource: dict[str, Any],
 
 
 def test_session_job_is_patched_like_a_deployment(patch: Mock) -> None:
-    session_job = PatchDeployment.named("flinksessionjob/flink/clicks", None)
-    assert (session_job.namespace, session_job.name, session_job.place) == (
+    session_job = PatchDeployment.parse("flinksessionjob/flink/clicks", None)
+    assert (session_job.namespace, session_job.name, session_job.name_in_form) == (
         "flink",
         "clicks",
         "flinksessionjob/flink/clicks",

@@ -268,7 +268,7 @@ def test_window_that_closes_leaves_the_job_alone_and_nothing_behind(cluster: Ses
     def close(watch: Watch, finished: Any, waits_for: str | None) -> None:
         report(watch, finished, waits_for)
         if waits_for == "an approval":
-            watch.closes = now
+            watch.closes_at = now
 
     for closes in (now + timedelta(hours=1), now):  # the second time, the window is closed before anything is made
         with (

@@ -364,10 +364,10 @@ def test_different_max_parallelisms_need_an_approval_before_the_job_is_stopped()
     snapshot = opened("2-clicks")
     request = asked([], ["visits=64"])
     with pytest.raises(RequestError, match=r"without an approval .*was not stopped") as caught:
-        check_against_checkpoint(job_of(snapshot), request, snapshot, is_approved=False)
+        check_against_checkpoint(job_of(snapshot), request, snapshot, asks_for_approval=False)
     assert "Flink restores all operators of a chain" in str(caught.value.found)
-    assert check_against_checkpoint(job_of(snapshot), request, snapshot, is_approved=True) is False
-    assert check_against_checkpoint(job_of(snapshot), asked([], ["64"]), snapshot, is_approved=False) is False
+    assert check_against_checkpoint(job_of(snapshot), request, snapshot, asks_for_approval=True) is False
+    assert check_against_checkpoint(job_of(snapshot), asked([], ["64"]), snapshot, asks_for_approval=False) is False
 
 
 def test_generated_ids_that_may_change_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:

@@ -139,12 +139,12 @@ def test_impossible_proof_by_files_is_refused_before_the_job_is_stopped(
     in_vain: bool,
 ) -> None:
     request = make_request(*places, ["6"], format=result_format, max_parallelism=maximum)
-    check_proof(JOB, request, Proof.RECORDS, of_files=savepoint_format is NATIVE)
+    check_proof(JOB, request, Proof.RECORDS, may_hold_rocksdb_files=savepoint_format is NATIVE)
     if not in_vain:
-        check_proof(JOB, request, Proof.FILES, of_files=savepoint_format is NATIVE)
+        check_proof(JOB, request, Proof.FILES, may_hold_rocksdb_files=savepoint_format is NATIVE)
         return
     with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
-        check_proof(JOB, request, Proof.FILES, of_files=savepoint_format is NATIVE)
+        check_proof(JOB, request, Proof.FILES, may_hold_rocksdb_files=savepoint_format is NATIVE)
 
 
 @pytest.mark.parametrize(("savepoint_format", "places"), [(NATIVE, ELSEWHERE), (CANONICAL, IN_S3)])
@@ -154,10 +154,13 @@ def test_proof_by_files_is_refused_if_every_max_parallelism_changes(
     job = replace(JOB, vertices=JOB.vertices[:2])
     with pytest.raises(RequestError, match="no state of this plan can be proven by files"):
         check_proof(
-            job, make_request(*places, max_parallelism=["256"]), Proof.FILES, of_files=savepoint_format is NATIVE
+            job,
+            make_request(*places, max_parallelism=["256"]),
+            Proof.FILES,
+            may_hold_rocksdb_files=savepoint_format is NATIVE,
         )
     further_on = make_request(*places, max_parallelism=["256", "sink=128"])  # it is unknown which operator that is
-    check_proof(job, further_on, Proof.FILES, of_files=savepoint_format is NATIVE)
+    check_proof(job, further_on, Proof.FILES, may_hold_rocksdb_files=savepoint_format is NATIVE)
 
 
 def test_claimed_target_is_refused_before_the_job_is_stopped(tmp_path: Path) -> None:

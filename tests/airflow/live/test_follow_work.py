@@ -22,14 +22,14 @@ def test_plan_of_the_last_round_is_judged_before_the_job_is_cancelled(monkeypatc
     watch, cut = MagicMock(has_rounds=False), Mock()
     calls = Mock()
     calls.attach_mock(watch.follow, "follow")
-    calls.attach_mock(watch.judge, "judge")
+    calls.attach_mock(watch.note_required_approval, "note_required_approval")
     calls.attach_mock(watch.waits_for, "waits_for")
     calls.attach_mock(cut.cancel, "cancel")
     watch.waits_for.side_effect = ["an approval", None]
     assert _follow_until_cut(watch, cut) is cut.cancel.return_value
-    attempt = ["follow", "judge", "waits_for"]
+    attempt = ["follow", "note_required_approval", "waits_for"]
     assert [name for name, *_ in calls.mock_calls] == [*attempt, *attempt, "cancel"]
-    watch.judge.assert_called_with(cut.plan)
+    watch.note_required_approval.assert_called_with(cut.plan)
 
 
 def test_rounds_are_removed_although_the_report_cannot_be_written(

@@ -20,7 +20,7 @@ from rescale.airflow.job.job_operators import GoBack
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.airflow.live import next_run as left
 from rescale.airflow.live.next_run import leave_rounds, next_run
-from rescale.airflow.steps.earlier_tasks import FOLLOWED
+from rescale.airflow.steps.earlier_tasks import FOLLOWED_TARGET
 from rescale.flink_rest.client import StopMode
 from rescale.planning.request.request import make_request
 from rescale.runstate.approval import decide_cut_over
@@ -174,10 +174,13 @@ def test_task_that_goes_back_leaves_the_rounds_of_the_run(
     task: Any = GoBack(task_id="back", before=msgspec.to_builtins(before))
     if still_runs:
         with pytest.raises(AirflowSkipException, match="still runs"):
-            run_operator(task, "manual", TaskState({FOLLOWED: target}))
+            run_operator(task, "manual", TaskState({FOLLOWED_TARGET: target}))
         assert followed_job(target) == JOB
         return
-    assert run_operator(task, "manual", TaskState({FOLLOWED: target})) == {**answer, "in_place_of": before.job_id}
+    assert run_operator(task, "manual", TaskState({FOLLOWED_TARGET: target})) == {
+        **answer,
+        "in_place_of": before.job_id,
+    }
     assert "it goes on with the rounds" in str(next_run(target, JOB.checkpoints))
     assert [*open_store(target).list(target)] == []
     assert [*open_store(target).list(beside(target))], "the rounds"

@@ -38,7 +38,7 @@ def watch(target: object = "/target", seconds_before: float | None = 2.0, **live
     request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
     follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, by=RUN)
     watching = Watch(None, follower, request, {}, None, TaskState(), None, None, seconds_before)  # type: ignore[arg-type]
-    watching._judged_roots = {None, ROUND.root}
+    watching._checked_roots = {None, ROUND.root}
     return watching
 
 
@@ -89,7 +89,7 @@ def test_cut_over_waits_for_its_earliest_time() -> None:
     assert watch(most_downtime=5, not_before=earlier).waits_for(ROUND) is None
     assert watch(most_downtime=5, not_before=later).waits_for(ROUND) == f"{later:%Y-%m-%d %H:%M} UTC"
     watching = watch(most_downtime=5)
-    watching.opens = later
+    watching.opens_at = later
     assert watching.waits_for(ROUND) == f"{later:%Y-%m-%d %H:%M} UTC"
 
 
@@ -141,7 +141,7 @@ def test_new_base_that_is_larger_than_the_settings_allow_waits_for_an_approval(
 
     monkeypatch.setattr(watch_module, "certified_plan", certified)
     watching = watch(tmp_path / "target", most_downtime=5)
-    watching._judged_roots.clear()
+    watching._checked_roots.clear()
     watching.params = {"require_approval": False}
     assert watching.waits_for(ROUND) is None
     for root in (9, 12, 9):  # the question may be open, so a smaller base does not end the wait
@@ -157,9 +157,9 @@ def test_state_that_has_grown_before_the_last_round_waits_for_an_approval() -> N
     """No rounds are made, and the job has run since the first plan, for example until its window opened."""
     watching = watch()
     watching.params = {"require_approval": False}
-    watching.judge(plan_of(0.9))
+    watching.note_required_approval(plan_of(0.9))
     assert watching.waits_for(None) is None
-    watching.judge(plan_of(1.1))
+    watching.note_required_approval(plan_of(1.1))
     assert watching.waits_for(None) == "an approval"
 
 
@@ -204,7 +204,7 @@ def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_pa
     watching.old_job = SimpleNamespace(directory=str(tmp_path))  # type: ignore[assignment]
     watching.params = {"require_approval": False}
     vars(watching.follower)["plan_full"] = plan_full
-    watching._judged_roots.clear()
+    watching._checked_roots.clear()
     assert not watching.has_rounds
     assert not watching.needs_approval(None)
     assert watching._plan_full(f"{tmp_path}/chk-3").source == f"{tmp_path}/chk-3"
@@ -214,7 +214,7 @@ def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_pa
 
 def test_cut_over_is_refused_after_its_window_has_closed() -> None:
     watching = watch(most_downtime=5)
-    watching.closes = NOW - HOUR
+    watching.closes_at = NOW - HOUR
     vars(watching.follower)["newest_round"] = lambda: ROUND
     with pytest.raises(WindowClosedError, match="the window closed") as caught:
         watching.waits_for(ROUND)
@@ -224,7 +224,7 @@ def test_cut_over_is_refused_after_its_window_has_closed() -> None:
 def test_long_pause_ends_with_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pause keeps the rate of rounds below its limit, and may be longer than the window."""
     watching = watch(most_downtime=1, pause_above=1)
-    watching.closes = NOW - HOUR
+    watching.closes_at = NOW - HOUR
     monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)
     with pytest.raises(WindowClosedError, match="the window closed"):
         watching._pause(ROUND)
@@ -232,7 +232,7 @@ def test_long_pause_ends_with_the_window(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_no_base_is_begun_after_the_window_has_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     watching = watch()
-    watching.closes = NOW - HOUR
+    watching.closes_at = NOW - HOUR
     monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)
     with pytest.raises(WindowClosedError, match="the window closed") as caught:
         watching.follow()

@@ -92,11 +92,11 @@ def test_operator_is_deferred_while_its_pod_runs(
     with pytest.raises(TaskDeferred) as deferred:
         operator.execute(context)
     assert deferred.value.method_name == "pod_reported"
-    planned = deferred.value.kwargs["planned"]
+    planned = deferred.value.kwargs["plan_output"]
     result = f"{target}.rescale/result-move_and_validate.json"
     main = ["python3", "-m", "move_and_validate", "--plan", planned["plan"], "--result", result, "--proof", "records"]
     assert begun == [main]
-    assert deferred.value.kwargs == {"further": 1, "planned": planned}
+    assert deferred.value.kwargs == {"further": 1, "plan_output": planned}
     monkeypatch.setattr("rescale.airflow.steps.pods.KubernetesPodOperator.trigger_reentry", lambda *_: None)
     monkeypatch.setattr("rescale.airflow.steps.pods.read_result", lambda uri: ResultDocument(uri, b"{}"))
     execute_without_spark(load_plan(planned["plan"]))

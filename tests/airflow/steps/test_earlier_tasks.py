@@ -32,7 +32,7 @@ from rescale.airflow.savepoint_tasks import (
     reshuffle,
     validate,
 )
-from rescale.airflow.steps.earlier_tasks import APPROVED, ASK, LOOK, OPEN, PLAN, PUBLISH, TAKE, XComField
+from rescale.airflow.steps.earlier_tasks import ASK, LOOK, OPEN, PLAN, PLAN_ANSWER, PUBLISH, TAKE, XComField
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.airflow.windows.window_tasks import close_window
 from rescale.flink_rest.client import StopMode
@@ -101,7 +101,7 @@ MISSED: dict[str, tuple[str, Callable[[], Any]]] = {
     "plan, by the announcement": (PLAN, lambda: announce.function(None, params=form())),
     "plan, by the question": (
         PLAN,
-        lambda: executed(PlanApproval(task_id=ASK, plan=PLAN, closes=None)),
+        lambda: executed(PlanApproval(task_id=ASK, plan=PLAN, closes_at=None)),
     ),
     "savepoint": (
         TAKE,
@@ -130,7 +130,7 @@ def test_plan_without_a_stored_approval_is_not_executed(task: Any, rejected: boo
     claim(plan)
     if rejected:
         decide(plan, {"run": "a-run"}, "rejected by ada", approved=False)
-    xcoms = {(ASK, APPROVED): {"approved": True, "words": "approved by nobody", "plan": plan.digest}}
+    xcoms = {(ASK, PLAN_ANSWER): {"approved": True, "words": "approved by nobody", "plan": plan.digest}}
     with pytest.raises(TaskEnded) as ended:
         called(task, planned(plan), xcoms=xcoms)
     assert ("rejected by ada" in str(ended.value.error.found)) is rejected

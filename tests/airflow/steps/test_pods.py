@@ -159,7 +159,7 @@ def test_output_of_a_step_is_the_same_from_a_pod_and_a_process(tmp_path: Path, m
     step = StepPod(
         task_id="move",
         step=Step.RESHUFFLE,
-        planned=planned,
+        plan_output=planned,
         template="/driver.yaml",
         summary_of=savepoint_tasks._moved_summary,
     )
@@ -171,7 +171,7 @@ def a_step() -> StepPod:
     return StepPod(
         task_id="validate",
         step=Step.VALIDATE,
-        planned={},
+        plan_output={},
         template="/driver.yaml",
         summary_of=savepoint_tasks._moved_summary,
     )

@@ -11,8 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from rescale.airflow.connections.access import DRIVER_POD
-from rescale.airflow.settings import VARIABLE, settings
-from rescale.airflow.steps.step_task import in_a_process, step_task
+from rescale.airflow.settings import SETTINGS_VARIABLE, settings
+from rescale.airflow.steps.step_task import step_in_process, step_task
 from rescale.process import ResultDocument
 from rescale.runstate.documents import store_plan
 from rescale.runstate.places import places_of
@@ -30,7 +30,7 @@ def platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Yield the path of the settings file; a process reads it once."""
     settings.cache_clear()
     file = tmp_path / "settings.yaml"
-    monkeypatch.setenv(VARIABLE, str(file))
+    monkeypatch.setenv(SETTINGS_VARIABLE, str(file))
     yield file
     settings.cache_clear()
 
@@ -46,7 +46,7 @@ def steps(monkeypatch: pytest.MonkeyPatch, target: Path) -> tuple[list[str], dic
     monkeypatch.setattr("rescale.process.run_step", run_step)
     plan = plan_rescale(directory("2-source"), str(target), ["3"])
     store_plan(plan)
-    run = in_a_process(Step.VALIDATE, lambda *_: {}, lambda _: ["--proof", "files"])
+    run = step_in_process(Step.VALIDATE, lambda *_: {}, lambda _: ["--proof", "files"])
     run({"published": False, "plan": places_of(plan).plan}, {"require_approval": False})
     arguments, environment = started
     return arguments, environment
@@ -96,7 +96,7 @@ def test_executors_of_a_standalone_cluster_move_all_keyed_state(
         platform.write_text("spark: {connection: cluster}")
         monkeypatch.setenv("AIRFLOW_CONN_CLUSTER", cluster.url)
         for step in STEPS_OF_A_RUN:
-            in_a_process(step, lambda *_: {}, lambda _: [])(planned, {"require_approval": False})
+            step_in_process(step, lambda *_: {}, lambda _: [])(planned, {"require_approval": False})
             before, finished_tasks = finished_tasks, cluster.tasks()
             assert (finished_tasks > before) == (step is not Step.REDISTRIBUTE), step  # a little state needs no Spark
     publish(plan)

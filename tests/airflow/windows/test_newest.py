@@ -26,7 +26,7 @@ def test_newest_savepoint_is_found_by_its_time(tmp_path: Path) -> None:
     newest = put(tmp_path, "deeper/savepoint-a", 3000)
     put(tmp_path, "savepoint-c", 1000)
     newest_found = newest_savepoint(str(tmp_path))
-    assert (newest_found.uri, newest_found.written.timestamp()) == (str(newest), 3000)
+    assert (newest_found.uri, newest_found.write_time.timestamp()) == (str(newest), 3000)
 
 
 def test_incomplete_savepoints_and_results_are_ignored(tmp_path: Path) -> None:

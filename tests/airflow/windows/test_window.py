@@ -10,9 +10,9 @@ import pytest
 
 from rescale.airflow.forms.filled_form import request_of
 from rescale.airflow.forms.form import rescale_form
-from rescale.airflow.settings import VARIABLE, settings
+from rescale.airflow.settings import SETTINGS_VARIABLE, settings
 from rescale.airflow.windows.targets import target_of
-from rescale.airflow.windows.window import OUTSIDE_HOURS, RESERVED, Window, read_entry
+from rescale.airflow.windows.window import OUTSIDE_HOURS, RESERVED_NAMES, Window, read_entry
 from rescale.demo.airflow_home import dag_folder
 from rescale.text.errors import RequestError
 
@@ -118,7 +118,7 @@ def test_job_that_would_not_run_again_is_refused_before_its_window_opens(fields:
 
 def test_missing_field_of_a_job_may_come_from_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "settings.yaml").write_text("form: {hand_over: jar, jar: clicks.jar}")
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "settings.yaml"))
+    monkeypatch.setenv(SETTINGS_VARIABLE, str(tmp_path / "settings.yaml"))
     monkeypatch.setattr("rescale.airflow.windows.window.settings", settings.__wrapped__)
     entry = {name: value for name, value in JOB.items() if name not in ("hand_over", "jar")}
     assert make_window("night", entry).form()["jar"].value == "clicks.jar"
@@ -241,10 +241,10 @@ def test_name_that_no_dag_can_have_is_refused(name: Any) -> None:
 
 def test_names_of_all_dags_of_rescale_are_reserved() -> None:
     ours = {path.stem.removeprefix("rescale_") for path in dag_folder().glob("rescale_*.py")}
-    assert {name for name in ours if not name.startswith("windows")} == set(RESERVED)
+    assert {name for name in ours if not name.startswith("windows")} == set(RESERVED_NAMES)
 
 
-@pytest.mark.parametrize("name", [*RESERVED, "Savepoint", "JOB"])
+@pytest.mark.parametrize("name", [*RESERVED_NAMES, "Savepoint", "JOB"])
 def test_reserved_name_is_refused(name: str) -> None:
     error = fault(name, ENTRY)
     assert error.what == f"the window {name!r} is not valid: its name"

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from rescale.airflow.windows.windows_file import VARIABLE, WindowsError, read_windows, refuse, windows_path
+from rescale.airflow.windows.windows_file import (
+    WINDOWS_VARIABLE,
+    WindowsError,
+    raise_errors,
+    read_windows,
+    windows_path,
+)
 from rescale.demo.airflow_home import dag_folder
 
 ENTRY = """
@@ -31,7 +37,7 @@ def test_wrong_entries_are_refused_and_valid_ones_kept(tmp_path: Path) -> None:
     windows, errors = read_windows(path)
     assert [window.name for window in windows] == ["good"]
     with pytest.raises(WindowsError) as caught:
-        refuse(errors)
+        raise_errors(errors)
     first, *_ = str(caught.value).splitlines()
     assert first == "the window 'bad' is not valid: max_parallelism"
     for part in ("the window 'bad' is not valid: max_parallelism", "the window 'worse' is not valid", str(path)):
@@ -42,7 +48,7 @@ def test_wrong_entries_are_refused_and_valid_ones_kept(tmp_path: Path) -> None:
 def test_file_may_be_empty(tmp_path: Path, text: str) -> None:
     windows, errors = read_windows(written(tmp_path, text))
     assert (windows, errors) == ((), ())
-    refuse(errors)
+    raise_errors(errors)
 
 
 @pytest.mark.parametrize(
@@ -64,13 +70,13 @@ def test_invalid_file_has_one_error(tmp_path: Path, text: str, message: str) -> 
 
 
 def test_named_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(WINDOWS_VARIABLE, raising=False)
     beside = windows_path(str(tmp_path / "rescale_windows.py"))
-    assert (beside, read_windows(beside).refused) == (tmp_path / "windows.yaml", ())
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "others.yaml"))
+    assert (beside, read_windows(beside).errors) == (tmp_path / "windows.yaml", ())
+    monkeypatch.setenv(WINDOWS_VARIABLE, str(tmp_path / "others.yaml"))
     path = windows_path(str(tmp_path / "rescale_windows.py"))
     assert path == tmp_path / "others.yaml"
-    assert "No such file" in str(read_windows(path).refused[0])
+    assert "No such file" in str(read_windows(path).errors[0])
 
 
 def test_example_has_a_pair_of_windows_and_a_live_one() -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from rescale.airflow.live.cut_over_question import CUT_OVER, GIVE_UP
-from rescale.airflow.steps.earlier_tasks import ASK_CUT
+from rescale.airflow.steps.earlier_tasks import ASK_CUT_OVER
 from rescale.storage.locations import contains, normalise
 from support.airflow_server import AirflowServer, Run, wait_for
 from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
@@ -58,9 +58,9 @@ def decide(run: Run, option: str) -> None:
     """Answer the question, and repeat that if it is asked again: Airflow loses an answer with the try that asked."""
 
     def is_decided() -> bool:
-        if run.task(ASK_CUT)["state"] == "awaiting_input":
-            run.answer(option, ASK_CUT)
-        return run.task(ASK_CUT)["state"] == "success"
+        if run.task(ASK_CUT_OVER)["state"] == "awaiting_input":
+            run.answer(option, ASK_CUT_OVER)
+        return run.task(ASK_CUT_OVER)["state"] == "success"
 
     wait_for(is_decided, "the decision", period=10)
 
@@ -84,7 +84,7 @@ def test_job_is_cut_over_though_the_following_task_is_killed(
     followed = "follow_and_cut_over"
     wait_for(lambda: "base: checkpoint" in _log(story.run, followed), "the base")
     os.kill(story.run.task(followed)["pid"], signal.SIGKILL)
-    assert "newest round" in story.run.question(ASK_CUT)["body"]
+    assert "newest round" in story.run.question(ASK_CUT_OVER)["body"]
     decided = time.monotonic()
     decide(story.run, CUT_OVER)
     started = assert_handed_over(cluster, story, followed)

@@ -27,7 +27,7 @@ DRIVER_POD = "RESCALE_DRIVER_POD"
 
 log = logging.getLogger(__name__)
 
-_OWN_ACCESS = (
+_OWN_ACCESS_VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
@@ -54,7 +54,7 @@ _IGNORED_SETTINGS = {
 }
 """Client settings that Rescale sets itself. Ignoring them changes no result."""
 
-_CHECKSUMS = {"request_checksum_calculation", "response_checksum_validation"}
+_CHECKSUM_SETTINGS = {"request_checksum_calculation", "response_checksum_validation"}
 """Client settings that have an AWS variable of the same name."""
 
 
@@ -79,7 +79,7 @@ def storage_access(connection_id: str | None) -> Iterator[None]:
     environment_before = dict(os.environ)
     with ExitStack() as stack:
         variables = _aws_variables(connection_id, stack)
-        for name in _OWN_ACCESS:
+        for name in _OWN_ACCESS_VARIABLES:
             os.environ.pop(name, None)
         os.environ.update(variables)
         try:
@@ -307,7 +307,7 @@ def _client_variables(connection_id: str, settings: Mapping[str, Any]) -> dict[s
         if name == "proxies":
             proxies = _nested_fields(connection_id, "config_kwargs.proxies", value)
             variables |= {f"{scheme.upper()}_PROXY": url for scheme, url in proxies.items()}
-        elif name in _CHECKSUMS:
+        elif name in _CHECKSUM_SETTINGS:
             variables[f"AWS_{name.upper()}"] = value
         elif name == "s3":
             variables |= _addressing_variables(connection_id, _nested_fields(connection_id, "config_kwargs.s3", value))

@@ -69,10 +69,10 @@ def _handler_class(credentials: Credentials, token: str) -> type[BaseHTTPRequest
 
 def _current_keys(credentials: Credentials) -> dict[str, str]:
     keys = credentials.get_frozen_credentials()
-    expires = getattr(credentials, "_expiry_time", None)  # a private attribute, which only renewable keys have
+    expiry_time = getattr(credentials, "_expiry_time", None)  # a private attribute, which only renewable keys have
     return {
         "AccessKeyId": keys.access_key or "",
         "SecretAccessKey": keys.secret_key or "",
         "Token": keys.token or "",
-        "Expiration": _FAR_FUTURE if expires is None else expires.isoformat(),
+        "Expiration": _FAR_FUTURE if expiry_time is None else expiry_time.isoformat(),
     }

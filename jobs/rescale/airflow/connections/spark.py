@@ -24,10 +24,10 @@ DEFAULT_MASTER = "local[*]"
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 """Variable with the arguments that PySpark starts its JVM with (`launch_gateway`)."""
 
-_CONFIGURATION = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
+_PROPERTIES = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
 """Fields of a connection's extra, and their Spark properties."""
 
-_UNSUPPORTED = {
+_UNSUPPORTED_FIELDS = {
     "keytab": "the worker's own ticket or keytab: log in there (kinit), or set spark.kerberos.keytab in its "
     "spark-defaults.conf",
     "principal": "the worker's own principal (spark.kerberos.principal in its spark-defaults.conf)",
@@ -59,21 +59,25 @@ def platform_spark() -> Spark:
 
     Raises the errors of `spark_of`.
     """
-    chosen = settings().spark
-    return Spark(DEFAULT_MASTER, {}) if chosen is None else spark_of(chosen)
+    spark_settings = settings().spark
+    return Spark(DEFAULT_MASTER, {}) if spark_settings is None else spark_of(spark_settings)
 
 
-def spark_of(chosen: SparkSettings) -> Spark:
+def spark_of(spark_settings: SparkSettings) -> Spark:
     """Return the Spark that settings choose. Raises `RequestError` if a connection is missing or names no master."""
-    if chosen.connection is None:
-        return Spark(chosen.master or DEFAULT_MASTER, {})
-    connection = _spark_connection(chosen.connection)
+    if spark_settings.connection is None:
+        return Spark(spark_settings.master or DEFAULT_MASTER, {})
+    connection = _spark_connection(spark_settings.connection)
     master = _master_of(connection)
     if not is_master(master):
         raise _connection_error(
-            chosen.connection, "does not name a Spark master", MASTERS, master, "write it as the connection's host"
+            spark_settings.connection,
+            "does not name a Spark master",
+            MASTERS,
+            master,
+            "write it as the connection's host",
         )
-    return Spark(master, _spark_properties(chosen.connection, master, connection.extra_dejson))
+    return Spark(master, _spark_properties(spark_settings.connection, master, connection.extra_dejson))
 
 
 def _spark_connection(connection_id: str) -> Connection:
@@ -96,8 +100,8 @@ def _master_of(connection: Connection) -> str:
     If the connection was given as a URI, the scheme of the master is the type of the connection.
     """
     host, port = connection.host or "", connection.port
-    is_whole = connection.conn_type == "spark" and host and ("://" in host or not port)
-    master = host if is_whole else f"{connection.conn_type}://{host}"
+    is_master_url = connection.conn_type == "spark" and host and ("://" in host or not port)
+    master = host if is_master_url else f"{connection.conn_type}://{host}"
     return f"{master}:{port}" if port else master
 
 
@@ -111,12 +115,14 @@ def _spark_properties(connection_id: str, master: str, extra: Mapping[str, Any])
         raise _connection_error(
             connection_id, "has a deploy-mode that steps do not support", expected, extra["deploy-mode"], advice
         )
-    for field, expected in _UNSUPPORTED.items():
+    for field, expected in _UNSUPPORTED_FIELDS.items():
         if extra.get(field):
             what = f"has a field in its extra that steps do not support: {field}"
             raise _connection_error(connection_id, what, expected, None, f"remove {field} from its extra")
-    applies = {"queue": master == "yarn", "namespace": master.startswith("k8s://")}
-    return {_CONFIGURATION[field]: str(extra[field]) for field in applies if applies[field] and extra.get(field)}
+    is_applicable = {"queue": master == "yarn", "namespace": master.startswith("k8s://")}
+    return {
+        _PROPERTIES[field]: str(extra[field]) for field in is_applicable if is_applicable[field] and extra.get(field)
+    }
 
 
 def _connection_error(connection_id: str, what: str, expected: str, actual: object, advice: str) -> RequestError:

@@ -1,10 +1,9 @@
-"""Find out when Flink's cached answer about a job's checkpoints expires, to cancel the job right before that.
+"""Find out when Flink's cached answer about a job's checkpoints expires, to cancel the job right before it does.
 
 A new job may start only after an answer that Flink made after the old job's end: such an answer shows whether somebody
 else has stopped the job with a savepoint. Flink caches each answer for a fixed time (`AbstractCheckpointStatsHandler`;
 before 1.20 `DefaultExecutionGraphCache`), and an answer does not say when it was made. But if an answer names a newer
-checkpoint than the answer before it, Flink made it between the two requests. From then on it is known when answers
-expire.
+checkpoint than the answer before it, Flink made it between the two requests. Its expiry time follows from that.
 
 If the job is cancelled right before the cached answer expires, Flink makes a new answer soon after the job's end. After
 any other cancel, Flink may repeat the old answer, and the job stands still until that answer has expired: 3 seconds by
@@ -37,7 +36,7 @@ If the cancel takes longer than these seconds, the job stands still until anothe
 """
 
 _LEAST_WAIT_SECONDS = 0.5
-"""Least number of seconds between an answer of Flink and the cancel; we need them to recognise the answer as new."""
+"""Least number of seconds between a new answer of Flink and the cancel: recognising the answer as new takes time."""
 
 _SHORT_LIFETIME = 2
 """The cancel does not wait if an answer lives at most this many times as long as a cancel takes."""
@@ -51,43 +50,47 @@ The job would probably make another checkpoint during the wait.
 
 @dataclass
 class CachedAnswer:
-    """Known bounds of the time at which Flink made its cached answer: later than `after`, and earlier than `before`.
+    """Cached answer of Flink, which was made between `made_after` and `made_before`, both None if unknown.
 
-    Both are times of `time.monotonic`, and None while nothing is known. Flink repeats an answer for `lifetime` seconds.
+    They are times of `time.monotonic`. Flink repeats an answer for `lifetime` seconds.
     """
 
     lifetime: float
-    after: float | None = None
-    before: float | None = None
-    _number: int | None = None
-    _request: float = 0.0
+    made_after: float | None = None
+    made_before: float | None = None
+    _checkpoint: int | None = None
+    _request_time: float = 0.0
 
-    def note(self, request: float, answer: float, number: int) -> bool:
-        """Take note of an answer of Flink that names checkpoint `number` as the last completed one (0: none).
+    def note(self, request_time: float, answer_time: float, checkpoint: int) -> bool:
+        """Take note of an answer of Flink that names `checkpoint` as the last completed one (0: none).
 
-        `request` and `answer` are the times at which the request was sent and the answer arrived. Returns False if the
+        `request_time` is when the request was sent, and `answer_time` when the answer arrived. Returns False if the
         answer names an older checkpoint than the answer before it: then Flink has several caches, and nothing is known.
         """
-        if self._number is not None and number < self._number:
+        if self._checkpoint is not None and checkpoint < self._checkpoint:
             self.forget()
             return False
-        if self._number is not None and number > self._number:
-            self.after, self.before = self._request, answer
-        elif self.after is not None and self.before is not None and request >= self.before + self.lifetime:
-            self.after, self.before = self.after + self.lifetime, answer
-        self._number, self._request = number, request
+        if self._checkpoint is not None and checkpoint > self._checkpoint:
+            self.made_after, self.made_before = self._request_time, answer_time
+        elif (
+            self.made_after is not None
+            and self.made_before is not None
+            and request_time >= self.made_before + self.lifetime
+        ):
+            self.made_after, self.made_before = self.made_after + self.lifetime, answer_time
+        self._checkpoint, self._request_time = checkpoint, request_time
         return True
 
     def forget(self) -> None:
-        self.after = self.before = None
+        self.made_after = self.made_before = None
 
     def first_fresh_request(self, end_time: float) -> float:
         """Return the time from which Flink answers every request with an answer that it made after `end_time`.
 
         `end_time` must not be earlier than the arrival of the last answer.
         """
-        if self.after is not None and self.before is not None and end_time <= self.after + self.lifetime:
-            return self.before + self.lifetime + _MARGIN_SECONDS
+        if self.made_after is not None and self.made_before is not None and end_time <= self.made_after + self.lifetime:
+            return self.made_before + self.lifetime + _MARGIN_SECONDS
         return end_time + self.lifetime + _MARGIN_SECONDS
 
 
@@ -127,15 +130,14 @@ class AnswerWatch:
         """Wait until there is just enough time for a cancel of the job before the cached answer expires.
 
         Returns at once if a cancel takes about as long as an answer lives, or if the job would probably make another
-        checkpoint during the wait. Returns after two lifetimes of an answer if it does not become known when answers
-        expire.
+        checkpoint during the wait. Returns after two lifetimes of an answer if the expiry time stays unknown.
         """
         lifetime, now = self._cached.lifetime, time.monotonic()
         is_useful = lifetime > _SHORT_LIFETIME * _CANCEL_SECONDS and self._interval >= _SHORT_INTERVAL * lifetime
         end_time = now + 2 * lifetime if is_useful else now
         while now < end_time and self._thread.is_alive():
-            after = self._cached.after
-            if after is not None and (seconds_left := after + lifetime - self._cancel_seconds() - now) >= 0:
+            made_after = self._cached.made_after
+            if made_after is not None and (seconds_left := made_after + lifetime - self._cancel_seconds() - now) >= 0:
                 log.info("the cancel waits %.1f s for the time right before Flink makes a new answer", seconds_left)
                 time.sleep(seconds_left)
                 return
@@ -153,7 +155,7 @@ class AnswerWatch:
 
     def _ask(self) -> None:
         while True:
-            request = time.monotonic()
+            request_time = time.monotonic()
             try:
                 latest = self._flink.latest_checkpoints(self._job_id)
             except RescaleError:
@@ -162,6 +164,6 @@ class AnswerWatch:
             completed_checkpoint = (
                 CompletedCheckpoint() if latest is None or latest.completed is None else latest.completed
             )
-            number, self._state_bytes = completed_checkpoint.id, completed_checkpoint.state_size
-            if not self._cached.note(request, time.monotonic(), number) or self._ended.wait(_POLL_SECONDS):
+            checkpoint, self._state_bytes = completed_checkpoint.id, completed_checkpoint.state_size
+            if not self._cached.note(request_time, time.monotonic(), checkpoint) or self._ended.wait(_POLL_SECONDS):
                 return

@@ -54,9 +54,8 @@ def stop_at_checkpoint(old_job: JobToRestart, record: JobRecord) -> Answer:
 def checkpoint_for_restart(old_job: JobToRestart, known_number: int | None) -> str | None:
     """Return the checkpoint from which to restart a job that this run has cancelled.
 
-    Returns None while the job runs, and if it finished by itself. `known_number` is the number of a checkpoint that the
-    job had completed before the cancel; None if unknown. Raises `RequestError` if it is uncertain which checkpoint was
-    the last one.
+    None if the job still runs or has finished by itself. `known_number` is the number of a checkpoint that the job had
+    completed before the cancel; None if unknown. Raises `RequestError` if the last checkpoint is uncertain.
     """
     if old_job.is_replaced:
         return recorded_checkpoint(old_job.job_id, old_job.directory, known_number)

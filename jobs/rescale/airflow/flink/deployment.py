@@ -5,12 +5,12 @@ whatever state the job is in (`AbstractJobReconciler.redeployWithSavepoint`). A 
 the job's parallelism and state, and the option for the max parallelism, so the rights to get and patch are enough. A
 specification that is already as desired is not patched again, unless the operator has stopped trying to apply it.
 
-A patch names the version of the resource that it was made for, so Kubernetes refuses a patch that arrives after a later
-one. Otherwise the late patch would change the specification, and the operator would not redeploy the job, because the
-nonce is already that of the later patch.
+A patch names the version of the resource that it was made for, so Kubernetes refuses a patch that arrives late, after
+another patch. Without the version, the late patch would change the specification, and the operator would not redeploy
+the job, because the other patch has already set the same nonce.
 
 The operator's autoscaler remembers parallelisms of single vertices, which would outlive the redeployment. A new
-`spec.job.autoscalerResetNonce` makes the autoscaler forget these; releases before 1.10 do not know that field, and
+`spec.job.autoscalerResetNonce` makes the autoscaler forget them. Releases before 1.10 do not know this field, and
 Kubernetes drops it.
 """
 
@@ -28,7 +28,7 @@ from rescale.airflow.hand_overs import PatchDeployment
 from rescale.flink.start import CLAIM_MODE_OPTIONS, MAX_PARALLELISM_OPTION, NO_CLAIM
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
-_KIND = ("flink.apache.org", "v1beta1")
+_GROUP_AND_VERSION = ("flink.apache.org", "v1beta1")
 _PLURALS = {"FlinkDeployment": "flinkdeployments", "FlinkSessionJob": "flinksessionjobs"}
 _GIVEN_UP_STATES = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
 """Values of `ResourceLifecycleState` from which a redeployment does not recover by itself."""
@@ -55,20 +55,19 @@ class DeploymentSpec(msgspec.Struct, frozen=True):
 class Deployment(msgspec.Struct, frozen=True):
     """State of a FlinkDeployment or FlinkSessionJob.
 
-    `nonce` is the `savepointRedeployNonce` of its specification, and `reconciled` the one that Flink's operator has
-    acted on. `reset` is its `autoscalerResetNonce`. `version` is Kubernetes' version of the resource, which changes
-    with every change.
+    `nonce` is the `savepointRedeployNonce` of its specification, and `reconciled_nonce` the one that Flink's operator
+    has acted on. `autoscaler_nonce` is its `autoscalerResetNonce`. `version` is its `resourceVersion` in Kubernetes.
     """
 
     fields: DeploymentSpec
-    suspended: bool
+    is_suspended: bool
     nonce: int | None
-    reconciled: int | None
+    reconciled_nonce: int | None
     job_id: str | None
     job_state: str | None
     lifecycle: str | None
     error: str | None
-    reset: int | None
+    autoscaler_nonce: int | None
     version: str | None
 
 
@@ -146,14 +145,14 @@ def read_deployment(hand_over: PatchDeployment) -> Deployment:
     )
     return Deployment(
         fields=fields,
-        suspended=job.state == "suspended",
+        is_suspended=job.state == "suspended",
         nonce=job.savepoint_redeploy_nonce,
-        reconciled=_reconciled_nonce(status),
+        reconciled_nonce=_reconciled_nonce(status),
         job_id=job_status.job_id,
         job_state=job_status.state,
         lifecycle=status.lifecycle_state,
         error=status.error,
-        reset=job.autoscaler_reset_nonce,
+        autoscaler_nonce=job.autoscaler_reset_nonce,
         version=resource.metadata.resource_version,
     )
 
@@ -178,8 +177,8 @@ def check_patch(hand_over: PatchDeployment) -> None:
     if str(_option(resource.spec, _AUTOSCALER)).lower() == "true":
         log.warning(
             "Flink's operator scales this job (%s). The hand-over makes the operator forget its decisions so far "
-            "(autoscalerResetNonce, from release 1.10 of the operator on), so that the job starts in the shape of the "
-            "plan; then the operator may change the parallelism again",
+            "(autoscalerResetNonce, from release 1.10 of the operator on). So the job starts in the shape of the plan; "
+            "later the operator may change the parallelism again",
             _AUTOSCALER,
         )
 
@@ -188,15 +187,15 @@ def redeploy(hand_over: PatchDeployment, new_fields: DeploymentSpec) -> int:
     """Patch the resource to have `new_fields`, unless it has them already. Return the nonce of its redeployment."""
     current = read_deployment(hand_over)
     fields_of_redeployment = (new_fields, msgspec.structs.replace(new_fields, no_claim=True))
-    has_new_fields = current.fields in fields_of_redeployment and not current.suspended and current.nonce is not None
-    if has_new_fields and not (current.reconciled == current.nonce and current.lifecycle in _GIVEN_UP_STATES):
+    has_new_fields = current.fields in fields_of_redeployment and not current.is_suspended and current.nonce is not None
+    if has_new_fields and not (current.reconciled_nonce == current.nonce and current.lifecycle in _GIVEN_UP_STATES):
         return current.nonce or 0
     nonce = (current.nonce or 0) + 1
     job = {
         "initialSavepointPath": new_fields.snapshot,
         "parallelism": new_fields.parallelism,
         "savepointRedeployNonce": nonce,
-        "autoscalerResetNonce": (current.reset or 0) + 1,
+        "autoscalerResetNonce": (current.autoscaler_nonce or 0) + 1,
         "state": "running",
     }
     options = {MAX_PARALLELISM_OPTION: new_fields.max_parallelism}
@@ -220,7 +219,7 @@ def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
             expected=f"savepointRedeployNonce {nonce}",
             found=current.nonce,
         )
-    if current.reconciled != nonce:
+    if current.reconciled_nonce != nonce:
         if current.error:
             log.warning("Flink's operator reports: %s", current.error)
         return False
@@ -302,7 +301,7 @@ def _call(hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[
     from urllib3.exceptions import HTTPError
 
     plural = _PLURALS[hand_over.resource]
-    resource_path = (*_KIND, hand_over.namespace, plural, hand_over.name)
+    resource_path = (*_GROUP_AND_VERSION, hand_over.namespace, plural, hand_over.name)
     try:
         document = function(open_kubernetes(hand_over.connection), resource_path)
     except HTTPError as error:

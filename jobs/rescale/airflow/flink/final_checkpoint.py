@@ -7,10 +7,9 @@ the same checkpoint.
 
 Flink caches its answers about checkpoints for some seconds (`CheckpointStatsCache`). An old answer proves that the
 checkpoint in it is completed. But only an answer that Flink made after the job's end proves that no later checkpoint is
-completed. After a failover of the JobManager, Flink may report no completed checkpoint yet: then the checkpoint that
-the job was restored from counts. If a JobManager without high availability was lost, the new one knows no checkpoint of
-the job: then the last checkpoint that was known as completed before the cancel counts, if it is the newest in the
-directory.
+completed. After a failover of the JobManager, Flink may report no completed checkpoint yet: then the checkpoint counts
+that the job was restored from. If a JobManager without high availability was lost, the new one knows no checkpoint of
+the job: then the checkpoint counts that was known as completed before the cancel, if it is the newest in the directory.
 """
 
 from __future__ import annotations
@@ -112,9 +111,9 @@ def checkpoint_number(checkpoint: str) -> int:
 def refuse_later_snapshot(flink: Flink, job_id: str, fresh_from: float, checkpoint: int) -> None:
     """Raise `RequestError` if the job has completed a later checkpoint than number `checkpoint`, its last one.
 
-    Raises it, too, if somebody else has stopped the job with a savepoint after that checkpoint. An old listing of the
-    directory may agree with an old answer of Flink, so this asks Flink until `fresh_from`, a time of `time.monotonic`:
-    later answers show the job's end.
+    Also raises it if somebody else has stopped the job with a savepoint after that checkpoint. An old listing of the
+    directory may agree with an old answer of Flink. So this asks Flink until `fresh_from`, a time of `time.monotonic`
+    from which answers show the job's end.
     """
     while (latest := flink.latest_checkpoints(job_id)) is not None:
         _refuse_stop(flink, job_id, latest)
@@ -166,8 +165,8 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int
         if latest is not None:
             _refuse_stop(flink, job_id, latest)
         completed_number = _completed_number(latest)
-        last = known_number if completed_number is None else max(completed_number, known_number or 0)
-        numbers = _CheckpointNumbers(newest_complete(checkpoints), last, latest is not None)
+        last_completed = known_number if completed_number is None else max(completed_number, known_number or 0)
+        numbers = _CheckpointNumbers(newest_complete(checkpoints), last_completed, latest is not None)
         if numbers.agree or latest is None:
             return numbers
         fresh_from = fresh_from or first_fresh_request(flink, asked_from)

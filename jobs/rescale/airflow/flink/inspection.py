@@ -1,4 +1,4 @@
-"""Inspects a running job before anything is done to it: whether it can be stopped, and started again."""
+"""Checks whether a running job can be stopped and started again, before anything is done to it."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def inspect_job(
 ) -> JobToRestart:
     """Return the job with this id or name. Raises `RequestError` if it has ended or could not be started again.
 
-    `flink` is an address or the id of an Airflow connection. `savepoints` is the directory for savepoints, if the job
-    is to take one.
+    `flink` is an address or the id of an Airflow connection. `savepoints` is the directory for savepoints; None if no
+    savepoint is taken.
     """
     refuse_stop_without_restart(taking, hand_over)
     check_hand_over(hand_over)

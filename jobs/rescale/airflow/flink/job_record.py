@@ -1,4 +1,4 @@
-"""The record of what a run has done to its job. All tasks of the run read it, and all tries of them.
+"""The record of what a run has done to its job, for all tasks of the run and all their tries.
 
 The record outlives every try, and also the XComs of a task, which Airflow removes before each try. So the task that
 goes back knows that the job was stopped, even if the last try of another task was killed at its start. And if somebody
@@ -17,7 +17,7 @@ from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.questions import FlinkQuestion
 from rescale.airflow.flink.stopping import JobToRestart, job_started_by_others, question_for_started_job, still_runs
 from rescale.airflow.state_stores import run_state
-from rescale.airflow.steps.earlier_tasks import ENDED
+from rescale.airflow.steps.earlier_tasks import ENDED_STATES
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 log = logging.getLogger(__name__)
@@ -70,10 +70,10 @@ def stopped_job(run: str) -> JobToRestart | None:
     If somebody clears all tasks of the run, they go on with this job. The task that looks at the job would not find it
     at Flink any more, and then no task would start it again.
     """
-    recorded = recorded_job(run)
-    if recorded is None or not recorded.is_stopped:
+    record = recorded_job(run)
+    if record is None or not record.is_stopped:
         return None
-    old_job = recorded.old_job
+    old_job = record.old_job
     try:
         with open_flink(old_job.flink) as flink:
             if still_runs(old_job) or job_started_by_others(flink, old_job, run) is not None:
@@ -90,12 +90,12 @@ def refuse_handed_over(run: str) -> None:
     If somebody clears any task of the run, the task that looks at the job runs again: it is a setup, and Airflow clears
     setups with their tasks.
     """
-    recorded = recorded_job(run)
-    if recorded is not None and recorded.phase is Phase.STARTED:
+    record = recorded_job(run)
+    if record is not None and record.phase is Phase.STARTED:
         raise RequestError(
             "this run has already handed its job over, so it does nothing more to the job",
-            path=recorded.old_job.target,
-            operator=recorded.old_job.name,
+            path=record.old_job.target,
+            operator=record.old_job.name,
             advice="to rescale the job once more, trigger another run with another target",
         )
 
@@ -113,14 +113,14 @@ class JobRecord(NamedTuple):
     @property
     def phase(self) -> Phase | None:
         """Last action of the run on this job; None if the run has not tried to stop it."""
-        recorded = self._recorded
-        return None if recorded is None else recorded.phase
+        record = self._record
+        return None if record is None else record.phase
 
     @property
     def checkpoint(self) -> int | None:
         """Number of a checkpoint that the job had completed before it was cancelled; None if unknown."""
-        recorded = self._recorded
-        return None if recorded is None else recorded.checkpoint
+        record = self._record
+        return None if record is None else record.checkpoint
 
     def note(self, phase: Phase) -> None:
         """Record `phase` as the last action of the run on the job."""
@@ -160,7 +160,7 @@ class JobRecord(NamedTuple):
         back may already have found that the job still runs, and left it alone.
         """
         states = self.ti.get_task_states(dag_id=self.ti.dag_id, run_ids=[self.ti.run_id])[self.ti.run_id]
-        if (state := states.get(self.ti.task_id)) in ENDED:
+        if (state := states.get(self.ti.task_id)) in ENDED_STATES:
             what = "nothing more is done to the job, because somebody has ended this task"
             raise RescaleError(what, expected="a task that runs", found=state)
 
@@ -190,22 +190,22 @@ class JobRecord(NamedTuple):
         return question
 
     @property
-    def _recorded(self) -> RecordedJob | None:
+    def _record(self) -> RecordedJob | None:
         """The record of this start of the job, if there is one.
 
         Up to release 1.9, Flink's operator gives the next job of a FlinkDeployment the same id (FLINK-35831).
         """
-        recorded = recorded_job(self.run)
-        if recorded is None or _id_and_nonce(recorded.old_job) != _id_and_nonce(self.old_job):
+        record = recorded_job(self.run)
+        if record is None or _id_and_nonce(record.old_job) != _id_and_nonce(self.old_job):
             return None
-        return recorded
+        return record
 
     @property
     def _current(self) -> RecordedJob:
-        return self._recorded or RecordedJob(Phase.STOPS, self.old_job)
+        return self._record or RecordedJob(Phase.STOPS, self.old_job)
 
-    def _put(self, recorded: RecordedJob) -> None:
-        run_state(self.run).set(RECORD, msgspec.to_builtins(recorded))
+    def _put(self, record: RecordedJob) -> None:
+        run_state(self.run).set(RECORD, msgspec.to_builtins(record))
 
 
 def _id_and_nonce(job: JobToRestart) -> tuple[str, int | None]:

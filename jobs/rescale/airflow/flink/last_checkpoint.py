@@ -1,8 +1,7 @@
-"""A job's last checkpoint as the source: the job is cancelled right after it, and no savepoint is written.
+"""A job's last checkpoint as the source: the job is cancelled right after the checkpoint; no savepoint is written.
 
-The job restarts from its last checkpoint as after a failure: it processes again all records that came after the
-checkpoint. Flink must retain the checkpoint when the job is cancelled. The checkpoint must not hold records in flight,
-which belong to the old subtasks.
+As after a failure, the restarted job processes all records after the checkpoint again. Flink must retain the checkpoint
+when the job is cancelled. The checkpoint must not hold records in flight, which belong to the old subtasks.
 """
 
 from __future__ import annotations

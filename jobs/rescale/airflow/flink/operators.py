@@ -33,7 +33,7 @@ consider the task lost (`SchedulerJobRunner.process_executor_events`).
 
 
 class WaitingOperator(BaseOperator):
-    """Base operator that waits for the answer to a question, for at most `patience`."""
+    """Base of operators that wait for the answer to a question, for at most `patience`."""
 
     def __init__(self, *, patience: timedelta = timedelta(hours=1), **arguments: Any) -> None:
         super().__init__(**{**RETRIES, **arguments})
@@ -75,9 +75,8 @@ class HandOverJob(WaitingOperator):
     Its result describes the new job, with `in_place_of`, the id of the job whose savepoint the run has taken.
 
     `start` is the document of a `Start`. If the run has taken the savepoint, `before` is the document of a
-    `JobToRestart`, which contains the hand-over; otherwise `hand_over` is the document of the hand-over
-    (`hand_over_of`). `parallelism` is the default parallelism of the new job; None for the parallelism in `start`,
-    which is that of most operators.
+    `JobToRestart`, which contains the hand-over. If not, `hand_over` is the document of the hand-over (`hand_over_of`).
+    `parallelism` is the default parallelism of the new job; None for the parallelism in `start`.
     """
 
     template_fields: Sequence[str] = ("start", "before", "hand_over", "parallelism")

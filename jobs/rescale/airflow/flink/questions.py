@@ -51,13 +51,13 @@ class SavepointQuestion(msgspec.Struct, frozen=True, tag="SavepointTaken"):
             job = flink.job(self.job_id)
             if savepoint is not None and savepoint.failure is not None:
                 raise StoreError("Flink could not take the savepoint", path=self.directory, found=savepoint.failure)
-            alive = job is not None and not job.has_ended
+            is_alive = job is not None and not job.has_ended
             location = savepoint.location if savepoint is not None else None
-            if alive and savepoint is None:
+            if is_alive and savepoint is None:
                 location = None if self.ends_the_job else savepoint_below(flink, self.job_id, self.directory)
                 if location is None:
                     raise StoreError("Flink no longer knows the savepoint that it was writing", path=self.directory)
-            if (savepoint is not None and location is None) or (alive and self.ends_the_job):
+            if (savepoint is not None and location is None) or (is_alive and self.ends_the_job):
                 return None
             if job is not None and job.state == "FAILED" and self.ends_the_job:
                 raise RescaleError(
@@ -98,9 +98,9 @@ class JobEndQuestion(msgspec.Struct, frozen=True, tag="JobEnded"):
 class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
     """Asks Flink whether a job runs; there is an answer once every task has restored its state and runs.
 
-    `instead_of` is the seed of another start that this start replaces; empty if it replaces none. Flink may carry out
-    the replaced start long after its request timed out. Then that job is cancelled, and there is no answer before it
-    has ended.
+    `instead_of` is the seed of the start that this start replaces; empty if it replaces none. Flink may carry out the
+    replaced start long after its request timed out. That late job is then cancelled, and there is no answer before its
+    end.
     """
 
     flink: str
@@ -160,7 +160,7 @@ class RedeploymentQuestion(msgspec.Struct, frozen=True, tag="DeploymentRuns"):
     def ask(self) -> Answer | None:
         if not is_redeployed(self.where, self.nonce):
             return None
-        return {"deployment": self.where.place, "nonce": self.nonce}
+        return {"deployment": self.where.name_in_form, "nonce": self.nonce}
 
 
 FlinkQuestion = SavepointQuestion | CheckpointQuestion | JobEndQuestion | JobStartQuestion | RedeploymentQuestion
@@ -176,7 +176,7 @@ def describe_answer(answer: Answer) -> str:
         case {"restored_from": snapshot, "job": job, "parallelism": parallelism}:
             return f"job {job} runs with parallelism {parallelism}, restored from {snapshot}"
         case {"deployment": deployment}:
-            resource = PatchDeployment.named(deployment, None)
+            resource = PatchDeployment.parse(deployment, None)
             return f"the {resource.resource} {resource.full_name} runs"
         case {"start": command}:
             return f"start the job by hand: {command}"

@@ -40,9 +40,7 @@ def jar_plan(flink: Flink, hand_over: RunJar, parallelism: int) -> dict[str, str
 
 
 def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | Answer:
-    """Start a job unless an earlier try started it, and return the question that waits for its start.
-
-    For `Print`, return the answer.
+    """Start a job unless an earlier try started it, and return the question for its start; for `Print`, the answer.
 
     `seed` identifies this start of the job: all tries have the same seed, and every other start has another one.
     """
@@ -54,8 +52,8 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
         new_fields = DeploymentSpec(start.snapshot, start.parallelism, maximum, no_claim=start.refers)
         return RedeploymentQuestion(hand_over, redeploy(hand_over, new_fields))
     with open_flink(hand_over.flink) as flink:
-        if (alive := running_job_id(flink, *seed)) is not None:
-            return JobStartQuestion(hand_over.flink, alive)
+        if (running_id := running_job_id(flink, *seed)) is not None:
+            return JobStartQuestion(hand_over.flink, running_id)
         program = _program_of(flink, hand_over)
         for job_id in derived_ids(*seed):
             job = flink.job(job_id)

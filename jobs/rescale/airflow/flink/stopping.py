@@ -1,8 +1,8 @@
 """Take a job's savepoint, hand the job over, and go back.
 
-A run that stops a job must be able to start it again, so it has stored everything that the start needs
-(`JobToRestart`). A run whose hand-over only prints a command may not stop the job. Going back starts
-the job from the *source* savepoint with the old shape, after the job that was started from the result has ended.
+A run that stops a job must be able to start it again, so it first stores everything that the start needs
+(`JobToRestart`). A run whose hand-over only prints a command may not stop the job. Going back ends the job that was
+started from the result, and starts the old job from the *source* savepoint with its old shape.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rescale.text.errors import RequestError, RescaleError, StoreError
 log = logging.getLogger(__name__)
 
 _MAX_SAVEPOINTS = 20
-"""Largest number of savepoints that a run may begin. Every check sends Flink a request for each of them."""
+"""Number of failed savepoints after which a run gives up. Each check sends Flink this many requests."""
 
 CHOOSE_NATIVE = 'choose "native" under "Format of the savepoint"'
 
@@ -49,9 +49,9 @@ asynchronous state (`StreamOperatorStateHandler`)."""
 class JobToRestart(msgspec.Struct, frozen=True):
     """A running job before its rescale: everything that is needed to take its savepoint and to start it again.
 
-    `directory` is the directory for savepoints; or that of the job's checkpoints, if the last checkpoint is the source.
+    `directory` is the directory for savepoints, or that of the job's checkpoints if the last checkpoint is the source.
     `parallelism` is the default parallelism of the job. If the hand-over patches a FlinkDeployment, `deployment` has
-    the fields of the resource before the rescale, and `nonce` is that of its last redeployment. `is_only_one` tells
+    the fields of the resource before the rescale, and `nonce` is its `savepointRedeployNonce`. `is_only_one` tells
     whether no other job of this name ran. `target` is the URI of the result; None if unknown.
     """
 
@@ -70,10 +70,7 @@ class JobToRestart(msgspec.Struct, frozen=True):
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the FlinkDeployment was redeployed after the job was inspected.
-
-        Then the job is gone, and maybe its REST API, too.
-        """
+        """Whether the FlinkDeployment was redeployed after the inspection: the job, and maybe its REST API, is gone."""
         hand_over = self.hand_over
         return isinstance(hand_over, PatchDeployment) and read_deployment(hand_over).nonce != self.nonce
 
@@ -83,7 +80,7 @@ class JobToRestart(msgspec.Struct, frozen=True):
 
 
 def job_to_restart_of(document: Mapping[str, Any]) -> JobToRestart:
-    """Return the job that a document describes (the document is made by `msgspec.to_builtins`)."""
+    """Return the job that a document of `msgspec.to_builtins` describes."""
     return msgspec.convert(document, JobToRestart)
 
 
@@ -112,12 +109,12 @@ def take_savepoint(old_job: JobToRestart, run: str) -> FlinkQuestion:
     directory = old_job.own_directory(run)
     with open_flink(old_job.flink) as flink:
         begun_savepoints = _begun_savepoints(flink, old_job, run)
-        usable = (trigger for trigger, savepoint in begun_savepoints.items() if savepoint and savepoint.failure is None)
-        trigger_id = next(usable, None)
+        usable_ids = (id_ for id_, savepoint in begun_savepoints.items() if savepoint and savepoint.failure is None)
+        trigger_id = next(usable_ids, None)
         if trigger_id is None:
             if any(begun_savepoints.values()) and old_job.savepoint_format is SavepointFormat.CANONICAL:
                 _refuse_second_canonical(flink, old_job)
-            trigger_id = next((trigger for trigger, savepoint in begun_savepoints.items() if savepoint is None), None)
+            trigger_id = next((id_ for id_, savepoint in begun_savepoints.items() if savepoint is None), None)
             if trigger_id is None:
                 raise RescaleError(
                     "Flink could not take the savepoint", path=directory, found=f"{_MAX_SAVEPOINTS} failed attempts"
@@ -132,8 +129,8 @@ def _begun_savepoints(flink: Flink, old_job: JobToRestart, run: str) -> dict[str
     Flink forgets a savepoint some time after its end (`rest.async.store-duration`), so a savepoint in progress may
     follow unknown ones.
     """
-    tries = islice(derived_ids("savepoint", run), _MAX_SAVEPOINTS)
-    return {trigger_id: flink.savepoint(old_job.job_id, trigger_id) for trigger_id in tries}
+    trigger_ids = islice(derived_ids("savepoint", run), _MAX_SAVEPOINTS)
+    return {trigger_id: flink.savepoint(old_job.job_id, trigger_id) for trigger_id in trigger_ids}
 
 
 def _trigger_savepoint(flink: Flink, old_job: JobToRestart, trigger_id: str, directory: str) -> None:
@@ -179,9 +176,9 @@ def refuse_running_job(old_job: JobToRestart, start: Start, run: str) -> None:
         with open_flink(old_job.flink) as flink:
             job = flink.job_overview(old_job.job_id)
             refuse_other_start(flink, old_job, run)
-        alive = old_job.job_id if job is not None and not job.has_ended else None
-        alive = alive or running_job(old_job.hand_over, *_restart_seed(run, old_job))
-        running_text = alive and f"{old_job.name} ({alive})"
+        running_id = old_job.job_id if job is not None and not job.has_ended else None
+        running_id = running_id or running_job(old_job.hand_over, *_restart_seed(run, old_job))
+        running_text = running_id and f"{old_job.name} ({running_id})"
     if running_text is not None:
         raise RequestError(
             "the job still runs, so a second one would do the same work twice",
@@ -224,8 +221,8 @@ def started_job(old_job: JobToRestart, run: str, snapshot: str | None, *, with_o
     job was started from: the result, or the job's own savepoint or checkpoint.
     """
     if isinstance(old_job.hand_over, PatchDeployment):
-        is_its = old_job.is_replaced and read_deployment(old_job.hand_over).fields.snapshot == snapshot
-        return old_job.hand_over.place if is_its else None
+        is_of_run = old_job.is_replaced and read_deployment(old_job.hand_over).fields.snapshot == snapshot
+        return old_job.hand_over.name_in_form if is_of_run else None
     return running_job(old_job.hand_over, *(_restart_seed if with_old_shape else _seed)(run, old_job))
 
 
@@ -321,8 +318,8 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
     if isinstance(old_job.hand_over, PatchDeployment) and old_job.deployment is not None:
         if is_replaced:
             _refuse_other_redeployment(old_job, old_job.hand_over, savepoint)
-        old, no_claim = old_job.deployment, old_job.taking is StopMode.CHECKPOINT
-        old_fields = DeploymentSpec(savepoint, old.parallelism, old.max_parallelism, no_claim)
+        old_spec, no_claim = old_job.deployment, old_job.taking is StopMode.CHECKPOINT
+        old_fields = DeploymentSpec(savepoint, old_spec.parallelism, old_spec.max_parallelism, no_claim)
         return RedeploymentQuestion(old_job.hand_over, redeploy(old_job.hand_over, old_fields))
     start = Start(savepoint, old_job.parallelism, None)
     log.info("command that starts the job: %s", start.command)

@@ -82,18 +82,18 @@ def check_changes(params: Mapping[str, Any]) -> None:
 
 def refuse_unintended_copy(params: Mapping[str, Any]) -> None:
     """Raise `RequestError` unless the form asks for a change, or for a copy, but not for both."""
-    shape = any(params[name] for name in ("parallelism", "max_parallelism")) or bool(
+    has_shape = any(params[name] for name in ("parallelism", "max_parallelism")) or bool(
         _shapes_of_operators(params["operators"])
     )
-    if params["same_shape"] and shape:
+    if params["same_shape"] and has_shape:
         raise RequestError(
             "the form asks for the same shape and for another shape",
             option=f'"{title("same_shape")}"',
             advice=f'leave the numbers empty, or switch "{title("same_shape")}" off',
         )
-    changing = [row for row in OPTIONS if row.changes_result]
-    if not shape and not params["same_shape"] and not any(is_set(row, params) for row in changing):
-        fields = [row.field.name for row in changing]
+    changing_options = [row for row in OPTIONS if row.changes_result]
+    if not has_shape and not params["same_shape"] and not any(is_set(row, params) for row in changing_options):
+        fields = [row.field.name for row in changing_options]
         titles = [f'"{title(name)}"' for name in (*fields[:2], "operators", *fields[2:])]
         raise RequestError(
             "the form asks for no change",

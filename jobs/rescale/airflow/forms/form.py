@@ -215,7 +215,7 @@ def line(**schema: Any) -> Param:
     return Param(None, type=["null", "string"], **schema)
 
 
-def choice(shown: Mapping[Any, str], **schema: Any) -> Param:
+def choice(label_by_value: Mapping[Any, str], **schema: Any) -> Param:
     """Return a drop-down field from values and their labels; the first is the default. It is not marked as required."""
-    labels = {str(value): label for value, label in shown.items()}
+    labels = {str(value): label for value, label in label_by_value.items()}
     return Param(next(iter(labels)), type=["string", "null"], enum=[*labels], values_display=labels, **schema)

@@ -28,7 +28,7 @@ _COMMANDS = {
     "validate": "another validation",
 }
 
-_OBJECTS = "the connection's service_config.s3.extra_args"
+_EXTRA_ARGS = "the connection's service_config.s3.extra_args"
 
 _SETTINGS = {
     "KEYS": 'fill in "Connection" with the id of an Amazon Web Services connection that has access to this place, '
@@ -44,9 +44,9 @@ _SETTINGS = {
     "AWS_ACCESS_KEY_ID": "login",
     "AWS_SECRET_ACCESS_KEY": "the connection's password",
     "AWS_SESSION_TOKEN": "aws_session_token in the connection's extra",
-    "AWS_SERVER_SIDE_ENCRYPTION": f"ServerSideEncryption ({_OBJECTS})",
-    "AWS_SSE_KMS_KEY_ID": f"SSEKMSKeyId ({_OBJECTS})",
-    "AWS_SSE_CUSTOMER_KEY_BASE64": f"SSECustomerKey ({_OBJECTS})",
+    "AWS_SERVER_SIDE_ENCRYPTION": f"ServerSideEncryption ({_EXTRA_ARGS})",
+    "AWS_SSE_KMS_KEY_ID": f"SSEKMSKeyId ({_EXTRA_ARGS})",
+    "AWS_SSE_CUSTOMER_KEY_BASE64": f"SSECustomerKey ({_EXTRA_ARGS})",
 }
 
 

@@ -18,8 +18,8 @@ def given_values(argument_values: Mapping[str, Any]) -> dict[str, Any]:
     The values may be templates and outputs of other tasks, so they are checked later (`check_values`).
     """
     defaults = {name: param.value for name, param in form_of_platform().items() if name not in PLACES}
-    lists = {name: list(value) if isinstance(value, tuple) else value for name, value in argument_values.items()}
-    return {**defaults, **{name: value for name, value in lists.items() if value is not None}}
+    json_values = {name: list(value) if isinstance(value, tuple) else value for name, value in argument_values.items()}
+    return {**defaults, **{name: value for name, value in json_values.items() if value is not None}}
 
 
 def check_values(values: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from airflow.sdk import Param
 from rescale.airflow.forms.filled_form import lines_of
 from rescale.airflow.forms.form import Form, choice, line, lines, rescale_form
 from rescale.airflow.forms.live_form import live_fields
-from rescale.airflow.hand_overs import PATCHED, HandOver, PatchDeployment, Print, RunJar
+from rescale.airflow.hand_overs import RESOURCE_PATTERN, HandOver, PatchDeployment, Print, RunJar
 from rescale.flink_rest.client import SavepointFormat, StopMode
 from rescale.options.rows import PLACE
 from rescale.text.errors import RequestError
@@ -116,7 +116,7 @@ def _hand_over_fields() -> Form:
             "Without a persistent `web.upload.dir`, Flink loses uploaded jars when the JobManager ends.",
         ),
         "deployment": line(
-            pattern=PATCHED,
+            pattern=RESOURCE_PATTERN,
             title="FlinkDeployment",
             description_md="To patch a FlinkDeployment: `namespace/name`; a FlinkSessionJob: "
             "`flinksessionjob/namespace/name`.",
@@ -187,7 +187,7 @@ def hand_over_of(params: Mapping[str, Any]) -> HandOver:
             params["flink_options"] or {},
         )
     if kind is HandOverKind.DEPLOYMENT:
-        return PatchDeployment.named(_required_value(params, "deployment", kind), params["kubernetes_connection"])
+        return PatchDeployment.parse(_required_value(params, "deployment", kind), params["kubernetes_connection"])
     return Print()
 
 

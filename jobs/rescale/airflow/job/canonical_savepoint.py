@@ -31,7 +31,7 @@ USE_RETAINED_CHECKPOINT = (
 
 _ON_FORST = "its state backend is ForStStateBackend"
 
-_ASYNCHRONOUS = ".asyncStateProcessing."
+_ASYNC_METRIC_PART = ".asyncStateProcessing."
 """Part of a metric's name that follows the name of an operator with asynchronous state."""
 
 _METRICS_SECONDS = 12
@@ -92,4 +92,4 @@ def _asynchronous_operators(flink: Flink, job: Job) -> list[str]:
         log.warning(
             "Flink has no metrics of %s, so it is unknown whether the state is asynchronous", ", ".join(without_metrics)
         )
-    return sorted({name.partition(_ASYNCHRONOUS)[0] for name in names if _ASYNCHRONOUS in name})
+    return sorted({name.partition(_ASYNC_METRIC_PART)[0] for name in names if _ASYNC_METRIC_PART in name})

@@ -39,21 +39,20 @@ def check_against_checkpoint(
     request: Request,
     latest: Snapshot | UnreadableCheckpoint,
     *,
-    is_approved: bool = True,
+    asks_for_approval: bool = True,
     refuse_more: Callable[[ResolvedRequest], None] = lambda _: None,
 ) -> bool:
     """Check a request against the job's latest checkpoint.
 
-    Return whether every operator already has the requested shape. `is_approved` tells whether the form or the settings
-    ask for an approval. `refuse_more` gets the resolved request for further checks, unless every operator has the
-    requested shape. Raises the error that the plan would raise after the job was stopped; also if the plan would need
-    an approval that the form does not ask for.
+    Return whether every operator already has the requested shape. If not, `refuse_more` gets the resolved request for
+    further checks. `asks_for_approval` tells whether the form or the settings ask for an approval. Raises the error
+    that the plan would raise after the job was stopped; also if the plan would need an approval that nobody asks for.
     """
     if isinstance(latest, UnreadableCheckpoint):
-        _defer_to_plan(latest.why, latest.place)
+        _warn_unchecked(latest.why, latest.place)
         return False
     if not _matches_job(job, latest):
-        _defer_to_plan("the operators or shapes of the job have changed since its latest checkpoint", latest.directory)
+        _warn_unchecked("the operators or shapes of the job have changed since its latest checkpoint", latest.directory)
         return False
     try:
         surgery = checkable_surgery(latest.operators, request.surgery)
@@ -62,12 +61,12 @@ def check_against_checkpoint(
         if surgery.state_drops == request.surgery.state_drops:
             _refuse_finished(job, resolved)
             _refuse_key_hashes(resolved)
-        if not is_approved:
+        if not asks_for_approval:
             _refuse_mixed_maxima(resolved)
     except (RequestError, UnsupportedError) as error:
         raise _checkpoint_error(error, latest) from None
     except RescaleError as error:
-        _defer_to_plan(f"the latest checkpoint cannot be read: {error.what}", latest.directory)
+        _warn_unchecked(f"the latest checkpoint cannot be read: {error.what}", latest.directory)
         return False
     for warning in generated_id_warnings(resolved.snapshot, resolved.shapes):
         log_text(f"warning: {warning}")
@@ -79,7 +78,7 @@ def check_against_checkpoint(
     return False
 
 
-def _defer_to_plan(why: str, place: str | None) -> None:
+def _warn_unchecked(why: str, place: str | None) -> None:
     place_text = f" ({place})" if place is not None else ""
     log.warning("the request cannot be checked before the savepoint is planned: %s%s", why, place_text)
 
@@ -100,10 +99,12 @@ def _refuse_finished(job: Job, resolved: ResolvedRequest) -> None:
     Flink does not list the operators after the first one of a chain. Such an operator counts as partially finished only
     if some vertex is partially finished, and no vertex has finished completely.
     """
-    vertices = {vertex.operator_id: vertex.partially_finished for vertex in job.vertices}
-    in_part = any(vertices.values()) and not any(vertex.finished for vertex in job.vertices)
+    partial_vertices = {vertex.operator_id: vertex.partially_finished for vertex in job.vertices}
+    unlisted_in_part = any(partial_vertices.values()) and not any(vertex.finished for vertex in job.vertices)
     for operator in resolved.snapshot.operators:
-        still_in_part = operator.partially_finished and vertices.get(operator.entry.operator_id, in_part)
+        still_in_part = operator.partially_finished and partial_vertices.get(
+            operator.entry.operator_id, unlisted_in_part
+        )
         shape, entry = resolved.shapes[operator.entry.operator_id], operator.entry
         if still_in_part and (
             shape.parallelism != entry.parallelism
@@ -114,9 +115,11 @@ def _refuse_finished(job: Job, resolved: ResolvedRequest) -> None:
 
 def _refuse_key_hashes(resolved: ResolvedRequest) -> None:
     """Raise the plan's error for operators that get another max parallelism and whose keys fit no known hash."""
-    old = {operator.entry.operator_id: operator.entry.max_parallelism for operator in resolved.snapshot.operators}
+    old_maxima = {
+        operator.entry.operator_id: operator.entry.max_parallelism for operator in resolved.snapshot.operators
+    }
     new_maxima = {
-        id_: shape.max_parallelism for id_, shape in resolved.shapes.items() if shape.max_parallelism != old[id_]
+        id_: shape.max_parallelism for id_, shape in resolved.shapes.items() if shape.max_parallelism != old_maxima[id_]
     }
     if not new_maxima:
         return

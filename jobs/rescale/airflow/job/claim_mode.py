@@ -30,17 +30,17 @@ def refuse_no_claim(flink: Flink, job: Job, hand_over: HandOver, taking: StopMod
     backend = flink.state_backend(job.job_id)
     if isinstance(hand_over, Print) or backend is None or not backend.has_changelog:
         return
-    mode, ways = NO_CLAIM, ["choose to print the command, and add -restoreMode claim to it"]
+    mode, remedies = NO_CLAIM, ["choose to print the command, and add -restoreMode claim to it"]
     if isinstance(hand_over, PatchDeployment) and hand_over.resource == "FlinkSessionJob":
-        ways = []
+        remedies = []
     elif isinstance(hand_over, PatchDeployment):
-        not_owned = {"copy the files of RocksDB": refers, "choose a savepoint": taking is StopMode.CHECKPOINT}
-        claim_reasons = [what for what, is_needed in not_owned.items() if is_needed]
+        is_needed_by_change = {"copy the files of RocksDB": refers, "choose a savepoint": taking is StopMode.CHECKPOINT}
+        needed_changes = [change for change, is_needed in is_needed_by_change.items() if is_needed]
         options = flink.configuration()
-        of_cluster = (options[name] for name in CLAIM_MODE_OPTIONS if name in options)
-        mode = NO_CLAIM if claim_reasons else (claim_mode(hand_over) or next(of_cluster, NO_CLAIM)).upper()
+        cluster_modes = (options[name] for name in CLAIM_MODE_OPTIONS if name in options)
+        mode = NO_CLAIM if needed_changes else (claim_mode(hand_over) or next(cluster_modes, NO_CLAIM)).upper()
         claim_advice = f"set {CLAIM_MODE_OPTIONS[0]} to CLAIM in the flinkConfiguration of the {hand_over.resource}"
-        ways = [" and ".join([*claim_reasons, claim_advice])]
+        remedies = [" and ".join([*needed_changes, claim_advice])]
     if mode == NO_CLAIM:
         raise RequestError(
             "the job has a changelog, so it could make no checkpoint after this hand-over, nor after going back",
@@ -48,5 +48,5 @@ def refuse_no_claim(flink: Flink, job: Job, hand_over: HandOver, taking: StopMod
             operator=job.name,
             expected="a hand-over that starts the job in CLAIM mode",
             found=mode,
-            advice="; or ".join([*ways, "first start the job without its changelog"]),
+            advice="; or ".join([*remedies, "first start the job without its changelog"]),
         )

@@ -34,15 +34,15 @@ def log_jar_options(flink: Flink, job: Job, hand_over: RunJar) -> None:
     """Log the arguments of the jar, and warn of options that the running job has and the new one may lack."""
     arguments = " ".join(hand_over.arguments) or "none"
     log_text(f"the jar is started with the arguments of the form; the running job may have others: {arguments}")
-    config, of_cluster = flink.checkpoint_config(job.job_id), flink.configuration()
-    options = {**of_cluster, **hand_over.configuration}
+    config, cluster_options = flink.checkpoint_config(job.job_id), flink.configuration()
+    options = {**cluster_options, **hand_over.configuration}
     if config is not None and (lacking_options := list(_lacking_options(config, options))):
         log_text(
             "warning: the running job has options that neither the cluster nor the form sets: "
             f"{', '.join(lacking_options)}. Unless its code sets them, the job is started without them, also if the "
             'run goes back: enter them under "Options of Flink"'
         )
-    if _OPERATOR_OPTION in of_cluster:
+    if _OPERATOR_OPTION in cluster_options:
         log_text(
             "warning: Flink's operator manages this cluster. If it has submitted the job for a FlinkSessionJob, it may "
             'start the job again beside the one of the jar: clear "Jar", and name that resource under "FlinkDeployment"'

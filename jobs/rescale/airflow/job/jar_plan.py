@@ -47,29 +47,32 @@ def refuse_other_ids(flink: Flink, hand_over: RunJar, resolved: ResolvedRequest)
         return
     checkpoint_ids = {operator.operator_id for operator in operators}
     try:
-        new, old = (jar_plan(flink, hand_over, parallelism) for parallelism in (parallelism_after, parallelism_before))
+        new_plan, old_plan = (
+            jar_plan(flink, hand_over, parallelism) for parallelism in (parallelism_after, parallelism_before)
+        )
     except RescaleError as error:
         log_text(f"warning: Flink does not plan the jar, so the ids of its operators are not checked: {error.what}")
         return
-    unknown = [text for id_, text in new.items() if id_ not in checkpoint_ids]
-    if not old.keys() <= checkpoint_ids:
+    unknown_vertices = [text for id_, text in new_plan.items() if id_ not in checkpoint_ids]
+    if not old_plan.keys() <= checkpoint_ids:
         log_text(
             "warning: the jar has operators that the job's latest checkpoint does not have; a new version of the job "
-            f"may have them: {first_of([text for id_, text in old.items() if id_ not in checkpoint_ids], _MOST_SHOWN)}"
+            "may have them: "
+            f"{first_of([text for id_, text in old_plan.items() if id_ not in checkpoint_ids], _MOST_SHOWN)}"
         )
         return
-    at_risk = [
-        operator.label for operator in operators_without_uid(resolved.snapshot) if operator.operator_id not in new
+    operators_at_risk = [
+        operator.label for operator in operators_without_uid(resolved.snapshot) if operator.operator_id not in new_plan
     ]
-    if unknown and at_risk:
+    if unknown_vertices and operators_at_risk:
         raise RequestError(
             f"at parallelism {parallelism_after} the job has operators that are not in its state: generated ids change "
             "with the chaining of operators (the job was not stopped)",
             path=flink.address,
             expected=f"at parallelism {parallelism_after} the operators that the job has at parallelism "
             f"{parallelism_before}",
-            found=f"{first_of(unknown, _MOST_SHOWN)}; state that may have no operator then: "
-            f"{first_of(at_risk, _MOST_SHOWN)}",
+            found=f"{first_of(unknown_vertices, _MOST_SHOWN)}; state that may have no operator then: "
+            f"{first_of(operators_at_risk, _MOST_SHOWN)}",
             advice="match the snapshot with the job's graph at the new parallelism to see the new ids: enter them "
             f'under "{title("renames")}". If these operators with state have uids, enter them under '
             f'"{title("operator_names")}"',

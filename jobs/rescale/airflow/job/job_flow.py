@@ -25,14 +25,13 @@ _RETRIES_TO_GO_BACK = 14
 
 
 def job_graph(
-    known_places: KnownPlaces = None, closes: XComField | None = None, opens: XComField | None = None
+    known_places: KnownPlaces = None, closes_at: XComField | None = None, opens_at: XComField | None = None
 ) -> RescaleTasks:
     """Create the tasks of a running job's rescale, from the inspection of the job to its start.
 
-    `published` in the result are the tasks that hand the job over. `known_places` and `closes` are those of
-    `rescale_graph`. `opens` is the output field with the earliest time for a cut-over. Either the job is stopped first,
-    and its savepoint or last checkpoint is the source; or one task moves its state while it runs. Tasks that the form
-    does not need skip themselves.
+    `known_places` and `closes_at` are those of `rescale_graph`. `opens_at` is the output field with the earliest time
+    for a cut-over. Either the job is stopped first, and its savepoint or last checkpoint is the source; or one task
+    moves its state while it runs. Tasks that the form does not need skip themselves.
     """
     with TaskGroup("stop", prefix_group_id=False, group_display_name="Take the savepoint"):
         look_task = look(known_places)
@@ -48,16 +47,16 @@ def job_graph(
             task_display_name="Ask to cut over",
             doc_md="Asks for the cut-over as soon as the last round would be short enough. Rounds go on meanwhile.",
         )
-        follow_task = follow(known_places, closes, opens, look_task)
+        follow_task = follow(known_places, closes_at, opens_at, look_task)
         verify_task = verify(follow_task)
-    rescale = rescale_graph({"source": XComField(TAKE, "savepoint"), **(known_places or {})}, closes)
+    rescale = rescale_graph({"source": XComField(TAKE, "savepoint"), **(known_places or {})}, closes_at)
     with TaskGroup("start", prefix_group_id=False, group_display_name="Hand over"):
         hand_over_task = HandOverJob(
             task_id=HAND_OVER,
             task_display_name="Hand over",
             doc_md="Starts the job from the result, or prints the command for it.",
             hand_over=look_task["hand_over"],
-            start=rescale.published["starting"],
+            start=rescale.result_tasks["starting"],
             before=look_task["before"],
             parallelism=look_task["parallelism"],
         )
@@ -70,14 +69,14 @@ def job_graph(
             retries=_RETRIES_TO_GO_BACK,
             on_success_callback=[notifier.create() for notifier in settings().notify.back] or None,
         )
-    chain(prepare_task, take_task, rescale.first)
+    chain(prepare_task, take_task, rescale.first_task)
     chain(look_task, ask_task)
-    chain(rescale.published, hand_over_task)
+    chain(rescale.result_tasks, hand_over_task)
     chain([hand_over_task, follow_task, ask_task], go_back_task)
     go_back_task.as_teardown(setups=look_task.operator)
-    return RescaleTasks(look_task, [hand_over_task, follow_task], [*rescale.last, verify_task, go_back_task])
+    return RescaleTasks(look_task, [hand_over_task, follow_task], [*rescale.last_tasks, verify_task, go_back_task])
 
 
 def running_job_graph() -> None:
     """Create the tasks of a rescale whose running job the form names."""
-    chain(job_graph().last, job_end_task([LOOK]))
+    chain(job_graph().last_tasks, job_end_task([LOOK]))

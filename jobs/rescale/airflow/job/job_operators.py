@@ -21,7 +21,7 @@ from rescale.airflow.flink.stopping import (
     take_savepoint,
 )
 from rescale.airflow.forms.filled_form import trimmed_values
-from rescale.airflow.steps.earlier_tasks import FOLLOW, FOLLOWED, LOOK, required_output
+from rescale.airflow.steps.earlier_tasks import FOLLOW, FOLLOWED_TARGET, LOOK, required_output
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.airflow.steps.retries import task_errors
 from rescale.airflow.steps.step_task import delete_pods_of_run
@@ -167,7 +167,7 @@ class GoBack(WaitingOperator):
     def _leave_rounds(self, context: Context, old_job: JobToRestart) -> None:
         """Leave the rounds of this run to another run, if there are any. Errors are only logged: the job runs again."""
         ti = context["ti"]
-        if (target := ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED)) is None:
+        if (target := ti.xcom_pull(task_ids=FOLLOW, key=FOLLOWED_TARGET)) is None:
             return
         try:
             delete_pods_of_run(ti.dag_id, ti.run_id)  # a pod that is left over would go on with the last round

@@ -73,15 +73,15 @@ def check_shape(job: Job, request: Request) -> None:
             )
 
 
-def check_proof(job: Job, request: Request, proof: Proof, *, of_files: bool) -> None:
+def check_proof(job: Job, request: Request, proof: Proof, *, may_hold_rocksdb_files: bool) -> None:
     """Raise `RequestError` if a proof by files is impossible, whatever the source contains (`proof_sentence`).
 
-    Such a proof needs state that is copied unchanged. That may be files of RocksDB, which native savepoints and
-    checkpoints may hold (`of_files`); or key groups, if the format stays and both sides are in S3, which has checksums.
+    Such a proof needs state that is copied unchanged: files of RocksDB, which native savepoints and checkpoints may
+    hold; or key groups, if the format stays and both sides are in S3, which has checksums.
     """
     if proof is Proof.RECORDS:
         return
-    if of_files:
+    if may_hold_rocksdb_files:
         may_be_copied = request.format is not Format.CANONICAL
     else:
         may_be_copied = request.format is not Format.ROCKSDB and is_s3(request.source) and is_s3(request.target)

@@ -81,25 +81,27 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
     request = request_of(params, {"source": join(old_job.directory, "savepoint"), **pulled_places(known_places, ti)})
     old_job = msgspec.structs.replace(old_job, target=request.target)
     check_renames(request, hand_over)
-    of_files = taking is StopMode.CHECKPOINT or savepoint_format is SavepointFormat.NATIVE
+    may_hold_rocksdb_files = taking is StopMode.CHECKPOINT or savepoint_format is SavepointFormat.NATIVE
     with open_flink(old_job.flink) as flink:
         job = flink.job(old_job.job_id)
         if job is not None:
             check_shape(job, request)
-            check_proof(job, request, proof_of(params), of_files=of_files)
+            check_proof(job, request, proof_of(params), may_hold_rocksdb_files=may_hold_rocksdb_files)
             if has_shape(job, request):
                 skip_task(_nothing_to_do_text(job))
             refuse_no_claim(flink, job, hand_over, taking, refers=request.files is Files.REFER)
             if isinstance(hand_over, RunJar):
                 log_jar_options(flink, job, hand_over)
             latest = latest_checkpoint(flink, job, request)
-            is_approved = params["require_approval"] or settings().approval.required.always
+            asks_for_approval = params["require_approval"] or settings().approval.required.always
 
             def refuse_more(resolved: ResolvedRequest) -> None:
                 if isinstance(hand_over, RunJar):
                     refuse_other_ids(flink, hand_over, resolved)
 
-            if check_against_checkpoint(job, request, latest, is_approved=is_approved, refuse_more=refuse_more):
+            if check_against_checkpoint(
+                job, request, latest, asks_for_approval=asks_for_approval, refuse_more=refuse_more
+            ):
                 skip_task(_nothing_to_do_text(job))
             if live is not None:
                 refuse_unfollowable_job(flink, job, request, latest)
@@ -177,11 +179,11 @@ def _nothing_to_do_text(job: Job) -> str:
     return f"nothing to do: the job {job.name!r} ({job.job_id}) already has the requested shape"
 
 
-def _check_places(request: Request, followed: str | None = None) -> None:
+def _check_places(request: Request, followed_directory: str | None = None) -> None:
     """Raise an error if the job's savepoint could not be read, or the target is occupied.
 
-    If the run is to follow the job in the directory `followed`, the target may have a last round of it. Any other run
-    is refused if the target has a follower.
+    If the run is to follow the job with checkpoints in `followed_directory`, the target may hold a last round of this
+    job. Any other run is refused if the target has a follower.
     """
     from rescale.following.leaving import holds_last_round
     from rescale.runstate.follower.rounds import refuse_followed_target
@@ -195,10 +197,10 @@ def _check_places(request: Request, followed: str | None = None) -> None:
     # Every claim is refused: a new savepoint gives a new plan, which cannot resume an earlier one.
     claim = claim_on(request.target)
     if claim is None and holds_only_prepared_files(request.target):
-        if followed is None:
+        if followed_directory is None:
             refuse_followed_target(request.target)
         return
-    if followed is not None and holds_last_round(request.target, followed):
+    if followed_directory is not None and holds_last_round(request.target, followed_directory):
         return
     may_be_discarded = claim is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claim.plan)]
     raise RequestError(
@@ -226,19 +228,19 @@ def _job_clause(ti: Any) -> str:
     """Return a clause on what became of the job of a run."""
     look_output, run = ti.xcom_pull(task_ids=LOOK), run_name(ti)
     if look_output is None:
-        recorded = recorded_job(run)
-        if recorded is None or not recorded.is_stopped:
+        record = recorded_job(run)
+        if record is None or not record.is_stopped:
             return f"nothing is done to the job before the task {LOOK!r} has finished"
         return (
-            f"the job {recorded.old_job.name!r} may not be running, because this run has stopped it: clear the "
+            f"the job {record.old_job.name!r} may not be running, because this run has stopped it: clear the "
             f"task {LOOK!r} and those after it, which go on with the job, or start the job by hand"
         )
-    old_job, back = job_to_restart_of(look_output["before"]), ti.xcom_pull(task_ids=GO_BACK)
+    old_job, go_back_output = job_to_restart_of(look_output["before"]), ti.xcom_pull(task_ids=GO_BACK)
     name = f"the job {old_job.name!r}"
     if old_job.taking is StopMode.RUN_ON:
         return f"the run does not stop {name}: {RAN_ON}"
-    if back is not None and back.get("in_place_of", old_job.job_id) == old_job.job_id:
-        return f"{name} runs again: {describe_answer(back)}"
+    if go_back_output is not None and go_back_output.get("in_place_of", old_job.job_id) == old_job.job_id:
+        return f"{name} runs again: {describe_answer(go_back_output)}"
     # If tasks were cleared, the output may be from an earlier try and about another job.
     answer = output_of_any(ti, HAND_OVER, FOLLOW)
     if answer is not None and answer.get("in_place_of", old_job.job_id) == old_job.job_id:

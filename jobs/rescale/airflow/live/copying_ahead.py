@@ -9,7 +9,7 @@ from typing import Any
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import take_checkpoint, with_newest
 from rescale.airflow.flink.stopping import JobToRestart
-from rescale.airflow.live.mover import run_anywhere
+from rescale.airflow.live.mover import run_in_pod_or_process
 from rescale.plan.plan import Plan
 from rescale.report.step_results import PreparedFiles
 from rescale.runstate.places import prepared_place
@@ -20,10 +20,10 @@ from rescale.text.units import counted, human_bytes
 log = logging.getLogger(__name__)
 
 _FEW_NEW_BYTES = 100_000_000
-"""If more bytes than this were new in a checkpoint, the job makes another checkpoint, whose files are copied, too."""
+"""The job is asked for further checkpoints until one has at most this many new bytes."""
 
 _MOST_CHECKPOINTS = 4
-"""Largest number of checkpoints that the job is asked to make."""
+"""Largest number of these further checkpoints."""
 
 _NO_FILES = PreparedFiles(files=0, bytes=0, new_files=0, new_bytes=0)
 
@@ -40,23 +40,23 @@ def copy_ahead(old_job: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -
         if not prepared_sizes(plan):
             return _NO_FILES
         begin_preparing(plan)
-        step = run_anywhere(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
+        step = run_in_pod_or_process(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
         return step.read(PreparedFiles)
 
-    result = with_newest(old_job.directory, copy_from)
-    if not result.files:
+    copied_files = with_newest(old_job.directory, copy_from)
+    if not copied_files.files:
         log.info("nothing to copy ahead: the result takes no file of the checkpoint unchanged")
-        return result
+        return copied_files
     for _ in range(_MOST_CHECKPOINTS):
         with open_flink(old_job.flink) as flink:
             take_checkpoint(flink, old_job.job_id)
-        result = with_newest(old_job.directory, copy_from)
-        files_text, new_bytes_text = counted(result.files, "file"), human_bytes(result.new_bytes)
+        copied_files = with_newest(old_job.directory, copy_from)
+        files_text, new_bytes_text = counted(copied_files.files, "file"), human_bytes(copied_files.new_bytes)
         log.info(
-            "the target has %s of the job's newest checkpoint, %s of which were copied just now",
+            "the target has %s of the job's newest checkpoint; %s were copied just now",
             files_text,
             new_bytes_text,
         )
-        if result.new_bytes <= _FEW_NEW_BYTES:
+        if copied_files.new_bytes <= _FEW_NEW_BYTES:
             break
-    return result
+    return copied_files

@@ -1,17 +1,16 @@
 """The cut-over: from the cancel of the old job to the start of the new one.
 
 The last round is made while the job still runs, right before the cancel. So the job stands still only for the cancel,
-the publication and the start. The cancel waits for the time right before Flink makes a new answer about checkpoints,
-because the start needs an answer that Flink made after the cancel. If the job makes another checkpoint during this
+the publication and the start. The start needs an answer about checkpoints that Flink made after the cancel, so the
+cancel waits until Flink is about to make a new answer (`answer_watch`). If the job makes another checkpoint during this
 wait, one more round comes first. If it does so again and again, or right before its end, the last round comes after the
-cancel. Either way, the new job processes the records after the last checkpoint again.
+cancel. In all cases, the new job processes the records after the last checkpoint again.
 
 The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: if the
 task is killed, its next try resumes. If a part fails, or takes too long, the job is started again from its last
 checkpoint, with its old shape, and another run can go on with the rounds. The restarted job does not own that
-checkpoint (NO_CLAIM): otherwise Flink would delete the checkpoint, and the task that goes back may need it. Once the
-new job has run, further tries of the task only look for it: a job that was handed over is neither taken back nor
-started once more.
+checkpoint (NO_CLAIM), so Flink keeps the checkpoint for the task that goes back. Once the new job has run, further
+tries of the task only look for it: a job that was handed over is neither taken back nor started once more.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _POLL_SECONDS = 0.1
 _KUBERNETES_POLL_SECONDS = 1.0
 _GO_BACK_SECONDS = 1800
 _ATTEMPTS = 4
-"""Number of attempts to make the last round while the job runs; then the job is cancelled before its last round."""
+"""Number of attempts to make the last round while the job runs; after them, the last round follows the cancel."""
 
 _PATIENT_ATTEMPTS = 2
 """Number of the first attempts that wait until Flink's cached answer is about to expire.
@@ -68,17 +67,17 @@ class WentBackError(RequestError):
     """Raised when a cut-over has failed, and the job was started again with its old shape."""
 
 
-class AllStateError(RequestError):
-    """Raised when the last round cannot continue the one before it."""
+class MovesAllStateError(RequestError):
+    """Raised when the last round cannot continue the round before it, and would have to move all state."""
 
 
 @dataclass
 class CutOver:
     """A cut-over of the job that `follower` follows.
 
-    `limit` is the time from the start of the cancel until the new job has to run, in seconds. `record` tells later
-    tries, and the task that goes back, what was done to the job. `parallelism` is the default parallelism of the new
-    job; None for the parallelism of most operators.
+    `limit` is the time in seconds, from the start of the cancel, within which the new job has to run. `record` tells
+    later tries, and the task that goes back, what was done to the job. `parallelism` is the default parallelism of the
+    new job; None for the parallelism of most operators.
     """
 
     old_job: JobToRestart
@@ -87,8 +86,8 @@ class CutOver:
     record: JobRecord
     limit: float
     parallelism: int | None
-    _planned: RoundPlan | None = field(default=None, init=False)
-    _is_made: bool = field(default=False, init=False)
+    _round_plan: RoundPlan | None = field(default=None, init=False)
+    _is_last_round_made: bool = field(default=False, init=False)
     _missed_attempts: int = field(default=0, init=False)
     _completed_checkpoint: int | None = field(default=None, init=False)
     _fresh_from: float | None = field(default=None, init=False)
@@ -97,43 +96,43 @@ class CutOver:
     def prepare(self, newest_round: Round | None, answers: AnswerWatch) -> bool:
         """Let the job make a checkpoint, and make the last round from it. Return whether the job may be cancelled now.
 
-        The last round is only made if it will take about as long as `newest_round` (None if no rounds are made). After
-        it, this method waits until Flink's cached answer, which `answers` watches, is about to expire. False means that
+        The last round is only made if it will take about as long as `newest_round` (None if no rounds are made). This
+        method then waits until Flink's cached answer, which `answers` watches, is about to expire. False means that
         another round comes first: the last round would take longer or cannot continue `newest_round`, or the job made
-        another checkpoint after the last round. If the job has done so several times, the result is True without a last
-        round, which then comes after the cancel.
+        another checkpoint meanwhile. After `_ATTEMPTS` such checkpoints, the result is True without a last round, which
+        then follows the cancel.
         """
         with open_flink(self.old_job.flink) as flink:
             self._completed_checkpoint = take_source(flink, self.old_job.job_id, self.old_job.directory)
         try:
-            self._planned = planned = with_newest(self.old_job.directory, lambda _: self._plan_last_round())
-        except AllStateError as error:  # Flink may have rescaled the job since the round before
+            self._round_plan = round_plan = with_newest(self.old_job.directory, lambda _: self._plan_last_round())
+        except MovesAllStateError as error:  # Flink may have rescaled the job since `newest_round`
             if newest_round is None or self._missed_attempts == _ATTEMPTS:
                 raise
             self._missed_attempts += 1
             log.warning("%s", error)
             return False
-        size = planned.prepared.plan.bytes_compared
+        size = round_plan.prepared.plan.bytes_compared
         if newest_round is not None and size > max(LIGHT_BYTES, _MOST_GROWTH * newest_round.bytes_read):
             return False
         if self._missed_attempts == _ATTEMPTS:
             return True
         try:
-            self.follower.move_last(planned)
+            self.follower.move_last(round_plan)
         except RescaleError:  # Flink deletes a checkpoint once there is a newer one
-            if self._is_from_newest_checkpoint(planned):
+            if self._is_from_newest_checkpoint(round_plan):
                 raise
-        if self._missed_attempts < _PATIENT_ATTEMPTS and self._is_from_newest_checkpoint(planned):
+        if self._missed_attempts < _PATIENT_ATTEMPTS and self._is_from_newest_checkpoint(round_plan):
             answers.wait_until_answer_expires_soon()
-        self._is_made = self._is_from_newest_checkpoint(planned)
-        self._missed_attempts += not self._is_made
-        return self._is_made
+        self._is_last_round_made = self._is_from_newest_checkpoint(round_plan)
+        self._missed_attempts += not self._is_last_round_made
+        return self._is_last_round_made
 
     @property
     def plan(self) -> Plan:
         """The plan of the last round that `prepare` has planned."""
-        assert self._planned is not None
-        return self._planned.prepared.plan
+        assert self._round_plan is not None
+        return self._round_plan.prepared.plan
 
     def cancel(self, answers: AnswerWatch) -> Stopwatch:
         """Cancel the job, and return the stopwatch of the cut-over, which starts with the cancel."""
@@ -177,7 +176,7 @@ class CutOver:
                 raise RequestError("the job was redeployed before the result was published", path=self.follower.target)
             self._record_last_checkpoint()
             plan = self._publish_last_round(stopwatch)
-        if not is_replaced:  # otherwise an earlier attempt has checked this, and the old JobManager is gone
+        if not is_replaced:  # a replaced job was checked by an earlier attempt, and its JobManager is gone
             with stopwatch.part("check for a later snapshot"), open_flink(self.old_job.flink) as flink:
                 self._fresh_from = self._fresh_from or first_fresh_request(flink, start_request_time)
                 refuse_later_snapshot(flink, self.old_job.job_id, self._fresh_from, plan.checkpoint_id)
@@ -222,48 +221,50 @@ class CutOver:
         self.record.note_checkpoint(checkpoint_number(final))
 
     def _publish_last_round(self, stopwatch: Stopwatch) -> Plan:
-        planned = self._planned
-        if planned is None or not self._is_from_newest_checkpoint(planned):
+        round_plan = self._round_plan
+        if round_plan is None or not self._is_from_newest_checkpoint(round_plan):
             with stopwatch.part("plan of the last round"):
-                planned = self._plan_last_round()
-            self._planned, self._is_made = planned, False
-        if not self._is_made:
-            self._make_last_round(planned, stopwatch)
+                round_plan = self._plan_last_round()
+            self._round_plan, self._is_last_round_made = round_plan, False
+        if not self._is_last_round_made:
+            self._make_last_round(round_plan, stopwatch)
         with stopwatch.part("publish"):
-            publish(planned.prepared.plan, accept_unconditional=self.follower.accept_unconditional)
-        return planned.prepared.plan
+            publish(round_plan.prepared.plan, accept_unconditional=self.follower.accept_unconditional)
+        return round_plan.prepared.plan
 
-    def _make_last_round(self, planned: RoundPlan, stopwatch: Stopwatch) -> None:
+    def _make_last_round(self, round_plan: RoundPlan, stopwatch: Stopwatch) -> None:
         """Make the last round while the job stands still."""
         timer = threading.Timer(max(0.0, self.limit - stopwatch.elapsed), self.mover.end)
         timer.start()
         try:
             with stopwatch.part("last round and its proof"):
-                self.follower.move_last(planned)
+                self.follower.move_last(round_plan)
         finally:
             timer.cancel()
-        self._is_made = True
+        self._is_last_round_made = True
 
-    def _is_from_newest_checkpoint(self, planned: RoundPlan) -> bool:
+    def _is_from_newest_checkpoint(self, round_plan: RoundPlan) -> bool:
         """Return whether the planned last round is from the job's newest checkpoint."""
-        return newest_complete(self.old_job.directory) == planned.prepared.plan.checkpoint_id
+        return newest_complete(self.old_job.directory) == round_plan.prepared.plan.checkpoint_id
 
     def _plan_last_round(self) -> RoundPlan:
-        """Plan the last round. Raises `AllStateError` if it would have to move all state."""
-        planned = self.follower.plan_last()
-        if planned.kind is RoundKind.BASE and not planned.is_light:
-            raise AllStateError(
-                "the last round cannot continue the one before it, and to move all state would take too long",
-                path=planned.prepared.plan.source,
-                found=planned.reason,
+        """Plan the last round. Raises `MovesAllStateError` if it would have to move all state."""
+        round_plan = self.follower.plan_last()
+        if round_plan.kind is RoundKind.BASE and not round_plan.is_light:
+            raise MovesAllStateError(
+                "the last round cannot continue the round before it, and to move all state would take too long",
+                path=round_plan.prepared.plan.source,
+                found=round_plan.reason,
             )
-        return planned
+        return round_plan
 
     def _restart_old_job(self, error: RescaleError) -> WentBackError:
         """Start the job again with its old shape, and return the error of the run."""
         self._end_pending_work()
-        back = go_back(self.old_job, self.record.run, checkpoint_for_restart(self.old_job, self.record.checkpoint))
-        answer = _wait_for_answer(back, _GO_BACK_SECONDS)
+        back_question = go_back(
+            self.old_job, self.record.run, checkpoint_for_restart(self.old_job, self.record.checkpoint)
+        )
+        answer = _wait_for_answer(back_question, _GO_BACK_SECONDS)
         log.info("the job runs again with its old shape: %s", describe_answer(answer))
         if answer.get("went_back") is not False:
             self.record.note(Phase.WENT_BACK)

@@ -1,9 +1,9 @@
 """The question whether a followed job may be cut over. It shows the newest round; rounds go on while it waits.
 
 The task holds no worker: it is deferred until the last round would be short enough, and parked while the question
-waits. If the settings require an approval above a size, it is deferred until the rounds end, because a new base may be
-larger. After ten minutes without an answer, and after *Not yet*, it asks again with newer figures. The decision is
-stored beside the target, where the task that follows the job reads it.
+waits. If the settings require an approval above a size, the task is deferred until the rounds end even if no approval
+is needed yet, because a new base may be larger. After ten minutes without an answer, and after *Not yet*, it asks again
+with newer figures. The decision is stored beside the target, where the task that follows the job reads it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rescale.airflow.approval import SafeNotifier, allowed_users, is_user, trigg
 from rescale.airflow.connections.access import form_access
 from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.settings import settings
-from rescale.airflow.steps.earlier_tasks import ASK_CUT, ENDED, FOLLOW, ROUNDS, task_states
+from rescale.airflow.steps.earlier_tasks import ASK_CUT_OVER, ENDED_STATES, FOLLOW, ROUNDS, task_states
 from rescale.airflow.steps.rescale_task import skip_task
 from rescale.airflow.steps.retries import RETRIES, task_errors
 from rescale.text.units import duration, human_bytes
@@ -29,10 +29,10 @@ log = logging.getLogger(__name__)
 
 CUT_OVER, NOT_YET, GIVE_UP = "Cut over", "Not yet", "Give up"
 
-_LOOK_AGAIN = timedelta(seconds=15)
+_PAUSE_BETWEEN_LOOKS = timedelta(seconds=15)
 _REFRESH_AFTER = timedelta(minutes=10)
 """Time after which a question without an answer is asked again, with newer figures."""
-_ASK_AGAIN = timedelta(minutes=5)
+_PAUSE_AFTER_NOT_YET = timedelta(minutes=5)
 """Time from *Not yet* to the next question."""
 
 
@@ -43,7 +43,7 @@ class AskToCutOver(HITLOperator):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(
-            task_id=ASK_CUT,
+            task_id=ASK_CUT_OVER,
             subject="May the job be cut over now?",
             options=[CUT_OVER, NOT_YET, GIVE_UP],
             defaults=NOT_YET,
@@ -53,7 +53,7 @@ class AskToCutOver(HITLOperator):
         )
 
     def execute(self, context: Context) -> Any:
-        """Ask if the last round would be short enough; otherwise defer the task, and look again."""
+        """Ask if the last round would be short enough; if not, defer the task, and look again."""
         with task_errors():
             if not trimmed_values(context["params"])["while_it_runs"]:
                 skip_task("the job is stopped before its state is moved")
@@ -66,7 +66,7 @@ class AskToCutOver(HITLOperator):
             if rounds is not None and not rounds["asks"] and not may_grow:
                 skip_task("nobody has to approve the cut-over: neither the form nor the settings require it")
         if rounds is None or not rounds["asks"] or not rounds["is_short"]:
-            self._look_again(_LOOK_AGAIN)
+            self._look_again(_PAUSE_BETWEEN_LOOKS)
         with task_errors():
             self.assigned_users = allowed_users(triggered_by(context))
         self.body = cut_over_question_text(rounds)
@@ -82,16 +82,16 @@ class AskToCutOver(HITLOperator):
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         answer = super().execute_complete(context, event)
-        user, chosen = answer["responded_by_user"], answer["chosen_options"]
+        user, chosen_options = answer["responded_by_user"], answer["chosen_options"]
         if user is None or event.get("timedout"):
             return self.execute(context)
-        if chosen == [NOT_YET]:
-            pause_text = duration(_ASK_AGAIN.total_seconds())
+        if chosen_options == [NOT_YET]:
+            pause_text = duration(_PAUSE_AFTER_NOT_YET.total_seconds())
             log.info("not yet, says %s: rounds go on, and the question comes again in %s", user["name"], pause_text)
-            self._look_again(_ASK_AGAIN)
+            self._look_again(_PAUSE_AFTER_NOT_YET)
         if _has_ended(context["ti"]):
             skip_task(f"the answer came too late: the task {FOLLOW!r} has ended")
-        is_approved = chosen == [CUT_OVER]
+        is_approved = chosen_options == [CUT_OVER]
         if is_approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve the cut-over: asking again")
             return self.execute(context)
@@ -119,7 +119,7 @@ class AskToCutOver(HITLOperator):
 
 def _has_ended(ti: Any) -> bool:
     """Return whether the task that follows the job has ended, for example because its window closed."""
-    return task_states(ti).get(FOLLOW) in ENDED
+    return task_states(ti).get(FOLLOW) in ENDED_STATES
 
 
 def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
@@ -142,8 +142,8 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
     return (
         f"{text}\n\n"
         "A last round is made while the job runs. Then the job is cancelled, and started again in its new shape. The "
-        "job stands still for about as long as a plain restart takes. If it makes a checkpoint before the cancel, one "
-        f"more round is added.\n\n{REPEATED_RECORDS} "
+        "job stands still for about as long as a plain restart takes. If the job makes a checkpoint before the cancel, "
+        f"one more round is added.\n\n{REPEATED_RECORDS} "
         "Going back after the new job has started repeats what the new job has emitted.\n\n"
         f"{rounds['first_checkpoint']}\n\n"
         f"*{NOT_YET}*: rounds go on, and the question comes again. *{GIVE_UP}*: the run fails, and the job runs on."

@@ -36,29 +36,29 @@ _LOOK_SECONDS = 5.0
 """Time between two looks at the pod while it works."""
 
 _SECONDS_TO_START = 900
-_ENDED = ("Failed", "Succeeded")
+_ENDED_PHASES = ("Failed", "Succeeded")
 
 
 class DriverPod:
-    """A pod whose driver runs a main with arguments (both in `arguments`), for as long as the `with` block runs.
+    """A pod whose driver runs `arguments` (the main's module, and its arguments) until the `with` block ends.
 
-    `template` is the path of the pod template, to whose labels `labels` are added. `say` is called with each line of
-    the driver's log.
+    `template` is the path of the pod template, to whose labels `labels` are added. `log_line` is called with each line
+    of the driver's log.
     """
 
     def __init__(
-        self, template: str, labels: Mapping[str, str], arguments: Sequence[str], say: Callable[[str], None]
+        self, template: str, labels: Mapping[str, str], arguments: Sequence[str], log_line: Callable[[str], None]
     ) -> None:
         self._client = KubernetesHook(**CLUSTER_ACCESS).core_v1_client
-        self._say = say
+        self._log_line = log_line
         self._pod = self._pod_of_template(template, labels, arguments)
-        self._began = time.monotonic()
+        self._start_time = time.monotonic()
 
     def __enter__(self) -> Self:
         metadata = self._pod.metadata
         call_kubernetes(self._client.create_namespaced_pod, metadata.namespace, self._pod)
-        self._say(f"the driver is the pod {metadata.name}")
-        threading.Thread(target=self._pass_on_log, daemon=True).start()
+        self._log_line(f"the driver is the pod {metadata.name}")
+        threading.Thread(target=self._follow_log, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -73,10 +73,10 @@ class DriverPod:
 
         Raises the error in the document, or `StoreError` if the pod is lost.
         """
-        look = 0.0
+        next_look = 0.0
         while not exists(uri):
-            if time.monotonic() > look:
-                look = time.monotonic() + _LOOK_SECONDS
+            if time.monotonic() > next_look:
+                next_look = time.monotonic() + _LOOK_SECONDS
                 self._refuse_lost(uri)
             time.sleep(_POLL_SECONDS)
         return read_result(uri)
@@ -96,8 +96,8 @@ class DriverPod:
         """Raise `StoreError` if the pod has ended without the result, is gone, or does not start."""
         pod = self._read_pod()
         phase = "gone" if pod is None else pod.status.phase
-        is_late = phase == "Pending" and time.monotonic() > self._began + _SECONDS_TO_START
-        is_active = pod is not None and phase not in _ENDED
+        is_late = phase == "Pending" and time.monotonic() > self._start_time + _SECONDS_TO_START
+        is_active = pod is not None and phase not in _ENDED_PHASES
         if (is_active and not is_late) or exists(result):
             return
         code = exit_code(pod)
@@ -117,8 +117,8 @@ class DriverPod:
             raise
         return pod
 
-    def _pass_on_log(self) -> None:
-        """Pass on the lines of the driver's log to `say`, as long as Kubernetes returns lines."""
+    def _follow_log(self) -> None:
+        """Call `log_line` with the lines of the driver's log, as long as Kubernetes returns lines."""
         with suppress(ApiException, HTTPError):
             while (pod := self._read_pod()) is not None and pod.status.phase == "Pending":
                 time.sleep(1)
@@ -130,7 +130,7 @@ class DriverPod:
                 _preload_content=False,
             )
             for line in lines:
-                self._say(line.decode("utf-8", errors="backslashreplace").rstrip("\n"))
+                self._log_line(line.decode("utf-8", errors="backslashreplace").rstrip("\n"))
 
 
 class RoundsPod:
@@ -139,12 +139,12 @@ class RoundsPod:
     Orders are put beside `target`. For the other arguments, see `DriverPod`.
     """
 
-    def __init__(self, template: str, labels: Mapping[str, str], target: str, say: Callable[[str], None]) -> None:
+    def __init__(self, template: str, labels: Mapping[str, str], target: str, log_line: Callable[[str], None]) -> None:
         self._template = template
         self._labels = labels
         self._target = target
-        self._say = say
-        self._running = ExitStack()
+        self._log_line = log_line
+        self._stack = ExitStack()
         self._pod: DriverPod | None = None
         self._sender: Sender | None = None
 
@@ -155,14 +155,14 @@ class RoundsPod:
         self.end()
 
     def begin(self) -> None:
-        """Start no pod yet: it would take the place of the pod that moves all state."""
+        """Start no pod yet: it would occupy resources that the pod that moves all state needs."""
 
     def move(self, plan: Plan, proof: Proof) -> None:
         """Move and validate a claimed plan. Raises the error of the run, or `StoreError` if the pod is lost."""
         if self._pod is None or self._sender is None:
-            self._sender = self._running.enter_context(Sender(self._target))
+            self._sender = self._stack.enter_context(Sender(self._target))
             arguments = [Step.ROUNDS.value, "--orders-at", self._sender.place]
-            self._pod = self._running.enter_context(DriverPod(self._template, self._labels, arguments, self._say))
+            self._pod = self._stack.enter_context(DriverPod(self._template, self._labels, arguments, self._log_line))
         try:
             self._pod.result(self._sender.send(plan, proof))
         except StoreError:
@@ -172,4 +172,4 @@ class RoundsPod:
     def end(self) -> None:
         """Delete the pod, even in the middle of a round; the next round starts another pod."""
         self._pod = self._sender = None
-        self._running.pop_all().close()
+        self._stack.pop_all().close()

@@ -22,13 +22,13 @@ _RETRIES: dict[str, Any] = {
     "retry_delay": timedelta(seconds=5),
     "retry_exponential_backoff": False,
 }
-"""Retries almost without a pause, because the job may stand still, and enough of them for days of following."""
+"""Many retries, because the task may run for days, with short pauses, because the job may stand still."""
 
 
 def _follow(
     known_places: KnownPlaces,
-    closes: XComField | None,
-    opens: XComField | None,
+    closes_at: XComField | None,
+    opens_at: XComField | None,
     look_output: Mapping[str, Any] | None,
     params: Any = None,
     dag_run: Any = None,
@@ -42,7 +42,7 @@ def _follow(
         skip_task("the job is stopped before its state is moved")
     from rescale.airflow.live.follow_work import follow_and_cut_over
 
-    hours, state = (_instant(opens, ti), _instant(closes, ti)), task_state(task_state_store, ti)
+    hours, state = (_instant(opens_at, ti), _instant(closes_at, ti)), task_state(task_state_store, ti)
     return follow_and_cut_over(
         pulled_places(known_places, ti), hours, look_output, params, dag_run, ti, state, inlet_events, outlet_events
     )

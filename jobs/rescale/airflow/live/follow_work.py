@@ -24,7 +24,7 @@ from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.reports.report_link import REPORT, ReportPlace
 from rescale.airflow.savepoint_work import add_event
-from rescale.airflow.steps.earlier_tasks import FOLLOWED, LOOK, Summary, required_output
+from rescale.airflow.steps.earlier_tasks import FOLLOWED_TARGET, LOOK, Summary, required_output
 from rescale.following.follower import Follower
 from rescale.options.profiles import use_targets
 from rescale.plan.plan import Plan
@@ -55,38 +55,40 @@ def follow_and_cut_over(
 ) -> Summary:
     """Follow the job that was inspected, cut it over, and return the summary of the result.
 
-    `places` has the target if the form does not. `hours` are the first and the last instant for a cut-over.
+    `places` has the target if the form does not. `hours` are the first and the last instant for a cut-over, if limited.
     """
-    live = live_request_of(params)
-    assert live is not None
+    live_request = live_request_of(params)
+    assert live_request is not None
     look_output = required_output(LOOK, look_output)
     old_job = job_to_restart_of(look_output["before"])
     target = target_place({**params, **places}["target"])
     use_targets([target])
-    ti.xcom_push(FOLLOWED, target)
-    with _discarding_rounds_of_closed_window(target), mover(target, ti) as moves:
+    ti.xcom_push(FOLLOWED_TARGET, target)
+    with _discarding_rounds_of_closed_window(target), mover(target, ti) as mover_of_run:
         follower = Follower(
             target,
             FollowedJob(old_job.directory, followed_options(params)),
             this_run(dag_run),
-            moves.move,
+            mover_of_run.move,
             lambda line: log.info("%s", line),
             params["accept_unconditional_publish"],
             lambda: watch.refuse_to_go_on(),
         )
-        watch = Watch(old_job, follower, live, params, ti, task_state_store, *hours)
-        cut_over = CutOver(old_job, follower, moves, watch.record, live.give_up_after, look_output["parallelism"])
+        watch = Watch(old_job, follower, live_request, params, ti, task_state_store, *hours)
+        cut_over = CutOver(
+            old_job, follower, mover_of_run, watch.record, live_request.give_up_after, look_output["parallelism"]
+        )
         is_resumed = watch.is_cancelled()
-        parts = Stopwatch() if is_resumed else _follow_until_cut(watch, cut_over)
-        plan, start_answer = cut_over.complete(parts)
-        downtime = None if is_resumed else round(parts.elapsed, 1)
+        stopwatch = Stopwatch() if is_resumed else _follow_until_cut(watch, cut_over)
+        plan, start_answer = cut_over.complete(stopwatch)
+        downtime = None if is_resumed else round(stopwatch.elapsed, 1)
     downtime_text = (
         "for an unknown time, because an earlier try cancelled it" if downtime is None else f"for {downtime:.1f} s"
     )
     log.info("%s; the job stood still %s", describe_answer(start_answer), downtime_text)
     _report_and_remove_rounds(plan, params["connection"], ti)
     add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events)
-    return {**_summary_of_run(plan, old_job, start_answer), "seconds": parts.seconds, "downtime_seconds": downtime}
+    return {**_summary_of_run(plan, old_job, start_answer), "seconds": stopwatch.seconds, "downtime_seconds": downtime}
 
 
 @contextmanager
@@ -110,10 +112,7 @@ def _report_and_remove_rounds(plan: Plan, connection: str | None, ti: Any) -> No
 
 @contextmanager
 def _logging_final_errors() -> Iterator[None]:
-    """Log a final error of the block instead of raising it; raise other errors.
-
-    The new job runs, and must not be ended because of the error.
-    """
+    """Log a final error of the block, so that the run does not fail while the new job runs; raise other errors."""
     try:
         yield
     except RescaleError as error:
@@ -131,12 +130,14 @@ def _follow_until_cut(watch: Watch, cut_over: CutOver) -> Stopwatch:
         while True:
             watch.follow()
             watch.refuse_ended_job()
-            newest = watch.follower.newest_round() if watch.has_rounds else None
+            newest_round = watch.follower.newest_round() if watch.has_rounds else None
             with open_flink(watch.old_job.flink) as flink, AnswerWatch(flink, watch.old_job.job_id) as answers:
-                is_ready = cut_over.prepare(newest, answers)
+                is_ready = cut_over.prepare(newest_round, answers)
                 if is_ready:
-                    watch.judge(cut_over.plan)  # the state may have grown, and the window of the run may have closed
-                    if watch.waits_for(newest) is None:
+                    watch.note_required_approval(
+                        cut_over.plan
+                    )  # the state may have grown, and the window of the run may have closed
+                    if watch.waits_for(newest_round) is None:
                         return cut_over.cancel(answers)
             if not is_ready:
                 log.info("the cut-over is put off: much has changed since the last round, or the job made a checkpoint")

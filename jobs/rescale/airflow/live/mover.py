@@ -28,7 +28,7 @@ class RoundsRunner(Protocol):
     """A process on this machine, or a pod, that makes one round after another."""
 
     def begin(self) -> None:
-        """Start the process early, so that the first round does not wait for it; a pod need not do so."""
+        """Start the process early, so that the first round does not wait for it. A pod may start later."""
 
     def move(self, plan: Plan, proof: Proof) -> None:
         """Move and validate a claimed plan."""
@@ -49,7 +49,7 @@ class Mover:
         self._rounds.begin()
 
     def move(self, plan: Plan, proof: Proof) -> None:
-        """Move and validate a plan: a process (or pod) of its own moves all state, the one for rounds moves changes."""
+        """Move and validate a plan: changes in the process or pod for rounds, all state in one of its own."""
         (self._rounds.move if proof is Proof.CHANGES else self._full)(plan, proof)
 
     def end(self) -> None:
@@ -63,7 +63,7 @@ def mover(target: str, ti: Any) -> Iterator[Mover]:
     log = StepLog().log_line
 
     def move_all(plan: Plan, proof: Proof) -> None:
-        run_anywhere(Step.RUN, target, ["--plan", places_of(plan).plan, "--proof", proof.value], ti)
+        run_in_pod_or_process(Step.RUN, target, ["--plan", places_of(plan).plan, "--proof", proof.value], ti)
 
     if (template := os.environ.get(DRIVER_POD)) is None:
         spark = platform_spark()
@@ -79,7 +79,7 @@ def mover(target: str, ti: Any) -> Iterator[Mover]:
         yield Mover(move_all, pod)
 
 
-def run_anywhere(step: Step, target: str, arguments: Sequence[str], ti: Any) -> ResultDocument:
+def run_in_pod_or_process(step: Step, target: str, arguments: Sequence[str], ti: Any) -> ResultDocument:
     """Run a step, in a pod if steps run in pods, else in a process of this machine; return its result document.
 
     A pod writes its result document beside `target`; the document is deleted afterwards.

@@ -18,7 +18,7 @@ def leave_rounds(target: str, checkpoints: str, by: Mapping[str, str]) -> str:
     """Leave the rounds of the run `by` to another run, and return the advice to trigger it.
 
     `checkpoints` is the directory of the followed job's checkpoints. An error is only logged, because the job runs
-    again; then the next run needs another target.
+    again; after an error, the next run needs another target.
     """
     try:
         leave(target, checkpoints, by)

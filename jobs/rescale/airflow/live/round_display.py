@@ -26,7 +26,7 @@ from rescale.runstate.follower.rounds import Round, described_rounds
 log = logging.getLogger(__name__)
 
 _PAGE_SECONDS = 30.0
-"""Least number of seconds between two updates of the report's page, which is an XCom of up to a hundred kilobytes."""
+"""Least number of seconds between two updates of the report, which is an XCom of up to a hundred kilobytes."""
 
 
 @dataclass

@@ -20,7 +20,7 @@ def _verify(follow_output: Mapping[str, Any] | None, params: Any = None, ti: Any
         skip_task("the result was proven before the job was started from it")
     if not params["verify_after"]:
         skip_task("the form asks for no proof by all records: the rounds prove the changed ones")
-    from rescale.airflow.live.mover import run_anywhere
+    from rescale.airflow.live.mover import run_in_pod_or_process
     from rescale.airflow.summaries import as_output, certificate_summary
     from rescale.plan.proof import Proof
     from rescale.runstate.certificate import Certificate
@@ -28,7 +28,7 @@ def _verify(follow_output: Mapping[str, Any] | None, params: Any = None, ti: Any
     result = required_output(FOLLOW, follow_output)
     arguments = ["--source", result["source"], "--target", result["target"], "--proof", Proof.RECORDS.value]
     try:
-        document = run_anywhere(Step.VALIDATE, result["target"], arguments, ti)
+        document = run_in_pod_or_process(Step.VALIDATE, result["target"], arguments, ti)
     except IntegrityError as error:
         error.advice = (
             f"the job was started from a wrong result: cancel it, and start it from {result['source']} with its old "

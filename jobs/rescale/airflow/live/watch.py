@@ -51,7 +51,7 @@ class WindowClosedError(RequestError):
 class Watch:
     """Watch over the job that `follower` follows, for a task instance `ti` with its `state` and filled form `params`.
 
-    In a window, no cut-over begins before the instant `opens` or after `closes`; None means no limit.
+    In a window, no cut-over begins before the instant `opens_at` or after `closes_at`; None means no limit.
     """
 
     old_job: JobToRestart
@@ -60,17 +60,17 @@ class Watch:
     params: Mapping[str, Any]
     ti: Any
     state: Any
-    opens: datetime | None
-    closes: datetime | None
+    opens_at: datetime | None
+    closes_at: datetime | None
     _seconds_before: float | None = None
-    _planned: tuple[str, Plan] | None = None
-    _judged_roots: set[int | None] = field(default_factory=set, init=False)
+    _cached_plan: tuple[str, Plan] | None = None
+    _checked_roots: set[int | None] = field(default_factory=set, init=False)
     _needs_approval: bool = field(default=False, init=False)
 
     def is_cancelled(self) -> bool:
         """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled.
 
-        A job that was redeployed may have the same id (FLINK-35831), so Flink would describe the new one.
+        After a redeployment, Flink may describe the new job: it may have the same id (FLINK-35831).
         """
         if self.record.phase is None:
             return False
@@ -125,18 +125,18 @@ class Watch:
         return has_rounds(with_newest(self.old_job.directory, self._plan_full))
 
     def _copy_ahead(self) -> None:
-        """Copy files of the job's checkpoints into the target, unless the result refers to the files.
+        """Copy files of the job's checkpoints into the target.
 
-        Does nothing, too, if an earlier try has claimed the target for the last round.
+        Does nothing if the result refers to the files, or if an earlier try has claimed the target for the last round.
         """
         if not self.live.refers and claimed_by(self.follower.target) is None:
             copy_ahead(self.old_job, self._plan_full, self.ti)
 
     def _plan_full(self, checkpoint: str) -> Plan:
         """Return the plan of a full run from a checkpoint; it is cached until another checkpoint is asked for."""
-        if self._planned is None or self._planned[0] != checkpoint:
-            self._planned = checkpoint, self.follower.plan_full(checkpoint, ahead=not self.live.refers).plan
-        return self._planned[1]
+        if self._cached_plan is None or self._cached_plan[0] != checkpoint:
+            self._cached_plan = checkpoint, self.follower.plan_full(checkpoint, ahead=not self.live.refers).plan
+        return self._cached_plan[1]
 
     def _wait_without_rounds(self) -> bool:
         """Wait until the cut-over may begin, if no rounds are made before it; return whether it had to wait."""
@@ -159,9 +159,9 @@ class Watch:
     def last_round_is_short(self, newest: Round) -> bool:
         """Return whether a last round after the round `newest` would be short enough.
 
-        The first round after the base does not show that: it has all that changed since the base was begun, so it takes
-        longer than the last round would. A round of an earlier try does not show it either: the duration of the round
-        before that one is not known.
+        Always False for the first round after the base: it moves all changes since the base was begun, and takes longer
+        than the last round would. Also False for a round of an earlier try, because the duration of its predecessor is
+        unknown.
         """
         last, seconds_before, limit = newest.last_round_seconds, self._seconds_before, self.live.most_downtime
         if newest.kind is RoundKind.BASE or last is None or seconds_before is None:
@@ -182,7 +182,7 @@ class Watch:
             if self._seconds_before is None:
                 return "another round"
             return "a shorter round" if limit is None else f"a round of at most {duration(limit)}"
-        for earliest in (self.live.not_before, self.opens):
+        for earliest in (self.live.not_before, self.opens_at):
             if earliest is not None and datetime.now(UTC) < earliest:
                 return f"{earliest:%Y-%m-%d %H:%M %Z}"
         return "an approval" if self.needs_approval(newest) and decision is None else None
@@ -196,10 +196,10 @@ class Watch:
         decision = cut_over_decision(self.follower.target)
         if decision is None:
             return None
-        is_own = decision.by == self.follower.by
-        if is_own and decision.approved:
+        is_of_this_run = decision.by == self.follower.by
+        if is_of_this_run and decision.approved:
             return decision
-        if not is_own and not self.needs_approval(self.follower.newest_round()):
+        if not is_of_this_run and not self.needs_approval(self.follower.newest_round()):
             return None
         raise RequestError(
             "the cut-over is given up, and the job was left alone"
@@ -212,13 +212,13 @@ class Watch:
 
     def _refuse_closed_window(self) -> None:
         """Raise `WindowClosedError` if no cut-over may begin any more."""
-        if self.closes is None or datetime.now(UTC) <= self.closes:
+        if self.closes_at is None or datetime.now(UTC) <= self.closes_at:
             return
         newest = self.follower.newest_round()
         raise WindowClosedError(
             "the window closed before the cut-over, so the job was left alone",
             path=self.follower.target,
-            expected=f"a cut-over before {self.closes:%Y-%m-%d %H:%M %Z}",
+            expected=f"a cut-over before {self.closes_at:%Y-%m-%d %H:%M %Z}",
             found="no round" if newest is None else _round_text(newest),
             advice="let rounds begin earlier (begins_before), let the window close later, or allow more downtime "
             "(most_downtime)",
@@ -227,25 +227,25 @@ class Watch:
     def needs_approval(self, newest: Round | None) -> bool:
         """Return whether somebody has to approve the cut-over: the form says so, or a rule for all plans.
 
-        `newest` is None if no rounds are made. Every base is judged, because the state may have grown since the base
-        before it.
+        `newest` is None if no rounds are made. Every base is checked, because the state may have grown since the
+        previous base.
         """
         if self._needs_approval or self.live.rule is CutOverRule.APPROVED:
             return True
         root = None if newest is None else newest.root
-        if root not in self._judged_roots:
-            self.judge(
+        if root not in self._checked_roots:
+            self.note_required_approval(
                 with_newest(self.old_job.directory, self._plan_full)
                 if root is None
                 else certified_plan(round_target(self.follower.target, root))
             )
-            self._judged_roots.add(root)
+            self._checked_roots.add(root)
         return self._needs_approval
 
-    def judge(self, plan: Plan) -> None:
-        """If a plan of this run needs an approval, let the cut-over wait for it, whatever later plans need.
+    def note_required_approval(self, plan: Plan) -> None:
+        """If a plan needs an approval, let the cut-over wait for one, even if later plans need none.
 
-        By then, the question may be open, and its answer must count.
+        The question may already be open, and its answer must count.
         """
         reason = approval_reason(plan, self.params)
         if reason is not None and not self._needs_approval:
@@ -288,8 +288,8 @@ class Watch:
                 operator=self.old_job.name,
                 expected="a running job",
                 found="a job that Flink does not know" if job is None else job.state,
-                advice="if it was cancelled on purpose, finish a follower of its checkpoints on a command line, which "
-                "makes the result from the last one. Otherwise start it again, and trigger a run with another target",
+                advice='if it was cancelled on purpose, run "rescale follow --finish" for its checkpoints, which makes '
+                "the result from the last one. If not, start the job again, and trigger a run with another target",
             )
 
 

@@ -34,21 +34,21 @@ class CheckpointSensor(BaseSensorOperator):
         self.job = job
         default = conf.getboolean("operators", "default_deferrable", fallback=False)
         self.deferrable = default if deferrable is None else deferrable
-        self._first: str | None = None
+        self._first_uri: str | None = None
 
     def execute(self, context: Context) -> Any:
         with task_errors():
-            self._first = self._checkpoint_uri(newest_checkpoint(self.flink, self.job))
+            self._first_uri = self._checkpoint_uri(newest_checkpoint(self.flink, self.job))
         if not self.deferrable:
             return super().execute(context)
-        trigger = CheckpointTrigger(self.flink, self.job, self.poke_interval, self._first or "")
+        trigger = CheckpointTrigger(self.flink, self.job, self.poke_interval, self._first_uri or "")
         return self.defer(trigger=trigger, method_name="arrived", timeout=timedelta(seconds=self.timeout))
 
     def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002
         """Return the newest checkpoint if it is another one than at the start."""
         with task_errors():
             newest = newest_checkpoint(self.flink, self.job)
-        return PokeReturnValue(is_done=self._checkpoint_uri(newest) not in (None, self._first), xcom_value=newest)
+        return PokeReturnValue(is_done=self._checkpoint_uri(newest) not in (None, self._first_uri), xcom_value=newest)
 
     def arrived(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         """Return the checkpoint that the trigger has seen."""

@@ -54,15 +54,15 @@ class CheckpointTrigger(BaseEventTrigger):
         return name, {"flink": self.flink, "job": self.job, "period": self.period, "after": self.after}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        known_uri, is_known = self.after, self.after is not None
+        known_uri, knows_uri = self.after, self.after is not None
         while True:
             try:
                 newest = await asyncio.to_thread(newest_checkpoint, self.flink, self.job)
             except RescaleError as error:
                 self.log.warning("%s", error)
             else:
-                place = newest["checkpoint"] if newest is not None else None
-                if is_known and place is not None and place != known_uri:
+                uri = newest["checkpoint"] if newest is not None else None
+                if knows_uri and uri is not None and uri != known_uri:
                     yield TriggerEvent(newest)  # type: ignore[no-untyped-call]
-                known_uri, is_known = place or known_uri, True
+                known_uri, knows_uri = uri or known_uri, True
             await asyncio.sleep(self.period)

@@ -19,7 +19,7 @@ from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.airflow.steps.lineage import Lineage, as_openlineage
 from rescale.airflow.steps.required_approval import plan_to_execute
 from rescale.airflow.steps.retries import RETRIES, task_errors
-from rescale.airflow.steps.step_task import in_a_process
+from rescale.airflow.steps.step_task import step_in_process
 from rescale.runstate.step import Step
 from rescale.text.errors import RequestError
 
@@ -40,11 +40,11 @@ class RescaleOperator(BaseOperator):
 
     Every field is a template, and may be the output of another task. None means the default of the platform's settings,
     or that of the form. The task may be killed and tried again at any time: it resumes where it was. Where steps run as
-    pods, it waits without a worker; elsewhere, steps are processes of its worker. It is skipped if there is nothing to
-    do, because the state has the requested shape already.
+    pods, it waits without a worker; elsewhere, steps are processes of its worker. It is skipped if the state already
+    has the requested shape.
 
     Nobody can approve its plan, so it cannot drop state, and it fails if the settings of the platform require an
-    approval: `rescale_task_group` asks for one.
+    approval. `rescale_task_group` asks for approvals.
 
     Its output describes the published result: `target`, `start` (a command), `starting` (for `HandOverOperator`),
     `metadata_sha256`, `certificate` and `certificate_sha256`, each as in `output["target"]`. The asset
@@ -58,7 +58,7 @@ class RescaleOperator(BaseOperator):
     :param connection: id of an Airflow connection of type aws; without it, the task uses the access of its worker.
     :param source_connection: id of a connection for the source, if it is in another store than the target.
     :param operators: shapes of single operators: lines such as `uid=6/256`, or a mapping from operators to shapes.
-    :param key_hashes: how keys with a `hashCode` of their own hash.
+    :param key_hashes: hashes of keys with your own `hashCode`, as lines such as `uid=objects-hash(a,b)`.
     :param renames: operators to rename, as lines `old=new`.
     :param operator_names: names of operators that the snapshot does not have, as lines `uid` or `operator-id name`.
     :param without_offsets: operators that may start without their Kafka offsets.
@@ -68,7 +68,7 @@ class RescaleOperator(BaseOperator):
     :param format: format of the result: `keep`, `canonical` or `rocksdb`.
     :param files: `copy`, or `refer` for a result that uses RocksDB files of the source.
     :param proof: depth of the comparison with the source: `records` or `files`.
-    :param allowed_prefixes: directories in which files of the snapshot may also be.
+    :param allowed_prefixes: more directories that may hold files of the snapshot.
     :param moved: directories of files that were moved, as lines `OLD=NEW`.
     :param accept_unconditional_publish: whether to publish to a store that does not support put-if-absent.
     """
@@ -103,8 +103,8 @@ class RescaleOperator(BaseOperator):
         **arguments: Any,
     ) -> None:
         given_arguments = locals()
-        ours = {"inlets": [RESCALED_SAVEPOINT], "outlets": [RESCALED_SAVEPOINT], "multiple_outputs": True}
-        super().__init__(**{**RETRIES, **ours, **arguments})
+        defaults = {"inlets": [RESCALED_SAVEPOINT], "outlets": [RESCALED_SAVEPOINT], "multiple_outputs": True}
+        super().__init__(**{**RETRIES, **defaults, **arguments})
         for name in _FIELDS:
             setattr(self, name, given_arguments[name])
         self.lineage: Lineage | None = None
@@ -119,21 +119,21 @@ class RescaleOperator(BaseOperator):
             with form_access(form):
                 check_values(form)
                 inspect_source(form, form, {})
-                planned = make_plan(form, {}, context["dag_run"], context["ti"], skip_without_work=True)
-                _refuse_unapproved(planned, form)
+                plan_output = make_plan(form, {}, context["dag_run"], context["ti"], skip_without_work=True)
+                _refuse_unapproved(plan_output, form)
                 if template := os.environ.get(DRIVER_POD):
-                    pod = self._pod_of(template, planned, form)
+                    pod = self._pod_of(template, plan_output, form)
                 else:
-                    in_a_process(Step.RUN, _no_summary, _proof_arguments)(planned, form)
-                    return self._publish(planned, form, context)
-        self._wait(pod, planned, lambda: pod.execute(context))
-        return self._finish(planned, context)
+                    step_in_process(Step.RUN, _no_summary, _proof_arguments)(plan_output, form)
+                    return self._publish(plan_output, form, context)
+        self._wait(pod, plan_output, lambda: pod.execute(context))
+        return self._finish(plan_output, context)
 
-    def pod_reported(self, context: Context, event: dict[str, Any], planned: Summary) -> Summary:
-        """Resume when the triggerer has news of the pod."""
-        pod = self._pod_of(os.environ[DRIVER_POD], planned, self._form())
-        self._wait(pod, planned, lambda: pod.trigger_reentry(context, event))
-        return self._finish(planned, context)
+    def pod_reported(self, context: Context, event: dict[str, Any], plan_output: Summary) -> Summary:
+        """Resume when the triggerer reports an event of the pod."""
+        pod = self._pod_of(os.environ[DRIVER_POD], plan_output, self._form())
+        self._wait(pod, plan_output, lambda: pod.trigger_reentry(context, event))
+        return self._finish(plan_output, context)
 
     def on_kill(self) -> None:
         """Delete the pod of a task that is cancelled while it starts one."""
@@ -147,13 +147,13 @@ class RescaleOperator(BaseOperator):
     def _form(self) -> dict[str, Any]:
         return trimmed_values(given_values({name: getattr(self, name) for name in _FIELDS}))
 
-    def _pod_of(self, template: str, planned: Summary, form: Mapping[str, Any]) -> Any:
+    def _pod_of(self, template: str, plan_output: Summary, form: Mapping[str, Any]) -> Any:
         from rescale.airflow.steps.pods import StepPod  # imports the Kubernetes client
 
         self._pod = StepPod(
             task_id=self.task_id,
             step=Step.RUN,
-            planned=planned,
+            plan_output=plan_output,
             values=form,
             template=template,
             summary_of=_no_summary,
@@ -161,11 +161,8 @@ class RescaleOperator(BaseOperator):
         )
         return self._pod
 
-    def _wait(self, pod: Any, planned: Summary, work: Callable[[], None]) -> None:
-        """Call `work`, a method of the pod's operator.
-
-        If that operator defers itself, defer this task until the same event.
-        """
+    def _wait(self, pod: Any, plan_output: Summary, work: Callable[[], None]) -> None:
+        """Call `work`, a method of the pod's operator. If the operator defers itself, defer this task likewise."""
         executing_token = ExecutorSafeguard.tracker.set(
             pod
         )  # otherwise Airflow warns that an operator calls an operator
@@ -175,33 +172,33 @@ class RescaleOperator(BaseOperator):
             self.defer(
                 trigger=deferred.trigger,
                 method_name="pod_reported",
-                kwargs={**(deferred.kwargs or {}), "planned": planned},
+                kwargs={**(deferred.kwargs or {}), "plan_output": plan_output},
                 timeout=deferred.timeout,
             )
         finally:
             ExecutorSafeguard.tracker.reset(executing_token)
 
-    def _finish(self, planned: Summary, context: Context) -> Summary:
+    def _finish(self, plan_output: Summary, context: Context) -> Summary:
         form = self._form()
         with task_errors(), form_access(form):
-            return self._publish(planned, form, context)
+            return self._publish(plan_output, form, context)
 
-    def _publish(self, planned: Summary, form: Mapping[str, Any], context: Context) -> Summary:
+    def _publish(self, plan_output: Summary, form: Mapping[str, Any], context: Context) -> Summary:
         """Publish the result, and return its description."""
         from rescale.airflow.savepoint_work import add_event, publish_result, published_plan
 
-        published = publish_result(planned, form, context["ti"])
-        plan, events = published_plan(planned), (context["inlet_events"], context["outlet_events"])
+        published = publish_result(plan_output, form, context["ti"])
+        plan, events = published_plan(plan_output), (context["inlet_events"], context["outlet_events"])
         if not add_event(plan, RESCALED_SAVEPOINT, *events):
             # Airflow adds an event to every outlet.
             self.outlets = [outlet for outlet in self.outlets if outlet != RESCALED_SAVEPOINT]
         return published
 
 
-def _refuse_unapproved(planned: Summary, form: Mapping[str, Any]) -> None:
+def _refuse_unapproved(plan_output: Summary, form: Mapping[str, Any]) -> None:
     """Raise `RequestError` if the plan needs an approval and has none."""
     try:
-        plan_to_execute(planned, form)
+        plan_to_execute(plan_output, form)
     except RequestError as error:
         error.found, error.advice = "an operator that cannot ask", "use rescale_task_group, which asks for the approval"
         raise

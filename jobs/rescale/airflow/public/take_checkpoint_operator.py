@@ -20,7 +20,7 @@ from rescale.flink_rest.running_job import find_job
 from rescale.text.errors import RescaleError
 
 _MAX_CHECKPOINTS = 20
-"""Largest number of checkpoints that a task may begin; it begins another one if a checkpoint has failed."""
+"""Number of failed checkpoints after which a task gives up."""
 
 
 class TakeCheckpointOperator(WaitingOperator):

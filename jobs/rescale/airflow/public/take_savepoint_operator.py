@@ -20,15 +20,15 @@ from rescale.flink_rest.client import SavepointFormat, StopMode
 from rescale.text.errors import RequestError
 
 _JOB_KEY = "rescale_job"
-"""Key of the task's state that describes the job as the first try found it: for a later try, it may have ended."""
+"""Key of the task's state that describes the job as the first try found it: the job may end before a later try."""
 
 
 class TakeSavepointOperator(WaitingOperator):
     """Operator that lets Flink write the savepoint of a running job, and waits for it without a worker.
 
     A task that is tried again finds the savepoint that an earlier try began. With `taking` other than `run on`, the job
-    has ended when the task succeeds, and nothing starts it again if a later task fails: the DAG *Rescale a running job*
-    does that.
+    has ended when the task succeeds, and stays down if a later task fails. The DAG *Rescale a running job* starts such
+    a job again.
 
     Its output has the `savepoint` (a URI), the id of the `job`, and the `state` of the job, each as in
     `output["savepoint"]`.
@@ -76,7 +76,7 @@ class TakeSavepointOperator(WaitingOperator):
         savepoint_format, taking = SavepointFormat(self.savepoint_format), StopMode(self.taking)
         if taking is StopMode.CHECKPOINT:
             raise RequestError(
-                "this operator takes savepoints",
+                "this operator takes savepoints, not checkpoints",
                 option="taking",
                 expected=", ".join(mode.value for mode in StopMode if mode is not StopMode.CHECKPOINT),
                 found=taking.value,

@@ -68,9 +68,8 @@ def rescale_task_group(
 
     Their ids begin with the id of the group, so a DAG can have several groups. Every argument may be a Jinja template
     or the output of another task, which the group then waits for. None means the default of the platform's settings, or
-    that of the form. A value that the form would not accept fails the task `inspect`. If there is nothing to do,
-    because the state has the requested shape already, all tasks after `plan` are skipped, and so are those after the
-    group.
+    that of the form. A value that the form would not accept fails the task `inspect`. If the state already has the
+    requested shape, all tasks after `plan` are skipped, and so are those after the group.
 
     :param group_id: id of the group.
     :param source: directory of the snapshot: `s3://bucket/key`, or an absolute path that workers can reach.
@@ -83,7 +82,7 @@ def rescale_task_group(
     :param connection: id of an Airflow connection of type aws; without it, tasks use the access of their worker.
     :param source_connection: id of a connection for the source, if it is in another store than the target.
     :param operators: shapes of single operators: lines such as `uid=6/256`, or a mapping from operators to shapes.
-    :param key_hashes: how keys with a `hashCode` of their own hash.
+    :param key_hashes: hashes of keys with your own `hashCode`, as lines such as `uid=objects-hash(a,b)`.
     :param renames: operators to rename, as lines `old=new`.
     :param drops: operators to drop with all of their state; the plan has to be approved.
     :param state_drops: states to drop, as lines `uid:name`; the plan has to be approved.
@@ -97,7 +96,7 @@ def rescale_task_group(
     :param format: format of the result: `keep`, `canonical` or `rocksdb`.
     :param files: `copy`, or `refer` for a result that uses RocksDB files of the source.
     :param proof: depth of the comparison with the source: `records` or `files`.
-    :param allowed_prefixes: directories in which files of the snapshot may also be.
+    :param allowed_prefixes: more directories that may hold files of the snapshot.
     :param moved: directories of files that were moved, as lines `OLD=NEW`.
     :param accept_unconditional_publish: whether to publish to a store that does not support put-if-absent.
     :param tooltip: text that Airflow shows for the group.

@@ -1,4 +1,4 @@
-"""Names of single tasks, from which the ids that Flink gets are made."""
+"""Names of task instances, from which ids for Flink are derived."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from airflow.sdk import Context
 
 
 def task_name(context: Context) -> str:
-    """Return a name that all tries of a task have, and no other task."""
+    """Return the name that all tries of a task share, and no other task has."""
     instance = context["ti"]
     index = getattr(instance, "map_index", -1)
     return "/".join([instance.dag_id, instance.run_id, instance.task_id, *([] if index < 0 else [str(index)])])

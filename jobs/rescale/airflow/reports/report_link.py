@@ -54,25 +54,27 @@ class ReportPage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ReportLink(BaseOperatorLink):
     """Button on the page of a task, active as soon as the task that plans has stored a report.
 
-    `planned` is the id of the task that plans, without its task group; None if the button is on that task's own page.
+    `plan_task_id` is the id of the task that plans, without its task group; None if the button is on that task's page.
     """
 
     name = "Report"
-    planned: str | None = None
+    plan_task_id: str | None = None
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002
         from airflow.sdk.execution_time.xcom import XCom
 
         dag_id, run_id = ti_key.dag_id, ti_key.run_id
-        planned = ti_key.task_id if self.planned is None else sibling_task_id(ti_key.task_id, self.planned)
-        place = XCom.get_one(key=REPORT, dag_id=dag_id, task_id=planned, run_id=run_id, map_index=-1)
-        return "" if place is None else report_url(dag_id, run_id, planned)
+        plan_task_id = (
+            ti_key.task_id if self.plan_task_id is None else sibling_task_id(ti_key.task_id, self.plan_task_id)
+        )
+        place = XCom.get_one(key=REPORT, dag_id=dag_id, task_id=plan_task_id, run_id=run_id, map_index=-1)
+        return "" if place is None else report_url(dag_id, run_id, plan_task_id)
 
 
-def report_url(dag_id: str, run_id: str, planned: str) -> str:
-    """Return the address of the report that the task `planned` of a run has stored."""
+def report_url(dag_id: str, run_id: str, plan_task_id: str) -> str:
+    """Return the address of the report that the task `plan_task_id` of a run has stored."""
     run_path = f"{quote(dag_id, safe='')}/{quote(run_id, safe='')}"
-    return airflow_url(f"{PREFIX}/report/{run_path}?task={quote(planned, safe='')}")
+    return airflow_url(f"{PREFIX}/report/{run_path}?task={quote(plan_task_id, safe='')}")
 
 
 def airflow_url(path: str) -> str:

@@ -15,7 +15,7 @@ Summary = dict[str, Any]
 
 OPEN, LOOK, TAKE, PLAN, ASK, PUBLISH = "open_window", "look_at_job", "take_savepoint", "plan", "approve", "publish"
 PREPARE = "copy_files_ahead"
-HAND_OVER, FOLLOW, ASK_CUT, VERIFY = "hand_over", "follow_and_cut_over", "ask_to_cut_over", "compare_all_records"
+HAND_OVER, FOLLOW, ASK_CUT_OVER, VERIFY = "hand_over", "follow_and_cut_over", "ask_to_cut_over", "compare_all_records"
 ANNOUNCE, GO_BACK = "announce", "go_back"
 """Ids of the tasks whose output other tasks read."""
 
@@ -26,23 +26,23 @@ INSPECT, RESHUFFLE, REDISTRIBUTE, VALIDATE = (
     "validate",
 )
 
-WITH_PODS = (RESHUFFLE, REDISTRIBUTE, VALIDATE)
+TASKS_WITH_PODS = (RESHUFFLE, REDISTRIBUTE, VALIDATE)
 """Ids of the tasks that may start a pod."""
 
 ROUNDS = "rounds"
 """Key under which the task that follows a job describes the newest round, in an XCom and in the state of the task."""
 
-FOLLOWED = "followed"
+FOLLOWED_TARGET = "followed"
 """Key of the XCom in which the task that follows a job stores its target when it starts."""
 
-APPROVED = "approved"
+PLAN_ANSWER = "approved"
 """Key of the XCom with the answer about a plan.
 
 Its fields are the digest of the `plan`, whether the plan is `approved`, and by whom (`words`). The XCom is only for
 messages; `required_approval` decides what is carried out.
 """
 
-ENDED = ("success", "failed", "skipped", "upstream_failed", "removed")
+ENDED_STATES = ("success", "failed", "skipped", "upstream_failed", "removed")
 """States of tasks that have ended."""
 
 T = TypeVar("T")

@@ -25,10 +25,10 @@ from rescale.airflow.steps.pods import CLUSTER_ACCESS
 
 log = logging.getLogger(__name__)
 
-_RELEASE = "app.kubernetes.io/instance"
+_RELEASE_LABEL = "app.kubernetes.io/instance"
 """Label that distinguishes the pods of several Airflows, if the template has it."""
 _SECONDS_TO_ANSWER = 10
-_REFUSALS = (ApiException, HTTPError, ConfigException, AirflowException)
+_KUBERNETES_ERRORS = (ApiException, HTTPError, ConfigException, AirflowException)
 """Exceptions of Kubernetes, the connection to it, and the configuration for it."""
 
 
@@ -39,14 +39,14 @@ def delete_leftover_pods(template: str, dag_id: str, run_id: str, task_ids: Sequ
     only a warning: pods that are left over do not change how the run ended.
     """
     metadata = PodGenerator.deserialize_model_file(template).metadata
-    selector = _label_selector(dag_id, run_id, task_ids, (metadata.labels or {}).get(_RELEASE))
+    selector = _label_selector(dag_id, run_id, task_ids, (metadata.labels or {}).get(_RELEASE_LABEL))
     try:
         hook = KubernetesHook(**CLUSTER_ACCESS)
         namespace = metadata.namespace or hook.get_namespace() or "default"
         for pod in call_kubernetes(hook.core_v1_client.list_namespaced_pod, namespace, label_selector=selector).items:
             _delete(hook, pod)
             log.warning("deleted the pod %s, which no task of this run had deleted", pod.metadata.name)
-    except _REFUSALS as error:
+    except _KUBERNETES_ERRORS as error:
         reason = getattr(error, "reason", None) or error
         log.warning("pods of this run may be left over, with the labels %s: Kubernetes says %s", selector, reason)
 
@@ -55,10 +55,10 @@ def _label_selector(dag_id: str, run_id: str, task_ids: Sequence[str], release: 
     """Return a selector by the labels that `KubernetesPodOperator` puts on its pods, with valid label values."""
     labels = labels_of_run(dag_id, run_id)
     if release is not None:
-        labels[_RELEASE] = make_safe_label_value(release)
-    equal = [f"{name}={value}" for name, value in labels.items()]
-    tasks = [f"task_id in ({','.join(map(make_safe_label_value, task_ids))})"] if task_ids else []
-    return ",".join([*equal, *tasks])
+        labels[_RELEASE_LABEL] = make_safe_label_value(release)
+    label_terms = [f"{name}={value}" for name, value in labels.items()]
+    task_terms = [f"task_id in ({','.join(map(make_safe_label_value, task_ids))})"] if task_ids else []
+    return ",".join([*label_terms, *task_terms])
 
 
 def labels_of_run(dag_id: str, run_id: str) -> dict[str, str]:

@@ -37,14 +37,14 @@ class Lineage(NamedTuple):
 
 def planned_lineage(plan: Plan) -> Lineage:
     """Return the lineage of a plan: its source, and no result yet."""
-    shape = [(operator.label, operator.parallelism, operator.max_parallelism) for operator in plan.operators]
-    return Lineage(LineageDataset(plan.source, _shape_facet(shape)))
+    shapes = [(operator.label, operator.parallelism, operator.max_parallelism) for operator in plan.operators]
+    return Lineage(LineageDataset(plan.source, _shape_facet(shapes)))
 
 
 def published_lineage(plan: Plan, certificate: Certificate, certificate_sha256: str) -> Lineage:
     """Return the lineage of a published result, with a facet for its certificate."""
-    shape = [(operator.label, operator.new_parallelism, operator.new_max_parallelism) for operator in plan.operators]
-    certified_shapes = {
+    shapes = [(operator.label, operator.new_parallelism, operator.new_max_parallelism) for operator in plan.operators]
+    certificate_facet = {
         "verdict": certificate.verdict,
         "proof": certificate.proof.value,
         "uri": places_of(plan).certificate,
@@ -52,7 +52,7 @@ def published_lineage(plan: Plan, certificate: Certificate, certificate_sha256: 
         "metadataSha256": certificate.candidate_sha256,
         "plan": plan.digest,
     }
-    facets = {**_shape_facet(shape), "rescale_certificate": certified_shapes}
+    facets = {**_shape_facet(shapes), "rescale_certificate": certificate_facet}
     files = [file for file in certificate.files if not file.is_elsewhere]
     result = LineageDataset(plan.target, facets, plan.bytes_moved, len(files) + 1)  # one more file: `_metadata`
     return planned_lineage(plan)._replace(result=result)

@@ -52,18 +52,18 @@ worker exit, Airflow would consider the task lost, and try again although the er
 class StepPod(KubernetesPodOperator):
     """Operator that runs `step` of a plan in a pod.
 
-    `planned` is the summary of the task that planned, `template` the path of the pod template, and `links` are shown on
-    the page of the task. `values` are values of form fields; None stands for the values that the run was started with.
+    `plan_output` is the summary of the task that planned, and `template` the path of the pod template. The page of the
+    task shows `links`. `values` are values of form fields; None stands for the values that the run was started with.
     `summary_of` and `arguments_of` are those of `step_task`.
     """
 
-    template_fields = (*KubernetesPodOperator.template_fields, "planned", "values")
+    template_fields = (*KubernetesPodOperator.template_fields, "plan_output", "values")
 
     def __init__(
         self,
         *,
         step: Step,
-        planned: Any,
+        plan_output: Any,
         values: Mapping[str, Any] | None = None,
         template: str,
         summary_of: SummaryOf,
@@ -84,7 +84,7 @@ class StepPod(KubernetesPodOperator):
             **arguments,
         )
         self.step = step
-        self.planned = planned
+        self.plan_output = plan_output
         self.values = values
         self.summary_of = summary_of
         self.arguments_of = arguments_of
@@ -94,12 +94,12 @@ class StepPod(KubernetesPodOperator):
         """Start the pod, unless an earlier try did, and wait for it without a worker."""
         form = self._form(context)
         with _access(form):
-            plan = plan_to_execute(self.planned, form)
-        if self.planned["published"]:
+            plan = plan_to_execute(self.plan_output, form)
+        if self.plan_output["published"]:
             self.log.info("nothing to do: an earlier run has published the result")
             return
         result = places_of(plan).result(self.step)
-        self.arguments = ["python3", "-m", self.step.value, "--plan", self.planned["plan"], "--result", result]
+        self.arguments = ["python3", "-m", self.step.value, "--plan", self.plan_output["plan"], "--result", result]
         self.arguments += self.arguments_of(form)
         trace_variables = [V1EnvVar(name=name, value=value) for name, value in trace_context().items()]
         self.env_vars = [*self.env_vars, *trace_variables]
@@ -111,7 +111,7 @@ class StepPod(KubernetesPodOperator):
     def trigger_reentry(self, context: Context, event: dict[str, Any]) -> None:
         """Resume when the pod has ended. A failure becomes one of our errors."""
         with _access(self._form(context)):
-            plan = load_plan(self.planned["plan"])
+            plan = load_plan(self.plan_output["plan"])
             result = places_of(plan).result(self.step)
             try:
                 super().trigger_reentry(context, event)

@@ -42,7 +42,7 @@ def approval_reason(plan: Plan, params: Mapping[str, Any]) -> str | None:
     return "the form asks for it" if params["require_approval"] else None
 
 
-def plan_to_execute(planned: Summary | None, params: Mapping[str, Any]) -> Plan:
+def plan_to_execute(plan_output: Summary | None, params: Mapping[str, Any]) -> Plan:
     """Return the plan of the task `plan`. Raises `RequestError` if it needs an approval and has none.
 
     A plan whose result is already published needs no approval.
@@ -52,7 +52,7 @@ def plan_to_execute(planned: Summary | None, params: Mapping[str, Any]) -> Plan:
     from rescale.runstate.places import places_of
     from rescale.runstate.publication import was_published
 
-    plan = load_plan(required_output(PLAN, planned)["plan"])
+    plan = load_plan(required_output(PLAN, plan_output)["plan"])
     reason = approval_reason(plan, params)
     decision = approval_of(places_of(plan)).decision if reason else None
     if reason is None or (decision is not None and decision.approved) or was_published(plan):

@@ -44,26 +44,26 @@ def step_task(
     on the form.
     """
     if DRIVER_POD not in os.environ:
-        run = in_a_process(step, summary_of, arguments_of)
+        run = step_in_process(step, summary_of, arguments_of)
         task = rescale_task(run, task_id, display_name, doc_md=doc, **arguments)
 
-        def process(planned: Any, beside: str, values: Mapping[str, Any] | None = None) -> Any:
+        def make_process_task(plan_output: Any, sibling_id: str, values: Mapping[str, Any] | None = None) -> Any:
             form_arguments = {} if values is None else {"params": values}
-            return task.override(task_id=sibling_task_id(beside, task_id))(planned, **form_arguments)
+            return task.override(task_id=sibling_task_id(sibling_id, task_id))(plan_output, **form_arguments)
 
-        return process
+        return make_process_task
     _refuse_spark_setting()
     from rescale.airflow.steps.pods import StepPod  # imports the Kubernetes client
 
     template = os.environ[DRIVER_POD]
 
-    def pod(planned: Any, beside: str, values: Mapping[str, Any] | None = None) -> Any:
+    def make_pod_task(plan_output: Any, sibling_id: str, values: Mapping[str, Any] | None = None) -> Any:
         return StepPod(
-            task_id=sibling_task_id(beside, task_id),
+            task_id=sibling_task_id(sibling_id, task_id),
             task_display_name=display_name,
             doc_md=doc,
             step=step,
-            planned=planned,
+            plan_output=plan_output,
             values=values,
             template=template,
             summary_of=summary_of,
@@ -71,7 +71,7 @@ def step_task(
             **arguments,
         )
 
-    return pod
+    return make_pod_task
 
 
 def _refuse_spark_setting() -> None:
@@ -97,20 +97,20 @@ def delete_pods_of_run(dag_id: str, run_id: str, task_ids: Sequence[str] = ()) -
         delete_leftover_pods(template, dag_id, run_id, task_ids)
 
 
-def in_a_process(step: Step, summary_of: SummaryOf, arguments_of: ArgumentsOf) -> Callable[..., Summary]:
+def step_in_process(step: Step, summary_of: SummaryOf, arguments_of: ArgumentsOf) -> Callable[..., Summary]:
     """Return the function of a task that runs a step in a process of its own. The arguments are as in `step_task`."""
 
-    def run(planned: Summary | None, params: Any = None) -> Summary:
+    def run(plan_output: Summary | None, params: Any = None) -> Summary:
         from rescale.process import run_step
         from rescale.runstate.places import places_of
 
-        planned = required_output(PLAN, planned)
-        plan = plan_to_execute(planned, params)
-        if planned["published"]:
+        plan_output = required_output(PLAN, plan_output)
+        plan = plan_to_execute(plan_output, params)
+        if plan_output["published"]:
             log.info("nothing to do: an earlier run has published the result")
             return {}
         spark = platform_spark()
-        arguments = ["--plan", planned["plan"], "--master", spark.master, *arguments_of(params)]
+        arguments = ["--plan", plan_output["plan"], "--master", spark.master, *arguments_of(params)]
         log.info("starting the step in a process of its own, with the Spark master %s", spark.master)
         result, environment = places_of(plan).result(step), environment_of_steps(spark)
         document = run_step(step, result, arguments, StepLog().log_line, environment=environment)

@@ -35,9 +35,9 @@ class WindowHours(NamedTuple):
         instant = (run_start.astimezone(UTC) + self.begins_before).astimezone(self.zone)
         return instant if is_scheduled else last_opening(self.schedule, instant, self.zone)
 
-    def closing_time(self, opened: datetime) -> datetime:
+    def closing_time(self, opening: datetime) -> datetime:
         """Return when a window that opened at `opened` closes, in the zone's time."""
-        return closing_time(opened, self.closes, self.zone)
+        return closing_time(opening, self.closes, self.zone)
 
 
 def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime | None:
@@ -51,18 +51,18 @@ def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime
         return None
 
 
-def closing_time(opened: datetime, closes: time, zone: ZoneInfo) -> datetime:
+def closing_time(opening: datetime, closes: time, zone: ZoneInfo) -> datetime:
     """Return the first instant after `opened` at which clocks of the zone show `closes`, in the zone's time."""
-    day = opened.astimezone(zone).date()
+    day = opening.astimezone(zone).date()
     instants = (instant for days in (0, 1) for instant in _instants_of_day(closes, day + timedelta(days=days), zone))
-    return min(instant for instant in instants if instant > opened).astimezone(zone)
+    return min(instant for instant in instants if instant > opening).astimezone(zone)
 
 
-def _instants_of_day(clock: time, day: date, zone: ZoneInfo) -> list[datetime]:
+def _instants_of_day(time_of_day: time, day: date, zone: ZoneInfo) -> list[datetime]:
     """Return the instants of a day at which the local clock shows a time, in order.
 
     The clock shows a time twice if it is set back over it. For a time that the clock skips, the result is the instant
     by the offset before the change.
     """
-    first, second = (datetime.combine(day, clock, zone).replace(fold=fold).astimezone(UTC) for fold in (0, 1))
+    first, second = (datetime.combine(day, time_of_day, zone).replace(fold=fold).astimezone(UTC) for fold in (0, 1))
     return [first, second] if second > first else [first]

@@ -28,27 +28,27 @@ def window_dag(window: Window) -> DAG:
         doc_md=_dag_description(window),
         **dag_arguments(window.form(), ["window"], one_run=True),
     ) as dag:
-        open_task, closes = open_window(window, asset), XComField(OPEN, "closes")
+        open_task, closes_at = open_window(window, asset), XComField(OPEN, "closes")
         if window.has_job:
-            opens = XComField(OPEN, "opens", or_none=True)
-            rescale = job_graph({"target": XComField(OPEN, "target")}, closes, opens)
-            ended = job_end_task([OPEN, LOOK], [CLOSE])
+            opens_at = XComField(OPEN, "opens", or_none=True)
+            rescale = job_graph({"target": XComField(OPEN, "target")}, closes_at, opens_at)
+            end = job_end_task([OPEN, LOOK], [CLOSE])
         else:
-            rescale = rescale_graph({place: XComField(OPEN, place) for place in ("source", "target")}, closes)
-            ended = end_task([OPEN, PLAN], after_publication=[ANNOUNCE, CLOSE])
+            rescale = rescale_graph({place: XComField(OPEN, place) for place in ("source", "target")}, closes_at)
+            end = end_task([OPEN, PLAN], after_publication=[ANNOUNCE, CLOSE])
         close_task = close_window(asset)
-        chain(open_task, rescale.first)
-        chain(rescale.published, close_task)
-        chain([*rescale.last, close_task], ended)
+        chain(open_task, rescale.first_task)
+        chain(rescale.result_tasks, close_task)
+        chain([*rescale.last_tasks, close_task], end)
     return dag
 
 
 def _dag_description(window: Window) -> str:
     what = f"the job `{window.values['job']}`" if window.has_job else f"savepoints below `{window.values['source']}`"
     value_rows = "\n".join(f"| `{name}` | `{value}` |" for name, value in window.values.items())
-    lead = duration(window.begins_before.total_seconds())
+    lead_text = duration(window.begins_before.total_seconds())
     lead_sentence = (
-        f"\nIts runs begin {lead} earlier, and cut over while the window is open." if window.begins_before else ""
+        f"\nIts runs begin {lead_text} earlier, and cut over while the window is open." if window.begins_before else ""
     )
     logs = f"`{OPEN}` or `{LOOK}`" if window.has_job else f"`{OPEN}`"
     return f"""### Window {window.name}

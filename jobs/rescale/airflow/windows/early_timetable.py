@@ -25,8 +25,8 @@ class EarlyTimetable(Timetable):
         self._arguments = {"schedule": schedule, "timezone": timezone}
         self._begins_before = begins_before
         self._openings = CronTriggerTimetable(schedule, timezone=timezone)
-        self._lead = f"{duration(begins_before.total_seconds())} before"
-        self.description = f"{self._lead}: {self._openings.description}"
+        self._lead_text = f"{duration(begins_before.total_seconds())} before"
+        self.description = f"{self._lead_text}: {self._openings.description}"
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> Timetable:
@@ -40,7 +40,7 @@ class EarlyTimetable(Timetable):
 
     @property
     def summary(self) -> str:
-        return f"{self._openings.summary}, {self._lead}"
+        return f"{self._openings.summary}, {self._lead_text}"
 
     def infer_manual_data_interval(self, *, run_after: DateTime) -> DataInterval:
         return DataInterval.exact(run_after)
@@ -50,11 +50,11 @@ class EarlyTimetable(Timetable):
     ) -> DagRunInfo | None:
         """Return the next run: `begins_before` earlier than the next time of the cron expression."""
         lead_time = self._begins_before
-        last = last_automated_data_interval
+        last_interval = last_automated_data_interval
         opening = self._openings.next_dagrun_info(
             last_automated_data_interval=None
-            if last is None
-            else DataInterval(last.start + lead_time, last.end + lead_time),
+            if last_interval is None
+            else DataInterval(last_interval.start + lead_time, last_interval.end + lead_time),
             restriction=restriction._replace(
                 earliest=restriction.earliest and restriction.earliest + lead_time,
                 latest=restriction.latest and restriction.latest + lead_time,

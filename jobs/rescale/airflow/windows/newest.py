@@ -16,7 +16,7 @@ from rescale.text.errors import RequestError
 class DatedSnapshot(NamedTuple):
     """A complete snapshot, and the time at which its `_metadata` was written."""
 
-    written: datetime
+    write_time: datetime
     uri: str
 
 
@@ -27,12 +27,12 @@ def newest_savepoint(directory: str) -> DatedSnapshot:
     """
     store = open_store(directory)
     files = {entry.uri for entry in store.list(directory)}
-    complete = [parent(uri) for uri in files if name(uri) == METADATA]
-    by_flink = [uri for uri in complete if claim_place(uri) not in files]
-    write_times = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), by_flink)
+    snapshots = [parent(uri) for uri in files if name(uri) == METADATA]
+    flink_snapshots = [uri for uri in snapshots if claim_place(uri) not in files]
+    write_times = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), flink_snapshots)
     dated_snapshots = [
         DatedSnapshot(write_time, uri)
-        for uri, write_time in zip(by_flink, write_times, strict=True)
+        for uri, write_time in zip(flink_snapshots, write_times, strict=True)
         if write_time is not None
     ]
     if not dated_snapshots:

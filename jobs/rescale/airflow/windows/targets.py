@@ -36,9 +36,9 @@ class _Instant:
         return self.instant.strftime(spec or self.default_format)
 
 
-def target_of(pattern: str, window: str, opened: datetime) -> str:
+def target_of(pattern: str, window: str, opening: datetime) -> str:
     """Return the target of the run for which the window opened at this local time."""
-    return pattern.format(window=window, date=_Instant(opened, "%Y-%m-%d"), time=_Instant(opened, "%H%M"))
+    return pattern.format(window=window, date=_Instant(opening, "%Y-%m-%d"), time=_Instant(opening, "%H%M"))
 
 
 def pattern_fault(pattern: Any) -> Fault:

@@ -29,7 +29,7 @@ from rescale.text.errors import RequestError
 if TYPE_CHECKING:
     from rescale.airflow.windows.early_timetable import EarlyTimetable
 
-RESERVED = ("savepoint", "job", "plan", "discard")
+RESERVED_NAMES = ("savepoint", "job", "plan", "discard")
 """Names of windows whose DAG would have the id of an existing DAG."""
 
 _LEAD_TIME = re.compile(r"([1-9][0-9]{0,3})([hm])")
@@ -107,9 +107,11 @@ def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]
     """Return the window of an entry in the file; or None, and an error for each wrong field."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return None, [_window_error(name, "its name", "letters, digits, '_', '.' and '-'", name)]
-    if name.casefold() in RESERVED:
+    if name.casefold() in RESERVED_NAMES:
         return None, [
-            _window_error(name, "its name", f"a name other than {', '.join(RESERVED)}, which other DAGs have", name)
+            _window_error(
+                name, "its name", f"a name other than {', '.join(RESERVED_NAMES)}, which other DAGs have", name
+            )
         ]
     if not isinstance(entry, dict):
         return None, [_window_error(name, "the entry", "fields and their values", entry)]

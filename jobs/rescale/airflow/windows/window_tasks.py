@@ -59,22 +59,24 @@ def close_window(asset: Asset) -> Any:
         outlet_events: Any = None,
     ) -> Summary:
         """Records what was rescaled; the next run looks for something newer."""
-        from rescale.airflow.savepoint_work import HAS_EVENT, add_event, published_plan
+        from rescale.airflow.savepoint_work import ALREADY_ANNOUNCED, add_event, published_plan
 
         plan = published_plan(output_of_any(ti, PLAN, FOLLOW))
         window_output: Summary = required_output(OPEN, ti.xcom_pull(task_ids=OPEN))
-        rescaled = {name: value for name, value in window_output.items() if name not in ("opens", "closes")}
+        record = {name: value for name, value in window_output.items() if name not in ("opens", "closes")}
         state = window_state(asset_state_store, ti.dag_id)
         # An older run may run again because somebody has cleared it.
-        if "written" in rescaled and _is_newer(rescaled, state.get(_LAST_RESCALED)):
-            state.set(_LAST_RESCALED, rescaled)
+        if "written" in record and _is_newer(record, state.get(_LAST_RESCALED)):
+            state.set(_LAST_RESCALED, record)
         if not add_event(plan, asset, inlet_events, outlet_events):
-            skip_task(HAS_EVENT)
-        return rescaled
+            skip_task(ALREADY_ANNOUNCED)
+        return record
 
     title = "Remember what was rescaled"
-    rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS  # of the two tasks that can hand a job over, one skips itself
-    return rescale_task(record_result, CLOSE, title, inlets=[asset], outlets=[asset], trigger_rule=rule)()
+    trigger_rule = (
+        TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
+    )  # of the two tasks that can hand a job over, one skips itself
+    return rescale_task(record_result, CLOSE, title, inlets=[asset], outlets=[asset], trigger_rule=trigger_rule)()
 
 
 def opened_window(
@@ -103,16 +105,16 @@ def opened_window(
     hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not is_outside_hours else ""
     if opening is None:
         skip_task(f"the window has never been open{hint}")
-    closes = hours.closing_time(opening)
-    if now > closes and not ("job" in params and stopped_job(run_name(dag_run))):
+    closes_at = hours.closing_time(opening)
+    if now > closes_at and not ("job" in params and stopped_job(run_name(dag_run))):
         skip_task(
-            f"too late: the window opened at {_format_instant(opening)} and closed at {_format_instant(closes)}, "
+            f"too late: the window opened at {_format_instant(opening)} and closed at {_format_instant(closes_at)}, "
             f"and it is {_format_instant(now.astimezone(hours.zone))} now{hint}"
         )
-    log.info("the window is open until %s", _format_instant(closes))
+    log.info("the window is open until %s", _format_instant(closes_at))
     output = {
         "target": target_of(params["target"], name, run_start if by_hand else opening),
-        "closes": closes.isoformat(),
+        "closes": closes_at.isoformat(),
     }
     if hours.begins_before and not is_outside_hours:
         log.info("the job is not cut over before the window opens at %s", _format_instant(opening))
@@ -121,16 +123,18 @@ def opened_window(
         return output
     use_targets([])  # this task reads from the source's store only
     newest = newest_savepoint(normalise(params["source"]))
-    if last_rescaled is not None and newest.written <= datetime.fromisoformat(last_rescaled["written"]):
+    if last_rescaled is not None and newest.write_time <= datetime.fromisoformat(last_rescaled["written"]):
         skip_task(
             f"nothing new: {last_rescaled['source']} is already rescaled, and nothing below {params['source']} is newer"
         )
-    log.info("the newest savepoint is %s, written at %s", newest.uri, newest.written)
-    return {**output, "source": newest.uri, "written": newest.written.isoformat()}
+    log.info("the newest savepoint is %s, written at %s", newest.uri, newest.write_time)
+    return {**output, "source": newest.uri, "written": newest.write_time.isoformat()}
 
 
-def _is_newer(rescaled: Mapping[str, str], before: Mapping[str, str] | None) -> bool:
-    return before is None or datetime.fromisoformat(rescaled["written"]) > datetime.fromisoformat(before["written"])
+def _is_newer(record: Mapping[str, str], earlier_record: Mapping[str, str] | None) -> bool:
+    return earlier_record is None or datetime.fromisoformat(record["written"]) > datetime.fromisoformat(
+        earlier_record["written"]
+    )
 
 
 def _format_instant(instant: datetime) -> str:

@@ -11,7 +11,7 @@ from rescale.airflow.windows.window import Window, read_entry
 from rescale.airflow.yaml_file import read_yaml
 from rescale.text.errors import RequestError
 
-VARIABLE = "RESCALE_WINDOWS"
+WINDOWS_VARIABLE = "RESCALE_WINDOWS"
 """Variable with the path of the file; without it, the file is `windows.yaml` beside the DAGs."""
 
 
@@ -19,17 +19,17 @@ class WindowsFile(NamedTuple):
     """Contents of the file: the windows, and the errors of the entries that are not valid."""
 
     windows: tuple[Window, ...]
-    refused: tuple[RequestError, ...]
+    errors: tuple[RequestError, ...]
 
 
 def windows_path(dag_file: str) -> Path:
     """Return the path of the file, from the variable or beside a DAG file."""
-    return Path(os.environ.get(VARIABLE) or Path(dag_file).parent / "windows.yaml")
+    return Path(os.environ.get(WINDOWS_VARIABLE) or Path(dag_file).parent / "windows.yaml")
 
 
 def read_windows(path: Path) -> WindowsFile:
     """Read all entries of the file; none if the file does not exist and the variable does not name it."""
-    if not path.exists() and VARIABLE not in os.environ:
+    if not path.exists() and WINDOWS_VARIABLE not in os.environ:
         return WindowsFile((), ())
     try:
         entries = read_yaml(path, "the file of windows cannot be read")
@@ -43,19 +43,19 @@ def read_windows(path: Path) -> WindowsFile:
         )
         return WindowsFile((), (not_a_mapping,))
     windows: list[Window] = []
-    refused_entries: list[RequestError] = []
+    errors: list[RequestError] = []
     for name, entry in entries.items():
-        window, faults = read_entry(name, entry)
+        window, entry_errors = read_entry(name, entry)
         windows += [window] if window is not None else []
-        refused_entries += [fault.located(path=str(path)) for fault in faults]
-    return WindowsFile(tuple(windows), tuple(refused_entries))
+        errors += [error.located(path=str(path)) for error in entry_errors]
+    return WindowsFile(tuple(windows), tuple(errors))
 
 
 class WindowsError(Exception):
     """Error with all errors in the file of windows, one per line; the text of a `RequestError` has no line breaks."""
 
 
-def refuse(errors: Sequence[RequestError]) -> None:
+def raise_errors(errors: Sequence[RequestError]) -> None:
     """Raise a `WindowsError` with the text of all errors, if there are any."""
     if errors:
         raise WindowsError("\n".join(map(str, errors)))
