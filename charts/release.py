@@ -28,34 +28,34 @@ import yaml
 
 PROJECT = Path(__file__).parents[1]
 CHART = PROJECT / "charts" / "rescale"
-KINDS = ("spark", "airflow")
-RELEASE = "bookworm"
-PACKAGES = "ca-certificates,python3,python3-venv"
+IMAGE_KINDS = ("spark", "airflow")
+DEBIAN_RELEASE = "bookworm"
+DEBIAN_PACKAGES = "ca-certificates,python3,python3-venv"
 
-Digests = dict[str, str]
+DigestByKind = dict[str, str]
 
 
 def main(command_line: Sequence[str] | None = None) -> None:
     """Build the release that the command line describes."""
     arguments = parser().parse_args(command_line)
-    into = arguments.into.resolve()
-    into.mkdir(parents=True, exist_ok=True)
-    if any(into.iterdir()):
-        raise SystemExit(f"{into} is not empty: name another folder with --into")
+    output = arguments.into.resolve()
+    output.mkdir(parents=True, exist_ok=True)
+    if any(output.iterdir()):
+        raise SystemExit(f"{output} is not empty: name another folder with --into")
     version = project_version()
-    run("uv", "build", "--quiet", "--out-dir", str(into), cwd=PROJECT)
-    (into / ".gitignore").unlink(missing_ok=True)
-    bill_of_materials(into / f"flink-rescale-{version}.cdx.json")
-    digests: Digests = {}
+    run("uv", "build", "--quiet", "--out-dir", str(output), cwd=PROJECT)
+    (output / ".gitignore").unlink(missing_ok=True)
+    write_bill_of_materials(output / f"flink-rescale-{version}.cdx.json")
+    digests: DigestByKind = {}
     if arguments.arch:
-        digests = {kind: image(kind, version, into, arguments) for kind in KINDS}
-        (into / "images.json").write_text(json.dumps(digests, indent=2) + "\n")
-    package = chart(version, into, digests, arguments)
+        digests = {kind: build_image(kind, version, output, arguments) for kind in IMAGE_KINDS}
+        (output / "images.json").write_text(json.dumps(digests, indent=2) + "\n")
+    package = package_chart(version, output, digests, arguments)
     if arguments.push:
         run("helm", "push", str(package), f"oci://{arguments.registry}")
-    checksums(into, arguments.key)
-    for file in sorted(into.iterdir()):
-        print(f"{file.stat().st_size:>12,}  {file.name}")
+    write_checksums(output, arguments.key)
+    for path in sorted(output.iterdir()):
+        print(f"{path.stat().st_size:>12,}  {path.name}")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -80,22 +80,22 @@ def parser() -> argparse.ArgumentParser:
 def project_version() -> str:
     """Return the version of the package. Exits if the chart has another one."""
     version = str(tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"])
-    described = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    if {described["version"], described["appVersion"]} != {version}:
+    metadata = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    if {metadata["version"], metadata["appVersion"]} != {version}:
         raise SystemExit(
-            f"the versions differ: package {version}, chart {described['version']}, app {described['appVersion']}"
+            f"the versions differ: package {version}, chart {metadata['version']}, app {metadata['appVersion']}"
         )
     return version
 
 
-def bill_of_materials(file: Path) -> None:
+def write_bill_of_materials(path: Path) -> None:
     """Write the bill of materials: all Python packages in the images, in their locked versions."""
     kinds = ("--extra", "spark", "--extra", "tracing", "--extra", "airflow", "--group", "postgres")
-    options = ("--quiet", "--frozen", "--no-dev", *kinds, "--output-file", str(file))
+    options = ("--quiet", "--frozen", "--no-dev", *kinds, "--output-file", str(path))
     run("uv", "export", "--format", "cyclonedx1.5", *options, cwd=PROJECT)
 
 
-def image(kind: str, version: str, into: Path, arguments: argparse.Namespace) -> str:
+def build_image(kind: str, version: str, output: Path, arguments: argparse.Namespace) -> str:
     """Build an image for all processors as an OCI archive, and return its digest."""
     name = (
         f"{arguments.registry}/rescale-{kind}:{version}"
@@ -104,11 +104,18 @@ def image(kind: str, version: str, into: Path, arguments: argparse.Namespace) ->
     )
     subprocess.run(["buildah", "rmi", "--force", name], capture_output=True, check=False)
     for arch in arguments.arch:
-        options = ["--arch", arch, "--manifest", name, "--build-arg", f"BASE_IMAGE={arguments.base or base(arch)}"]
-        file = PROJECT / "charts" / "images" / kind / "Dockerfile"
-        run("buildah", "build", *options, *arguments.build_option, "--file", str(file), str(PROJECT))
-    archive = into / f"rescale-{kind}-{version}.oci.tar"
-    digest_file = into / "digest"
+        options = [
+            "--arch",
+            arch,
+            "--manifest",
+            name,
+            "--build-arg",
+            f"BASE_IMAGE={arguments.base or base_image(arch)}",
+        ]
+        dockerfile = PROJECT / "charts" / "images" / kind / "Dockerfile"
+        run("buildah", "build", *options, *arguments.build_option, "--file", str(dockerfile), str(PROJECT))
+    archive = output / f"rescale-{kind}-{version}.oci.tar"
+    digest_file = output / "digest"
     push = ("buildah", "manifest", "push", "--all", "--digestfile", str(digest_file), name)
     run(*push, f"oci-archive:{archive}:{version}")
     if arguments.push:
@@ -118,63 +125,70 @@ def image(kind: str, version: str, into: Path, arguments: argparse.Namespace) ->
     return digest
 
 
-def base(arch: str) -> str:
+def base_image(arch: str) -> str:
     """Return the name of an image of Debian with Python for a processor, and build it unless it exists."""
-    name = f"localhost/rescale-base:{RELEASE}-{arch}"
+    name = f"localhost/rescale-base:{DEBIAN_RELEASE}-{arch}"
     if subprocess.run(["buildah", "inspect", "--type", "image", name], capture_output=True, check=False).returncode:
         with tempfile.TemporaryDirectory() as folder:
             root = f"{folder}/root.tar"
-            run("mmdebstrap", "--variant=minbase", f"--architectures={arch}", f"--include={PACKAGES}", RELEASE, root)
+            run(
+                "mmdebstrap",
+                "--variant=minbase",
+                f"--architectures={arch}",
+                f"--include={DEBIAN_PACKAGES}",
+                DEBIAN_RELEASE,
+                root,
+            )
             container = run("buildah", "from", "--arch", arch, "scratch")
             run("buildah", "add", container, root, "/")
             run("buildah", "commit", "--rm", container, name)
     return name
 
 
-def chart(version: str, into: Path, digests: Digests, arguments: argparse.Namespace) -> Path:
+def package_chart(version: str, output: Path, digests: DigestByKind, arguments: argparse.Namespace) -> Path:
     """Package the chart with its home and the images of this release; return the file."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(shutil.copytree(CHART, Path(folder, "rescale")))
-        described = yaml.safe_load((copy / "Chart.yaml").read_text())
+        metadata = yaml.safe_load((copy / "Chart.yaml").read_text())
         if arguments.home:
-            described |= {"home": arguments.home, "sources": [arguments.home]}
+            metadata |= {"home": arguments.home, "sources": [arguments.home]}
         values = (copy / "values.yaml").read_text()
         images = []
-        for kind in KINDS:
+        for kind in IMAGE_KINDS:
             repository = f"{arguments.registry}/rescale-{kind}" if arguments.registry else f"rescale-{kind}"
-            pinned = f"{repository}@{digests[kind]}" if kind in digests else f"{repository}:{version}"
+            reference = f"{repository}@{digests[kind]}" if kind in digests else f"{repository}:{version}"
             platforms = [f"linux/{arch}" for arch in arguments.arch or ("amd64", "arm64")]
-            images.append({"name": kind, "image": pinned, "platforms": platforms})
+            images.append({"name": kind, "image": reference, "platforms": platforms})
             values = values.replace(f"    repository: rescale-{kind}\n", f"    repository: {repository}\n")
             start = values.index(f"    repository: {repository}\n")
             pinned_values = values[start:].replace('    digest: ""\n', f'    digest: "{digests.get(kind, "")}"\n', 1)
             values = values[:start] + pinned_values
-        described["annotations"]["artifacthub.io/images"] = yaml.safe_dump(images, sort_keys=False)
+        metadata["annotations"]["artifacthub.io/images"] = yaml.safe_dump(images, sort_keys=False)
         (copy / "values.yaml").write_text(values)
-        (copy / "Chart.yaml").write_text(yaml.safe_dump(described, sort_keys=False, width=1000))
+        (copy / "Chart.yaml").write_text(yaml.safe_dump(metadata, sort_keys=False, width=1000))
         signing = []
         if arguments.key:
             keyring = Path(folder, "keyring")
             keyring.touch(0o600)
-            keyring.write_bytes(gpg("--export-secret-keys", arguments.key))
+            keyring.write_bytes(run_gpg("--export-secret-keys", arguments.key))
             signing = ["--sign", "--key", arguments.key, "--keyring", str(keyring)]
-        run("helm", "package", *signing, "--destination", str(into), str(copy))
-    return into / f"rescale-{version}.tgz"
+        run("helm", "package", *signing, "--destination", str(output), str(copy))
+    return output / f"rescale-{version}.tgz"
 
 
-def checksums(into: Path, key: str) -> None:
+def write_checksums(output: Path, key: str) -> None:
     """Write `SHA256SUMS` of all files, for `sha256sum --check`; with a key, also write its signature."""
-    file = into / "SHA256SUMS"
+    sums_file = output / "SHA256SUMS"
     lines = []
-    for made in sorted(into.iterdir()):
-        with made.open("rb") as content:
-            lines.append(f"{hashlib.file_digest(content, 'sha256').hexdigest()}  {made.name}\n")
-    file.write_text("".join(lines))
+    for path in sorted(output.iterdir()):
+        with path.open("rb") as content:
+            lines.append(f"{hashlib.file_digest(content, 'sha256').hexdigest()}  {path.name}\n")
+    sums_file.write_text("".join(lines))
     if key:
-        gpg("--armor", "--detach-sign", "--local-user", key, "--output", f"{file}.asc", str(file))
+        run_gpg("--armor", "--detach-sign", "--local-user", key, "--output", f"{sums_file}.asc", str(sums_file))
 
 
-def gpg(*arguments: str) -> bytes:
+def run_gpg(*arguments: str) -> bytes:
     """Run GnuPG, and return its output."""
     return subprocess.run(["gpg", "--batch", "--yes", *arguments], stdout=subprocess.PIPE, check=True).stdout
 
@@ -183,10 +197,10 @@ def run(*command: str, cwd: Path | None = None) -> str:
     """Print and run a command, and return its output. Exits if the command fails."""
     print(f"$ {' '.join(command).replace(str(PROJECT), '.')}", flush=True)
     environment = {"BUILDAH_ISOLATION": "chroot", **os.environ}
-    done = subprocess.run(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"{command[0]} failed with exit code {done.returncode}")
-    return done.stdout.strip()
+    process = subprocess.run(command, cwd=cwd, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+    if process.returncode:
+        raise SystemExit(f"{command[0]} failed with exit code {process.returncode}")
+    return process.stdout.strip()
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ def test_images_are_pinned_by_their_digests(tmp_path: Path, monkeypatch: pytest.
 
     digests = {"spark": "sha256:" + "a" * 64, "airflow": "sha256:" + "b" * 64}
     arguments = script.parser().parse_args(["--registry", "registry.example"])
-    package = str(script.chart("0.1.0", tmp_path, digests, arguments))
+    package = str(script.package_chart("0.1.0", tmp_path, digests, arguments))
     values = yaml.safe_load(helm("show", "values", package).stdout)["image"]
     assert {kind: values[kind]["digest"] for kind in digests} == digests
     annotations = yaml.safe_load(helm("show", "chart", package).stdout)["annotations"]

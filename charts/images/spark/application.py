@@ -1,7 +1,7 @@
 """Program of a SparkApplication of Spark's operator: the command line of Rescale.
 
-The operator has started a JVM for this program, but the steps do not use that JVM. Each step starts a JVM and executors
-of its own, by the chart's configuration.
+The steps do not use the JVM that the operator has started for this program. Each step starts a JVM and executors of its
+own, by the chart's configuration.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ rendered, includes them. */}}
 {{- if and $run.source (not $run.target) }}{{ fail "run.target: set it to the directory of the result; run.source is set" }}{{ end }}
 {{- if and $run.target (not $run.source) }}{{ fail "run.source: set it to a savepoint or checkpoint; run.target is set" }}{{ end }}
 {{- if $run.source }}
-{{- $source := include "rescale.place" $run.source }}
-{{- $target := include "rescale.place" $run.target }}
+{{- $source := include "rescale.directory" $run.source }}
+{{- $target := include "rescale.directory" $run.target }}
 {{- if or (hasPrefix $source $target) (hasPrefix $target $source) }}
 {{- fail "run.target: name a directory that is not inside the source and does not contain it" }}
 {{- end }}
@@ -15,11 +15,11 @@ rendered, includes them. */}}
 {{- fail "run.sparkOperator: there is no run; set run.source and run.target" }}
 {{- end }}
 
-{{- $beside := ternary 640 384 $run.sparkOperator }}
+{{- $overhead := ternary 640 384 $run.sparkOperator }}
 {{- $heap := include "rescale.mib" (printf "%si" (upper .Values.driver.memory)) | float64 }}
 {{- with (.Values.driver.resources.limits | default dict).memory }}
-{{- if gt (addf $heap $beside) (include "rescale.mib" . | float64) }}
-{{- fail (printf "driver.memory: the heap of %s and %d MiB beside it exceed driver.resources.limits.memory, %v" $.Values.driver.memory $beside .) }}
+{{- if gt (addf $heap $overhead) (include "rescale.mib" . | float64) }}
+{{- fail (printf "driver.memory: the heap of %s and %d MiB beside it exceed driver.resources.limits.memory, %v" $.Values.driver.memory $overhead .) }}
 {{- end }}
 {{- else }}
 {{- if $run.sparkOperator }}{{ fail "driver.resources.limits.memory: set it; a SparkApplication requires it" }}{{ end }}
@@ -53,7 +53,7 @@ rendered, includes them. */}}
 {{- end }}
 
 {{/* A directory in S3, normalised: a directory inside it has it as a prefix. */}}
-{{- define "rescale.place" -}}
+{{- define "rescale.directory" -}}
 {{ regexReplaceAll "^s3[ap]?://" . "s3://" | trimAll "/" }}/
 {{- end }}
 

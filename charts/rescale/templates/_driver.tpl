@@ -1,7 +1,7 @@
 {{/*
-Spec of a driver's pod. Arguments: `root`; `args` of the container (absent if the creator of the pod adds them); `awaits`,
-whether the pod fails after three minutes without the Secret, instead of waiting for ever; and `application`, whether
-Spark's operator starts the pod, which requires a certain name of the container.
+Spec of a driver's pod. Arguments: `root`; `args` of the container (absent if the creator of the pod adds them);
+`awaitsSecret`, whether the pod fails after three minutes without the Secret, instead of waiting for ever; and
+`application`, whether Spark's operator starts the pod, and so dictates the name of the container.
 */}}
 {{- define "rescale.driver.spec" -}}
 {{- $driver := .root.Values.driver -}}
@@ -10,8 +10,8 @@ restartPolicy: Never
 securityContext: {{- include "rescale.podSecurity" .root | nindent 2 }}
 {{- include "rescale.pullSecrets" .root }}
 {{- include "rescale.placement" $driver }}
-{{- if and .awaits .root.Values.s3.secret }}
-initContainers: {{- include "rescale.driver.secret" .root | nindent 2 }}
+{{- if and .awaitsSecret .root.Values.s3.secret }}
+initContainers: {{- include "rescale.driver.awaitSecret" .root | nindent 2 }}
 {{- end }}
 containers:
   - name: {{ ternary "spark-kubernetes-driver" "driver" (not (not .application)) }}
@@ -45,7 +45,7 @@ containers:
       {{- include "rescale.cluster.env" .root | nindent 6 }}
       {{- include "rescale.s3.env" .root | nindent 6 }}
       {{- include "rescale.network.env" .root | nindent 6 }}
-      {{- include "rescale.more" $driver.env | nindent 6 }}
+      {{- include "rescale.items" $driver.env | nindent 6 }}
     {{- with include "rescale.s3.envFrom" .root }}
     envFrom: {{- . | nindent 6 }}
     {{- end }}
@@ -57,22 +57,22 @@ containers:
       - {name: spark, mountPath: /etc/rescale/spark, readOnly: true}
       - {name: spark-local-dir-1, mountPath: /tmp}
       {{- include "rescale.ca.mount" .root | nindent 6 }}
-      {{- include "rescale.more" $driver.volumeMounts | nindent 6 }}
+      {{- include "rescale.items" $driver.volumeMounts | nindent 6 }}
 volumes:
   - name: spark
     configMap: {name: {{ include "rescale.name" .root }}-spark}
   {{- include "rescale.scratch" .root | nindent 2 }}
   {{- include "rescale.ca.volume" .root | nindent 2 }}
-  {{- if and .awaits .root.Values.s3.secret }}
+  {{- if and .awaitsSecret .root.Values.s3.secret }}
   - name: s3
     secret: {secretName: {{ .root.Values.s3.secret | quote }}, optional: true}
   {{- end }}
-  {{- include "rescale.more" $driver.volumes | nindent 2 }}
+  {{- include "rescale.items" $driver.volumes | nindent 2 }}
 {{- end }}
 
-{{/* Init container that waits three minutes for the Secret, which may be created after the chart's resources. Without it,
-a pod that refers to a missing Secret waits for ever. */}}
-{{- define "rescale.driver.secret" -}}
+{{/* Init container that waits three minutes for the Secret, which may be created after the chart's resources. Without
+this container, a pod with a missing Secret would wait for ever. */}}
+{{- define "rescale.driver.awaitSecret" -}}
 - name: secret
   image: {{ include "rescale.image.spark" . | quote }}
   imagePullPolicy: {{ .Values.image.pullPolicy }}
@@ -99,6 +99,6 @@ a pod that refers to a missing Secret waits for ever. */}}
 {{- define "rescale.cluster.env" -}}
 - name: RESCALE_CLUSTER
   value: >-
-    executors={{ .Values.executors.most }} cores={{ .Values.executors.cores }} scratch={{ include "rescale.plain" .Values.scratch.size }}
-    {{- with (.Values.driver.resources.limits | default dict).memory }} driver-memory={{ include "rescale.plain" . }}{{ end }}
+    executors={{ .Values.executors.most }} cores={{ .Values.executors.cores }} scratch={{ include "rescale.scalar" .Values.scratch.size }}
+    {{- with (.Values.driver.resources.limits | default dict).memory }} driver-memory={{ include "rescale.scalar" . }}{{ end }}
 {{- end }}

@@ -1,15 +1,15 @@
 {{/* Parts that all pods share. */}}
 
-{{/* Labels and annotations of a pod. Arguments: `root`, `component`, and `of`, a section of the values with more labels and
+{{/* Labels and annotations of a pod. Arguments: `root`, `component`, and `section` of the values, with more labels and
 annotations. */}}
 {{- define "rescale.pod.metadata" -}}
-{{- $ours := include "rescale.selector" .root | fromYaml }}
-{{- $_ := set $ours "app.kubernetes.io/component" .component }}
+{{- $labels := include "rescale.selector" .root | fromYaml }}
+{{- $_ := set $labels "app.kubernetes.io/component" .component }}
 {{- if and (not .root.Values.istio.sidecar) (ne .component "airflow") }}
-{{- $_ := set $ours "sidecar.istio.io/inject" "false" }}
+{{- $_ := set $labels "sidecar.istio.io/inject" "false" }}
 {{- end }}
-labels: {{- merge $ours (.of.labels | default dict) | toYaml | nindent 2 }}
-{{- $annotations := deepCopy (.of.annotations | default dict) }}
+labels: {{- merge $labels (.section.labels | default dict) | toYaml | nindent 2 }}
+{{- $annotations := deepCopy (.section.annotations | default dict) }}
 {{- if and (eq .component "driver") .root.Values.metrics.enabled }}
 {{- $path := "/metrics/executors/prometheus" }}
 {{- $annotations = merge $annotations (dict "prometheus.io/scrape" "true" "prometheus.io/port" "4040" "prometheus.io/path" $path) }}
@@ -29,14 +29,14 @@ imagePullSecrets:
 {{- end }}
 
 {{/* Items of a list in the values, to be appended to the chart's own items. */}}
-{{- define "rescale.more" -}}
+{{- define "rescale.items" -}}
 {{- with . }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
 
 {{/* A value as users write it: Helm itself would print a large number as 1.048576e+08. */}}
-{{- define "rescale.plain" -}}
+{{- define "rescale.scalar" -}}
 {{- if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
 {{- end }}
 
@@ -158,13 +158,13 @@ imagePullSecrets:
       spec:
         accessModes: [ReadWriteOnce]
         storageClassName: {{ .Values.scratch.storageClass | quote }}
-        resources: {requests: {storage: {{ include "rescale.plain" .Values.scratch.size | quote }}}}
+        resources: {requests: {storage: {{ include "rescale.scalar" .Values.scratch.size | quote }}}}
   {{- else }}
-  emptyDir: {sizeLimit: {{ include "rescale.plain" .Values.scratch.size | quote }}}
+  emptyDir: {sizeLimit: {{ include "rescale.scalar" .Values.scratch.size | quote }}}
   {{- end }}
 {{- end }}
 
-{{/* Resource requests of a container: `requests`, and the disk space that it takes of its node, as YAML. Arguments: `root`, `requests`. */}}
+{{/* Resource requests of a container, as YAML: `requests`, and disk space of the node. Arguments: `root`, `requests`. */}}
 {{- define "rescale.scratch.requests" -}}
 {{- $disk := dict }}
 {{- if not .root.Values.scratch.storageClass }}{{ $disk = dict "ephemeral-storage" .root.Values.scratch.size }}{{ end }}

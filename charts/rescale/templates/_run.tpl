@@ -1,21 +1,21 @@
 {{/* One rescale, as the pod of a Job or as an application of Spark's operator. */}}
 
 {{/* The arguments of `rescale`, as JSON. */}}
-{{- define "rescale.run.words" -}}
+{{- define "rescale.run.args" -}}
 {{- $run := .Values.run }}
-{{- $words := list "run" $run.source "--target" $run.target "--master" "k8s://https://kubernetes.default.svc" }}
-{{- with $run.parallelism }}{{ $words = concat $words (list "--parallelism" (toString (int .))) }}{{ end }}
-{{- with $run.maxParallelism }}{{ $words = concat $words (list "--max-parallelism" (toString (int .))) }}{{ end }}
-{{- concat $words $run.options | toJson }}
+{{- $args := list "run" $run.source "--target" $run.target "--master" "k8s://https://kubernetes.default.svc" }}
+{{- with $run.parallelism }}{{ $args = concat $args (list "--parallelism" (toString (int .))) }}{{ end }}
+{{- with $run.maxParallelism }}{{ $args = concat $args (list "--max-parallelism" (toString (int .))) }}{{ end }}
+{{- concat $args $run.options | toJson }}
 {{- end }}
 
-{{/* Metadata and spec of the pod of a Job. By the checksum, a changed configuration gives a new run. */}}
+{{/* Metadata and spec of the pod of a Job. The checksum changes with the configuration, and so does the run's name. */}}
 {{- define "rescale.run.pod" -}}
-{{- $of := deepCopy .Values.driver }}
-{{- $_ := set $of "annotations" (merge (dict "checksum/config" (include "rescale.run.checksum" .)) $of.annotations) }}
-{{- $args := prepend (include "rescale.run.words" . | fromJsonArray) "rescale" -}}
-metadata: {{- include "rescale.pod.metadata" (dict "root" . "component" "driver" "of" $of) | nindent 2 }}
-spec: {{- include "rescale.driver.spec" (dict "root" . "args" $args "awaits" true) | nindent 2 }}
+{{- $section := deepCopy .Values.driver }}
+{{- $_ := set $section "annotations" (merge (dict "checksum/config" (include "rescale.run.checksum" .)) $section.annotations) }}
+{{- $args := prepend (include "rescale.run.args" . | fromJsonArray) "rescale" -}}
+metadata: {{- include "rescale.pod.metadata" (dict "root" . "component" "driver" "section" $section) | nindent 2 }}
+spec: {{- include "rescale.driver.spec" (dict "root" . "args" $args "awaitsSecret" true) | nindent 2 }}
 {{- end }}
 
 {{- define "rescale.run.checksum" -}}

@@ -55,6 +55,6 @@ spark.kubernetes.executor.label.sparkoperator.k8s.io/submission-id ${env:SPARK_S
 spark.kubernetes.executor.label.sparkoperator.k8s.io/launched-by-spark-operator true
 {{- end }}
 {{- range $name, $value := .Values.spark.conf }}
-{{ $name }} {{ include "rescale.plain" $value }}
+{{ $name }} {{ include "rescale.scalar" $value }}
 {{- end }}
 {{- end }}

@@ -45,7 +45,7 @@ env:
   {{- end }}
   - name: AIRFLOW__USAGE_DATA_COLLECTION__ENABLED
     value: "False"
-  {{- include "rescale.more" .Values.airflow.env | nindent 2 }}
+  {{- include "rescale.items" .Values.airflow.env | nindent 2 }}
 {{- with include "rescale.s3.envFrom" . }}
 envFrom: {{- . | nindent 2 }}
 {{- end }}
@@ -56,17 +56,17 @@ volumeMounts:
   - {name: tmp, mountPath: /tmp}
   - {name: rescale, mountPath: /etc/rescale/airflow, readOnly: true}
   {{- include "rescale.ca.mount" . | nindent 2 }}
-  {{- include "rescale.more" .Values.airflow.volumeMounts | nindent 2 }}
+  {{- include "rescale.items" .Values.airflow.volumeMounts | nindent 2 }}
 {{- end }}
 
 {{/* Probes of a component without a port, by its heartbeat, which the api-server reports. */}}
 {{- define "rescale.airflow.probes" -}}
-{{- $probe := include "rescale.airflow.beats" . | fromYaml }}
+{{- $probe := include "rescale.airflow.heartbeat" . | fromYaml }}
 startupProbe: {{- merge (dict "periodSeconds" 10 "failureThreshold" 60 "timeoutSeconds" 20) $probe | toYaml | nindent 2 }}
 livenessProbe: {{- merge (dict "periodSeconds" 60 "failureThreshold" 5 "timeoutSeconds" 20) $probe | toYaml | nindent 2 }}
 {{- end }}
 
-{{- define "rescale.airflow.beats" -}}
+{{- define "rescale.airflow.heartbeat" -}}
 exec:
   command:
     - python3
