@@ -21,9 +21,9 @@ changes.
 | `end` | decides the state of the run: green only if the result is published and the job handed over |
 
 **If anything fails** after the job was stopped, if the plan is rejected, or if the run is marked as failed, `go_back`
-starts the job again. A hand-over that only prints a command cannot do that, so the job keeps running while its
-savepoint is taken. After the job was started again, the failed run cannot be resumed: trigger another run, which takes
-another savepoint.
+starts the job again. If the hand-over only prints a command, `go_back` cannot start the job, so the job keeps running
+while its savepoint is taken. After the job was started again, the failed run cannot be resumed: trigger another run,
+which takes another savepoint.
 
 **A native savepoint** is only taken if the job's latest checkpoint shows that it loses nothing; the log of
 `look_at_job` says why. The run fails before it stops the job if timers are on the heap beside RocksDB, if the request

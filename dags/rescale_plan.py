@@ -9,7 +9,7 @@ so.
 |---|---|
 | `inspect` | reads metadata and headers, checks that the snapshot is complete, and shows its contents in the log |
 | `plan` | decides everything as a run would; its log and its report show operators, work, bytes, evenness and costs |
-| `check` | tries the target's store with probes, which it removes, and a worker that runs steps; fails if a run would |
+| `check` | tests the target's store with probe files, and the worker if it runs steps; fails if a run would fail |
 """
 
 from __future__ import annotations

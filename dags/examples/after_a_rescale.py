@@ -1,7 +1,7 @@
 """
 ### Do something after every rescale
 
-Runs whenever a result is published, by whichever DAG. The event says where it is, and which shape it has.
+Runs whenever a result is published, by whichever DAG. The event has the URI and the shape of the result.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from airflow.sdk import DAG, Param, chain, task
 
 from rescale.airflow import HandOverOperator, TakeSavepointOperator, rescale_task_group
 
-MOST = 8
+LARGEST_PARALLELISM = 8
 """Parallelism above which the job is not scaled out."""
 
 with DAG(
@@ -54,7 +54,7 @@ with DAG(
                 ).json()
             )
         old = max(vertex["parallelism"] for vertex in vertices)
-        new = min(2 * old, MOST)
+        new = min(2 * old, LARGEST_PARALLELISM)
         print(f"the busiest subtask works {busiest} of 1000 ms; the parallelism is {old}")
         return {"old": old, "new": new} if busiest >= params["busy_ms"] and new > old else {}
 
