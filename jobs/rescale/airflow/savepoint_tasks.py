@@ -68,7 +68,7 @@ def _show_plan(params: Any = None, ti: Any = None) -> Summary:
 
 
 def _check(params: Any = None) -> Summary:
-    """Tries the target's store with probe files, which it removes, and checks this worker if steps run on it."""
+    """Tests the target's store with probe files, which it removes, and this worker if steps run on it."""
     from rescale.airflow.environment import check_environment
 
     return check_environment(params)

@@ -36,7 +36,7 @@ def form_of_platform() -> Form:
 
 
 def _with_required_approval(form: Form) -> Form:
-    """Set the form's default to an approval if the settings require one for every plan."""
+    """Let the form ask for an approval by default if the settings require one for every plan."""
     if settings().approval.required.always and "require_approval" in form:
         form["require_approval"].value = True
     return form

@@ -136,7 +136,7 @@ def refuse_unapproved_drops(params: Mapping[str, Any]) -> None:
 def request_of(params: Mapping[str, Any], known_places: Mapping[str, Any] | None = None) -> Request:
     """Return the request of a filled form. Raises `RequestError` for values that are wrong.
 
-    `known_places` holds source and target if earlier tasks have determined them; the form's own fields count otherwise.
+    `known_places` holds source and target if earlier tasks have determined them, instead of the form's fields.
     """
     from rescale.options.profiles import use_targets
     from rescale.planning.request.request import request_of_values, target_place

@@ -148,7 +148,8 @@ def _fields_without_option(section: FormSection) -> Form:
                     title=SHAPES,
                     section=section.value,
                     description_md="Lines such as `uid=6`, with a uid or an operator id. `uid=6/256` changes the max "
-                    "parallelism too, `uid=/256` only that. These take precedence over the numbers for all operators.",
+                    "parallelism too, `uid=/256` only the max parallelism. These shapes take precedence over the "
+                    "numbers for all operators.",
                 )
             }
         case FormSection.KAFKA:

@@ -236,23 +236,23 @@ def _job_clause(ti: Any) -> str:
             f"task {LOOK!r} and those after it, which go on with the job, or start the job by hand"
         )
     old_job, go_back_output = job_to_restart_of(look_output["before"]), ti.xcom_pull(task_ids=GO_BACK)
-    name = f"the job {old_job.name!r}"
+    job_text = f"the job {old_job.name!r}"
     if old_job.taking is StopMode.RUN_ON:
-        return f"the run does not stop {name}: {RAN_ON}"
+        return f"the run does not stop {job_text}: {RAN_ON}"
     if go_back_output is not None and go_back_output.get("in_place_of", old_job.job_id) == old_job.job_id:
-        return f"{name} runs again: {describe_answer(go_back_output)}"
+        return f"{job_text} runs again: {describe_answer(go_back_output)}"
     # If tasks were cleared, the output may be from an earlier try and about another job.
     answer = output_of_any(ti, HAND_OVER, FOLLOW)
     if answer is not None and answer.get("in_place_of", old_job.job_id) == old_job.job_id:
-        return f"{name} was handed over: {describe_answer(answer)}"
+        return f"{job_text} was handed over: {describe_answer(answer)}"
     if was_handed_over(JobRecord(run, old_job, ti)):
-        return f"{name} was handed over, and is left alone"
+        return f"{job_text} was handed over, and is left alone"
     if ti.xcom_pull(task_ids=GO_BACK, key=NOTHING_TO_DO) is not None:
-        return f"{name} still runs"
+        return f"{job_text} still runs"
     if (job_of_result := _job_of_result(old_job, run)) is not None:
         result_clause = f"was started from the result ({job_of_result})"
-        return f"{name} {result_clause}; clear the task {GO_BACK!r} to start it with its old shape"
-    return f"{name} may not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
+        return f"{job_text} {result_clause}; clear the task {GO_BACK!r} to start it with its old shape"
+    return f"{job_text} may not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
 
 
 def _job_of_result(old_job: JobToRestart, run: str) -> str | None:

@@ -19,8 +19,8 @@ class HandOverOperator(HandOverJob):
     """Operator that starts a job from the result of a rescale, and waits without a worker until all of its tasks run.
 
     It runs an uploaded `jar` on a session cluster, or patches a `FlinkDeployment`, or else prints the command that
-    starts the job. A task that is tried again finds the job that an earlier try started. It does not look for the job
-    that the savepoint was taken from: if that job still runs, both jobs do the same work.
+    starts the job. A task that is tried again finds the job that an earlier try started. The operator does not look for
+    the job that the savepoint was taken from: if that job still runs, both jobs do the same work.
 
     Its output describes the started job: its id (`job`), `name`, `parallelism` and `restored_from`; for a
     FlinkDeployment `deployment` and `nonce`; else `start`, the command.

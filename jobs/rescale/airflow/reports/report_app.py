@@ -2,8 +2,8 @@
 
 A request names a DAG, a run and perhaps a task, never a place. The place comes from an XCom of the run (`report_link`),
 the name of the file is fixed, and the file is shown only while the plan of the run claims the target. The XCom of a run
-that only plans holds the page itself. Others may write to storage and XComs, so the browser gets the page with a strict
-policy: no scripts, no forms, no network. Only Airflow's own pages may frame it, as a tab of the run.
+that only plans holds the page itself. Other programs may write to storage and XComs, so the browser gets the page with
+a strict policy: no scripts, no forms, no network. Only Airflow's own pages may frame it, as a tab of the run.
 """
 
 from __future__ import annotations

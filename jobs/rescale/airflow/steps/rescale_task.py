@@ -74,7 +74,7 @@ def rescale_task(
     has_access: bool = True,
     **arguments: Any,
 ) -> Any:
-    """Return a task factory for a function. The tasks have the access that the form names, and end with our errors.
+    """Return a factory of tasks that call a function with the access that the form names, inside `task_errors`.
 
     The function's return value becomes an XCom; it is not logged. With `multiple_outputs`, other tasks can read single
     fields of it. Without `has_access`, the function opens `form_access` itself when it needs it. `arguments` are those

@@ -1,8 +1,8 @@
 """Maps our errors to Airflow's: how a task fails, and whether it is tried again.
 
-A task logs the error's sentence, and ends like a process, with the error's exit code. A final error is not tried again.
-A transient error is tried again with growing pauses, and so is a task whose process was lost. A bug of ours is final,
-too, and logged with its traceback. Errors of Airflow and its providers follow the task's own settings.
+A task logs the error's sentence, and ends like a process, with the error's exit code. It is tried again, with growing
+pauses, after a transient error or if its process was lost, but not after a final error. A bug of ours is a final error,
+logged with its traceback. Errors of Airflow and its providers follow the task's own settings.
 
 Since Airflow 3.3, a retry policy tells final errors from transient ones. In older releases, a final error is also an
 `AirflowFailException`, which Airflow does not try again.

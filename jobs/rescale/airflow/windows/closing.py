@@ -36,7 +36,7 @@ class WindowHours(NamedTuple):
         return instant if is_scheduled else last_opening(self.schedule, instant, self.zone)
 
     def closing_time(self, opening: datetime) -> datetime:
-        """Return when a window that opened at `opened` closes, in the zone's time."""
+        """Return when a window closes after its `opening`, in the zone's time."""
         return closing_time(opening, self.closes, self.zone)
 
 
@@ -52,17 +52,16 @@ def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime
 
 
 def closing_time(opening: datetime, closes: time, zone: ZoneInfo) -> datetime:
-    """Return the first instant after `opened` at which clocks of the zone show `closes`, in the zone's time."""
+    """Return the first instant after `opening` at which clocks of the zone show `closes`, in the zone's time."""
     day = opening.astimezone(zone).date()
     instants = (instant for days in (0, 1) for instant in _instants_of_day(closes, day + timedelta(days=days), zone))
     return min(instant for instant in instants if instant > opening).astimezone(zone)
 
 
 def _instants_of_day(time_of_day: time, day: date, zone: ZoneInfo) -> list[datetime]:
-    """Return the instants of a day at which the local clock shows a time, in order.
+    """Return the instants of a day at which the local clock shows a time: two in order if the clock is set back.
 
-    The clock shows a time twice if it is set back over it. For a time that the clock skips, the result is the instant
-    by the offset before the change.
+    For a time that the clock skips, return the instant by the offset before the change.
     """
     first, second = (datetime.combine(day, time_of_day, zone).replace(fold=fold).astimezone(UTC) for fold in (0, 1))
     return [first, second] if second > first else [first]

@@ -21,10 +21,7 @@ class DatedSnapshot(NamedTuple):
 
 
 def newest_savepoint(directory: str) -> DatedSnapshot:
-    """Return the newest snapshot below a directory that is not a result of ours.
-
-    Raises `RequestError` if there is none.
-    """
+    """Return the newest snapshot below a directory, except Rescale's results. Raises `RequestError` if none exists."""
     store = open_store(directory)
     files = {entry.uri for entry in store.list(directory)}
     snapshots = [parent(uri) for uri in files if name(uri) == METADATA]

@@ -42,7 +42,7 @@ def target_of(pattern: str, window: str, opening: datetime) -> str:
 
 
 def pattern_fault(pattern: Any) -> Fault:
-    """Return the fault of a pattern that is not a path with known placeholders; None if it is one."""
+    """Return the fault of a pattern, or None if it is a path with known placeholders only."""
     try:
         names = _names_in(pattern)
         target_of(pattern, "window", datetime.min)
@@ -52,7 +52,7 @@ def pattern_fault(pattern: Any) -> Fault:
 
 
 def placeholder_fault(pattern: str, schedule: str) -> Fault:
-    """Return the fault of a pattern without a placeholder that tells the runs of a schedule apart, or None."""
+    """Return the fault of a pattern that could give two runs of a schedule the same target, or None."""
     needed_placeholders = {"date", "time"} if _opens_more_than_once_a_day(schedule) else {"date"}
     return (_EXPECTED, pattern) if needed_placeholders - _names_in(pattern) else None
 

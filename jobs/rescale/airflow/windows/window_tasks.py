@@ -47,8 +47,8 @@ def open_window(window: Window, asset: Asset) -> Any:
 def close_window(asset: Asset) -> Any:
     """Return the task that records what was rescaled, and adds the event of the result to the window's asset.
 
-    Its only upstream tasks are those that hand a result over. If `open_window` were one of them, its success alone
-    would satisfy the trigger rule, also in a run with nothing to do.
+    Its only upstream tasks are those that hand a result over. If `open_window` were an upstream task, its success alone
+    would satisfy the trigger rule, even in a run with nothing to do.
     """
 
     def record_result(

@@ -1,4 +1,4 @@
-"""The file of windows: a YAML mapping from names to entries. A wrong entry does not affect the others."""
+"""The file of windows: a YAML mapping from names to entries. A wrong entry does not affect other entries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def windows_path(dag_file: str) -> Path:
 
 
 def read_windows(path: Path) -> WindowsFile:
-    """Read all entries of the file; none if the file does not exist and the variable does not name it."""
+    """Read all entries of the file. A missing file is empty, unless the variable names it."""
     if not path.exists() and WINDOWS_VARIABLE not in os.environ:
         return WindowsFile((), ())
     try:
