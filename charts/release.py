@@ -166,13 +166,13 @@ def package_chart(version: str, output: Path, digests: DigestByKind, arguments: 
         metadata["annotations"]["artifacthub.io/images"] = yaml.safe_dump(images, sort_keys=False)
         (copy / "values.yaml").write_text(values)
         (copy / "Chart.yaml").write_text(yaml.safe_dump(metadata, sort_keys=False, width=1000))
-        signing = []
+        signing_options = []
         if arguments.key:
             keyring = Path(folder, "keyring")
             keyring.touch(0o600)
             keyring.write_bytes(run_gpg("--export-secret-keys", arguments.key))
-            signing = ["--sign", "--key", arguments.key, "--keyring", str(keyring)]
-        run("helm", "package", *signing, "--destination", str(output), str(copy))
+            signing_options = ["--sign", "--key", arguments.key, "--keyring", str(keyring)]
+        run("helm", "package", *signing_options, "--destination", str(output), str(copy))
     return output / f"rescale-{version}.tgz"
 
 

@@ -21,7 +21,7 @@ from rescale.airflow.flink import job_record, starting
 from rescale.airflow.flink.ids import derived_ids
 from rescale.airflow.flink.job_record import JobRecord, Phase
 from rescale.airflow.flink.stopping import JobToRestart
-from rescale.airflow.forms.form_advice import DISCARD
+from rescale.airflow.forms.form_advice import DISCARD_TITLE
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_tasks import job_end_task
 from rescale.airflow.steps.earlier_tasks import (
@@ -180,7 +180,7 @@ def test_end_of_a_live_rescale_before_the_cut_over_counts_the_files_that_are_lef
     pinned = join(pins_place(plan.target), "1.sst")
     open_store(pinned).put(pinned, b"pinned")
     advice = ended(xcoms, has_job=True, failed=(FOLLOW,)).advice
-    assert f'remove the 1 file that the run left: run "{DISCARD}" for this target' in advice
+    assert f'remove the 1 file that the run left: run "{DISCARD_TITLE}" for this target' in advice
     assert "goes on with the rounds" not in advice
     base = Places(round_target(plan.target, 3), "").metadata
     open_store(base).put(base, b"metadata")
@@ -210,7 +210,7 @@ def test_end_of_a_live_rescale_after_its_publication_says_so(plan: Plan, deleted
     assert error.what.startswith(f"the task {FOLLOW!r} did not finish, but {published}; the job 'clicks' runs again: ")
     assert "nothing was published" not in error.what
     assert "start no second job" in error.advice
-    assert DISCARD not in error.advice
+    assert DISCARD_TITLE not in error.advice
 
 
 def test_end_of_a_live_rescale_is_silent_about_files_of_another_run(plan: Plan) -> None:
@@ -221,7 +221,7 @@ def test_end_of_a_live_rescale_is_silent_about_files_of_another_run(plan: Plan) 
     assert "the job was cut over, and another run has claimed the target (plan " in error.what
     assert "run another" in error.what
     assert "published" not in error.what
-    assert DISCARD not in error.advice
+    assert DISCARD_TITLE not in error.advice
 
 
 @pytest.mark.parametrize("answer", ["runs", "has ended", "unknown"])

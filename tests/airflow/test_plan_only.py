@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from rescale.airflow.forms.form import plan_only_form
-from rescale.airflow.reports.report_link import REPORT, ReportPage
+from rescale.airflow.reports.report_link import REPORT_KEY, ReportPage
 from rescale.airflow.savepoint_tasks import show_plan
 from rescale.plan.plan import Plan
 from rescale.report.report_page import LIMIT
@@ -40,7 +40,7 @@ def looked_at(plan: Plan, **values: Any) -> tuple[dict[str, Any], str]:
         get_dr_count=lambda run_ids, **_: int(run_ids == ["alive"]),
     )
     summary = show_plan.function(params={name: form[name] for name in plan_only_form()}, ti=instance)
-    return summary, msgspec.convert(pushed[REPORT], ReportPage).html(LIMIT).decode()
+    return summary, msgspec.convert(pushed[REPORT_KEY], ReportPage).html(LIMIT).decode()
 
 
 def reject(plan: Plan) -> None:

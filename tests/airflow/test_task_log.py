@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from rescale.airflow.task_log import WIDTH, StepLog, log_text
+from rescale.airflow.task_log import LINE_WIDTH, StepLog, log_text
 
 _STEP = """
 WARNING: Using incubator modules: jdk.incubator.vector
@@ -56,6 +56,6 @@ def test_long_sentences_are_wrapped_but_tables_are_not(caplog: pytest.LogCapture
     log_text(f"warning: {'a long sentence ' * 30}\n{row}\nplain")
     warned = [record.message for record in caplog.records if record.levelno == logging.WARNING]
     assert len(warned) > 2
-    assert all(len(line) <= WIDTH for line in warned)
+    assert all(len(line) <= LINE_WIDTH for line in warned)
     logged = [record.message for record in caplog.records if record.levelno == logging.INFO]
     assert logged == [row, "plain"]

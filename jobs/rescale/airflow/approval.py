@@ -179,9 +179,9 @@ class PlanApproval(ApprovalOperator):
         from rescale.runstate.places import places_of
 
         plan_output = context["ti"].xcom_pull(task_ids=self.plan)
-        lead = _reminder_lead()
-        remind = remind and timeout > lead
-        self.response_timeout = max(timeout - lead if remind else timeout, _MIN_TIMEOUT)
+        reminder_lead = _reminder_lead()
+        remind = remind and timeout > reminder_lead
+        self.response_timeout = max(timeout - reminder_lead if remind else timeout, _MIN_TIMEOUT)
         self.subject = f"{plan_output['source']} → {plan_output['target']}: {plan_output['asked']}"
         with task_errors(), form_access(self._form(context)):
             self.assigned_users = allowed_users(triggered_by(context))

@@ -19,7 +19,7 @@ from typing import Any
 from airflow.sdk import TriggerRule
 
 from rescale.airflow.connections.access import form_access
-from rescale.airflow.forms.form_advice import DISCARD
+from rescale.airflow.forms.form_advice import DISCARD_TITLE
 from rescale.airflow.steps.earlier_tasks import (
     ANNOUNCE,
     FOLLOW,
@@ -202,7 +202,8 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
             advice += f"; or {another_run}, unless somebody starts the job again without its state"
         if leftovers := files - {follower_place(target), cut_over_place(target)}:
             advice += (
-                f'; or remove the {counted(len(leftovers), "file")} that the run left: run "{DISCARD}" for this target'
+                f"; or remove the {counted(len(leftovers), 'file')} that the run left: "
+                f'run "{DISCARD_TITLE}" for this target'
             )
     what = "nothing was published: the run ended before the job was cut over"
     return RescaleError(what, path=target, found=_failed_tasks(ti), advice=advice)

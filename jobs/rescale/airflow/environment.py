@@ -26,11 +26,11 @@ def check_environment(params: Mapping[str, Any]) -> Summary:
     Also checks this worker if it would run the steps as processes, or its rights to start pods if steps run in pods.
     Raises `RequestError` if a run would fail.
     """
-    drivers = DRIVER_POD in os.environ
-    machine = not drivers and not platform_spark().is_cluster
+    uses_driver_pods = DRIVER_POD in os.environ
+    checks_machine = not uses_driver_pods and not platform_spark().is_cluster
     source, target = normalise(params["source"]), target_place(params["target"])
     use_targets([target])
-    diagnosis = diagnose_run(source, target, machine=machine, drivers=drivers, wording=form_wording)
+    diagnosis = diagnose_run(source, target, machine=checks_machine, drivers=uses_driver_pods, wording=form_wording)
     log_text(diagnosis_text(diagnosis))
     failed_checks = [check for check in diagnosis.checks if check.outcome is CheckOutcome.ERROR]
     if failed_checks:

@@ -80,10 +80,10 @@ def _discard(params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     from rescale.airflow.savepoint_work import discard_unpublished
 
     refuse_unknown_fields(params, dag.params)
-    discard_answer = discard_unpublished(params["target"], ti)
-    if not discard_answer["removed"]:
-        skip_task(f"nothing to do: there are no files of an unpublished run in {discard_answer['target']} or beside it")
-    return discard_answer
+    summary = discard_unpublished(params["target"], ti)
+    if not summary["removed"]:
+        skip_task(f"nothing to do: there are no files of an unpublished run in {summary['target']} or beside it")
+    return summary
 
 
 def _plan(known_places: KnownPlaces, params: Any = None, dag_run: Any = None, ti: Any = None) -> Summary:

@@ -29,7 +29,7 @@ from rescale.airflow.forms.filled_form import (
 from rescale.airflow.forms.form_advice import reword_for_form
 from rescale.airflow.question import END_OF_QUESTION, question_markdown
 from rescale.airflow.rejection import unpublished_clause
-from rescale.airflow.reports.report_link import REPORT, ReportPage, ReportPlace
+from rescale.airflow.reports.report_link import REPORT_KEY, ReportPage, ReportPlace
 from rescale.airflow.steps.earlier_tasks import PLAN, PUBLISH, Summary, required_output
 from rescale.airflow.steps.lineage import planned_lineage, published_lineage
 from rescale.airflow.steps.required_approval import plan_to_execute
@@ -82,10 +82,10 @@ def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: M
     request = request_of(params, places)
     log_text(request_sentence(request))
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
-    inspected = inspection(snapshot, kafka_offsets(snapshot))
-    log_text(inspection_text(inspected))
+    document = inspection(snapshot, kafka_offsets(snapshot))
+    log_text(inspection_text(document))
     _refuse_stopped_consumers(snapshot, request.surgery.drops, lines_of(params, "without_offsets"))
-    return as_output(snapshot_summary(snapshot, inspected))
+    return as_output(snapshot_summary(snapshot, document))
 
 
 def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
@@ -102,7 +102,7 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
     if refusal is not None:
         log.warning("a run would refuse this plan: %s", refusal)
     page = html_report(ReportDocument(plan=document, error=None if refusal is None else refusal.document()))
-    ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.compress(page)))
+    ti.xcom_push(REPORT_KEY, msgspec.to_builtins(ReportPage.compress(page)))
     plan_output = as_output(plan_summary(plan, document, published=is_published(plan)))
     summary = {name: value for name, value in plan_output.items() if name != "plan"}
     return {**summary, "refused": None if refusal is None else refusal.what}
@@ -115,15 +115,15 @@ def discard_unpublished(target: str, ti: Any) -> Summary:
     """
     target = normalise(target)
     refuse_live_claim(target, ti)
-    discard_answer = discard(target)
-    log.info("removed %s", counted(len(discard_answer.removed), "file"))
-    if discard_answer.left:
+    removal = discard(target)
+    log.info("removed %s", counted(len(removal.removed), "file"))
+    if removal.left:
         log.warning(
             "kept %s that Rescale did not write, such as %s",
-            counted(len(discard_answer.left), "file"),
-            discard_answer.left[0],
+            counted(len(removal.left), "file"),
+            removal.left[0],
         )
-    return {"target": target, "removed": len(discard_answer.removed), "left": len(discard_answer.left)}
+    return {"target": target, "removed": len(removal.removed), "left": len(removal.left)}
 
 
 def make_plan(
@@ -152,7 +152,7 @@ def make_plan(
         put_document(places_of(plan).plan_page, page.encode())
         log.info("%s", put_report(plan, document))
     place = ReportPlace(plan.target, plan.digest, params["connection"])
-    ti.xcom_push(REPORT, msgspec.to_builtins(place))
+    ti.xcom_push(REPORT_KEY, msgspec.to_builtins(place))
     ti.task.lineage = planned_lineage(plan)
     summary = as_output(plan_summary(plan, document, published=is_already_published))
     return {**summary, "source": plan.source, "asked": describe_request(request)}

@@ -31,12 +31,12 @@ class Variables(NamedTuple):
     owner: str
 
     def get(self, key: str) -> Any:
-        return Variable.get(self._name(key), default=None, deserialize_json=True)
+        return Variable.get(self._variable_name(key), default=None, deserialize_json=True)
 
     def set(self, key: str, value: Any) -> None:
-        Variable.set(self._name(key), value, description=f"{key} of {self.owner}", serialize_json=True)
+        Variable.set(self._variable_name(key), value, description=f"{key} of {self.owner}", serialize_json=True)
 
-    def _name(self, key: str) -> str:
+    def _variable_name(self, key: str) -> str:
         """Return the variable's name, with a hash of the owner, whose name may be too long for a variable."""
         return f"rescale_{hashlib.sha256(self.owner.encode()).hexdigest()[:_HASH_DIGITS]}_{key}"
 

@@ -106,21 +106,21 @@ def as_output(summary: SnapshotSummary | PlanSummary | CertificateSummary) -> Su
     return values
 
 
-def snapshot_summary(snapshot: Snapshot, inspected: Inspection) -> SnapshotSummary:
-    """Return the summary of a snapshot; `inspected` is the document of its inspection."""
+def snapshot_summary(snapshot: Snapshot, inspection: Inspection) -> SnapshotSummary:
+    """Return the summary of a snapshot, from its inspection."""
     largest = sorted(snapshot.operators, key=lambda operator: -operator.bytes)
     return _fit_limit(
         SnapshotSummary(
-            kind=inspected.kind,
-            written_by=inspected.written_by,
-            checkpoint_id=inspected.checkpoint_id,
-            files=inspected.files,
-            metadata_written=inspected.taken,
-            bytes_in_source=inspected.bytes,
+            kind=inspection.kind,
+            written_by=inspection.written_by,
+            checkpoint_id=inspection.checkpoint_id,
+            files=inspection.files,
+            metadata_written=inspection.taken,
+            bytes_in_source=inspection.bytes,
             operators=len(largest),
             largest_operators=[_operator_size(operator) for operator in largest[:_MAX_LINES]],
-            kafka=_shorten_list([kafka_line(source) for source in inspected.kafka]),
-            warnings=_shorten_list(inspected.warnings),
+            kafka=_shorten_list([kafka_line(source) for source in inspection.kafka]),
+            warnings=_shorten_list(inspection.warnings),
         )
     )
 

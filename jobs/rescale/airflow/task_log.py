@@ -10,7 +10,7 @@ from rescale.text.names import printable
 
 log = logging.getLogger(__name__)
 
-WIDTH = 140
+LINE_WIDTH = 140
 """Characters of a line that fit into Airflow's page for logs. Rows of tables are not wrapped."""
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
@@ -61,12 +61,12 @@ def level_of(line: str) -> int:
 
 def _wrap(line: str) -> list[str]:
     """Wrap a long sentence into lines with its indentation; leave short lines and rows of tables unchanged."""
-    if len(line) <= WIDTH or "  " in line.strip():  # two spaces in a row separate the columns of a table
+    if len(line) <= LINE_WIDTH or "  " in line.strip():  # two spaces in a row separate the columns of a table
         return [line]
     indent = line[: len(line) - len(line.lstrip())]
     return textwrap.wrap(
         line.strip(),
-        WIDTH,
+        LINE_WIDTH,
         initial_indent=indent,
         subsequent_indent=f"{indent}  ",
         break_long_words=False,

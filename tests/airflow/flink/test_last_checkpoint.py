@@ -16,7 +16,7 @@ from rescale.airflow.flink import answer_watch, last_checkpoint
 from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
 from rescale.airflow.flink.final_checkpoint import refuse_later_snapshot
 from rescale.airflow.flink.inspection import inspect_job
-from rescale.airflow.flink.job_record import RECORD, Phase
+from rescale.airflow.flink.job_record import RECORD_KEY, Phase
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import RunJar
@@ -99,8 +99,8 @@ def test_run_killed_after_its_cancel_resumes_or_restarts_the_job(cluster: Sessio
         pytest.raises(TaskEnded),
     ):
         take(before, job_id, state)
-    assert state[RECORD]["old_job"]["job_id"] == job_id
-    assert f"chk-{state[RECORD]['checkpoint']}" in last_checkpoint.newest_checkpoint(before.directory)
+    assert state[RECORD_KEY]["old_job"]["job_id"] == job_id
+    assert f"chk-{state[RECORD_KEY]['checkpoint']}" in last_checkpoint.newest_checkpoint(before.directory)
     assert take(before, job_id, TaskState(state))["savepoint"] == last_checkpoint.newest_checkpoint(before.directory)
     old = back(before, None, job_id, state)
     assert Path(old["restored_from"].removeprefix("file:")) == Path(last_checkpoint.newest_checkpoint(before.directory))
@@ -118,7 +118,7 @@ def test_run_killed_before_its_cancel_leaves_the_job_running(cluster: SessionClu
     before, state = look(cluster, job_id, options), TaskState()
     with patch.object(Flink, "cancel", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         take(before, job_id, state)
-    assert state[RECORD]["phase"] == Phase.STOPS
+    assert state[RECORD_KEY]["phase"] == Phase.STOPS
     assert cluster.alive() == {job_id}
     assert take(before, job_id, state)["state"] == "CANCELED"
 
@@ -297,7 +297,7 @@ def test_job_that_somebody_starts_again_during_the_run_is_left_alone(
     state = TaskState()
     with pytest.raises(TaskEnded, match="from an earlier start of the job"):
         take(before, earlier.job_id, state)
-    assert RECORD not in state
+    assert RECORD_KEY not in state
     assert cluster.alive() == {earlier.job_id}
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink import stopping
-from rescale.airflow.flink.job_record import RECORD, Phase
+from rescale.airflow.flink.job_record import RECORD_KEY, Phase
 from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint
 from rescale.airflow.job.job_operators import GoBack
 from rescale.airflow.live import cut_over
@@ -213,7 +213,7 @@ def test_task_killed_during_a_cut_over_goes_on(cluster: SessionCluster, tmp_path
     }[where]
     with patch(place, side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         story.follow()
-    assert story.state.get(RECORD, {}).get("phase") == {"move_last": None, "put_report": Phase.STARTED}.get(
+    assert story.state.get(RECORD_KEY, {}).get("phase") == {"move_last": None, "put_report": Phase.STARTED}.get(
         where, Phase.STOPS
     )
     summary = story.follow()

@@ -12,7 +12,7 @@ import pytest
 import rescale
 from rescale.airflow.forms.filled_form import request_of
 from rescale.airflow.forms.form import rescale_form
-from rescale.airflow.forms.form_advice import SHAPES, form_wording, reword_for_form
+from rescale.airflow.forms.form_advice import SHAPES_TITLE, form_wording, reword_for_form
 from rescale.options.option import Option
 from rescale.options.rows import OPTIONS
 from rescale.planning.prepare import prepare
@@ -63,9 +63,9 @@ def test_refused_value_names_its_field() -> None:
 
 
 def test_shapes_of_single_operators_are_mentioned_as_lines_of_their_field() -> None:
-    assert rescale_form()["operators"].schema["title"] == SHAPES
-    assert form_wording(mention("parallelism", "a b=2")) == f'"{SHAPES}" a b=2'
-    assert form_wording(mention("max-parallelism", "count=64")) == f'"{SHAPES}" count=/64'
+    assert rescale_form()["operators"].schema["title"] == SHAPES_TITLE
+    assert form_wording(mention("parallelism", "a b=2")) == f'"{SHAPES_TITLE}" a b=2'
+    assert form_wording(mention("max-parallelism", "count=64")) == f'"{SHAPES_TITLE}" count=/64'
     assert form_wording(mention("max-parallelism", 64)) == '"Max parallelism" 64'
 
 
@@ -73,7 +73,7 @@ def test_advice_about_a_finished_operator_can_be_filled_in() -> None:
     with pytest.raises(UnsupportedError) as caught:
         plan_rescale(directory("2-partially-finished"), "/rescaled", ["5"])
     reword_for_form(caught.value)
-    shapes = re.findall(rf'"{SHAPES}" (\S+=[0-9/]+)', str(caught.value.advice))
+    shapes = re.findall(rf'"{SHAPES_TITLE}" (\S+=[0-9/]+)', str(caught.value.advice))
     assert shapes
     values = {"source": directory("2-partially-finished"), "target": "/rescaled", "operators": shapes}
     assert prepare(request_of(filled(**values)))[0].operators

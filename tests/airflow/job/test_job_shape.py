@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from rescale.airflow.forms.form_advice import DISCARD, reword_for_form
+from rescale.airflow.forms.form_advice import DISCARD_TITLE, reword_for_form
 from rescale.airflow.job.job_shape import check_proof, check_shape, has_shape
 from rescale.airflow.job.job_tasks import _check_places
 from rescale.flink.operator_id import operator_id_of_uid
@@ -169,7 +169,7 @@ def test_claimed_target_is_refused_before_the_job_is_stopped(tmp_path: Path) -> 
     free = make_request(str(tmp_path / "savepoint"), target, ["3"])
     _check_places(free)
     plan = claimed_plan(directory("2-clicks"), target, ["3"])
-    assert DISCARD in _advice_on(free)
+    assert DISCARD_TITLE in _advice_on(free)
     execute_without_spark(plan)
     assert _advice_on(free) == "name another target"  # a published result is never discarded
 

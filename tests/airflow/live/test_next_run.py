@@ -14,7 +14,7 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from rescale.airflow.claims import this_run
 from rescale.airflow.flink.stopping import JobToRestart
-from rescale.airflow.forms.form_advice import DISCARD, reword_for_form
+from rescale.airflow.forms.form_advice import DISCARD_TITLE, reword_for_form
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_operators import GoBack
 from rescale.airflow.job.job_tasks import _check_places
@@ -100,7 +100,7 @@ def test_run_that_stops_the_job_is_refused_by_a_target_with_rounds(target: str, 
     with pytest.raises(RequestError, match="the target belongs to a follower") as caught:
         _check_places(make_request("/savepoint", target, ["3"]))
     reword_for_form(caught.value)
-    assert f'run "{DISCARD}" for {target}' in str(caught.value.advice)
+    assert f'run "{DISCARD_TITLE}" for {target}' in str(caught.value.advice)
     discard(target)
     _check_places(make_request("/savepoint", target, ["3"]))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
 from rescale.airflow.live.round_display import RoundDisplay
-from rescale.airflow.reports.report_link import REPORT, ReportPage
+from rescale.airflow.reports.report_link import REPORT_KEY, ReportPage
 from rescale.following.follower import Follower
 from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind
 from support.checkpoints import checkpoints_in
@@ -25,5 +25,5 @@ def test_plan_in_the_report_says_what_is_processed_again(tmp_path: Path, monkeyp
     display = RoundDisplay(before, follower, SimpleNamespace(xcom_push=pushed.set), TaskState())  # type: ignore[arg-type]
     followed_round = Round(1, 3, RoundKind.ROUND, 3, None, 1, 1, 10, 20, 1.0, 0.0, 2.0, 2.0)
     display.show(followed_round, "an approval", is_short=True, needs_approval=True)
-    page = unescape(ReportPage(**pushed[REPORT]).html(1_000_000).decode())
+    page = unescape(ReportPage(**pushed[REPORT_KEY]).html(1_000_000).decode())
     assert REPEATED_RECORDS in page

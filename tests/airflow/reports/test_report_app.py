@@ -21,7 +21,7 @@ from fastapi.testclient import TestClient
 from httpx import Response
 
 from rescale.airflow.reports.report_app import report_app
-from rescale.airflow.reports.report_link import PREFIX, ReportPage, airflow_url, report_url
+from rescale.airflow.reports.report_link import URL_PREFIX, ReportPage, airflow_url, report_url
 from rescale.airflow.reports.report_plugin import RescalePlugin
 from rescale.plan.plan import Plan
 from rescale.report.pages.planned import plan_document
@@ -155,7 +155,7 @@ def test_plugin_brings_one_application() -> None:
 def test_report_is_a_tab_of_the_run() -> None:
     (view,) = RescalePlugin.external_views
     assert view["destination"] == "dag_run"
-    assert view["href"] == f"{PREFIX}/report/{{DAG_ID}}/{{RUN_ID}}"
+    assert view["href"] == f"{URL_PREFIX}/report/{{DAG_ID}}/{{RUN_ID}}"
 
 
 def test_page_of_a_run_that_only_planned_is_read_from_its_xcom(ask: Callable[[Any], Response]) -> None:

@@ -64,7 +64,7 @@ def test_final_error_fails_at_once(kind: type[RescaleError]) -> None:
 def test_final_error_fails_at_once_in_airflow_without_policies(
     kind: type[RescaleError], fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retries, "_POLICY", {})
+    monkeypatch.setattr(retries, "_RETRY_POLICY", {})
     error = ended(kind("it is so"))
     assert isinstance(error, AirflowFailException) is fails
     assert (error.code, str(error).splitlines()[0]) == (kind.exit_code, "it is so")

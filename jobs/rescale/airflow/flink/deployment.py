@@ -33,8 +33,8 @@ _PLURALS = {"FlinkDeployment": "flinkdeployments", "FlinkSessionJob": "flinksess
 _GIVEN_UP_STATES = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
 """Values of `ResourceLifecycleState` from which a redeployment does not recover by itself."""
 
-_AUTOSCALER = "job.autoscaler.enabled"
-_OVERRIDES = "pipeline.jobvertex-parallelism-overrides"
+_AUTOSCALER_OPTION = "job.autoscaler.enabled"
+_OVERRIDES_OPTION = "pipeline.jobvertex-parallelism-overrides"
 """Option with the parallelism of single vertices (`PipelineOptions.PARALLELISM_OVERRIDES`)."""
 
 log = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ def read_deployment(hand_over: PatchDeployment) -> Deployment:
 
     Raises `RequestError` if it does not exist, may not be read, or is a session cluster.
     """
-    resource = _get(hand_over)
+    resource = _get_resource(hand_over)
     spec, status = resource.spec, resource.status or _Status()
     job, job_status = spec.job, status.job_status or _JobStatus()
     if job is None:
@@ -159,50 +159,54 @@ def read_deployment(hand_over: PatchDeployment) -> Deployment:
 
 def claim_mode(hand_over: PatchDeployment) -> str | None:
     """Return the claim mode that the resource sets (`RecoveryClaimMode`), or None."""
-    spec = _get(hand_over).spec
+    spec = _get_resource(hand_over).spec
     modes = [_option(spec, name) for name in CLAIM_MODE_OPTIONS]
     return next((str(mode) for mode in modes if mode is not None), None)
 
 
 def check_patch(hand_over: PatchDeployment) -> None:
     """Raise `RequestError` if a dry run of the patch is refused, or if the resource fixes parallelisms of vertices."""
-    resource = _patch(hand_over, {}, dry_run="All")
-    if (overrides := _option(resource.spec, _OVERRIDES)) is not None:
+    resource = _patch_resource(hand_over, {}, dry_run="All")
+    if (overrides := _option(resource.spec, _OVERRIDES_OPTION)) is not None:
         raise RequestError(
             f"the {hand_over.resource} sets the parallelism of single vertices, which would outlive the rescale",
             path=hand_over.full_name,
-            found=f"{_OVERRIDES}: {overrides}",
+            found=f"{_OVERRIDES_OPTION}: {overrides}",
             advice="remove that option from its flinkConfiguration",
         )
-    if str(_option(resource.spec, _AUTOSCALER)).lower() == "true":
+    if str(_option(resource.spec, _AUTOSCALER_OPTION)).lower() == "true":
         log.warning(
             "Flink's operator scales this job (%s). The hand-over makes the operator forget its decisions so far "
             "(autoscalerResetNonce, from release 1.10 of the operator on). So the job starts in the shape of the plan; "
             "later the operator may change the parallelism again",
-            _AUTOSCALER,
+            _AUTOSCALER_OPTION,
         )
 
 
 def redeploy(hand_over: PatchDeployment, new_fields: DeploymentSpec) -> int:
     """Patch the resource to have `new_fields`, unless it has them already. Return the nonce of its redeployment."""
-    current = read_deployment(hand_over)
+    deployment = read_deployment(hand_over)
     fields_of_redeployment = (new_fields, msgspec.structs.replace(new_fields, no_claim=True))
-    has_new_fields = current.fields in fields_of_redeployment and not current.is_suspended and current.nonce is not None
-    if has_new_fields and not (current.reconciled_nonce == current.nonce and current.lifecycle in _GIVEN_UP_STATES):
-        return current.nonce or 0
-    nonce = (current.nonce or 0) + 1
+    has_new_fields = (
+        deployment.fields in fields_of_redeployment and not deployment.is_suspended and deployment.nonce is not None
+    )
+    if has_new_fields and not (
+        deployment.reconciled_nonce == deployment.nonce and deployment.lifecycle in _GIVEN_UP_STATES
+    ):
+        return deployment.nonce or 0
+    nonce = (deployment.nonce or 0) + 1
     job = {
         "initialSavepointPath": new_fields.snapshot,
         "parallelism": new_fields.parallelism,
         "savepointRedeployNonce": nonce,
-        "autoscalerResetNonce": (current.autoscaler_nonce or 0) + 1,
+        "autoscalerResetNonce": (deployment.autoscaler_nonce or 0) + 1,
         "state": "running",
     }
     options = {MAX_PARALLELISM_OPTION: new_fields.max_parallelism}
     if new_fields.no_claim:
         options |= dict.fromkeys(CLAIM_MODE_OPTIONS, NO_CLAIM)
-    metadata = {} if current.version is None else {"resourceVersion": current.version}
-    _patch(hand_over, {"metadata": metadata, "spec": {"job": job, "flinkConfiguration": options}})
+    metadata = {} if deployment.version is None else {"resourceVersion": deployment.version}
+    _patch_resource(hand_over, {"metadata": metadata, "spec": {"job": job, "flinkConfiguration": options}})
     return nonce
 
 
@@ -211,27 +215,27 @@ def is_redeployed(hand_over: PatchDeployment, nonce: int) -> bool:
 
     Raises `RescaleError` if the operator gave up, or if somebody else has redeployed the resource.
     """
-    current = read_deployment(hand_over)
-    if current.nonce != nonce:
+    deployment = read_deployment(hand_over)
+    if deployment.nonce != nonce:
         raise RescaleError(
             f"somebody else has redeployed the {hand_over.resource}",
             path=hand_over.full_name,
             expected=f"savepointRedeployNonce {nonce}",
-            found=current.nonce,
+            found=deployment.nonce,
         )
-    if current.reconciled_nonce != nonce:
-        if current.error:
-            log.warning("Flink's operator reports: %s", current.error)
+    if deployment.reconciled_nonce != nonce:
+        if deployment.error:
+            log.warning("Flink's operator reports: %s", deployment.error)
         return False
-    if current.lifecycle in _GIVEN_UP_STATES:
+    if deployment.lifecycle in _GIVEN_UP_STATES:
         raise RescaleError(
             "Flink's operator could not start the job from the snapshot",
             path=hand_over.full_name,
             expected="a running job",
-            found=f"{current.lifecycle}: {current.error or 'no reason is given'}",
+            found=f"{deployment.lifecycle}: {deployment.error or 'no reason is given'}",
             advice="look at the events of the resource and at the JobManager's log",
         )
-    return current.job_state in ("RUNNING", "FINISHED")
+    return deployment.job_state in ("RUNNING", "FINISHED")
 
 
 def _option(spec: _Spec, name: str) -> object:
@@ -285,18 +289,24 @@ def _reconciled_nonce(status: _Status) -> int | None:
     return None if job is None else job.savepoint_redeploy_nonce
 
 
-def _get(hand_over: PatchDeployment) -> _Resource:
-    return _call(hand_over, "get", lambda api, resource_path: api.get_namespaced_custom_object(*resource_path))
-
-
-def _patch(hand_over: PatchDeployment, patch: Mapping[str, object], **more: str) -> _Resource:
-    more["_content_type"] = "application/merge-patch+json"
-    return _call(
-        hand_over, "patch", lambda api, resource_path: api.patch_namespaced_custom_object(*resource_path, patch, **more)
+def _get_resource(hand_over: PatchDeployment) -> _Resource:
+    return _call_kubernetes(
+        hand_over, "get", lambda api, resource_path: api.get_namespaced_custom_object(*resource_path)
     )
 
 
-def _call(hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], object]) -> _Resource:
+def _patch_resource(hand_over: PatchDeployment, patch: Mapping[str, object], **keywords: str) -> _Resource:
+    keywords["_content_type"] = "application/merge-patch+json"
+    return _call_kubernetes(
+        hand_over,
+        "patch",
+        lambda api, resource_path: api.patch_namespaced_custom_object(*resource_path, patch, **keywords),
+    )
+
+
+def _call_kubernetes(
+    hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], object]
+) -> _Resource:
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
 
@@ -307,7 +317,7 @@ def _call(hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[
     except HTTPError as error:
         raise StoreError("Kubernetes cannot be reached", path=hand_over.full_name, found=error) from None
     except ApiException as error:
-        status = f"status {error.status}: {_message(error)}"
+        status = f"status {error.status}: {_error_message(error)}"
         if error.status in (409, 429) or error.status >= 500:
             raise StoreError("Kubernetes has a temporary problem", path=hand_over.full_name, found=status) from None
         advice = {
@@ -331,7 +341,7 @@ def _call(hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[
         ) from None
 
 
-def _message(error: Any) -> str:
+def _error_message(error: Any) -> str:
     try:
         return str(json.loads(error.body)["message"])
     except (ValueError, KeyError, TypeError):

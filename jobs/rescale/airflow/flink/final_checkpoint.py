@@ -77,12 +77,12 @@ def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number
     return _directory_of_completed(checkpoints, job_id, numbers)
 
 
-def recorded_checkpoint(job_id: str, checkpoints: str, final: int | None) -> str:
-    """Return the checkpoint `final`, which the run has recorded as the job's last one before the redeployment.
+def recorded_checkpoint(job_id: str, checkpoints: str, final_number: int | None) -> str:
+    """Return the checkpoint with `final_number`, which the run recorded as the job's last one before a redeployment.
 
     Raises `RequestError` if it is not in the directory `checkpoints`.
     """
-    numbers = _CheckpointNumbers(newest_complete(checkpoints), final, job_is_known=False)
+    numbers = _CheckpointNumbers(newest_complete(checkpoints), final_number, job_is_known=False)
     return _directory_of_completed(checkpoints, job_id, numbers)
 
 
@@ -116,7 +116,7 @@ def refuse_later_snapshot(flink: Flink, job_id: str, fresh_from: float, checkpoi
     from which answers show the job's end.
     """
     while (latest := flink.latest_checkpoints(job_id)) is not None:
-        _refuse_stop(flink, job_id, latest)
+        _refuse_stop_by_others(flink, job_id, latest)
         if (completed_number := _completed_number(latest) or 0) > checkpoint:
             raise RequestError(
                 "the store listed the job's checkpoints late: Flink has completed a later one",
@@ -163,7 +163,7 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int
     while True:
         latest = flink.latest_checkpoints(job_id)
         if latest is not None:
-            _refuse_stop(flink, job_id, latest)
+            _refuse_stop_by_others(flink, job_id, latest)
         completed_number = _completed_number(latest)
         last_completed = known_number if completed_number is None else max(completed_number, known_number or 0)
         numbers = _CheckpointNumbers(newest_complete(checkpoints), last_completed, latest is not None)
@@ -183,7 +183,7 @@ def _completed_number(latest: LatestCheckpoints | None) -> int | None:
     return max(numbers, default=None)
 
 
-def _refuse_stop(flink: Flink, job_id: str, latest: LatestCheckpoints) -> None:
+def _refuse_stop_by_others(flink: Flink, job_id: str, latest: LatestCheckpoints) -> None:
     savepoint = latest.savepoint
     if savepoint is not None and savepoint.stops_the_job and savepoint.id > (_completed_number(latest) or 0):
         raise RequestError(

@@ -15,10 +15,12 @@ def first_checkpoint(flink: Flink, job_id: str) -> str:
     `job_id` is the running job. In NO_CLAIM mode Flink uploads all files again (`forceFullSnapshot`).
     """
     statistics = flink.checkpoints(job_id)
-    last = statistics.latest.completed if statistics is not None and statistics.latest is not None else None
-    size_text = "" if last is None else f" ({human_bytes(last.state_size)})"
+    last_completed = statistics.latest.completed if statistics is not None and statistics.latest is not None else None
+    size_text = "" if last_completed is None else f" ({human_bytes(last_completed.state_size)})"
     rate = None if statistics is None else statistics.bytes_per_second
-    duration_text = "" if last is None or rate is None else f", for about {duration(last.state_size / rate)}"
+    duration_text = (
+        "" if last_completed is None or rate is None else f", for about {duration(last_completed.state_size / rate)}"
+    )
     return (
         f"The new job's first checkpoint writes all of its state{size_text}{duration_text}. Keep the old job's last "
         "checkpoint until the new one is complete: you need it to go back, and the result may refer to its files."

@@ -89,18 +89,18 @@ def inspect_job(
 def _refuse_cluster_that_ends(cluster: Flink, hand_over: PatchDeployment) -> None:
     """Raise `RequestError` if Flink's REST API, which has to report the last checkpoint, would end with the job.
 
-    Flink's Kubernetes operator lets the JobManager of a FlinkDeployment run on, unless the FlinkDeployment says
-    otherwise (`FlinkConfigBuilder.applyJobOrSessionSpec`). The cluster of a FlinkSessionJob outlives its jobs anyway.
+    Flink's Kubernetes operator sets `_SHUTDOWN_OPTION` to false, unless the FlinkDeployment sets it
+    (`FlinkConfigBuilder.applyJobOrSessionSpec`). The cluster of a FlinkSessionJob always outlives its jobs.
     """
     if hand_over.resource == "FlinkSessionJob":
         return
-    stays = cluster.configuration().get(_SHUTDOWN_OPTION)
-    if stays != "false":
+    shutdown_value = cluster.configuration().get(_SHUTDOWN_OPTION)
+    if shutdown_value != "false":
         raise RequestError(
             "the JobManager ends with its job, and could not be asked which checkpoint it completed last",
             path=cluster.address,
             expected=f"{_SHUTDOWN_OPTION}: false",
-            found=stays or "true, the default",
+            found=shutdown_value or "true, the default",
             advice='set this option in the FlinkDeployment; or choose a savepoint under "What becomes of the job"',
         )
 

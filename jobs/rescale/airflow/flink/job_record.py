@@ -22,7 +22,7 @@ from rescale.text.errors import RequestError, RescaleError, StoreError
 
 log = logging.getLogger(__name__)
 
-RECORD = "job"
+RECORD_KEY = "job"
 """Key of the record in the state of the run."""
 
 
@@ -60,7 +60,7 @@ class RecordedJob(msgspec.Struct, frozen=True):
 
 def recorded_job(run: str) -> RecordedJob | None:
     """Return what the run with this name has recorded about its job; None if the run has stopped no job."""
-    document = run_state(run).get(RECORD)
+    document = run_state(run).get(RECORD_KEY)
     return None if document is None else msgspec.convert(document, RecordedJob)
 
 
@@ -124,11 +124,11 @@ class JobRecord(NamedTuple):
 
     def note(self, phase: Phase) -> None:
         """Record `phase` as the last action of the run on the job."""
-        self._put(msgspec.structs.replace(self._current, phase=phase))
+        self._put(msgspec.structs.replace(self._current_record, phase=phase))
 
     def note_checkpoint(self, number: int | None) -> None:
         """Record the number of a checkpoint from which the job can be started again; None keeps the recorded number."""
-        current_record = self._current
+        current_record = self._current_record
         self._put(msgspec.structs.replace(current_record, checkpoint=number or current_record.checkpoint))
 
     def note_stop(self, checkpoint: int | None = None) -> None:
@@ -154,7 +154,7 @@ class JobRecord(NamedTuple):
         self.note(Phase.STARTED)
 
     def refuse_ended_task(self) -> None:
-        """Raise `RescaleError` if Airflow counts the task as ended: then it must do nothing more to the job.
+        """Raise `RescaleError` if Airflow counts this task as ended: the task must do nothing more to the job.
 
         If somebody marks a task as failed, its process still runs for some seconds. In this time, the task that goes
         back may already have found that the job still runs, and left it alone.
@@ -201,11 +201,11 @@ class JobRecord(NamedTuple):
         return record
 
     @property
-    def _current(self) -> RecordedJob:
+    def _current_record(self) -> RecordedJob:
         return self._record or RecordedJob(Phase.STOPS, self.old_job)
 
     def _put(self, record: RecordedJob) -> None:
-        run_state(self.run).set(RECORD, msgspec.to_builtins(record))
+        run_state(self.run).set(RECORD_KEY, msgspec.to_builtins(record))
 
 
 def _id_and_nonce(job: JobToRestart) -> tuple[str, int | None]:

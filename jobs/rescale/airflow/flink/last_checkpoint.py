@@ -40,7 +40,7 @@ _CANCEL_SECONDS = 600
 _ATTEMPTS = 4
 """Largest number of checkpoints to take until one holds no records in flight."""
 
-_RETENTION = "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION"
+_REQUIRED_RETENTION = "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION"
 _TAKE_A_SAVEPOINT = 'choose a savepoint under "What becomes of the job"'
 
 
@@ -58,7 +58,7 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
             if config is not None
             else "the job makes no checkpoints",
             path=flink.address,
-            expected=_RETENTION,
+            expected=_REQUIRED_RETENTION,
             found="checkpoints that are kept only if the job fails" if is_retained else "no retained checkpoints",
             advice=f"start the job with this option from a savepoint; or {_TAKE_A_SAVEPOINT}",
         )
@@ -169,7 +169,7 @@ def newest_checkpoint(checkpoints: str) -> str:
         raise RequestError(
             "the job has left no checkpoint",
             path=checkpoints,
-            expected=f"a directory chk-N with _metadata ({_RETENTION})",
+            expected=f"a directory chk-N with _metadata ({_REQUIRED_RETENTION})",
         )
     return checkpoint_directory(checkpoints, newest)
 
@@ -177,8 +177,7 @@ def newest_checkpoint(checkpoints: str) -> str:
 def with_newest(checkpoints: str, use: Callable[[str], T]) -> T:
     """Return the result of `use` for a running job's newest checkpoint.
 
-    Flink deletes a checkpoint when the next one is complete. If Flink does so while `use` runs, `use` is called for the
-    next checkpoint.
+    If Flink deletes this checkpoint while `use` runs, because the next one is complete, `use` is called for the next.
     """
     for _ in range(_ATTEMPTS):
         checkpoint = newest_checkpoint(checkpoints)

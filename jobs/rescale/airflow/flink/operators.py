@@ -44,7 +44,7 @@ class WaitingOperator(BaseOperator):
         with task_errors():
             return self._finish(answer_of(event))
 
-    def _result(self, question_or_answer: FlinkQuestion | Answer) -> Answer:
+    def _answer_or_defer(self, question_or_answer: FlinkQuestion | Answer) -> Answer:
         """Return the answer if there is one already; defer the task otherwise."""
         if isinstance(question_or_answer, dict):
             return self._finish(question_or_answer)
@@ -101,13 +101,13 @@ class HandOverJob(WaitingOperator):
             )
             question = None if old_job is None else self._record(context, old_job).question_if_started(start.snapshot)
             question_or_answer = question or hand_job_over(hand_over, start, self._run_name(context), old_job)
-            return self._handed_over(context, self._result(question_or_answer))
+            return self._record_hand_over(context, self._answer_or_defer(question_or_answer))
 
     def answered(self, context: Context, event: dict[str, Any]) -> Answer:
         """Resume when the job runs."""
-        return self._handed_over(context, super().answered(context, event))
+        return self._record_hand_over(context, super().answered(context, event))
 
-    def _handed_over(self, context: Context, answer: Answer) -> Answer:
+    def _record_hand_over(self, context: Context, answer: Answer) -> Answer:
         """Record that the new job runs, unless a command was printed; return the answer."""
         if self.before and "start" not in answer:
             with task_errors():

@@ -205,8 +205,7 @@ def refuse_other_start(flink: Flink, old_job: JobToRestart, run: str) -> None:
 def job_started_by_others(flink: Flink, old_job: JobToRestart, run: str) -> JobOverview | None:
     """Return a running job with the name of `old_job` that this run has not started; None if there is none.
 
-    Always None if several jobs had this name before the run: then the name does not show which of these jobs was
-    started.
+    Always None if several jobs had this name before the run: the name does not tell them apart.
     """
     if not old_job.is_only_one:
         return None

@@ -12,7 +12,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import ParamValidationError
 from airflow.sdk import Param
 
-from rescale.airflow.forms.form_advice import SHAPES, SOURCE_CONNECTION
+from rescale.airflow.forms.form_advice import SHAPES_TITLE, SOURCE_CONNECTION_TITLE
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.options.option import FormSection, Option, OptionKind
 from rescale.options.rows import OPTIONS, PLACE
@@ -24,9 +24,13 @@ _RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND
 # A number has a text field, because Airflow's number field turns `abc` into null and `7e2` into 72. The value may also
 # be a number, for the REST API. With two types, Airflow would show a text area; `examples` make it show a single line
 # (`FieldSelector`).
-_NUMBER: dict[str, Any] = {"type": ["null", "string", "integer"], "pattern": "^ *([1-9][0-9]{0,4})? *$", **_RANGE}
+_NUMBER_SCHEMA: dict[str, Any] = {
+    "type": ["null", "string", "integer"],
+    "pattern": "^ *([1-9][0-9]{0,4})? *$",
+    **_RANGE,
+}
 
-_SHAPES: dict[str, Any] = {
+_SHAPES_SCHEMA: dict[str, Any] = {
     "not": {"type": ["boolean", "number", "string"]},
     "items": {
         "type": "string",
@@ -144,8 +148,8 @@ def _fields_without_option(section: FormSection) -> Form:
             return {
                 "operators": Param(
                     [],
-                    **_SHAPES,
-                    title=SHAPES,
+                    **_SHAPES_SCHEMA,
+                    title=SHAPES_TITLE,
                     section=section.value,
                     description_md="Lines such as `uid=6`, with a uid or an operator id. `uid=6/256` changes the max "
                     "parallelism too, `uid=/256` only the max parallelism. These shapes take precedence over the "
@@ -165,7 +169,7 @@ def _fields_without_option(section: FormSection) -> Form:
         case FormSection.STORAGE:
             return {
                 "source_connection": line(
-                    title=SOURCE_CONNECTION,
+                    title=SOURCE_CONNECTION_TITLE,
                     section=section.value,
                     description_md="For a source in another S3 store than the target, or in another account or region: "
                     "the id of an Airflow connection of type aws for the source; *Connection* is then for the target "
@@ -186,7 +190,7 @@ def field_of_option(row: Option) -> Param:
     if field.section is not FormSection.OPEN:
         schema["section"] = field.section.value
     if field.is_number:
-        return Param(None, **_NUMBER, examples=[*field.examples], **schema)
+        return Param(None, **_NUMBER_SCHEMA, examples=[*field.examples], **schema)
     if field.is_text:
         return Param(None, type=["string", "null"], format="multiline", **schema)
     match row.kind:

@@ -10,19 +10,19 @@ from rescale.options.rows import OPTIONS, option
 from rescale.text.advice import About, Mention
 from rescale.text.errors import RescaleError
 
-SHAPES = "Shape of single operators"
+SHAPES_TITLE = "Shape of single operators"
 """Title of the field for shapes that the command line takes as `UID=N`."""
 
-SOURCE_CONNECTION = "Connection of the source"
+SOURCE_CONNECTION_TITLE = "Connection of the source"
 """Title of the field for the connection of a source in another store."""
 
-DISCARD = "Discard what an unpublished run left"
+DISCARD_TITLE = "Discard what an unpublished run left"
 
 _PER_OPERATOR = ("parallelism", "max-parallelism")
 
 _COMMANDS = {
     "again": "clear the task",
-    "discard": f'run "{DISCARD}" for {{}}',
+    "discard": f'run "{DISCARD_TITLE}" for {{}}',
     "inspect": "the log of the task inspect",
     "run": "a run",
     "validate": "another validation",
@@ -62,13 +62,15 @@ def form_wording(mention: Mention) -> str:
         sentence = _SETTINGS[mention.name]
         return sentence if mention.value != "source" else _reworded_for_source(sentence)
     if mention.name in _PER_OPERATOR and "=" in mention.value:
-        return f'"{SHAPES}" {shape_line(mention.name, mention.value)}'
+        return f'"{SHAPES_TITLE}" {shape_line(mention.name, mention.value)}'
     return f"{field_of(option(mention.name))} {mention.value}".rstrip()
 
 
 def _reworded_for_source(sentence: str) -> str:
     """Return a sentence about a setting of "Connection", reworded for the source's connection."""
-    return sentence.replace('"Connection"', f'"{SOURCE_CONNECTION}"').replace("the connection", "the source connection")
+    return sentence.replace('"Connection"', f'"{SOURCE_CONNECTION_TITLE}"').replace(
+        "the connection", "the source connection"
+    )
 
 
 def shape_line(name: str, value: str) -> str:

@@ -29,7 +29,7 @@ USE_RETAINED_CHECKPOINT = (
 )
 """Advice for jobs that cannot be rescaled from a savepoint."""
 
-_ON_FORST = "its state backend is ForStStateBackend"
+_FORST_OBSTACLE = "its state backend is ForStStateBackend"
 
 _ASYNC_METRIC_PART = ".asyncStateProcessing."
 """Part of a metric's name that follows the name of an operator with asynchronous state."""
@@ -46,7 +46,7 @@ def refuse_canonical(flink: Flink, job: Job) -> None:
             "Flink cannot take a canonical savepoint of this job; asking for one would make the job fail",
             operator=job.name,
             found=obstacle,
-            advice=USE_RETAINED_CHECKPOINT if obstacle == _ON_FORST else CHOOSE_NATIVE,
+            advice=USE_RETAINED_CHECKPOINT if obstacle == _FORST_OBSTACLE else CHOOSE_NATIVE,
         )
 
 
@@ -58,11 +58,11 @@ def refuse_timers_on_heap(latest: Snapshot | UnreadableCheckpoint, request: Requ
     """
     if request.format is not Format.ROCKSDB or isinstance(latest, UnreadableCheckpoint):
         return
-    if on_heap := [operator.label for operator in latest.operators if operator.raw_timers]:
+    if operators_on_heap := [operator.label for operator in latest.operators if operator.raw_timers]:
         raise RequestError(
             "the new job would lose its timers: it keeps them on the heap, and the result would have them in RocksDB",
             path=latest.metadata_uri,
-            operator=", ".join(on_heap),
+            operator=", ".join(operators_on_heap),
             option=f'"{title("format")}"',
             expected=f"{Format.KEEP.value} or {Format.CANONICAL.value}",
             found=request.format.value,
@@ -74,22 +74,23 @@ def canonical_obstacle(flink: Flink, job: Job) -> str | None:
     """Return a clause on why Flink cannot take a canonical savepoint, or None if there is no known reason."""
     backend = flink.state_backend(job.job_id)
     if backend is not None and backend.name == "ForStStateBackend":
-        return _ON_FORST
+        return _FORST_OBSTACLE
     operators = _asynchronous_operators(flink, job)
     return f"asynchronous state of {', '.join(operators)}" if operators else None
 
 
 def _asynchronous_operators(flink: Flink, job: Job) -> list[str]:
     names: set[str] = set()
-    without_metrics: list[str] = []
+    vertices_without_metrics: list[str] = []
     deadline = time.monotonic() + _METRICS_SECONDS
     for vertex in job.vertices:
         while not (metrics := flink.metrics(job.job_id, vertex.operator_id)) and time.monotonic() < deadline:
             time.sleep(1)
         names |= metrics
-        without_metrics += [] if metrics else [vertex.name]
-    if without_metrics:
+        vertices_without_metrics += [] if metrics else [vertex.name]
+    if vertices_without_metrics:
         log.warning(
-            "Flink has no metrics of %s, so it is unknown whether the state is asynchronous", ", ".join(without_metrics)
+            "Flink has no metrics of %s, so it is unknown whether the state is asynchronous",
+            ", ".join(vertices_without_metrics),
         )
     return sorted({name.partition(_ASYNC_METRIC_PART)[0] for name in names if _ASYNC_METRIC_PART in name})

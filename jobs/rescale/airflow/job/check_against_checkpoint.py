@@ -100,13 +100,13 @@ def _refuse_finished(job: Job, resolved: ResolvedRequest) -> None:
     if some vertex is partially finished, and no vertex has finished completely.
     """
     partial_vertices = {vertex.operator_id: vertex.partially_finished for vertex in job.vertices}
-    unlisted_in_part = any(partial_vertices.values()) and not any(vertex.finished for vertex in job.vertices)
+    unlisted_is_partial = any(partial_vertices.values()) and not any(vertex.finished for vertex in job.vertices)
     for operator in resolved.snapshot.operators:
-        still_in_part = operator.partially_finished and partial_vertices.get(
-            operator.entry.operator_id, unlisted_in_part
+        is_still_partial = operator.partially_finished and partial_vertices.get(
+            operator.entry.operator_id, unlisted_is_partial
         )
         shape, entry = resolved.shapes[operator.entry.operator_id], operator.entry
-        if still_in_part and (
+        if is_still_partial and (
             shape.parallelism != entry.parallelism
             or (operator.keyed_headers and shape.max_parallelism != entry.max_parallelism)
         ):

@@ -17,11 +17,11 @@ from rescale.flink_rest.client import Flink
 from rescale.flink_rest.responses import CheckpointConfig, seconds_of
 from rescale.flink_rest.running_job import Job
 
-_BACKEND = ("state.backend.type", "state.backend")
+_BACKEND_OPTIONS = ("state.backend.type", "state.backend")
 """`StateBackendOptions.STATE_BACKEND`, and its deprecated name."""
 
-_INTERVAL = "execution.checkpointing.interval"
-_RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
+_INTERVAL_OPTION = "execution.checkpointing.interval"
+_RETENTION_OPTION = "execution.checkpointing.externalized-checkpoint-retention"
 
 _NEVER_MILLISECONDS = 1 << 62
 """With an interval of at least this many milliseconds between checkpoints, a job makes no checkpoints by itself."""
@@ -51,15 +51,15 @@ def log_jar_options(flink: Flink, job: Job, hand_over: RunJar) -> None:
 
 def _lacking_options(config: CheckpointConfig, options: Mapping[str, str]) -> Iterator[str]:
     """Yield options that a running job has, as `config` of its checkpoints shows, and that `options` lacks."""
-    backend = next((options[name] for name in _BACKEND if name in options), "").lower()
+    backend = next((options[name] for name in _BACKEND_OPTIONS if name in options), "").lower()
     for kind in ("rocksdb", "forst"):
         if kind in (config.state_backend or "").lower() and kind not in backend:
-            yield f"{_BACKEND[0]}: {kind}"
+            yield f"{_BACKEND_OPTIONS[0]}: {kind}"
     interval = config.interval or 0
     if 0 < interval < _NEVER_MILLISECONDS and (
-        _INTERVAL not in options or round(1000 * seconds_of(options[_INTERVAL])) != interval
+        _INTERVAL_OPTION not in options or round(1000 * seconds_of(options[_INTERVAL_OPTION])) != interval
     ):
-        yield f"{_INTERVAL}: {interval} ms"
+        yield f"{_INTERVAL_OPTION}: {interval} ms"
     is_retained = config.externalization.enabled and not config.externalization.delete_on_cancellation
-    if is_retained and options.get(_RETENTION) != "RETAIN_ON_CANCELLATION":
-        yield f"{_RETENTION}: RETAIN_ON_CANCELLATION"
+    if is_retained and options.get(_RETENTION_OPTION) != "RETAIN_ON_CANCELLATION":
+        yield f"{_RETENTION_OPTION}: RETAIN_ON_CANCELLATION"

@@ -51,11 +51,11 @@ class TakeSavepoint(WaitingOperator):
             old_job = job_to_restart_of(required_output(LOOK, self.before))
             record = self._record(context, old_job)
             if old_job.taking is StopMode.RUN_ON:
-                return self._result(take_savepoint(old_job, record.run))
+                return self._answer_or_defer(take_savepoint(old_job, record.run))
             record.question_if_started(old_job.target)  # raises an error if another run may have taken the job over
             if old_job.taking is not StopMode.CHECKPOINT:
                 record.note_stop()
-                return self._result(take_savepoint(old_job, record.run))
+                return self._answer_or_defer(take_savepoint(old_job, record.run))
             with form_access(trimmed_values(context["params"]), reads_source=True):
                 from rescale.airflow.flink.checkpoint_stop import stop_at_checkpoint
 
@@ -97,14 +97,18 @@ class GoBack(WaitingOperator):
             record = self._record(context, old_job)
             phase = record.phase
             if phase is Phase.WENT_BACK:
-                return self._record_restart(context, old_job, self._result(_restarted_job(record, savepoint)))
+                return self._record_restart(
+                    context, old_job, self._answer_or_defer(_question_for_restarted_job(record, savepoint))
+                )
             if phase is not None and not still_runs(old_job):
                 record.note(Phase.GOES_BACK)
             self._end_pending_work(context, old_job)
             if savepoint is None:
                 # The last checkpoint is known now, because the job has ended.
                 savepoint = self._snapshot_to_start_from(context, old_job)
-            return self._record_restart(context, old_job, self._result(go_back(old_job, record.run, savepoint)))
+            return self._record_restart(
+                context, old_job, self._answer_or_defer(go_back(old_job, record.run, savepoint))
+            )
 
     def _finish(self, answer: Answer) -> Answer:
         if answer.get("went_back") is False:
@@ -187,7 +191,7 @@ def was_handed_over(record: JobRecord) -> bool:
     return record.phase is Phase.STARTED
 
 
-def _restarted_job(record: JobRecord, savepoint: str | None) -> FlinkQuestion:
+def _question_for_restarted_job(record: JobRecord, savepoint: str | None) -> FlinkQuestion:
     """Return the question for the job that the run has started again. Raises `RescaleError` if that job has ended.
 
     The job is not started once more: another run may have handed it over, or somebody may have changed it.

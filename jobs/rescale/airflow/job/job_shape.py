@@ -19,7 +19,7 @@ from rescale.planning.request.result_files import Format
 from rescale.storage.locations import is_s3
 from rescale.text.errors import RequestError, UnsupportedError
 
-_CHAINED = " -> "
+_CHAIN_SEPARATOR = " -> "
 """Separator of the names of chained operators."""
 
 
@@ -123,7 +123,7 @@ def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator
     """Yield the requested parallelism of the operators after the first one of the chain `vertex`, if it is known."""
     named_ids = {_operator_id(selector, request) for selector in request.parallelism if selector}
     vertex_ids = {vertex.operator_id for vertex in job.vertices}
-    if _CHAINED in vertex.name and "" in request.parallelism and named_ids <= vertex_ids:
+    if _CHAIN_SEPARATOR in vertex.name and "" in request.parallelism and named_ids <= vertex_ids:
         yield request.parallelism[""]
 
 

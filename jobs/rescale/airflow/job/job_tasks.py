@@ -75,7 +75,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
         )
     hand_over = hand_over_of(params)
     taking = taking_of(params, hand_over)
-    live = live_request_of(params)
+    live_request = live_request_of(params)
     savepoint_format = SavepointFormat(params["savepoint_format"])
     old_job = inspect_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
     request = request_of(params, {"source": join(old_job.directory, "savepoint"), **pulled_places(known_places, ti)})
@@ -103,17 +103,17 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
                 job, request, latest, asks_for_approval=asks_for_approval, refuse_more=refuse_more
             ):
                 skip_task(_nothing_to_do_text(job))
-            if live is not None:
+            if live_request is not None:
                 refuse_unfollowable_job(flink, job, request, latest)
             if taking is StopMode.CHECKPOINT:
-                _check_plan(latest, request, old_job.directory, live)
+                _check_plan(latest, request, old_job.directory, live_request)
                 log.info("%s %s", REPEATED_RECORDS, first_checkpoint(flink, old_job.job_id))
             else:
                 _check_savepoint(flink, job, request, latest, savepoint_format)
     if taking is not StopMode.RUN_ON:
         refuse_handed_over(run_name(ti))
         refuse_live_claim(request.target, ti)
-        _check_places(request, None if live is None else old_job.directory)
+        _check_places(request, None if live_request is None else old_job.directory)
     return _output_of_look(old_job, request)
 
 
@@ -146,7 +146,7 @@ def _check_savepoint(
 
 
 def _check_plan(
-    latest: Snapshot | UnreadableCheckpoint, request: Request, checkpoints: str, live: LiveRequest | None
+    latest: Snapshot | UnreadableCheckpoint, request: Request, checkpoints: str, live_request: LiveRequest | None
 ) -> None:
     """Raise the error that the plan of the job's last checkpoint would raise, before the job is stopped.
 
@@ -168,9 +168,9 @@ def _check_plan(
             found=latest.why,
             advice='choose a savepoint under "What becomes of the job"',
         )
-    ahead = live is not None and not live.refers
-    plan = with_newest(checkpoints, lambda source: prepare(replace(request, source=source), ahead=ahead).plan)
-    if live is not None and not has_rounds(plan):
+    copies_ahead = live_request is not None and not live_request.refers
+    plan = with_newest(checkpoints, lambda source: prepare(replace(request, source=source), ahead=copies_ahead).plan)
+    if live_request is not None and not has_rounds(plan):
         refuse_heavy_plan(plan)
     log.info("the job's latest checkpoint can be rescaled: %s", plan.source)
 
@@ -206,7 +206,7 @@ def _check_places(request: Request, followed_directory: str | None = None) -> No
     raise RequestError(
         "the target is occupied",
         path=request.target,
-        expected="an empty or absent directory; otherwise the run does not stop the job",
+        expected="an empty or absent directory, before the run stops the job",
         found=claim,
         advice=Advice(
             "name another target, or remove what an unpublished run left: ",

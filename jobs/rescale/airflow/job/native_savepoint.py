@@ -33,7 +33,7 @@ _ROCKSDB = ("EmbeddedRocksDBStateBackend", "RocksDBStateBackend")
 _HEAP = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
 """Names of state backends (`StateBackend.getName`): the current one, then deprecated ones, which Flink 2 removed."""
 
-_CANONICAL = 'choose "canonical" under "Format of the savepoint"'
+_CHOOSE_CANONICAL = 'choose "canonical" under "Format of the savepoint"'
 
 
 def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint) -> str:
@@ -60,17 +60,21 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
             advice=_alternative_advice(flink, job),
         )
     checkpoint = _readable_checkpoint(flink, job, request, latest)
-    if on_heap := [operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)]:
+    if operators_on_heap := [operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)]:
         raise RequestError(
             "a native savepoint would lose timers of this job, which keeps them on the heap, outside RocksDB",
             path=checkpoint.metadata_uri,
-            operator=", ".join(on_heap),
+            operator=", ".join(operators_on_heap),
             expected="timers in RocksDB (state.backend.rocksdb.timer-service.factory: ROCKSDB)",
             found="raw keyed state in the latest checkpoint that is timers, or cannot be distinguished from timers",
             advice=f"{_alternative_advice(flink, job)}: it holds all timers",
         )
-    with_timers = [operator.label for operator in checkpoint.operators if any(_timers_in_rocksdb(operator))]
-    timers_clause = f"those of {', '.join(with_timers)} are in RocksDB" if with_timers else "no operator has any"
+    operators_with_timers = [operator.label for operator in checkpoint.operators if any(_timers_in_rocksdb(operator))]
+    timers_clause = (
+        f"those of {', '.join(operators_with_timers)} are in RocksDB"
+        if operators_with_timers
+        else "no operator has any"
+    )
     return f"{backend.name} has no timers on the heap, {timers_clause}, as {checkpoint.directory} shows"
 
 
@@ -78,7 +82,9 @@ def _alternative_advice(flink: Flink, job: Job) -> str:
     """Return advice for a snapshot that holds everything and can be rescaled to every shape."""
     canonical_is_possible = canonical_obstacle(flink, job) is None
     return (
-        _CANONICAL if canonical_is_possible else f"Flink cannot take a canonical one either: {USE_RETAINED_CHECKPOINT}"
+        _CHOOSE_CANONICAL
+        if canonical_is_possible
+        else f"Flink cannot take a canonical one either: {USE_RETAINED_CHECKPOINT}"
     )
 
 

@@ -34,7 +34,7 @@ def refuse_unknown_key_hash(checkpoint: Snapshot, operator: Operator, serializer
 
 def _sample(checkpoint: Snapshot, operator: Operator) -> KeySample:
     try:
-        (with_live_tables,) = with_tables(replace(checkpoint, operators=(operator,))).operators
-        return sample_keys(with_live_tables, checkpoint.contents)
+        (operator_with_tables,) = with_tables(replace(checkpoint, operators=(operator,))).operators
+        return sample_keys(operator_with_tables, checkpoint.contents)
     except RescaleError as error:
         raise SnapshotError(error.what) from None

@@ -77,7 +77,7 @@ class DriverPod:
         while not exists(uri):
             if time.monotonic() > next_look:
                 next_look = time.monotonic() + _LOOK_SECONDS
-                self._refuse_lost(uri)
+                self._refuse_lost_pod(uri)
             time.sleep(_POLL_SECONDS)
         return read_result(uri)
 
@@ -92,7 +92,7 @@ class DriverPod:
         driver.env = [*(driver.env or []), *trace_variables]
         return pod
 
-    def _refuse_lost(self, result: str) -> None:
+    def _refuse_lost_pod(self, result: str) -> None:
         """Raise `StoreError` if the pod has ended without the result, is gone, or does not start."""
         pod = self._read_pod()
         phase = "gone" if pod is None else pod.status.phase

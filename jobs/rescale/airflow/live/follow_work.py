@@ -22,7 +22,7 @@ from rescale.airflow.live.cut_over import CutOver
 from rescale.airflow.live.mover import mover
 from rescale.airflow.live.stopwatch import Stopwatch
 from rescale.airflow.live.watch import Watch, WindowClosedError
-from rescale.airflow.reports.report_link import REPORT, ReportPlace
+from rescale.airflow.reports.report_link import REPORT_KEY, ReportPlace
 from rescale.airflow.savepoint_work import add_event
 from rescale.airflow.steps.earlier_tasks import FOLLOWED_TARGET, LOOK, Summary, required_output
 from rescale.following.follower import Follower
@@ -105,7 +105,7 @@ def _report_and_remove_rounds(plan: Plan, connection: str | None, ti: Any) -> No
     """Put the report beside the published result, then remove the follower's files, even if there is no report."""
     with _logging_final_errors():
         log.info("%s", put_report(plan, rounds=described_rounds(plan.target)))
-        ti.xcom_push(REPORT, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, connection)))
+        ti.xcom_push(REPORT_KEY, msgspec.to_builtins(ReportPlace(plan.target, plan.digest, connection)))
     with _logging_final_errors():
         remove_follower(plan.target)
 

@@ -38,23 +38,23 @@ class RoundsRunner(Protocol):
 
 
 class Mover:
-    """Moves and validates claimed plans: `full` moves all state, `rounds` moves changes."""
+    """Moves and validates claimed plans: `move_all` moves all state, `rounds_runner` moves changes."""
 
-    def __init__(self, full: Callable[[Plan, Proof], None], rounds: RoundsRunner) -> None:
-        self._full = full
-        self._rounds = rounds
+    def __init__(self, move_all: Callable[[Plan, Proof], None], rounds_runner: RoundsRunner) -> None:
+        self._move_all = move_all
+        self._rounds_runner = rounds_runner
 
     def start_rounds_process(self) -> None:
         """Start the process for rounds early, so that it is ready when all state has been moved once."""
-        self._rounds.begin()
+        self._rounds_runner.begin()
 
     def move(self, plan: Plan, proof: Proof) -> None:
         """Move and validate a plan: changes in the process or pod for rounds, all state in one of its own."""
-        (self._rounds.move if proof is Proof.CHANGES else self._full)(plan, proof)
+        (self._rounds_runner.move if proof is Proof.CHANGES else self._move_all)(plan, proof)
 
     def end(self) -> None:
         """End the process or pod for rounds, even in the middle of a round."""
-        self._rounds.end()
+        self._rounds_runner.end()
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from rescale.airflow.flink.first_checkpoint import first_checkpoint
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS, with_newest
 from rescale.airflow.flink.stopping import JobToRestart
-from rescale.airflow.reports.report_link import REPORT, ReportPage
+from rescale.airflow.reports.report_link import REPORT_KEY, ReportPage
 from rescale.airflow.steps.earlier_tasks import ROUNDS
 from rescale.following.follower import Follower
 from rescale.following.round_line import round_line
@@ -37,7 +37,7 @@ class RoundDisplay:
     follower: Follower
     ti: Any
     state: Any
-    _page_due: float = 0.0
+    _next_page_time: float = 0.0
     _shown: dict[str, Any] | None = None
 
     def show(self, finished_round: Round, waits_for: str | None, *, is_short: bool, needs_approval: bool) -> None:
@@ -61,11 +61,11 @@ class RoundDisplay:
                 "target": self.follower.target,
             }
         )
-        if waits_for is None or time.monotonic() > self._page_due:
-            self._page_due = time.monotonic() + _PAGE_SECONDS
+        if waits_for is None or time.monotonic() > self._next_page_time:
+            self._next_page_time = time.monotonic() + _PAGE_SECONDS
             plan = msgspec.structs.replace(self._plan, rounds=described_rounds(self.follower.target))
             page = html_report(ReportDocument(plan=plan))
-            self.ti.xcom_push(REPORT, msgspec.to_builtins(ReportPage.compress(page)))
+            self.ti.xcom_push(REPORT_KEY, msgspec.to_builtins(ReportPage.compress(page)))
 
     def show_without_rounds(self, waits_for: str, *, needs_approval: bool) -> None:
         """Show what the cut-over waits for, if no rounds are made; each reason is shown once."""

@@ -148,9 +148,13 @@ class Watch:
             time.sleep(_POLL_SECONDS)
         return has_waited
 
-    def _next_round(self, before: Round | None) -> Round:
-        self._seconds_before = None if before is None or before.kind is RoundKind.BASE else before.last_round_seconds
-        if before is not None and not self.follower.has_checkpoint_after(before):
+    def _next_round(self, previous_round: Round | None) -> Round:
+        self._seconds_before = (
+            None
+            if previous_round is None or previous_round.kind is RoundKind.BASE
+            else previous_round.last_round_seconds
+        )
+        if previous_round is not None and not self.follower.has_checkpoint_after(previous_round):
             self.refuse_ended_job()
             with open_flink(self.old_job.flink) as flink:
                 take_checkpoint(flink, self.old_job.job_id)
@@ -204,7 +208,7 @@ class Watch:
         raise RequestError(
             "the cut-over is given up, and the job was left alone"
             if not decision.approved
-            else "the approval of a cut-over in another run does not hold for this one, and the job was left alone",
+            else "the approval of a cut-over in another run does not hold for this run, and the job was left alone",
             path=self.follower.target,
             found=decision,
             advice="discard the target before you trigger another run",
@@ -264,8 +268,8 @@ class Watch:
     def _pause(self, newest: Round) -> None:
         """Wait until the next round is due, or until the cut-over may begin.
 
-        After a round that is not short enough, the next round is due at once. Otherwise it is due after a pause, when
-        the job has made another checkpoint. The form's limit for bytes a second may make the pause longer.
+        After a round that is not short enough, the next round is due at once. After a short one, it is due when a pause
+        is over and the job has made another checkpoint. The form's limit for bytes a second may lengthen the pause.
         """
         is_short = self.last_round_is_short(newest)
         pause = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest.seconds or 0.0)) if is_short else 0.0

@@ -162,10 +162,10 @@ class RescaleOperator(BaseOperator):
         return self._pod
 
     def _wait(self, pod: Any, plan_output: Summary, work: Callable[[], None]) -> None:
-        """Call `work`, a method of the pod's operator. If the operator defers itself, defer this task likewise."""
+        """Call `work`, a method of the pod's operator. If that operator defers itself, defer this task."""
         executing_token = ExecutorSafeguard.tracker.set(
             pod
-        )  # otherwise Airflow warns that an operator calls an operator
+        )  # keeps Airflow from warning that an operator calls another operator
         try:
             work()
         except TaskDeferred as deferred:

@@ -49,10 +49,10 @@ class TakeCheckpointOperator(WaitingOperator):
         with task_errors():
             with open_flink(self.flink) as flink:
                 job_id = find_job(flink.jobs(), self.job, flink.address).job_id
-                trigger_id = self._begin(flink, job_id, task_name(context))
-            return self._result(CheckpointQuestion(self.flink, job_id, trigger_id))
+                trigger_id = self._begin_checkpoint(flink, job_id, task_name(context))
+            return self._answer_or_defer(CheckpointQuestion(self.flink, job_id, trigger_id))
 
-    def _begin(self, flink: Flink, job_id: str, name: str) -> str:
+    def _begin_checkpoint(self, flink: Flink, job_id: str, name: str) -> str:
         """Begin a checkpoint, unless an earlier try of this task did; return its trigger id."""
         for trigger_id in islice(derived_ids("checkpoint", name, job_id), _MAX_CHECKPOINTS):
             checkpoint = flink.triggered_checkpoint(job_id, trigger_id)

@@ -63,13 +63,13 @@ class TakeSavepointOperator(WaitingOperator):
         with task_errors():
             state = task_state(context.get("task_state_store"), context["ti"])
             if (stored_job := state.get(_JOB_KEY)) is None:
-                old_job = self._inspected_job()
+                old_job = self._inspect_job()
                 state.set(_JOB_KEY, msgspec.to_builtins(old_job))
             else:
                 old_job = job_to_restart_of(stored_job)
-            return self._result(take_savepoint(old_job, self._run_name(context)))
+            return self._answer_or_defer(take_savepoint(old_job, self._run_name(context)))
 
-    def _inspected_job(self) -> JobToRestart:
+    def _inspect_job(self) -> JobToRestart:
         from rescale.airflow.flink.inspection import inspect_job
         from rescale.airflow.job.canonical_savepoint import refuse_canonical
 

@@ -24,7 +24,7 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Respons
 from fastapi.responses import PlainTextResponse, RedirectResponse
 
 from rescale.airflow.connections.access import s3_store_of
-from rescale.airflow.reports.report_link import REPORT, ReportPage, ReportPlace, airflow_url
+from rescale.airflow.reports.report_link import REPORT_KEY, ReportPage, ReportPlace, airflow_url
 from rescale.runstate.places import Places
 from rescale.runstate.states import claim_on
 from rescale.storage.locations import is_s3
@@ -34,9 +34,9 @@ from rescale.text.errors import RescaleError
 _LARGEST_PAGE = 4 * 1024 * 1024
 """Largest number of bytes of a page that are shown; our reports are far smaller."""
 
-_STYLE = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
+_STYLE_ELEMENT = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
 
-_POLICY = (
+_CONTENT_POLICY = (
     "default-src 'none'; img-src data:; style-src {style}; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'; sandbox"
 )
@@ -68,7 +68,7 @@ def report(
     task: str | None = None,
 ) -> Response:
     """Respond with the report of a run. If the run has several, `task` is the task that planned; None for any."""
-    reports = XComModel.get_many(run_id=run_id, key=REPORT, dag_ids=dag_id, task_ids=task, limit=1)
+    reports = XComModel.get_many(run_id=run_id, key=REPORT_KEY, dag_ids=dag_id, task_ids=task, limit=1)
     # Airflow's type hints say that the row is a tuple, but it is the XCom itself.
     xcom: Any = session.scalars(reports).first()
     value = None if xcom is None else xcom.value
@@ -111,9 +111,11 @@ def _report_store(place: ReportPlace) -> Store:
 
 def _response_headers(page: bytes) -> dict[str, str]:
     """Return the response headers, with a policy that allows only the page's own style sheet."""
-    style = _STYLE.search(page)
+    style = _STYLE_ELEMENT.search(page)
     digest = base64.b64encode(hashlib.sha256(style[1]).digest()).decode() if style else None
-    return _HEADERS | {"Content-Security-Policy": _POLICY.format(style=f"'sha256-{digest}'" if digest else "'none'")}
+    return _HEADERS | {
+        "Content-Security-Policy": _CONTENT_POLICY.format(style=f"'sha256-{digest}'" if digest else "'none'")
+    }
 
 
 def _error_response(request: Request, error: Exception) -> Response:

@@ -18,10 +18,10 @@ from airflow.sdk import BaseOperatorLink
 
 from rescale.airflow.steps.earlier_tasks import sibling_task_id
 
-REPORT = "rescale_report"
+REPORT_KEY = "rescale_report"
 """Key of the XCom that holds the report of a run, or its place."""
 
-PREFIX = "/rescale"
+URL_PREFIX = "/rescale"
 """Path of our application in the api-server."""
 
 
@@ -67,14 +67,14 @@ class ReportLink(BaseOperatorLink):
         plan_task_id = (
             ti_key.task_id if self.plan_task_id is None else sibling_task_id(ti_key.task_id, self.plan_task_id)
         )
-        place = XCom.get_one(key=REPORT, dag_id=dag_id, task_id=plan_task_id, run_id=run_id, map_index=-1)
+        place = XCom.get_one(key=REPORT_KEY, dag_id=dag_id, task_id=plan_task_id, run_id=run_id, map_index=-1)
         return "" if place is None else report_url(dag_id, run_id, plan_task_id)
 
 
 def report_url(dag_id: str, run_id: str, plan_task_id: str) -> str:
     """Return the address of the report that the task `plan_task_id` of a run has stored."""
     run_path = f"{quote(dag_id, safe='')}/{quote(run_id, safe='')}"
-    return airflow_url(f"{PREFIX}/report/{run_path}?task={quote(plan_task_id, safe='')}")
+    return airflow_url(f"{URL_PREFIX}/report/{run_path}?task={quote(plan_task_id, safe='')}")
 
 
 def airflow_url(path: str) -> str:

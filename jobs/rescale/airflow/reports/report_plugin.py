@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from rescale.airflow.reports.report_link import PREFIX
+from rescale.airflow.reports.report_link import URL_PREFIX
 
 
 class RescalePlugin(AirflowPlugin):
@@ -19,7 +19,7 @@ class RescalePlugin(AirflowPlugin):
     external_views: list[Any] = [  # noqa: RUF012
         {
             "name": "Report",
-            "href": f"{PREFIX}/report/{{DAG_ID}}/{{RUN_ID}}",
+            "href": f"{URL_PREFIX}/report/{{DAG_ID}}/{{RUN_ID}}",
             "destination": "dag_run",
             "url_route": "rescale_report",
         }
@@ -29,4 +29,4 @@ class RescalePlugin(AirflowPlugin):
     def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]  # Airflow reads it from instances only
         from rescale.airflow.reports.report_app import report_app
 
-        return [{"name": "Rescale", "url_prefix": PREFIX, "app": report_app()}]
+        return [{"name": "Rescale", "url_prefix": URL_PREFIX, "app": report_app()}]

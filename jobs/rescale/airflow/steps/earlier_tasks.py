@@ -69,11 +69,11 @@ def sibling_task_id(task_id: str, other: str) -> str:
 
 
 class XComField(NamedTuple):
-    """Field of the output that an earlier task will have; with `or_none`, the output may lack it."""
+    """Field of the output that an earlier task will have; if it `is_optional`, the output may lack it."""
 
     task_id: str
     name: str
-    or_none: bool = False
+    is_optional: bool = False
 
     def pull(self, ti: Any) -> Any:
         """Return the value that the field has in the run of `ti`.
@@ -81,13 +81,13 @@ class XComField(NamedTuple):
         Raises `RequestError` if the earlier task has no output.
         """
         output = required_output(self.task_id, ti.xcom_pull(task_ids=self.task_id))
-        return output.get(self.name) if self.or_none else output[self.name]
+        return output.get(self.name) if self.is_optional else output[self.name]
 
 
 def output_of_any(ti: Any, *task_ids: str) -> Any:
     """Return the output of the first of these tasks of the rescale that has one, or None."""
-    siblings = (sibling_task_id(ti.task_id, task_id) for task_id in task_ids)
-    return next((output for task_id in siblings if (output := ti.xcom_pull(task_ids=task_id)) is not None), None)
+    sibling_ids = (sibling_task_id(ti.task_id, task_id) for task_id in task_ids)
+    return next((output for task_id in sibling_ids if (output := ti.xcom_pull(task_ids=task_id)) is not None), None)
 
 
 def required_output(task_id: str, output: T | None) -> T:

@@ -44,7 +44,7 @@ def delete_leftover_pods(template: str, dag_id: str, run_id: str, task_ids: Sequ
         hook = KubernetesHook(**CLUSTER_ACCESS)
         namespace = metadata.namespace or hook.get_namespace() or "default"
         for pod in call_kubernetes(hook.core_v1_client.list_namespaced_pod, namespace, label_selector=selector).items:
-            _delete(hook, pod)
+            _delete_pod(hook, pod)
             log.warning("deleted the pod %s, which no task of this run had deleted", pod.metadata.name)
     except _KUBERNETES_ERRORS as error:
         reason = getattr(error, "reason", None) or error
@@ -67,7 +67,7 @@ def labels_of_run(dag_id: str, run_id: str) -> dict[str, str]:
     return {name: make_safe_label_value(value) for name, value in labels.items()}
 
 
-def _delete(hook: KubernetesHook, pod: V1Pod) -> None:
+def _delete_pod(hook: KubernetesHook, pod: V1Pod) -> None:
     try:
         call_kubernetes(hook.core_v1_client.delete_namespaced_pod, pod.metadata.name, pod.metadata.namespace)
     except ApiException as error:
@@ -75,7 +75,7 @@ def _delete(hook: KubernetesHook, pod: V1Pod) -> None:
             raise
 
 
-def call_kubernetes(request: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
+def call_kubernetes(request: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """Call Kubernetes, and try again after transient errors."""
     retried = generic_api_retry(request)  # type: ignore[no-untyped-call]
-    return retried(*arguments, **more, _request_timeout=_SECONDS_TO_ANSWER)
+    return retried(*arguments, **keywords, _request_timeout=_SECONDS_TO_ANSWER)

@@ -53,10 +53,16 @@ class RescaleTask(DecoratedOperator, PythonOperator):
     template_fields_renderers: ClassVar = {"op_args": "py", "op_kwargs": "py"}
 
     def __init__(
-        self, *, python_callable: Any, op_args: Any, op_kwargs: Any, links: Sequence[BaseOperatorLink] = (), **more: Any
+        self,
+        *,
+        python_callable: Any,
+        op_args: Any,
+        op_kwargs: Any,
+        links: Sequence[BaseOperatorLink] = (),
+        **keywords: Any,
     ) -> None:
         call_arguments = {"python_callable": python_callable, "op_args": op_args, "op_kwargs": op_kwargs}
-        super().__init__(kwargs_to_upstream=call_arguments, **call_arguments, **more)
+        super().__init__(kwargs_to_upstream=call_arguments, **call_arguments, **keywords)
         self.operator_extra_links = tuple(links)
         self.lineage: Lineage | None = None
 
@@ -82,11 +88,11 @@ def rescale_task(
     """
 
     @functools.wraps(function)
-    def with_access(*inputs: Any, params: Mapping[str, Any], **more: Any) -> Summary:
+    def with_access(*inputs: Any, params: Mapping[str, Any], **keywords: Any) -> Summary:
         with task_errors():
             params = trimmed_values(params)
             with form_access(params) if has_access else nullcontext():
-                return function(*inputs, params=params, **more)
+                return function(*inputs, params=params, **keywords)
 
     task_arguments = {"task_id": task_id, "task_display_name": display_name, "show_return_value_in_logs": False}
     arguments = {**task_arguments, **RETRIES, **arguments}

@@ -41,7 +41,7 @@ class FinalTaskEnded(TaskEnded, AirflowFailException):
     """`TaskEnded` for a final error where Airflow has no retry policies."""
 
 
-_POLICY: dict[str, Any] = {}
+_RETRY_POLICY: dict[str, Any] = {}
 
 if hasattr(sdk, "RetryPolicy"):
 
@@ -65,7 +65,7 @@ if hasattr(sdk, "RetryPolicy"):
                 sdk.RetryDecision.fail(sentence) if exception.error.final else sdk.RetryDecision.retry(reason=sentence)
             )
 
-    _POLICY = {"retry_policy": RetryByError()}
+    _RETRY_POLICY = {"retry_policy": RetryByError()}
 
 RETRIES: dict[str, Any] = {
     "retries": 4,
@@ -73,7 +73,7 @@ RETRIES: dict[str, Any] = {
     # The factor by which pauses grow. In Airflow 3.1, it is a switch instead: True doubles them.
     "retry_exponential_backoff": True if sdk.BaseOperator.retry_exponential_backoff is False else 2.0,
     "max_retry_delay": timedelta(minutes=5),
-    **_POLICY,
+    **_RETRY_POLICY,
 }
 """Arguments of every task: retries after 10, 20, 40 and 80 seconds."""
 
@@ -94,4 +94,4 @@ def task_errors() -> Iterator[None]:
         rescale_error = error_to_show(error)
         reword_for_form(rescale_error)
         log.error("%s", rescale_error)
-        raise (FinalTaskEnded if rescale_error.final and not _POLICY else TaskEnded)(rescale_error) from None
+        raise (FinalTaskEnded if rescale_error.final and not _RETRY_POLICY else TaskEnded)(rescale_error) from None

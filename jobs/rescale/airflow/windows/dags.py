@@ -30,7 +30,7 @@ def window_dag(window: Window) -> DAG:
     ) as dag:
         open_task, closes_at = open_window(window, asset), XComField(OPEN, "closes")
         if window.has_job:
-            opens_at = XComField(OPEN, "opens", or_none=True)
+            opens_at = XComField(OPEN, "opens", is_optional=True)
             rescale = job_graph({"target": XComField(OPEN, "target")}, closes_at, opens_at)
             end = job_end_task([OPEN, LOOK], [CLOSE])
         else:

@@ -19,7 +19,7 @@ _PLACEHOLDERS = {"window", "date", "time"}
 Fault = tuple[str, object] | None
 """Expected and actual value of a wrong field; None if the field is valid."""
 
-_EXPECTED = (
+_EXPECTED_PATTERN = (
     "a place that holds {date}, such as 's3://bucket/rescaled/{window}-{date}', and {time} if the window opens more "
     "than once a day"
 )
@@ -47,14 +47,14 @@ def pattern_fault(pattern: Any) -> Fault:
         names = _names_in(pattern)
         target_of(pattern, "window", datetime.min)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError):
-        return _EXPECTED, pattern
-    return (_EXPECTED, pattern) if names - _PLACEHOLDERS else None
+        return _EXPECTED_PATTERN, pattern
+    return (_EXPECTED_PATTERN, pattern) if names - _PLACEHOLDERS else None
 
 
 def placeholder_fault(pattern: str, schedule: str) -> Fault:
     """Return the fault of a pattern that could give two runs of a schedule the same target, or None."""
     needed_placeholders = {"date", "time"} if _opens_more_than_once_a_day(schedule) else {"date"}
-    return (_EXPECTED, pattern) if needed_placeholders - _names_in(pattern) else None
+    return (_EXPECTED_PATTERN, pattern) if needed_placeholders - _names_in(pattern) else None
 
 
 def _names_in(pattern: str) -> set[str]:
