@@ -10,15 +10,13 @@ restores. The source is never modified. Flink cannot restore the target until ev
 | `inspect` | reads metadata and headers, checks that the snapshot is complete, and shows its contents in the log |
 | `plan` | decides everything, pins the source, stores the plan and claims the target; its log shows the plan |
 | `approve` | waits until somebody approves the plan; skipped if no approval is needed, red if the plan is rejected |
-| `reshuffle_keyed_state` | moves keyed state |
+| `reshuffle_keyed_state` | moves keyed state; this task and the next two use Spark if a cluster is configured |
 | `redistribute_operator_state` | deals operator state to the new subtasks |
 | `validate` | reads source and result back, compares them, and writes the certificate |
 | `publish` | puts `_metadata` into the target, with a single write |
 | `announce` | adds an event to the asset `rescaled_savepoint`, unless it already has one of this result |
 | `rejected` | removes the staged files of a plan that was rejected, or that nobody approved in time, and is red |
 | `end` | decides the state of the run: green only if the result is published |
-
-Moving and validating run in processes or pods of their own, with Spark if a cluster is configured.
 
 **If a task fails** for a reason that another try will not change (a damaged snapshot, a wrong request, a wrong result),
 it fails at once, and its log ends with an error that says why and what to do. Network faults and lost processes are
