@@ -21,10 +21,10 @@ def commands_markdown() -> str:
     root = parser()
     (commands,) = (action for action in root._actions if isinstance(action, argparse._SubParsersAction))
     summaries = {action.dest: action.help or "" for action in commands._choices_actions}
-    listed = table(
+    overview = table(
         ["command", "what it does"], ([f"[`{name}`](#{name})", summaries[name]] for name in commands.choices)
     )
-    return "\n\n".join([listed, *(_section(name, command) for name, command in commands.choices.items())])
+    return "\n\n".join([overview, *(_section(name, command) for name, command in commands.choices.items())])
 
 
 def options_markdown() -> str:
@@ -48,12 +48,12 @@ def _section(name: str, command: argparse.ArgumentParser) -> str:
     parts = [f"## `{name}` {{#{name}}}", _paragraphs(command.description or ""), f"```\n{_wrapped(usage)}\n```"]
     if example:
         parts += ["For example:", f"```\n{example}\n```"]
-    plain = [group for group in command._action_groups if group.title in _PLAIN_GROUPS]
-    parts.append(_arguments([action for group in plain for action in group._group_actions], command))
+    plain_groups = [group for group in command._action_groups if group.title in _PLAIN_GROUPS]
+    parts.append(_arguments([action for group in plain_groups for action in group._group_actions], command))
     for group in command._action_groups:
-        if group not in plain and group._group_actions:
-            described = f"**{(group.title or '').capitalize()}.** {_prose(group.description or '')}"
-            parts += [described, _arguments(group._group_actions, command)]
+        if group not in plain_groups and group._group_actions:
+            heading = f"**{(group.title or '').capitalize()}.** {_prose(group.description or '')}"
+            parts += [heading, _arguments(group._group_actions, command)]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -83,7 +83,7 @@ def _paragraphs(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return a text of the command line as Markdown: what looks like an option or a file name becomes code."""
+    """Return a text of the command line as Markdown, with options and file names as code."""
     pieces = re.split(r"(`[^`]*`)", text)
     return "".join(piece if piece.startswith("`") else "".join(_marked(piece)) for piece in pieces)
 

@@ -17,13 +17,13 @@ Schema = Mapping[str, Any]
 
 def documents_markdown() -> str:
     """Return a section for each document (what writes it, its schema, its fields), and one for each type in them."""
-    listed = table(
+    overview = table(
         ["document", "version", "where it comes from"],
         ([f"[`{each.name}`](#{each.name})", str(each.version), escape(each.where)] for each in DOCUMENTS),
     )
     types = {name: each for document in DOCUMENTS for name, each in schema_of(document)["$defs"].items()}
-    named = [_type_section(name, each) for name, each in sorted(types.items())]
-    return "\n\n".join([listed, *map(_section, DOCUMENTS), "## Types", *named])
+    type_sections = [_type_section(name, each) for name, each in sorted(types.items())]
+    return "\n\n".join([overview, *map(_section, DOCUMENTS), "## Types", *type_sections])
 
 
 def schema_text(document: PublishedDocument) -> str:
@@ -36,21 +36,21 @@ def _section(document: PublishedDocument) -> str:
     origin = f"Version {document.version}, from {escape(document.where)}. [JSON Schema](schemas/{document.name}.json)"
     parts = [f"## `{document.name}` {{#{document.name}}}", origin]
     for struct in _structs(schema):
-        parts += [_described(struct), _fields(struct)]
+        parts += [_description(struct), _fields(struct)]
     return "\n\n".join(part for part in parts if part)
 
 
 def _type_section(name: str, definition: Schema) -> str:
-    """Return the section of a type: what it is, and its fields or its values."""
-    parts = [f"### `{name}` {{#{_anchor(name)}}}", _described(definition)]
+    """Return the section of a type: its description, and its fields or its values."""
+    parts = [f"### `{name}` {{#{_anchor(name)}}}", _description(definition)]
     if "enum" in definition:
-        parts.append(f"One of {_kind(definition)}.")
+        parts.append(f"One of {_type_text(definition)}.")
     parts += [_fields(struct) for struct in _objects(definition, {}) if struct is definition]
     return "\n\n".join(part for part in parts if part)
 
 
-def _described(struct: Schema) -> str:
-    """Return the description of a type as Markdown, in which a place such as `<target>` is no tag."""
+def _description(struct: Schema) -> str:
+    """Return the description of a type as Markdown, with characters of HTML escaped outside of code spans."""
     pieces = re.split(r"(`[^`]*`)", struct.get("description", ""))
     return "".join(piece if piece.startswith("`") else escape(piece) for piece in pieces)
 
@@ -58,7 +58,7 @@ def _described(struct: Schema) -> str:
 def _fields(struct: Schema) -> str:
     required = set(struct.get("required", ()))
     fields = struct.get("properties", {}).items()
-    rows = ([f"`{name}`", _kind(field), "" if name in required else "may be absent"] for name, field in fields)
+    rows = ([f"`{name}`", _type_text(field), "" if name in required else "may be absent"] for name, field in fields)
     return table(["field", "type", ""], rows)
 
 
@@ -85,22 +85,22 @@ def _objects(part: Schema, definitions: Schema) -> Iterator[Schema]:
         yield part
 
 
-def _kind(field: Schema) -> str:
+def _type_text(field: Schema) -> str:
     """Return the type of a field in words."""
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
         return f"[`{name}`](#{_anchor(name)})"
     if "anyOf" in field:
-        return " or ".join(map(_kind, field["anyOf"]))
+        return " or ".join(map(_type_text, field["anyOf"]))
     if "enum" in field:
         return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
     match field.get("type"):
         case "array" if isinstance(field.get("items"), Mapping):
-            return f"list of {_kind(field['items'])}"
+            return f"list of {_type_text(field['items'])}"
         case "array":
             return "list"
         case "object" if isinstance(field.get("additionalProperties"), Mapping):
-            return f"mapping to {_kind(field['additionalProperties'])}"
+            return f"mapping to {_type_text(field['additionalProperties'])}"
         case str(name):
             return name
     return "any value"

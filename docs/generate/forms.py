@@ -33,7 +33,7 @@ def params_markdown() -> str:
 
 
 def settings_markdown() -> str:
-    """Return a section for each struct of the settings: what it is, and its fields with type and default."""
+    """Return a section for each struct of the settings: its description, and its fields with type and default."""
     return "\n\n".join(_structs(Settings))
 
 

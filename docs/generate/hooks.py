@@ -1,7 +1,7 @@
-"""MkDocs hooks: the pages of the reference that are made from code, and the pictures that lie with the tests.
+"""MkDocs hooks: the pages of the reference that are made from code, and the screenshots that lie with the tests.
 
-A generated page has a file of the same name in `docs/reference`, its introduction, with the line `GENERATED` where the
-generated part goes.
+The introduction of a generated page is the file of the same name in `docs/reference`. Its line `GENERATED` is replaced
+by the generated part.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ ROOT = Path(__file__).parents[2]
 
 GENERATED = "<!-- generated -->"
 
-_OF_DAGS = (
+_DAG_SCREENSHOTS = (
     *("form", "graph", "approval"),
     *("live-form", "live-rounds", "live-question", "live-not-yet", "live-cut-over", "live-aborted"),
 )
-PICTURES = (
-    *(f"tests/whole_airflow/screenshots/{name}.png" for name in _OF_DAGS),
+SCREENSHOTS = (
+    *(f"tests/whole_airflow/screenshots/{name}.png" for name in _DAG_SCREENSHOTS),
     *(f"tests/report/screenshots/{name}.png" for name in ("report", "load")),
 )
-"""Pictures that tests make, which the site has below `images`."""
+"""Screenshots that tests take. The site has them below `images`."""
 
 
 def chart_values_markdown() -> str:
@@ -52,15 +52,15 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def on_startup(command: str, dirty: bool) -> None:  # noqa: ARG001
-    """Keep imports of Airflow from logging into the build, whose warnings are errors."""
+    """Silence warnings that Airflow logs when it is imported: with `--strict`, a warning fails the build."""
     logging.getLogger("airflow").setLevel(logging.ERROR)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pictures, and a file with the JSON Schema of each document."""
-    for picture in PICTURES:
-        name = f"images/{Path(picture).name}"
-        files.append(File.generated(config, name, abs_src_path=str(ROOT / picture)))
+    """Add the screenshots, and a file with the JSON Schema of each document."""
+    for screenshot in SCREENSHOTS:
+        name = f"images/{Path(screenshot).name}"
+        files.append(File.generated(config, name, abs_src_path=str(ROOT / screenshot)))
     for document in DOCUMENTS:
         files.append(File.generated(config, f"reference/schemas/{document.name}.json", content=schema_text(document)))
     return files
@@ -68,10 +68,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     """Put the generated part into its page."""
-    make = PAGES.get(page.file.src_uri)
-    if make is None:
+    generate = PAGES.get(page.file.src_uri)
+    if generate is None:
         return markdown
-    before, mark, after = markdown.partition(GENERATED)
-    if not mark:
+    before, marker, after = markdown.partition(GENERATED)
+    if not marker:
         raise ValueError(f"{page.file.src_uri} lacks the line {GENERATED}")
-    return f"{before}{make()}{after}"
+    return f"{before}{generate()}{after}"

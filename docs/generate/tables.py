@@ -14,5 +14,5 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return a text without what would end a cell: a line break, or a bar outside of a code span."""
+    """Return the text without line breaks and, unless it has code spans, with bars escaped: both would end the cell."""
     return " ".join(text.split()).replace("|", "&#124;") if "`" not in text else " ".join(text.split())
