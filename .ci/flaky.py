@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Decide whether failed tests may run again, and remember those that passed then.
+"""Decide whether failed tests may run again, and remember the flaky ones, which pass when they are repeated.
 
 A test that starts another program may fail because the machine was busy. Then its file runs again, alone and twice, and
 the run counts as passed if both pass (`.ci/tests`). Tests of our own code alone, and tests in which our own processes
 race, are never repeated: their failure is a defect.
 
-    flaky.py choose XML MOST             print the files to repeat; exit 1 if these are more than MOST, or one must not
-    flaky.py record XML HISTORY COMMIT   print and remember flaky tests; exit 1 if one was flaky at another commit, too
+    flaky.py choose XML MOST             print the files to repeat; exit 1 if more than MOST, or one is never repeated
+    flaky.py record XML HISTORY COMMIT   print and remember flaky tests; exit 1 if one was flaky at another commit
     flaky.py count XML...                print how many tests passed, failed and were skipped
 
 XML is pytest's JUnit report of the family xunit1, which names files. HISTORY holds the last runs, as
@@ -101,10 +101,10 @@ def record(report: Path, history: Path, commit: str) -> int:
 def count(reports: Sequence[Path]) -> int:
     """Print how many tests of the reports passed, failed and were skipped."""
     tests = [case for report in reports for case in cases(report)]
-    wrong = {case.node_id for case in tests if case.error is not None}
+    failed_ids = {case.node_id for case in tests if case.error is not None}
     skipped = sum(case.skipped for case in tests)
     total = len({case.node_id for case in tests})
-    print(f"{total - len(wrong) - skipped} passed, {len(wrong)} failed, {skipped} skipped")
+    print(f"{total - len(failed_ids) - skipped} passed, {len(failed_ids)} failed, {skipped} skipped")
     return 0
 
 
