@@ -29,11 +29,11 @@ import org.apache.flink.util.Collector;
 public final class StateProcessorRehash {
     private static final TypeInformation<byte[]> BYTES = PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO;
 
-    public static void main(String[] words) throws Exception {
-        String source = words[0], target = words[1], uid = words[2], state = words[3];
-        int parallelism = Integer.parseInt(words[4]), maxParallelism = Integer.parseInt(words[5]);
+    public static void main(String[] arguments) throws Exception {
+        String source = arguments[0], target = arguments[1], uid = arguments[2], state = arguments[3];
+        int parallelism = Integer.parseInt(arguments[4]), maxParallelism = Integer.parseInt(arguments[5]);
         StreamExecutionEnvironment flink =
-                StreamExecutionEnvironment.getExecutionEnvironment(onThisMachine(parallelism, Path.of(words[6])));
+                StreamExecutionEnvironment.getExecutionEnvironment(onThisMachine(parallelism, Path.of(arguments[6])));
         flink.setParallelism(parallelism);
         flink.setRuntimeMode(RuntimeExecutionMode.STREAMING);
         flink.getConfig().enableObjectReuse();
@@ -54,7 +54,7 @@ public final class StateProcessorRehash {
         System.exit(0);
     }
 
-    /** The fastest variant of those tried: streaming, records on the heap, and a buffer before the file. */
+    /** Options of the fastest variant that was tried: streaming, state on the heap, and a buffer before the file. */
     private static Configuration onThisMachine(int parallelism, Path scratch) throws Exception {
         Configuration options = new Configuration();
         options.setString("taskmanager.numberOfTaskSlots", Integer.toString(parallelism));

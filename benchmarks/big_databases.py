@@ -28,7 +28,7 @@ def write_databases(canonical: Path, directory: Path) -> None:
     subtasks = []
     for stream in operator.keyed:
         assert stream.parsed is not None
-        own = operator.key_groups_of(stream.subtask)
+        key_groups = operator.key_groups_of(stream.subtask)
         scratch = directory / "scratch"
         scratch.mkdir()
         states = [state.name for state in stream.parsed.states]
@@ -43,24 +43,26 @@ def write_databases(canonical: Path, directory: Path) -> None:
                 shutil.move(scratch / "taken" / file.name, directory / name)
                 files.append(RocksdbFile(file.name, RelativeFileStream(name, file.length)))
         shutil.rmtree(scratch)
-        meta = f"{stream.subtask}-meta"
-        (directory / meta).write_bytes(stream.header)
+        meta_name = f"{stream.subtask}-meta"
+        (directory / meta_name).write_bytes(stream.header)
         handle = IncrementalHandle(
             tag=11,
             checkpoint_id=1,
             backend_id="00000000-0000-0000-0000-000000000000",
-            first_key_group=own.first,
-            key_group_count=len(own),
+            first_key_group=key_groups.first,
+            key_group_count=len(key_groups),
             checkpointed_size=0,
-            meta=RelativeFileStream(meta, len(stream.header)),
+            meta=RelativeFileStream(meta_name, len(stream.header)),
             shared=(),
             private=tuple(files),
             handle_id="00000000-0000-0000-0000-000000000000",
         )
         subtasks.append(Subtask(stream.subtask, False, SubtaskState(managed_keyed=handle)))
     entry = operator.entry
-    moved = OperatorState(entry.operator_id, "", "", entry.parallelism, entry.max_parallelism, None, tuple(subtasks))
-    metadata = Metadata(4, 1, (), (moved,), savepoint_properties(canonical=False))
+    operator_state = OperatorState(
+        entry.operator_id, "", "", entry.parallelism, entry.max_parallelism, None, tuple(subtasks)
+    )
+    metadata = Metadata(4, 1, (), (operator_state,), savepoint_properties(canonical=False))
     (directory / "_metadata").write_bytes(write_metadata(metadata))
 
 
@@ -68,12 +70,12 @@ def _put_all(
     writer: Writer, max_parallelism: int, stream: KeyedStream, header: KeyedHeader, files: SnapshotFiles
 ) -> None:
     reader = SourceReader(files)
-    prefix = prefix_size(max_parallelism)
+    prefix_length = prefix_size(max_parallelism)
     for source in sources_of(stream, max_parallelism):
         for records in reader.batches(source):
             columns = zip(records.starts, records.key_ends, records.ends, records.states, records.groups, strict=True)
-            for start, limit, end, state, group in columns:
-                key = int(group).to_bytes(prefix, "big") + records.data[start:limit].tobytes()
-                writer.put(header.states[state].name, key, records.data[limit + 4 : end].tobytes())
-            for model in writer.model.values():  # the writer keeps all rows in memory, for tests
+            for start, key_end, end, state, group in columns:
+                key = int(group).to_bytes(prefix_length, "big") + records.data[start:key_end].tobytes()
+                writer.put(header.states[state].name, key, records.data[key_end + 4 : end].tobytes())
+            for model in writer.model.values():  # rows that the writer keeps in memory, which only tests need
                 model.clear()

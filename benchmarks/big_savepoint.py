@@ -45,9 +45,9 @@ def write_savepoint(
 ) -> None:
     """Write about `size` bytes of records with values of `value_size` bytes, in `parallelism` files.
 
-    `keys` is "long", or "string" for strings of twelve letters. Every key is in one of the `states`. With `elements`,
-    every subtask has that many elements of a split and of a union state, and a copy of a broadcast state, in
-    `_metadata`.
+    `keys` is "long", or "string" for strings of twelve letters. Each key is in only one of the `states`. With
+    `elements`, every subtask has that many elements of a split and of a union state, and a copy of a broadcast state,
+    in `_metadata`.
     """
     directory.mkdir(parents=True)
     numbers = np.arange(size // (value_size + 30), dtype=np.int64)
@@ -55,22 +55,22 @@ def write_savepoint(
     groups = key_groups_of(codes, max_parallelism)
     key_bytes = key_bytes[np.argsort(groups, kind="stable")]
     group_ends = np.cumsum(np.bincount(groups, minlength=max_parallelism)).tolist()
-    prefix = prefix_size(max_parallelism)
+    prefix_length = prefix_size(max_parallelism)
     subtasks = []
     for subtask in range(parallelism):
-        own = key_group_range(max_parallelism, parallelism, subtask)
+        key_groups = key_group_range(max_parallelism, parallelism, subtask)
         name = f"keyed-{subtask}"
         offsets = []
         with (directory / name).open("wb") as file:
             file.write(_header(_LONG if keys == "long" else _STRING, states))
-            for key_group in range(own.first, own.last + 1):
-                of_group = key_bytes[group_ends[key_group - 1] if key_group else 0 : group_ends[key_group]]
-                offsets.append(file.tell() if len(of_group) else 0)
-                _write_group(file, key_group, prefix, np.array_split(of_group, states), value_size)
-            total = file.tell()
-        handle = KeyGroupsHandle(7, own.first, tuple(offsets), RelativeFileStream(name, total))
-        dealt = _operator_state(subtask, elements) if elements else None
-        subtasks.append(Subtask(subtask, False, SubtaskState(managed_operator=dealt, managed_keyed=handle)))
+            for key_group in range(key_groups.first, key_groups.last + 1):
+                group_keys = key_bytes[group_ends[key_group - 1] if key_group else 0 : group_ends[key_group]]
+                offsets.append(file.tell() if len(group_keys) else 0)
+                _write_group(file, key_group, prefix_length, np.array_split(group_keys, states), value_size)
+            file_size = file.tell()
+        handle = KeyGroupsHandle(7, key_groups.first, tuple(offsets), RelativeFileStream(name, file_size))
+        operator_handle = _operator_state(subtask, elements) if elements else None
+        subtasks.append(Subtask(subtask, False, SubtaskState(managed_operator=operator_handle, managed_keyed=handle)))
     operator = OperatorState(operator_id_of_uid("big"), "", "", parallelism, max_parallelism, None, tuple(subtasks))
     metadata = Metadata(4, 1, (), (operator,), savepoint_properties(canonical=True))
     (directory / "_metadata").write_bytes(write_metadata(metadata))
@@ -164,30 +164,30 @@ def _serializer(out: ByteWriter, class_name: str) -> None:
 
 
 def _write_group(
-    file: BinaryIO, key_group: int, prefix: int, states: list[npt.NDArray[np.uint8]], value_size: int
+    file: BinaryIO, key_group: int, prefix_length: int, states: list[npt.NDArray[np.uint8]], value_size: int
 ) -> None:
     """Write the records of a key group, state by state; values are random, so that they cannot be compressed."""
-    noise = np.random.default_rng(key_group)
-    filled = [(state, keys) for state, keys in enumerate(states) if len(keys)]
-    for i, (state, keys) in enumerate(filled):
+    random = np.random.default_rng(key_group)
+    nonempty_states = [(state, keys) for state, keys in enumerate(states) if len(keys)]
+    for i, (state, keys) in enumerate(nonempty_states):
         if i == 0:
             file.write(state.to_bytes(2, "big"))
         for start in range(0, len(keys), _KEYS_AT_ONCE):
-            rows = _records(keys[start : start + _KEYS_AT_ONCE], key_group, prefix, value_size, noise)
+            rows = _records(keys[start : start + _KEYS_AT_ONCE], key_group, prefix_length, value_size, random)
             if start + _KEYS_AT_ONCE >= len(keys):
-                rows["key_group"][-1] |= FLAG << 8 * (prefix - 1)
+                rows["key_group"][-1] |= FLAG << 8 * (prefix_length - 1)
             file.write(rows.tobytes())
-        following = filled[i + 1][0] if i + 1 < len(filled) else END_OF_GROUP
+        following = nonempty_states[i + 1][0] if i + 1 < len(nonempty_states) else END_OF_GROUP
         file.write(following.to_bytes(2, "big"))
 
 
 def _records(
-    keys: npt.NDArray[np.uint8], key_group: int, prefix: int, value_size: int, noise: np.random.Generator
+    keys: npt.NDArray[np.uint8], key_group: int, prefix_length: int, value_size: int, random: np.random.Generator
 ) -> npt.NDArray[np.void]:
     record = np.dtype(
         [
             ("key_length", ">i4"),
-            ("key_group", f">u{prefix}"),
+            ("key_group", f">u{prefix_length}"),
             ("key", "u1", (keys.shape[1],)),
             ("namespace", "u1"),
             ("value_length", ">i4"),
@@ -196,7 +196,7 @@ def _records(
         ]
     )
     rows = np.zeros(len(keys), dtype=record)
-    rows["key_length"], rows["key_group"], rows["key"] = prefix + keys.shape[1] + 1, key_group, keys
+    rows["key_length"], rows["key_group"], rows["key"] = prefix_length + keys.shape[1] + 1, key_group, keys
     rows["value_length"], rows["array_length"] = value_size + 4, value_size
-    rows["value"] = noise.integers(0, 256, (len(keys), value_size), dtype=np.uint8)
+    rows["value"] = random.integers(0, 256, (len(keys), value_size), dtype=np.uint8)
     return rows

@@ -5,19 +5,20 @@
 
 A job of a real session cluster keeps its state in RocksDB, and changes a known number of keys per second. Its shape
 goes from parallelism 6 and max parallelism 128 to 4 and 1000, and back. With `--same-maximum` it goes from parallelism
-2 to 3, and Flink itself takes the job back. The result refers to the files of the last checkpoint, or has copies that
-were made ahead; or `rescale run --prepare` copies files, and `rescale run` copies the rest after the cancel. The
-downtime begins with the cancel (or the request to stop) and ends when all tasks of the new job run, as Flink's overview
-shows it. A plain restart is a cancel after a checkpoint, and a start from it in the same shape. At most 5 seconds more
-than a plain restart are allowed. Every record of a result is compared with its source afterwards.
+2 to 3, and Flink itself takes the job back. Three ways are then measured: the result refers to the files of the last
+checkpoint; it has copies that were made ahead; or `rescale run --prepare` copies files, and `rescale run` copies the
+newer ones after the cancel. The downtime begins with the cancel (or the request to stop) and ends when all tasks of the
+new job run, as Flink's overview shows it. A plain restart is a cancel after a checkpoint, and a start from this
+checkpoint in the same shape. The column *bar* has the seconds by which a way may be longer than a plain restart. Every
+record of a result is compared with its source afterwards.
 
-The table shows the parts of the downtime of the last cut-over; the last round is one of them if the job made another
+The table shows the parts of the downtime of the last cut-over; the last round is a part if the job made another
 checkpoint right before the cancel. The last columns have the keys that the job changed per second, before it was
 followed and while it was followed; then the number of last rounds whose time the newest round had predicted within 30
 per cent.
 
 With `--s3`, checkpoints, savepoints and results lie in an S3 server on this machine. Each release and size has a
-cluster of its own: if one fails, its line says why, and the others are still measured.
+cluster of its own. If a cut-over fails, the program prints the rows so far, and ends with the error.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ SAME_MAXIMUM = ((2, 128), (3, 128))
 """Parallelism and max parallelism."""
 
 WAYS_OF_SAME_MAXIMUM: dict[str, dict[str, Any]] = {"refers": {"files": "refer"}, "copied ahead": {}}
-"""Values of the form for each treatment of the files of the last checkpoint."""
+"""Values of the form for each way to treat the files of the last checkpoint."""
 
 SPLITS = 6
 """Parallelism with which every job starts. The source makes a split for each of its first subtasks.
@@ -78,7 +79,7 @@ A subtask without a split would finish, and the parallelism of an operator with 
 TIMEOUT_SECONDS = 3600
 RATE_SECONDS = 5.0
 FETCH_SECONDS = 1.5
-"""Seconds, longer than the interval (1 second) at which the session cluster fetches metrics."""
+"""Pause that is longer than the interval (1 second) at which the session cluster fetches metrics."""
 
 S3_OPTIONS = {"s3.directory.marker.retention": "keep"}
 """By default, Flink's S3 file system deletes the marker of a directory that gets a file. The S3 server refuses that."""
@@ -118,9 +119,9 @@ class Bulk:
         """Start the job without state, with a subtask for each split; return the time when all its tasks run."""
         return self._start("", SPLITS, self.shapes[0][1])
 
-    def start(self, snapshot: str, *, turned: bool) -> float:
-        """Start the job from a snapshot, in its other shape if `turned`; return the time when all its tasks run."""
-        self.shape ^= turned
+    def start(self, snapshot: str, *, in_other_shape: bool) -> float:
+        """Start the job from a snapshot in the same or the other shape; return the time when all its tasks run."""
+        self.shape ^= in_other_shape
         return self._start(snapshot, *self.shapes[self.shape])
 
     def _start(self, snapshot: str, parallelism: int, maximum: int) -> float:
@@ -133,7 +134,7 @@ class Bulk:
         return time.monotonic()
 
     @property
-    def refers(self) -> bool:
+    def keeps_maximum(self) -> bool:
         """Whether the max parallelism stays, so that the result refers to files of the source."""
         return self.shapes[0][1] == self.shapes[1][1]
 
@@ -141,37 +142,37 @@ class Bulk:
         with self.cluster.open() as flink:
             return (job := flink.job_overview(self.job_id)) is not None and job.runs
 
-    def changed(self) -> int:
+    def written_keys(self) -> int:
         """Return the number of keys that the job has written since its start, as of this call.
 
-        Flink answers a request for metrics with the values that it fetched before, and then fetches new ones
-        (`MetricFetcherImpl`). So the second answer has the values of the time of the first request.
+        Flink answers a request for metrics with the values that it fetched before, and then fetches new values
+        (`MetricFetcherImpl`). So the answer to the second request has the values as of the first request.
         """
-        self._counted()
+        self._reported_keys()
         time.sleep(FETCH_SECONDS)
-        return self._counted()
+        return self._reported_keys()
 
-    def _counted(self) -> int:
+    def _reported_keys(self) -> int:
         vertices = httpx.get(f"{self.cluster.address}/jobs/{self.job_id}").json()["vertices"]
         return int(sum(vertex["metrics"]["read-records"] for vertex in vertices if "Process" in vertex["name"]))
 
     def remove_older(self) -> None:
-        """Remove older results and checkpoints, which the job no longer needs once it has a checkpoint of its own."""
+        """Remove older results and checkpoints: the job has a checkpoint of its own, and no longer needs them."""
         for directory in (*(self.directory / "checkpoints").iterdir(), *self.directory.glob("*-[0-9]*")):
             if directory.name != self.job_id:
                 rmtree(directory)
 
     @property
-    def other(self) -> tuple[int, int]:
+    def other_shape(self) -> tuple[int, int]:
         return self.shapes[1 - self.shape]
 
     def keys_a_second(self, seconds: float) -> float:
         """Return the number of keys that the job writes per second, measured for this many seconds."""
         begun = time.monotonic()
-        before = self.changed()
+        before = self.written_keys()
         time.sleep(seconds)
         ended = time.monotonic()
-        return (self.changed() - before) / (ended - begun)
+        return (self.written_keys() - before) / (ended - begun)
 
 
 def main() -> None:
@@ -211,23 +212,24 @@ def rows_of(release: str, gigabytes: float, arguments: argparse.Namespace) -> It
         keys = int(gigabytes * 1e9 / (VALUE_SIZE + KEY_BYTES))
         shapes = SAME_MAXIMUM if arguments.same_maximum else SHAPES
         bulk = Bulk(cluster, place, directory, (str(keys), str(VALUE_SIZE), str(arguments.rate)), shapes)
-        yield from measured(release, gigabytes, keys, bulk, arguments.times)
+        yield from measurements(release, gigabytes, keys, bulk, arguments.times)
 
 
 def as_uri(place: str) -> str:
     return place if is_s3(place) else Path(place).as_uri()
 
 
-def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) -> Iterator[Sequence[object]]:
+def measurements(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) -> Iterator[Sequence[object]]:
     bulk.begin()
-    wait_until(lambda: bulk.changed() > 1.02 * keys, "the state to be there", TIMEOUT_SECONDS)
+    wait_until(lambda: bulk.written_keys() > 1.02 * keys, "the state to be there", TIMEOUT_SECONDS)
     restart(bulk)  # at the same max parallelism, Flink itself changes the parallelism
     restarts = [restart(bulk) for _ in range(times)]
     plain = median(restarts)
     yield release, gigabytes, "restart", plain, max(restarts)
-    for way, changes in WAYS_OF_SAME_MAXIMUM.items() if bulk.refers else [("while it runs", {})]:
-        cuts = [live(bulk, f"{way}-{number}".replace(" ", "-"), changes) for number in range(times)]
-        seconds = [cut.seconds for cut in cuts]
+    for way, changes in WAYS_OF_SAME_MAXIMUM.items() if bulk.keeps_maximum else [("while it runs", {})]:
+        cut_overs = [cut_over_live(bulk, f"{way}-{number}".replace(" ", "-"), changes) for number in range(times)]
+        seconds = [each.seconds for each in cut_overs]
+        predicted = [each.is_predicted for each in cut_overs if each.last_round_seconds is not None]
         yield (
             release,
             gigabytes,
@@ -236,80 +238,88 @@ def measured(release: str, gigabytes: float, keys: int, bulk: Bulk, times: int) 
             max(seconds),
             max(seconds) - plain,
             MOST_ADDED_SECONDS,
-            cuts[-1].parts,
-            median(cut.keys_before for cut in cuts),
-            median(cut.keys_meanwhile for cut in cuts),
-            f"{sum(cut.is_predicted for cut in cuts)} of {sum(cut.took is not None for cut in cuts)}",
+            cut_overs[-1].parts,
+            median(each.keys_before for each in cut_overs),
+            median(each.keys_meanwhile for each in cut_overs),
+            f"{sum(predicted)} of {len(predicted)}",
         )
-    if bulk.refers:
+    if bulk.keeps_maximum:
         ahead = [copied_ahead(bulk, f"ahead-{number}") for number in range(times)]
         seconds = [downtime for downtime, _ in ahead]
         most, parts = max(seconds), ahead[-1][1]
         yield release, gigabytes, "by command", median(seconds), most, most - plain, MOST_ADDED_SECONDS, parts
-    through = savepoint(bulk, "savepoint")
-    yield release, gigabytes, "native savepoint", through, through, through - plain
+    downtime = downtime_through_savepoint(bulk, "savepoint")
+    yield release, gigabytes, "native savepoint", downtime, downtime, downtime - plain
 
 
-def restart(bulk: Bulk, *, turned: bool = False) -> float:
+def restart(bulk: Bulk, *, in_other_shape: bool = False) -> float:
     with bulk.cluster.open() as flink:
         take_checkpoint(flink, bulk.job_id)
         bulk.remove_older()
         begun = time.monotonic()
         cancel(flink, bulk.job_id)
-    return bulk.start(newest_checkpoint(join(bulk.home, f"checkpoints/{bulk.job_id}")), turned=turned) - begun
+    checkpoint = newest_checkpoint(join(bulk.home, f"checkpoints/{bulk.job_id}"))
+    return bulk.start(checkpoint, in_other_shape=in_other_shape) - begun
 
 
 def take_back(bulk: Bulk) -> None:
     """Let Flink itself take the job back to its first parallelism, so that each cut-over begins with the same files."""
-    if bulk.refers:
-        restart(bulk, turned=True)
+    if bulk.keeps_maximum:
+        restart(bulk, in_other_shape=True)
 
 
-class Cut(NamedTuple):
+class CutOver(NamedTuple):
     """A cut-over: its downtime and the parts of it, keys written per second, and the seconds of the last round."""
 
     seconds: float
     parts: str
     keys_before: float
     keys_meanwhile: float
-    predicted: float | None
-    took: float | None
+    predicted_seconds: float | None
+    last_round_seconds: float | None
 
     @property
     def is_predicted(self) -> bool:
         """Whether the last round took what was predicted, within 30 per cent of the time that it took."""
-        if self.predicted is None or self.took is None:
+        if self.predicted_seconds is None or self.last_round_seconds is None:
             return False
-        return abs(self.predicted - self.took) <= 0.3 * self.took
+        return abs(self.predicted_seconds - self.last_round_seconds) <= 0.3 * self.last_round_seconds
 
 
-def live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> Cut:
-    parallelism, maximum = bulk.other
+def cut_over_live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> CutOver:
+    parallelism, maximum = bulk.other_shape
     with bulk.cluster.open() as flink:
         take_checkpoint(flink, bulk.job_id)
         wait_until(lambda: flink.latest_checkpoint(bulk.job_id) is not None, "Flink to tell of the checkpoint")
     bulk.remove_older()
     before = bulk.keys_a_second(RATE_SECONDS)
     target = join(bulk.home, name)
-    form = changes if bulk.refers else {"max_parallelism": maximum, **changes}
+    form = changes if bulk.keeps_maximum else {"max_parallelism": maximum, **changes}
     story = LiveStory(bulk.cluster, bulk.job_id, bulk.jar, target, parallelism=parallelism, **form)
-    took: list[float] = []
-    with _timed_last_round(took), _watched(bulk) as rates:
+    last_round_seconds: list[float] = []
+    with _recorded_last_rounds(last_round_seconds), _recorded_rates(bulk) as rates:
         summary = story.follow()
     assert _verify(summary, story.form, None)["verdict"] == "complete"
     bulk.job_id, bulk.shape = summary["job"], 1 - bulk.shape
     take_back(bulk)
     parts = ", ".join(f"{part} {value:.1f}" for part, value in summary["seconds"].items())
-    predicted = (story.state.get(ROUNDS) or {}).get("last_round_seconds")
+    predicted_seconds = (story.state.get(ROUNDS) or {}).get("last_round_seconds")
     meanwhile = median(rates) if rates else before
-    cut = Cut(summary["downtime_seconds"], parts, before, meanwhile, predicted, took[-1] if took else None)
-    print(name, *cut, file=sys.stderr)
-    return cut
+    cut_over = CutOver(
+        summary["downtime_seconds"],
+        parts,
+        before,
+        meanwhile,
+        predicted_seconds,
+        last_round_seconds[-1] if last_round_seconds else None,
+    )
+    print(name, *cut_over, file=sys.stderr)
+    return cut_over
 
 
 def copied_ahead(bulk: Bulk, name: str) -> tuple[float, str]:
     """Return the downtime of a cut-over after files were copied ahead, and the parts of it."""
-    parallelism, _ = bulk.other
+    parallelism, _ = bulk.other_shape
     checkpoints, target = join(bulk.home, f"checkpoints/{bulk.job_id}"), join(bulk.home, name)
     command = [RESCALE, "run", "--target", target, "--parallelism", str(parallelism)]
     begun = time.monotonic()
@@ -330,27 +340,27 @@ def copied_ahead(bulk: Bulk, name: str) -> tuple[float, str]:
         [*command, newest_checkpoint(checkpoints), "--proof", "files"], check=True, stdout=subprocess.DEVNULL
     )
     moved = time.monotonic()
-    started = bulk.start(target, turned=True)
+    started = bulk.start(target, in_other_shape=True)
     take_back(bulk)
     parts = {"before": copied, "cancel": cancelled - begun, "run": moved - cancelled, "start": started - moved}
     return started - begun, ", ".join(f"{part} {seconds:.1f}" for part, seconds in parts.items())
 
 
 @contextmanager
-def _timed_last_round(took: list[float]) -> Iterator[None]:
-    """Add the seconds of each last round to `took`, including those of its plan."""
+def _recorded_last_rounds(last_round_seconds: list[float]) -> Iterator[None]:
+    """Add the seconds of each last round to `last_round_seconds`, including those of its plan."""
     real = Follower.move_last
 
     def timed(follower: Follower, planned: RoundPlan) -> None:
         real(follower, planned)
-        took.append(time.monotonic() - planned.start_time)
+        last_round_seconds.append(time.monotonic() - planned.start_time)
 
     with patch.object(Follower, "move_last", timed):
         yield
 
 
 @contextmanager
-def _watched(bulk: Bulk) -> Iterator[list[float]]:
+def _recorded_rates(bulk: Bulk) -> Iterator[list[float]]:
     """Yield the number of keys that the running job writes per second, every few seconds."""
     rates: list[float] = []
     ended = threading.Event()
@@ -382,15 +392,15 @@ def taken_savepoint(bulk: Bulk, mode: StopMode, kind: SavepointFormat) -> str:
     return normalise(taken.location)
 
 
-def savepoint(bulk: Bulk, name: str) -> float:
+def downtime_through_savepoint(bulk: Bulk, name: str) -> float:
     target, begun = join(bulk.home, name), time.monotonic()
     source = taken_savepoint(bulk, StopMode.STOP, SavepointFormat.NATIVE)
-    parallelism, maximum = bulk.other
+    parallelism, maximum = bulk.other_shape
     shape = ["--parallelism", str(parallelism)]
-    shape += [] if bulk.refers else ["--max-parallelism", str(maximum)]
+    shape += [] if bulk.keeps_maximum else ["--max-parallelism", str(maximum)]
     command = [RESCALE, "run", source, "--target", target, *shape]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return bulk.start(target, turned=True) - begun
+    return bulk.start(target, in_other_shape=True) - begun
 
 
 if __name__ == "__main__":

@@ -4,8 +4,8 @@
                                 small] [--directory DIR]
 
 Each case has its own savepoint, which gets another max parallelism, and its own workers. A small state is moved first,
-so that compilation and the start of workers do not count. The driver and the largest worker report their peak memory
-themselves, since workers may have ended.
+so that compilation and the start of workers do not count. The driver and the workers report their own peak memory,
+because workers may have ended before it could be read; the largest worker counts.
 
     sizes       the same savepoint in several sizes: seconds per GB, also relative to the first size
     cores       one core and all cores, at the middle size; processes are pinned to these cores
@@ -14,7 +14,7 @@ themselves, since workers may have ended.
     states      100 states
     small       10^8 records of 20 bytes
 
-`--part` scales the last four cases down, for trials.
+`--part` makes the last four cases smaller, for trials.
 """
 
 from __future__ import annotations
@@ -44,34 +44,36 @@ from rescale.runstate.claim import claim
 ALL_CORES = os.sched_getaffinity(0)
 
 GB = 1_000_000_000
-RECORD = 30
+RECORD_OVERHEAD = 30
 """Bytes of a record in addition to its value (`write_savepoint`)."""
 
-WARM = 20_000_000
+WARM_UP_BYTES = 20_000_000
 """Bytes of the small state that is moved first."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A savepoint of `size` bytes, written by `write_savepoint`, with its new parallelism and max parallelism."""
+    """A savepoint of `size` bytes and its new shape; `savepoint` has further arguments of `write_savepoint`."""
 
     kind: str
     name: str
     size: int
     cores: int
-    maximum: int = 1000
+    max_parallelism: int = 1000
     parallelism: int = 6
     savepoint: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
+    """Bytes that a case moved, their cost, and peak memory in MB by process."""
+
     bytes: int
     cost: Cost
     peaks: dict[str, float]
 
     @property
-    def seconds_a_gigabyte(self) -> float:
+    def seconds_per_gigabyte(self) -> float:
         return self.cost.seconds / self.bytes * GB
 
 
@@ -90,9 +92,9 @@ def main() -> None:
     ]
     results = []
     for case in chosen:
-        with tempfile.TemporaryDirectory(dir=arguments.directory) as folder, a_process() as process:
-            results.append((case, process.submit(measured, case, Path(folder)).result()))
-    show(results)
+        with tempfile.TemporaryDirectory(dir=arguments.directory) as folder, new_process() as process:
+            results.append((case, process.submit(measure_case, case, Path(folder)).result()))
+    print_table(results)
 
 
 def cases(gigabytes: list[float], cores: int, part: float) -> Iterator[Case]:
@@ -101,39 +103,43 @@ def cases(gigabytes: list[float], cores: int, part: float) -> Iterator[Case]:
     middle = sorted(gigabytes)[len(gigabytes) // 2]
     for number in (1, cores):
         yield Case("cores", f"{middle:g} GB on {number}", int(middle * GB), number)
-    few = {"parallelism": 1, "max_parallelism": 2}
-    yield Case("hot", "two key groups", int(4 * GB * part), cores, maximum=3, parallelism=1, savepoint=few)
+    two_groups = {"parallelism": 1, "max_parallelism": 2}
+    yield Case(
+        "hot", "two key groups", int(4 * GB * part), cores, max_parallelism=3, parallelism=1, savepoint=two_groups
+    )
     large = int((1 << 30) * part)
-    large_record = {"value_size": large - RECORD, "parallelism": 1}
+    large_record = {"value_size": large - RECORD_OVERHEAD, "parallelism": 1}
     yield Case("record", f"a record of {large >> 20} MiB", large, cores, parallelism=1, savepoint=large_record)
     yield Case("states", "100 states", int(GB * part), cores, savepoint={"states": 100})
     number = int(1e8 * part)
-    yield Case("small", f"{number:,} records of 20 bytes", number * (RECORD + 20), cores, savepoint={"value_size": 20})
+    yield Case(
+        "small", f"{number:,} records of 20 bytes", number * (RECORD_OVERHEAD + 20), cores, savepoint={"value_size": 20}
+    )
 
 
-def a_process() -> ProcessPoolExecutor:
-    """Return a pool of one new process; workers that it starts run on the cores that it then has."""
+def new_process() -> ProcessPoolExecutor:
+    """Return a pool of one new process. Its workers run on the cores to which it is pinned when they start."""
     return ProcessPoolExecutor(1, get_context("spawn"))
 
 
-def measured(case: Case, home: Path) -> Measured:
-    with a_process() as maker:  # its memory does not count
-        maker.submit(write_savepoint, home / "warm", WARM).result()
+def measure_case(case: Case, home: Path) -> Measurement:
+    with new_process() as maker:  # its memory does not count
+        maker.submit(write_savepoint, home / "warm", WARM_UP_BYTES).result()
         maker.submit(write_savepoint, home / "source", case.size, **case.savepoint).result()
     before = METER.read()
     size = sum(path.stat().st_size for path in (home / "source").iterdir())
     os.sched_setaffinity(0, sorted(ALL_CORES)[: case.cores])
     with process_tasks(case.cores) as tasks:
-        moved(home, "warm", case.maximum, 2, tasks)
-        spent = moved(home, "source", case.maximum, case.parallelism, tasks)
+        move(home, "warm", case.max_parallelism, 2, tasks)
+        spent = move(home, "source", case.max_parallelism, case.parallelism, tasks)
     usage = {"driver": METER.own_since(before), "worker": METER.workers_since(before)}
-    return Measured(size, spent, {who: usage[who].worst_memory / 1e6 for who in usage})
+    return Measurement(size, spent, {who: usage[who].worst_memory / 1e6 for who in usage})
 
 
-def moved(home: Path, source: str, maximum: int, parallelism: int, tasks: ProcessTasks) -> Cost:
+def move(home: Path, source: str, max_parallelism: int, parallelism: int, tasks: ProcessTasks) -> Cost:
     target = home / "target"
     plan = prepare(
-        make_request(str(home / source), str(target), [str(parallelism)], max_parallelism=[str(maximum)])
+        make_request(str(home / source), str(target), [str(parallelism)], max_parallelism=[str(max_parallelism)])
     ).plan
     claim(plan)
 
@@ -148,18 +154,18 @@ def moved(home: Path, source: str, maximum: int, parallelism: int, tasks: Proces
     return spent
 
 
-def show(results: list[tuple[Case, Measured]]) -> None:
+def print_table(results: list[tuple[Case, Measurement]]) -> None:
     rows = []
-    firsts: dict[str, Measured] = {}
+    firsts: dict[str, Measurement] = {}
     for case, result in results:
         first = firsts.setdefault(case.kind, result)
         ratio = (
-            result.seconds_a_gigabyte / first.seconds_a_gigabyte
+            result.seconds_per_gigabyte / first.seconds_per_gigabyte
             if case.kind == "sizes"
             else (first.cost.seconds / result.cost.seconds if case.kind == "cores" else None)
         )
         peaks = ", ".join(f"{name} {peak:.0f}" for name, peak in sorted(result.peaks.items()))
-        times = f"{result.seconds_a_gigabyte:.1f}"
+        times = f"{result.seconds_per_gigabyte:.1f}"
         rows.append((case.name, f"{result.cost.seconds:.1f} s", f"{result.cost.cpu:.1f} s", times, ratio, peaks))
     headers = ("case", "time", "CPU", "seconds a GB", "÷ first (cores: first ÷)", "peak resident MB")
     print(tabulate(rows, headers=headers, floatfmt=".2f"))

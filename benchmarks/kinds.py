@@ -62,7 +62,7 @@ def main() -> None:
 
 @njit
 def walk(iterator: int, length: npt.NDArray[np.int64]) -> int:
-    """Visit every row of an iterator; return the number of their bytes."""
+    """Visit every row of an iterator; return the bytes of all keys and values."""
     total = 0
     while _valid(iterator):
         _key(iterator, length.ctypes.data)

@@ -11,7 +11,8 @@ written ÷ bytes changed, bytes and entries of the files that were read, and the
 The second table has the time from the end of the old job until all tasks of the new one run. Its parts are the command
 that makes the last result, including the start of processes, and Flink's restore. Three ways are measured at the end of
 the same job: a plain restart from the last checkpoint; `rescale follow --finish` after a last change of 0.1 per cent;
-and a native savepoint, `rescale run` and the restore of its result. Taking the savepoint does not count.
+and a native savepoint, `rescale run` and the restore of its result. Taking the savepoint does not count. The column
+*bar* has the seconds by which a way may be longer than a plain restart.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ LAST_PER_CENT = 0.1
 VALUE_SIZE = 1000
 INCREMENTAL = {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"}
 RETAINED = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num-retained": "50"}
-"""Number of checkpoints that stay, because the estimates compare them after the rounds."""
+"""Options that retain all checkpoints, because the estimates compare them after the rounds."""
 
 TIMEOUT_SECONDS = 1800
 
 
-class Followed(NamedTuple):
+class FollowedJob(NamedTuple):
     """The job's directory with its last checkpoint and a native savepoint, and the rounds made while it ran."""
 
     checkpoint: Path
@@ -73,7 +74,7 @@ def main() -> None:
                 with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
                     keys = int(gigabytes * 1e9 / (VALUE_SIZE + KEY_BYTES))
                     changed = [int(keys * share / 100) for share in (*arguments.per_cent, LAST_PER_CENT)]
-                    job = bulk(keys, changed)
+                    job = bulk_job(keys, changed)
                     followed = follow(flink, job, Path(folder), len(changed))
                     made = round_rows(gigabytes, keys, changed, followed)
                     rounds += ((release, *row) for row in made)
@@ -89,7 +90,7 @@ def main() -> None:
     )
 
 
-def bulk(keys: int, changed: Sequence[int]) -> Job:
+def bulk_job(keys: int, changed: Sequence[int]) -> Job:
     waves = {f"changed-{number}": count for number, count in enumerate(changed, 1)}
     return Job(
         "bulk",
@@ -101,7 +102,7 @@ def bulk(keys: int, changed: Sequence[int]) -> Job:
     )
 
 
-def follow(flink: Flink, job: Job, home: Path, waves: int) -> Followed:
+def follow(flink: Flink, job: Job, home: Path, waves: int) -> FollowedJob:
     """Run the job beside a follower, which makes a round for each wave of changes but the last."""
     kinds = ["checkpoint", "details", "gate-0"]
     for number in range(1, waves):
@@ -120,13 +121,13 @@ def follow(flink: Flink, job: Job, home: Path, waves: int) -> Followed:
             rounds.append(json.loads(next(lines)))
             (home / "source" / f"gate-{number}").touch()
     thread.join()
-    return Followed(paths[-1], paths[-2], rounds)
+    return FollowedJob(paths[-1], paths[-2], rounds)
 
 
 def _job_in(source: Path, thread: threading.Thread) -> Path:
-    """Return the job's directory, as soon as it has the first checkpoint that was asked for.
+    """Return the job's directory, as soon as it has the first requested checkpoint.
 
-    Flink may have made one before, without most of the state. `job.json` is written right after the first one.
+    Flink may have made an earlier one, without most of the state. `job.json` is written right after the requested one.
     """
     while thread.is_alive():
         if (source / "job.json").exists():
@@ -147,8 +148,10 @@ def _following(job: Path, target: Path) -> Iterator[Iterator[str]]:
             process.terminate()
 
 
-def round_rows(gigabytes: float, keys: int, changed: Sequence[int], followed: Followed) -> Iterator[Sequence[object]]:
-    rounds, estimates = followed.rounds, list(estimated(followed))
+def round_rows(
+    gigabytes: float, keys: int, changed: Sequence[int], followed: FollowedJob
+) -> Iterator[Sequence[object]]:
+    rounds, estimates = followed.rounds, list(estimated_changes(followed))
     base = rounds[0]["seconds"]
     yield gigabytes, "base", base, estimates[0].run_seconds, 1.0
     for count, follower_round, estimate in zip(changed, rounds[1:], estimates, strict=False):
@@ -167,7 +170,7 @@ def round_rows(gigabytes: float, keys: int, changed: Sequence[int], followed: Fo
         )
 
 
-def estimated(followed: Followed) -> Iterator[FileChanges]:
+def estimated_changes(followed: FollowedJob) -> Iterator[FileChanges]:
     """Yield the output of `rescale diff --by-file` for each round but the base."""
     places = [checkpoint_directory(str(followed.checkpoint.parent), made["checkpoint"]) for made in followed.rounds]
     for earlier, later in pairwise(places):
@@ -175,7 +178,7 @@ def estimated(followed: Followed) -> Iterator[FileChanges]:
 
 
 def downtime_rows(
-    gigabytes: float, changed: int, flink: Flink, job: Job, home: Path, followed: Followed
+    gigabytes: float, changed: int, flink: Flink, job: Job, home: Path, followed: FollowedJob
 ) -> Iterator[Sequence[object]]:
     other = job.with_(parallelism=OTHER_PARALLELISM, max_parallelism=OTHER_MAXIMUM)
     restart = 0.0

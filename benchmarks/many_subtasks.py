@@ -60,12 +60,12 @@ def main() -> None:
     parser.add_argument("--max-parallelism", type=int, default=32_768)
     parser.add_argument("--new-max-parallelism", type=int, help="default: the old one")
     parser.add_argument("--elements", type=int, default=4, help="number of elements of a list state for each subtask")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--processes", action="store_true")
-    where.add_argument("--s3", action="store_true")
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--processes", action="store_true")
+    mode.add_argument("--s3", action="store_true")
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder, ExitStack() as ending:
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as folder, ExitStack() as stack:
         home, source = Path(folder), Path(folder, "source")
         write_savepoint(
             source,
@@ -77,15 +77,15 @@ def main() -> None:
         )
         place, target = str(source), str(home / "target")
         if arguments.s3:
-            ending.enter_context(s3_server(home))
-            place, target = uploaded(source), f"s3://{BUCKET}/target"
+            stack.enter_context(s3_server(home))
+            place, target = upload(source), f"s3://{BUCKET}/target"
         maximum = [str(arguments.new_max_parallelism)] if arguments.new_max_parallelism else []
         request = make_request(place, target, [str(arguments.new_subtasks)], max_parallelism=maximum)
         steps = Steps(time.process_time if arguments.s3 else cpu_seconds)
         if arguments.s3:
-            look(steps, request)
+            inspect_and_plan(steps, request)
         else:
-            tasks = ending.enter_context(process_tasks(PROCESSES)) if arguments.processes else InProcessTasks(PROCESSES)
+            tasks = stack.enter_context(process_tasks(PROCESSES)) if arguments.processes else InProcessTasks(PROCESSES)
             run(steps, request, tasks)
         peaks = peak_memory() if arguments.processes else {}
         steps.show(f"{arguments.subtasks} → {arguments.new_subtasks} subtasks", peaks)
@@ -118,7 +118,7 @@ def request_counts(requests: Counter[str]) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in sorted(requests.items()))
 
 
-def uploaded(directory: Path) -> str:
+def upload(directory: Path) -> str:
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     place = f"s3://{BUCKET}/source"
     store = open_store(place)
@@ -126,7 +126,7 @@ def uploaded(directory: Path) -> str:
     return place
 
 
-def look(steps: Steps, request: Request) -> None:
+def inspect_and_plan(steps: Steps, request: Request) -> None:
     def inspected() -> str:
         return inspection_text(inspection(open_snapshot(request.source)))
 
@@ -139,7 +139,7 @@ def look(steps: Steps, request: Request) -> None:
 
 def run(steps: Steps, request: Request, tasks: Tasks) -> None:
     steps.measure("inspect", lambda: inspection_text(inspection(open_snapshot(request.source))))
-    plan = claimed(steps, request)
+    plan = plan_and_claim(steps, request)
     steps.measure("reshuffle", lambda: reshuffle_keyed_state(plan, tasks))
     steps.measure("redistribute", lambda: redistribute_operator_state(plan, tasks))
     steps.measure("validate", lambda: validate_coverage(plan, tasks))
@@ -147,7 +147,7 @@ def run(steps: Steps, request: Request, tasks: Tasks) -> None:
     steps.measure("report again", lambda: put_report(plan))
 
 
-def claimed(steps: Steps, request: Request) -> Plan:
+def plan_and_claim(steps: Steps, request: Request) -> Plan:
     """Inspect, plan and claim; return the plan alone, since later steps do not need the snapshot in memory."""
     prepared = steps.measure("plan", lambda: prepare(request))
     summary = steps.measure("document of the plan", lambda: plan_document(*prepared))

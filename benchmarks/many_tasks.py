@@ -2,9 +2,9 @@
 
     python benchmarks/many_tasks.py [--tasks 20000] [--carried 4] [--rounds 1]
 
-Our tasks unpack a unit and the work with its content (some MB, like a plan of thousands of subtasks), count the bytes
-that they processed, and report progress. The variants take turns in every round, and their medians count. The first
-tasks, which start workers, do not count. CPU time is that of driver, JVM and workers.
+Rescale's tasks unpack a unit and the work with its content (some MB, like a plan of thousands of subtasks), count the
+bytes that they processed, and report progress. The variants take turns in every round, and their medians count. The
+first tasks, which start workers, do not count. CPU time is that of driver, JVM and workers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROCESSES = 2
 
 
 @dataclass(frozen=True)
-class Carrying:
+class IdleWork:
     """Work that does nothing and carries content."""
 
     content: bytes
@@ -81,7 +81,7 @@ def run_empty_tasks(tasks: SparkTasks, number: int) -> None:
 def run_our_tasks(tasks: Tasks, number: int, carried: int) -> None:
     units = [(SLICE_BYTES, i) for i in range(number)]  # large enough for a task each
     progress = Progress("tasks", number * SLICE_BYTES, ByteAction.READ)
-    assert sum(tasks.run(Carrying(os.urandom(carried)), units, progress)) == sum(range(number))
+    assert sum(tasks.run(IdleWork(os.urandom(carried)), units, progress)) == sum(range(number))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Costs of the processes of a benchmark: this one, the JVM, the Python workers, and all other descendants.
+"""Costs of the processes of a benchmark: this process, the JVM, the Python workers, and all other descendants.
 
 CPU time is that of this process's control group, which counts all descendants, even those for which no process waits:
-Spark's daemon does not wait for its workers. A control group requires cgroup v2 and root. Without one, CPU time is that
-of the whole machine, which must then be idle otherwise.
+Spark's daemon does not wait for its workers. A control group requires cgroup v2 and root. Without a group, CPU time is
+that of the whole machine, which must then be idle otherwise.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def medians(costs: Iterable[Cost]) -> Cost:
 
 
 def cost_of_command(command: Sequence[str]) -> Cost:
-    """Run a command that must succeed; return the time to its end, and CPU time to that of its last descendant."""
+    """Run a command that must succeed; return its time, and the CPU time until its last descendant has ended."""
     cpu, start = cpu_seconds(), time.perf_counter()
     done = subprocess.run(command, env=usual_environment(), capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - start
@@ -116,4 +116,4 @@ def _lingers() -> bool:
 
 
 GROUP = _group()
-"""Control group of the benchmark, created at import, since a Spark that starts before it would not be counted."""
+"""Control group of the benchmark, created at import: processes that start earlier are not counted."""

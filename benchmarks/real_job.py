@@ -50,7 +50,7 @@ from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint, tak
 from rescale.flink_rest.client import SavepointFormat, StopMode
 from support.session_cluster import session_cluster, wait_until
 
-BYTES_BESIDE = 190
+OVERHEAD_BYTES = 190
 """Bytes of a key in a savepoint, in addition to those of its value."""
 
 LEVELS = {
@@ -59,12 +59,12 @@ LEVELS = {
     "state.backend.rocksdb.compaction.level.target-file-size-base": "16mb",
     "state.backend.rocksdb.compaction.level.max-size-level-base": "32mb",
 }
-"""Options of Flink: checkpoints only by request, and levels of RocksDB so small that there are several."""
+"""Options of Flink: checkpoints only by request, and small levels of RocksDB, so that there are several."""
 
 STAGES = {"read": "read and check every record", "write": "write every record", "validate": "validate"}
-"""Prefixes of the lines about parts of a run; all other work counts as writing."""
+"""Prefixes of the lines that a run prints about its stages; all other stages count as writing."""
 
-ENDED = re.compile(r"^(?P<stage>[a-z ]+): .* in (?P<seconds>[\d.]+) s$")
+STAGE_LINE = re.compile(r"^(?P<stage>[a-z ]+): .* in (?P<seconds>[\d.]+) s$")
 PARTS = ("plan", "report", "start", *STAGES, "between", "publish", "after", "all", "CPU")
 
 
@@ -84,10 +84,10 @@ def main() -> None:
         with ExitStack() as stack:
             home = Path(stack.enter_context(TemporaryDirectory(dir=arguments.directory)))
             cluster = stack.enter_context(session_cluster(arguments.flink, memory="2g"))
-            keys = int(megabytes * 1e6 / (value_size + BYTES_BESIDE))
+            keys = int(megabytes * 1e6 / (value_size + OVERHEAD_BYTES))
             bulk = Bulk(cluster, str(home), (str(keys), str(value_size), "1000", "more"), SHAPES, options=LEVELS)
             sources = snapshots(bulk, keys)
-            for row in measured(home, sources, arguments.rescale, arguments.rounds):
+            for row in measurements(home, sources, arguments.rescale, arguments.rounds):
                 rows.append((value_size, *row))
                 print(*rows[-1], file=sys.stderr)
     print(tabulate(rows, ("value", "source", "MB", "command", *PARTS, "estimate", "off"), floatfmt=".1f"))
@@ -96,7 +96,7 @@ def main() -> None:
 def snapshots(bulk: Bulk, keys: int) -> dict[str, str]:
     """Run the job until it has its state, and end it; return a savepoint and its last checkpoint."""
     bulk.begin()
-    wait_until(lambda: bulk.changed() > 1.05 * keys, "the state to be there", TIMEOUT_SECONDS)
+    wait_until(lambda: bulk.written_keys() > 1.05 * keys, "the state to be there", TIMEOUT_SECONDS)
     savepoint = taken_savepoint(bulk, StopMode.RUN_ON, SavepointFormat.CANONICAL)
     with bulk.cluster.open() as flink:
         take_checkpoint(flink, bulk.job_id)
@@ -104,7 +104,9 @@ def snapshots(bulk: Bulk, keys: int) -> dict[str, str]:
     return {"savepoint": savepoint, "checkpoint": newest_checkpoint(f"{bulk.home}/checkpoints/{bulk.job_id}")}
 
 
-def measured(home: Path, sources: dict[str, str], commands: Sequence[str], rounds: int) -> Iterator[tuple[object, ...]]:
+def measurements(
+    home: Path, sources: dict[str, str], commands: Sequence[str], rounds: int
+) -> Iterator[tuple[object, ...]]:
     (_, (parallelism, maximum)) = SHAPES
     target, runs_of = home / "target", dict[tuple[str, str], list[dict[str, float]]]()
     estimates = {}
@@ -117,8 +119,8 @@ def measured(home: Path, sources: dict[str, str], commands: Sequence[str], round
         parts = parts_of_a_run([command, "run", source, *options], target)
         if number:
             runs_of.setdefault((name, command), []).append(parts)
-        for left in (target, target.with_name("target.rescale")):
-            shutil.rmtree(left, ignore_errors=True)
+        for leftover in (target, target.with_name("target.rescale")):
+            shutil.rmtree(leftover, ignore_errors=True)
     for (name, command), runs in runs_of.items():
         size, estimate = estimates[name, command]
         medians = [median(run[part] for run in runs) for part in PARTS]
@@ -135,7 +137,7 @@ def measured(home: Path, sources: dict[str, str], commands: Sequence[str], round
 def parts_of_a_run(command: Sequence[str], target: Path) -> dict[str, float]:
     """Run a command to its end; return the seconds of its parts."""
     begun, cpu = time.time(), cpu_beside_flink()
-    at: dict[str, float] = {}
+    times: dict[str, float] = {}
     spent = dict.fromkeys(STAGES, 0.0)
     log = []
     with subprocess.Popen(
@@ -146,26 +148,26 @@ def parts_of_a_run(command: Sequence[str], target: Path) -> dict[str, float]:
             now = time.time() - begun
             log.append(line)
             if line.startswith("plan "):
-                at.setdefault("plan", now)
+                times.setdefault("plan", now)
             elif line.startswith("report: "):
-                at.setdefault("report", now)
-            elif match := ENDED.match(line):
+                times.setdefault("report", now)
+            elif match := STAGE_LINE.match(line):
                 stage = next((stage for stage, says in STAGES.items() if match["stage"].startswith(says)), "write")
                 spent[stage] += float(match["seconds"])
-                at.setdefault("first", now - float(match["seconds"]))
-                at["last"] = now
+                times.setdefault("first", now - float(match["seconds"]))
+                times["last"] = now
     ended = time.time() - begun
     if process.returncode:
         sys.exit("".join(log))
     published = (target / "_metadata").stat().st_mtime - begun
-    planned = at["report"] if at["report"] < at["first"] else at["plan"]
+    planned = times["report"] if times["report"] < times["first"] else times["plan"]
     return {
-        "plan": at["plan"],
-        "report": planned - at["plan"],
-        "start": at["first"] - planned,
+        "plan": times["plan"],
+        "report": planned - times["plan"],
+        "start": times["first"] - planned,
         **spent,
-        "between": at["last"] - at["first"] - sum(spent.values()),
-        "publish": published - at["last"],
+        "between": times["last"] - times["first"] - sum(spent.values()),
+        "publish": published - times["last"],
         "after": ended - published,
         "all": published,
         "CPU": cpu_beside_flink() - cpu,

@@ -5,7 +5,7 @@
 
 The limits are a plain copy of the files, and one pass of their bytes through Spark's shuffle in opaque blocks. CPU time
 is user and system time of all processes in the second of two rounds; their start does not count. Peak memory is that of
-the largest Python process, and of the JVM. With `--spark` the steps run in Spark, too, on this machine.
+the largest Python process, and of the JVM. With `--spark` the steps run in a local Spark instead of worker processes.
 """
 
 from __future__ import annotations

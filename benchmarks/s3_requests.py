@@ -1,4 +1,4 @@
-"""CPU time of requests to S3, by Rescale's store, plain boto3 and, if it is installed, obstore; and of whole runs.
+"""CPU time of requests to S3 by Rescale's store, plain boto3 and, if installed, obstore, and CPU time of whole runs.
 
     python benchmarks/s3_requests.py [--requests 3000] [--megabytes 400] [--rounds 3] [--subtasks 1000]
                                      [--directory DIR]
@@ -65,7 +65,7 @@ class Requests(Protocol):
 
 
 class StoreRequests:
-    """A `Store` of Rescale; reads are pinned."""
+    """A `Store` of Rescale, which pins the version that it reads."""
 
     def __init__(self, store: S3Store) -> None:
         self.store = store
@@ -91,7 +91,7 @@ class StoreRequests:
 
 
 class ObstoreRequests:
-    """obstore with default settings; reads require the ETag, too."""
+    """obstore with default settings; its reads require the ETag of the first read."""
 
     def __init__(self, server: S3Server) -> None:
         settings = server.environment

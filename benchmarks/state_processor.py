@@ -13,7 +13,7 @@ from oracle.harness import jvm_options
 _LINE = "1.20"
 _SOURCE = Path(__file__).with_name("StateProcessorRehash.java")
 _PARALLELISM = 4
-"""Parallelism of the program: of those that were tried, the fastest on two cores."""
+"""Parallelism of the program: the fastest of several that were tried on two cores."""
 
 _JVM = ("-XX:+UseTransparentHugePages", "-Xmx10g", "-XX:+UseParallelGC", "-XX:TieredStopAtLevel=4")
 
