@@ -1,6 +1,6 @@
-"""Whole runs over a wire on which things go wrong: `PYTHONPATH=tests:benchmarks python -m wires --runs N --rate R`.
+"""Whole runs through a proxy that disturbs requests: `PYTHONPATH=tests:benchmarks python -m wires --runs N --rate R`.
 
-The same seed has the same mishaps happen to the same requests.
+With the same seed, the same mishaps happen to the same requests.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from wires.processes import in_a_fork, in_a_process
-from wires.rescaling import Outcome, home_of_wires
+from wires.processes import run_in_fork, run_in_process
+from wires.rescaling import Outcome, wires_home
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m wires", description=__doc__)
     parser.add_argument("--runs", type=int, default=20, metavar="N", help="how many runs are played")
-    parser.add_argument("--first", type=int, default=0, metavar="S", help="the seed of the first one")
-    parser.add_argument("--rate", type=float, default=0.15, metavar="R", help="of requests something happens to")
+    parser.add_argument("--first", type=int, default=0, metavar="S", help="the seed of the first run")
+    parser.add_argument("--rate", type=float, default=0.15, metavar="R", help="share of requests that are disturbed")
     parser.add_argument(
-        "--stall", type=float, default=0.2, metavar="SECONDS", help="how long an answer may take; boto3 waits for 60"
+        "--stall", type=float, default=0.2, metavar="SECONDS", help="length of a stall; boto3 waits for 60"
     )
     parser.add_argument(
         "--at-once", type=int, default=1, metavar="N", help="runs side by side: much of them is waiting"
     )
-    parser.add_argument("--minutes", type=float, default=1e9, metavar="M", help="after which no further run begins")
+    parser.add_argument("--minutes", type=float, default=1e9, metavar="M", help="begin no run after M minutes")
     parser.add_argument("--forks", action="store_true", help="run forks of one process, which cost a tenth")
     arguments = parser.parse_args()
     seeds = range(arguments.first, arguments.first + arguments.runs)
     ways: Counter[str] = Counter()
     happened: Counter[str] = Counter()
     broken, played, requests, copies, begun = [], 0, 0, 0, time.monotonic()
-    rescale = in_a_fork if arguments.forks else in_a_process
-    with home_of_wires(rescale) as home, ThreadPoolExecutor(arguments.at_once) as pool:
+    rescale = run_in_fork if arguments.forks else run_in_process
+    with wires_home(rescale) as home, ThreadPoolExecutor(arguments.at_once) as pool:
 
         def play(seed: int) -> Outcome | None:
             late = time.monotonic() - begun > arguments.minutes * 60
@@ -50,7 +50,8 @@ def main() -> int:
             copies += outcome.copies
             broken += [seed] if outcome.broken is not None else []
             print(
-                f"seed {seed}: {' '.join((outcome.asking.source, *outcome.asking.options))}: {outcome.how}", flush=True
+                f"seed {seed}: {' '.join((outcome.request.source, *outcome.request.options))}: {outcome.how}",
+                flush=True,
             )
             if outcome.broken is not None:
                 print(outcome.broken, flush=True)

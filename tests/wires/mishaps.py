@@ -1,7 +1,7 @@
 """Mishaps of requests on their way, chosen by a seed.
 
 A mishap depends on the request and on how often it was made, and not on the order of several threads. Most mishaps
-happen once; a stubborn one happens to every try that boto3 makes, and ends a run.
+happen once; a stubborn mishap happens to every try of boto3, and ends a run.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _EVERYWHERE = (
     Mishap.STALL,
 )
 _OF_LONG_WORK = (Mishap.ERROR_IN_200, Mishap.ERROR_IN_200_AFTER)
-"""Mishaps of requests that the store begins to answer before it is done."""
+"""Mishaps of requests that the store begins to answer before it has carried them out."""
 
 
 class Mishaps:
-    """Draws mishaps. `rate` is the probability for a request, `stall` a time in seconds. Safe to use from many threads.
+    """Draws mishaps: `rate` is their probability at each request, and `stall` the seconds of a stall. Thread-safe.
 
-    `copies` is the number of mishaps of requests by which the store copies.
+    `copies` is the number of mishaps of CopyObject and UploadPartCopy.
     """
 
     def __init__(self, seed: int, rate: float, stall: float) -> None:
@@ -56,7 +56,7 @@ class Mishaps:
         self.copies = 0
         self.requests = 0
         self._seed, self._rate = seed, rate
-        self._deeds = _deeds(stall)
+        self._treatments = _treatments(stall)
         self._lock = threading.Lock()
         self._times_made: Counter[str] = Counter()
         self._stubborn: dict[str, tuple[Mishap, int]] = {}
@@ -71,13 +71,13 @@ class Mishaps:
                 return CARRIED_OUT
             self.happened[mishap] += 1
             self.copies += _copies(request)
-        return self._deeds[mishap]
+        return self._treatments[mishap]
 
     def _drawn(self, name: str, request: WireRequest) -> Mishap | None:
-        mishap, left = self._stubborn.pop(name, (None, 0))
+        mishap, tries_left = self._stubborn.pop(name, (None, 0))
         if mishap is not None:
-            if left > 1:
-                self._stubborn[name] = mishap, left - 1
+            if tries_left > 1:
+                self._stubborn[name] = mishap, tries_left - 1
             return mishap
         random = Random(f"{self._seed} {self._times_made[name]} {name}")
         if random.random() >= self._rate:
@@ -100,7 +100,7 @@ def _copies(request: WireRequest) -> bool:
     return "x-amz-copy-source" in request.headers
 
 
-def _deeds(stall: float) -> dict[Mishap, Treatment]:
+def _treatments(stall: float) -> dict[Mishap, Treatment]:
     failed, slow_down = (500, "InternalError"), (503, "SlowDown")
     return {
         Mishap.ERROR_BEFORE: Treatment(carried_out=False, instead=failed),

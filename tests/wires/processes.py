@@ -39,7 +39,7 @@ _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload([__name__, "support.warmed_up"])
 
 
-class Done(NamedTuple):
+class ProcessOutput(NamedTuple):
     """Exit code and output of a process."""
 
     code: int
@@ -47,10 +47,10 @@ class Done(NamedTuple):
     stderr: str
 
 
-Rescale = Callable[[Sequence[str], Mapping[str, str]], Done]
+Rescale = Callable[[Sequence[str], Mapping[str, str]], ProcessOutput]
 
 
-def in_a_process(arguments: Sequence[str], environment: Mapping[str, str]) -> Done:
+def run_in_process(arguments: Sequence[str], environment: Mapping[str, str]) -> ProcessOutput:
     """Run the command as users do."""
     with TemporaryDirectory() as folder:
         Path(folder, "sitecustomize.py").write_text(HOOK)
@@ -63,10 +63,10 @@ def in_a_process(arguments: Sequence[str], environment: Mapping[str, str]) -> Do
             check=False,
             timeout=_SECONDS,
         )
-    return Done(done.returncode, done.stdout, done.stderr)
+    return ProcessOutput(done.returncode, done.stdout, done.stderr)
 
 
-def in_a_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> Done:
+def run_in_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> ProcessOutput:
     with TemporaryDirectory() as folder:
         process = _forks.Process(target=_run, args=(list(arguments), {**os.environ, **environment}, folder))
         with patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):  # the fork server finds its imports there
@@ -75,7 +75,7 @@ def in_a_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> Done:
         code = process.exitcode
         process.close()
         assert code is not None
-        return Done(code, *(Path(folder, name).read_text() for name in ("stdout", "stderr")))
+        return ProcessOutput(code, *(Path(folder, name).read_text() for name in ("stdout", "stderr")))
 
 
 def _run(arguments: list[str], environment: dict[str, str], folder: str) -> None:

@@ -1,9 +1,9 @@
-"""A whole run over a wire that disturbs requests, and the check of what must hold nevertheless.
+"""A whole run through a proxy that disturbs requests, and the check of its promises.
 
-The run publishes a right result, or ends with exit code 1 and publishes nothing; once the wire is sound again, the same
-command publishes. Sometimes its files are discarded before that; then nothing is left, not even an upload in parts. No
-request writes or deletes anything outside of the target and the directory beside it. A right result has the bytes of an
-undisturbed run of the same request.
+The run publishes a right result, or ends with exit code 1 and publishes nothing; without the proxy, the same command
+then publishes. Sometimes the files of the failed run are discarded before; then nothing is left, not even an upload in
+parts. No request writes or deletes anything outside of the target and the directory beside it. A right result has the
+bytes of an undisturbed run of the same request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _BUCKET = "wires"
 _TRIES = 2
-"""Runs of the same command before the wire is sound again."""
+"""Number of disturbed runs of the same command."""
 
 _DISCARDS = 3
 _DISCARDING = 0.5
@@ -43,38 +43,38 @@ _BIG_BYTES = 400_000
 
 
 @dataclass(frozen=True)
-class Asking:
+class RunRequest:
     """Source of a rescale, and its options."""
 
     source: str
     options: tuple[str, ...]
 
 
-ASKINGS = (
-    Asking(_BIG, ()),
-    Asking("2-rocksdb-native", ()),
-    Asking(_BIG, ("--parallelism", "3")),
-    Asking(_BIG, ("--max-parallelism", "64")),
-    Asking(_BIG, ("--max-parallelism", "1000")),
-    Asking(_BIG, ("--max-parallelism", "1000", "--format", "rocksdb")),
-    Asking("2-clicks", ("--parallelism", "3")),
-    Asking("2-source", ("--parallelism", "3")),
-    Asking("2-windows", ("--max-parallelism", "1000")),
-    Asking("2-heap-native", ("--parallelism", "3")),
-    Asking("2-rocksdb-native", ("--parallelism", "3")),
-    Asking("2-rocksdb-native", ("--max-parallelism", "1000")),
-    Asking("2-canonical-hashmap", ("--format", "rocksdb", "--parallelism", "3")),
+RUN_REQUESTS = (
+    RunRequest(_BIG, ()),
+    RunRequest("2-rocksdb-native", ()),
+    RunRequest(_BIG, ("--parallelism", "3")),
+    RunRequest(_BIG, ("--max-parallelism", "64")),
+    RunRequest(_BIG, ("--max-parallelism", "1000")),
+    RunRequest(_BIG, ("--max-parallelism", "1000", "--format", "rocksdb")),
+    RunRequest("2-clicks", ("--parallelism", "3")),
+    RunRequest("2-source", ("--parallelism", "3")),
+    RunRequest("2-windows", ("--max-parallelism", "1000")),
+    RunRequest("2-heap-native", ("--parallelism", "3")),
+    RunRequest("2-rocksdb-native", ("--parallelism", "3")),
+    RunRequest("2-rocksdb-native", ("--max-parallelism", "1000")),
+    RunRequest("2-canonical-hashmap", ("--format", "rocksdb", "--parallelism", "3")),
 )
 
 
 @dataclass
 class Outcome:
-    """How a run went: `codes` are the exit codes of its tries, and `broken` says which promise was not kept.
+    """How a run went: `codes` are the exit codes of its tries, and `broken` names the broken promise.
 
-    `requests` is the number of requests, `copies` the number of mishaps of requests by which the store copies.
+    `copies` is the number of mishaps of CopyObject and UploadPartCopy.
     """
 
-    asking: Asking
+    request: RunRequest
     codes: list[int] = field(default_factory=list)
     discards: list[int] = field(default_factory=list)
     requests: int = 0
@@ -98,17 +98,17 @@ class Home:
     server: S3Server
     client: S3Client
     rescale: Rescale
-    _right: dict[Asking, dict[str, bytes]] = field(default_factory=dict)
-    _locks: dict[Asking, Lock] = field(default_factory=lambda: {asking: Lock() for asking in ASKINGS})
+    _right: dict[RunRequest, dict[str, bytes]] = field(default_factory=dict)
+    _locks: dict[RunRequest, Lock] = field(default_factory=lambda: {request: Lock() for request in RUN_REQUESTS})
 
     def play(self, seed: int, rate: float, stall: float) -> Outcome:
         """Play one run with all its tries."""
         random = Random(seed)
-        outcome = Outcome(random.choice(ASKINGS))
-        target = f"target-{ASKINGS.index(outcome.asking)}"
+        outcome = Outcome(random.choice(RUN_REQUESTS))
+        target = f"target-{RUN_REQUESTS.index(outcome.request)}"
         mishaps = Mishaps(seed, rate, stall)
-        with self._locks[outcome.asking]:
-            right, sources = self._right_result(outcome.asking, target), self._objects("sources/")
+        with self._locks[outcome.request]:
+            right, sources = self._right_result(outcome.request, target), self._objects("sources/")
             try:
                 self._play(outcome, target, right, mishaps, discarding=random.random() < _DISCARDING)
                 _must(self._objects("sources/") == sources, "the source has changed")
@@ -141,15 +141,15 @@ class Home:
             _must(outcome.codes[-1] == 0, "the wire is sound again, and the run does not publish")
 
     def _try(self, outcome: Outcome, target: str, right: dict[str, bytes], environment: Mapping[str, str]) -> None:
-        done = self.rescale(_run_arguments(outcome.asking, target), environment)
+        done = self.rescale(_run_arguments(outcome.request, target), environment)
         outcome.codes.append(done.code)
-        said = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        _must(done.code in (0, 1), f"exit code {done.code}: {said}")
-        _must(done.stdout.startswith("{"), f"no document: {said}")
+        output = f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        _must(done.code in (0, 1), f"exit code {done.code}: {output}")
+        _must(done.stdout.startswith("{"), f"no document: {output}")
         document = json.loads(done.stdout)
-        _must(("error" in document) == (done.code == 1), f"another document than its code says: {said}")
+        _must(("error" in document) == (done.code == 1), f"another document than its code says: {output}")
         published = f"{target}/_metadata" in self._objects(f"{target}/")
-        _must(published or done.code == 1, f"nothing is published: {said}")
+        _must(published or done.code == 1, f"nothing is published: {output}")
         if published:
             _must(self._result(target) == right, "what is published is not what an undisturbed run publishes")
         if done.code == 0:
@@ -178,16 +178,14 @@ class Home:
         ]
         _must(not ours, f"uploads stay open: {ours}")
 
-    def _right_result(self, asking: Asking, target: str) -> dict[str, bytes]:
-        """Return the files of an undisturbed run, which are deleted again because the same request has the same
-        target.
-        """
-        if asking not in self._right:
-            done = self.rescale(_run_arguments(asking, target), self.server.environment)
+    def _right_result(self, request: RunRequest, target: str) -> dict[str, bytes]:
+        """Return the files of an undisturbed run. They are deleted, because disturbed runs have the same target."""
+        if request not in self._right:
+            done = self.rescale(_run_arguments(request, target), self.server.environment)
             assert done.code == 0, done.stderr
-            self._right[asking] = self._result(target)
+            self._right[request] = self._result(target)
             self._clear(target)
-        return self._right[asking]
+        return self._right[request]
 
     def _result(self, target: str) -> dict[str, bytes]:
         keys = self._objects(f"{target}/")
@@ -203,23 +201,23 @@ class Home:
 
 
 @contextmanager
-def home_of_wires(rescale: Rescale) -> Iterator[Home]:
+def wires_home(rescale: Rescale) -> Iterator[Home]:
     """Yield sources on an S3 server of its own, which takes parts of any size."""
     with TemporaryDirectory() as folder, patch.dict(os.environ, S3_UPLOAD_PART_MIN_SIZE="1"), s3_server() as server:
         server.create_bucket(_BUCKET)
         client = server.client()
         write_savepoint(Path(folder, _BIG), _BIG_BYTES, elements=3)
-        for name in {asking.source for asking in ASKINGS}:
+        for name in {request.source for request in RUN_REQUESTS}:
             source = Path(folder, _BIG) if name == _BIG else Path(directory(name))
             for path in source.iterdir():
                 client.put_object(Bucket=_BUCKET, Key=f"sources/{name}/{path.name}", Body=path.read_bytes())
         yield Home(server, client, rescale)
 
 
-def _run_arguments(asking: Asking, target: str) -> list[str]:
+def _run_arguments(request: RunRequest, target: str) -> list[str]:
     place = f"s3://{_BUCKET}"
-    arguments = ["run", f"{place}/sources/{asking.source}", "--target", f"{place}/{target}", "--master", "local[2]"]
-    return [*arguments, *asking.options, "--output", "json"]
+    arguments = ["run", f"{place}/sources/{request.source}", "--target", f"{place}/{target}", "--master", "local[2]"]
+    return [*arguments, *request.options, "--output", "json"]
 
 
 def _must(holds: bool, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Whole runs over a wire that fails: a few of the runs that `python -m wires` plays by the hundred."""
+"""Whole runs through a proxy that disturbs requests: a few of those that `python -m wires` plays by the hundred."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import pytest
 
 from wires.mishaps import Mishap
-from wires.processes import in_a_fork, in_a_process
-from wires.rescaling import Home, home_of_wires
+from wires.processes import run_in_fork, run_in_process
+from wires.rescaling import Home, wires_home
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
-    with home_of_wires(in_a_fork) as opened:
+    with wires_home(run_in_fork) as opened:
         yield opened
 
 
@@ -31,7 +31,7 @@ def test_disturbed_run_publishes_or_can_be_repeated(rate: float, seeds: range, h
 
 
 def test_disturbed_run_in_processes_of_its_own_publishes_or_can_be_repeated() -> None:
-    with home_of_wires(in_a_process) as opened:
+    with wires_home(run_in_process) as opened:
         outcome = opened.play(3, 0.15, stall=0.2)
     assert outcome.broken is None
     assert outcome.happened
