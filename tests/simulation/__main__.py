@@ -1,7 +1,7 @@
 """Plays histories by the thousand, or planted bugs one by one: `PYTHONPATH=tests python -m simulation --seeds N`.
 
-The same seed gives the same history. Sets of text have another order in every process unless Python's hash seed is
-fixed, so this module starts itself again where it is not.
+The same seed gives the same history. The order of a set of texts depends on Python's hash seed, so this module starts
+itself again with a fixed hash seed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from simulation.script import has_native_state
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000, metavar="N", help="how many histories are played")
-    parser.add_argument("--first", type=int, default=0, metavar="S", help="the seed of the first one")
+    parser.add_argument("--first", type=int, default=0, metavar="S", help="the seed of the first history")
     parser.add_argument("--workers", type=int, default=1, metavar="W", help="how many processes play them")
-    parser.add_argument("--bugs", action="store_true", help="plant bugs, and say which check finds each in N histories")
-    parser.add_argument("--native", action="store_true", help="of these, only histories of native state")
-    parser.add_argument("--verbose", action="store_true", help="tell every history, not only one that went wrong")
+    parser.add_argument("--bugs", action="store_true", help="plant bugs, and print the check that finds each")
+    parser.add_argument("--native", action="store_true", help="play only those histories that have native state")
+    parser.add_argument("--verbose", action="store_true", help="print all histories, not only broken ones")
     arguments = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
         again = [sys.executable, "-m", "simulation", *sys.argv[1:]]
@@ -75,7 +75,7 @@ def _hunt(seeds: Sequence[int], workers: int) -> int:
         else:
             said = outcome.broken.replace("\n", " ")[:160]
             print(f"{name}\n    seed {outcome.seed}, history {outcome.played}: {said}", flush=True)
-    print(f"{len(BUGS)} bugs planted; {len(INSTEAD)} stand behind other checks; not found: {missed or 0}")
+    print(f"{len(BUGS)} bugs planted; {len(INSTEAD)} are left to other checks; not found: {missed or 0}")
     return 1 if missed else 0
 
 

@@ -1,10 +1,10 @@
 """An S3 in memory with the interface of boto3's client, so that the real `S3Store` works on it.
 
-An object appears whole, an ETag is that of its bytes as they were put, a conditional put has one winner, an upload in
+An object appears whole, its ETag is that of the bytes that were put, a conditional put has one winner, an upload in
 parts stays open until it is completed or aborted, and a listing comes in several small pages.
 
-The bucket may keep versions: then a put or a delete hides the versions before it and removes none, a deleted object is
-hidden by a marker, which counts for nothing in conditions, and only a delete that names a version removes that version.
+The bucket may keep versions: then a put or a delete hides the earlier versions and removes none, a deleted object is
+hidden by a delete marker, which conditions ignore, and only a delete that names a version removes that version.
 """
 
 # ruff: noqa: N803 (the arguments have boto3's names)
@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 
 from simulation.checksums import crc64
 from simulation.clock import Clock
-from simulation.stored import Body, Stored, Upload, etag_of
+from simulation.stored import Body, StoredObject, Upload, etag_of
 
 BUCKET = "sim"
 SMALLEST_PART = 200
@@ -36,11 +36,11 @@ class Bucket:
     def __init__(self, clock: Clock, *, keeps_versions: bool = False, has_sums: bool = False) -> None:
         """Create an empty bucket with the clock of its own host.
 
-        With `has_sums` it computes a checksum of each object, and returns it on request.
+        With `has_sums`, the bucket has a checksum of each object, and returns it on request.
         """
-        self.objects: dict[str, Stored] = {}
+        self.objects: dict[str, StoredObject] = {}
         """Newest versions of the objects that are not deleted."""
-        self.versions: dict[str, dict[str, Stored | None]] = {}
+        self.versions: dict[str, dict[str, StoredObject | None]] = {}
         """All versions by key and id, oldest first, with None for a marker; empty in a bucket without versions."""
         self.taken_away: list[str] = []
         """Versions that were deleted for good."""
@@ -48,7 +48,7 @@ class Bucket:
         self._clock = clock
         self._modified: dict[str, datetime] = {}
         self.by = ""
-        """Author of the current request, which tells open uploads apart."""
+        """Name of the process that makes the current request."""
         self._begun = 0
         self._keeps_versions = keeps_versions
         self.has_sums = has_sums
@@ -56,14 +56,14 @@ class Bucket:
 
     @property
     def is_certified(self) -> bool:
-        """Return whether a result has been read back."""
+        """Return whether there is a certificate."""
         return any(key.endswith(".rescale/certificate.json") for key in self.objects)
 
     def put(self, key: str, data: bytes) -> None:
-        self._keep(key, Stored(data, etag_of(data)))
+        self._keep(key, StoredObject(data, etag_of(data)))
 
     def below(self, directory: str) -> dict[str, bytes]:
-        """Return the objects in a directory by the rest of their keys."""
+        """Return the bytes of the objects in a directory, by their names in it."""
         prefix = f"{directory}/"
         return {k.removeprefix(prefix): stored.data for k, stored in self.objects.items() if k.startswith(prefix)}
 
@@ -73,13 +73,13 @@ class Bucket:
         if self._keeps_versions:
             self.versions.setdefault(key, {})[self._new_id()] = None
 
-    def rot(self, key: str, stored: Stored) -> None:
-        """Give the newest version other bytes, and keep its version and ETag."""
+    def rot(self, key: str, stored: StoredObject) -> None:
+        """Replace the bytes of the newest version, but not its id and its ETag."""
         self.objects[key] = stored
         if self._keeps_versions:
             self.versions[key][self._newest(key)] = stored
 
-    def history(self, prefix: str) -> dict[str, Stored | None]:
+    def history(self, prefix: str) -> dict[str, StoredObject | None]:
         """Return every version below the prefix by key and id."""
         keys = ((key, some) for key, some in self.versions.items() if key.startswith(prefix))
         return {f"{key} {number}": stored for key, some in keys for number, stored in some.items()}
@@ -166,7 +166,7 @@ class Bucket:
         Body: bytes,
         **_: Any,
     ) -> dict[str, Any]:
-        part = Stored(bytes(Body), etag_of(bytes(Body)))
+        part = StoredObject(bytes(Body), etag_of(bytes(Body)))
         self._upload("UploadPart", UploadId).parts[PartNumber] = part
         return {"ETag": part.etag}
 
@@ -209,7 +209,7 @@ class Bucket:
             raise refused("CompleteMultipartUpload", 400, "EntityTooSmall")
         digests = b"".join(bytes.fromhex(part.etag.strip('"')) for part in parts)
         etag = f'"{hashlib.md5(digests).hexdigest()}-{len(parts)}"'
-        self._keep(Key, Stored(b"".join(part.data for part in parts), etag))
+        self._keep(Key, StoredObject(b"".join(part.data for part in parts), etag))
         del self.uploads[UploadId]
         return {"ETag": etag} | self._version(Key)
 
@@ -224,12 +224,12 @@ class Bucket:
         del self.uploads[UploadId]
         return {}
 
-    def _keep(self, key: str, stored: Stored) -> None:
+    def _keep(self, key: str, stored: StoredObject) -> None:
         self.objects[key], self._modified[key] = stored, self._clock.now(UTC)
         if self._keeps_versions:
             self.versions.setdefault(key, {})[self._new_id()] = stored
 
-    def _stored(self, operation: str, key: str, version: str | None = None) -> Stored:
+    def _stored(self, operation: str, key: str, version: str | None = None) -> StoredObject:
         if version is not None:
             if version not in self.versions.get(key, ()):
                 raise refused(operation, 404, "NoSuchVersion")
@@ -279,6 +279,6 @@ class Bucket:
 
 
 def refused(operation: str, status: int, code: str) -> ClientError:
-    """Return an error as S3 answers it."""
+    """Return the error that botocore raises for this answer of S3."""
     answer: Any = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(answer, operation)

@@ -27,29 +27,32 @@ from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.metadata.writer import write_metadata
 from simulation.changelogs import Change
 from simulation.flinks_rules import key_group_of_code, long_code
-from simulation.native_sources import KEYED_STATES, in_heap, in_rocksdb, keyed_info
+from simulation.native_sources import KEYED_STATES, heap_source, keyed_info, rocksdb_source
 from simulation.rows import Kind, keyed_rows, states_in
-from simulation.sources import Source, stored
+from simulation.sources import Source, store_stream
 
 _SHARE = 0.008
 """Share of all histories."""
 
 _CLEAR, _SET, _ADD, _ADD_ELEMENT, _METADATA = 0, 1, 3, 5, 8
-_OF_STATES = -1
+_METADATA_GROUP = -1
 _FIRST_ID = 40
 _SOURCES = 12
 
 
 def draw_changelog(seed: int) -> Source | None:
-    """Draw a source with a changelog from its own seed; None in most histories, which do not change by it."""
+    """Draw a source with a changelog, by a random number of its own that leaves other histories as they are.
+
+    Most seeds give None.
+    """
     random = Random(f"changelog {seed}")
-    return _in_a_changelog(random.randrange(_SOURCES)) if random.random() < _SHARE else None
+    return _changelog_source(random.randrange(_SOURCES)) if random.random() < _SHARE else None
 
 
 @cache
-def _in_a_changelog(number: int) -> Source:
+def _changelog_source(number: int) -> Source:
     random = Random(f"changelog source {number}")
-    base = in_heap(number) if number % 3 == 0 else in_rocksdb(number)
+    base = heap_source(number) if number % 3 == 0 else rocksdb_source(number)
     objects = dict(base.objects)
     metadata = read_metadata(objects["_metadata"], "_metadata")
     states = list(KEYED_STATES) if base.kind is Kind.ROCKSDB else ["counts", "latest"]
@@ -79,7 +82,7 @@ def _logged(
             else:
                 logs[-1].append((name, len(files[name]) - 1, part))
                 files[name] += _change_set(part)
-    streams = {name: stored(random, objects, name, bytes(data)) for name, data in files.items()}
+    streams = {name: store_stream(random, objects, name, bytes(data)) for name, data in files.items()}
     return tuple(
         _with_log(subtask, [_delta(subtask, streams.get(name), at, part) for name, at, part in log])
         for subtask, log in zip(operator.subtasks, logs, strict=True)
@@ -111,16 +114,17 @@ def _delta(subtask: Subtask, stream: Stream | None, at: int, part: Sequence[Chan
 def _parts(
     random: Random, objects: dict[str, bytes], operator: OperatorState, subtask: Subtask, states: Sequence[str]
 ) -> list[list[Change]]:
-    """Yield the changes of a subtask in one or several sets, with the description of a state before its first
-    change.
-    """
+    """Return the change sets of a subtask; the description of a state comes before its first change."""
     base = _keyed(subtask)
     assert base is not None
-    there = keyed_rows(subtask.index, base, operator, lambda stream: _content(objects, stream))
-    known = [(row[1], row[2]) for row, _ in there.rows if row[1] in there.key_groups]
-    fresh = [(key_group_of_code(long_code(key), operator.max_parallelism), key) for key in range(-60, 60)]
-    keys = [*known, *((group, struct.pack(">q", key) + b"\0") for group, key in fresh if group in there.key_groups)]
-    changed = states if random.random() < 0.5 else states_in(there.header)
+    materialised = keyed_rows(subtask.index, base, operator, lambda stream: _content(objects, stream))
+    old_keys = [(row[1], row[2]) for row, _ in materialised.rows if row[1] in materialised.key_groups]
+    new_keys = [(key_group_of_code(long_code(key), operator.max_parallelism), key) for key in range(-60, 60)]
+    keys = [
+        *old_keys,
+        *((group, struct.pack(">q", key) + b"\0") for group, key in new_keys if group in materialised.key_groups),
+    ]
+    changed = states if random.random() < 0.5 else states_in(materialised.header)
     parts: list[list[Change]] = []
     described: set[str] = set()
     for _ in range(random.choice((0, 1, 1, 3))):
@@ -130,7 +134,7 @@ def _parts(
             number = _FIRST_ID + states.index(state)
             if state not in described:
                 described.add(state)
-                parts[-1].append((_OF_STATES, _description(state, number)))
+                parts[-1].append((_METADATA_GROUP, _description(state, number)))
             group, key = random.choice(keys)
             operation, payload = _drawn(random, state)
             parts[-1].append((group, struct.pack(">Bh", operation, number) + key + payload))
@@ -138,7 +142,7 @@ def _parts(
 
 
 def _drawn(random: Random, state: str) -> tuple[int, bytes]:
-    """Draw an operation, and the bytes behind the key."""
+    """Draw an operation, and the bytes that follow the key."""
     if random.random() < 0.2:
         return _CLEAR, b""
     if KEYED_STATES[state] == "VALUE":
@@ -151,12 +155,12 @@ def _drawn(random: Random, state: str) -> tuple[int, bytes]:
 
 
 def _description(state: str, number: int) -> bytes:
-    """Return a description without time to live and default value."""
+    """Return the description of a state without a TTL and without a default value."""
     return struct.pack(">Bi", _METADATA, 6) + keyed_info(state) + b"\0\0" + struct.pack(">hB", number, 0)
 
 
 def _change_set(changes: Sequence[Change]) -> bytes:
-    """Return the changes by key group, behind all descriptions of states (`StateChangeFormat`)."""
+    """Return a change set: descriptions of states, then changes by key group (`StateChangeFormat`)."""
     by_group: dict[int, list[bytes]] = defaultdict(list)
     for group, change in changes:
         by_group[group].append(change)

@@ -1,6 +1,6 @@
 """Slow replay of a changelog over materialised rows, one change after the other.
 
-It knows states with longs as keys in the void namespace; the elements of lists are joined by commas in a row.
+All keys are longs in the void namespace; a row of a list has its elements joined by commas.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CLEAR, _SET, _SET_INTERNAL, _ADD, _ADD_ELEMENT, _METADATA = 0, 1, 2, 3, 5, 8
 _KEY, _LONG = 9, 8
 """Bytes of a key and its namespace, and of an element."""
 
-_OF_STATES = -1
+_METADATA_GROUP = -1
 """Key group of descriptions of states (`AbstractStateChangeLogger.COMMON_KEY_GROUP`)."""
 
 _IS_LIST = re.compile(rb"\x00\x10KEYED_STATE_TYPE\x00\x04LIST")
@@ -49,14 +49,14 @@ def _set_at(data: bytes, at: int) -> Iterator[Change]:
 
 def with_logged_states(header: bytes, changes: list[Change]) -> bytes:
     """Return the header of materialised state, followed by the states that are only in the log."""
-    described = [change[5:-5] for group, change in changes if group == _OF_STATES]
+    described = [change[5:-5] for group, change in changes if group == _METADATA_GROUP]
     return keyed_with(header, described)
 
 
 def replayed(rows: Mapping[Row, bytes], changes: list[Change]) -> dict[Row, bytes]:
     replayed_rows, names, lists = dict(rows), dict[int, str](), set[str]()
     for group, change in changes:
-        if group == _OF_STATES:
+        if group == _METADATA_GROUP:
             assert change[0] == _METADATA
             (name,) = keyed_names(change)
             names[struct.unpack(">h", change[-3:-1])[0]] = name

@@ -1,4 +1,4 @@
-"""CRC64NVME, the checksum that S3 computes of each object by default, computed bit by bit at first."""
+"""CRC64NVME, the checksum that S3 computes of each object by default."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def _crc64_of_byte(byte: int) -> int:
     return byte
 
 
-_OF_BYTES = [_crc64_of_byte(byte) for byte in range(256)]
+_CRC_OF_BYTE = [_crc64_of_byte(byte) for byte in range(256)]
 
 
 @lru_cache(1024)
 def crc64(data: bytes) -> int:
     crc = _ONES
     for byte in data:
-        crc = _OF_BYTES[(crc ^ byte) & 0xFF] ^ crc >> 8
+        crc = _CRC_OF_BYTE[(crc ^ byte) & 0xFF] ^ crc >> 8
     return crc ^ _ONES

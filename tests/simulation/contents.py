@@ -1,4 +1,4 @@
-"""Contents of a snapshot, cut from its bytes by the handles in `_metadata`, without the code that deals or moves."""
+"""Contents of a snapshot, cut from its bytes by the handles in `_metadata`, without the code that moves state."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from simulation.native_databases import UnreadableError
 from simulation.rows import KeyedRows, Kind, keyed_rows, kind_of, own_rows, same, states_in
 
 
-class Keyed(NamedTuple):
+class KeyedGroups(NamedTuple):
     """Keyed stream of a subtask: its header, and its key groups by number."""
 
     subtask: int
@@ -56,9 +56,9 @@ class Contents:
         self._objects = objects
         self._elsewhere = elsewhere
         self.metadata: Metadata = read_metadata(objects["_metadata"], "_metadata")
-        self._left_out: dict[str, set[str]] = defaultdict(set)
+        self._dropped_states: dict[str, set[str]] = defaultdict(set)
 
-    def operate(self, renames: Sequence[str], drops: Sequence[str], state_drops: Sequence[str] = ()) -> None:
+    def apply_surgery(self, renames: Sequence[str], drops: Sequence[str], state_drops: Sequence[str] = ()) -> None:
         """Rename and drop operators, and drop some states (`UID:NAME`); uids are those before the renaming."""
         new = {id_of_uid(uid): id_of_uid(other) for uid, other in (rename.split("=") for rename in renames)}
         dropped = {id_of_uid(uid) for uid in drops}
@@ -69,18 +69,22 @@ class Contents:
         self.metadata = replace(self.metadata, operators=operators)
         for uid, _, name in (drop.partition(":") for drop in state_drops):
             operator_id = id_of_uid(uid)
-            self._left_out[new.get(operator_id, operator_id)].add(name)
+            self._dropped_states[new.get(operator_id, operator_id)].add(name)
 
-    def keyed(self, operator: OperatorState, field: str) -> list[Keyed]:
+    def keyed(self, operator: OperatorState, field: str) -> list[KeyedGroups]:
         return [self._keyed(i, handle) for i, handle in self.handles(operator, field)]
 
     def elements(self, operator: OperatorState, field: str) -> list[Elements]:
-        left_out = self._left_out[operator.operator_id]
+        dropped_names = self._dropped_states[operator.operator_id]
         streams = [self._elements(i, handle) for i, handle in self.handles(operator, field)]
-        return [_without(stream, left_out) for stream in streams if not left_out or state_names(stream) - left_out]
+        return [
+            _without(stream, dropped_names)
+            for stream in streams
+            if not dropped_names or state_names(stream) - dropped_names
+        ]
 
     def names(self) -> set[str]:
-        """Return the names of all files of the snapshot's own that handles point to."""
+        """Return the names of all files in the snapshot's directory that handles point to."""
         return {stream.path for stream in self._all_streams() if isinstance(stream, RelativeFileStream)}
 
     def elsewhere(self) -> set[str]:
@@ -98,15 +102,15 @@ class Contents:
 
     def rows(self, operator: OperatorState) -> list[KeyedRows]:
         """Return the rows of managed keyed state by subtask."""
-        streams, left_out = self._all_rows(operator), self.keyed_left_out(operator)
-        if not left_out:
+        streams, dropped_names = self._all_rows(operator), self.dropped_keyed_states(operator)
+        if not dropped_names:
             return streams
-        if not {state for stream in streams for state in states_in(stream.header)} - left_out:
+        if not {state for stream in streams for state in states_in(stream.header)} - dropped_names:
             return []
         return [
             stream._replace(
-                header=keyed_without(stream.header, left_out),
-                rows=[(row, value) for row, value in stream.rows if row[0] not in left_out],
+                header=keyed_without(stream.header, dropped_names),
+                rows=[(row, value) for row, value in stream.rows if row[0] not in dropped_names],
             )
             for stream in streams
         ]
@@ -119,25 +123,25 @@ class Contents:
                 readable.append(keyed_rows(i, handle, operator, self._bytes))
         return readable
 
-    def rows_deleted_out(self, operator: OperatorState) -> dict[str, int]:
-        """Return the number of rows of each dropped state of managed keyed state, where other states stay."""
-        left_out = self.keyed_left_out(operator)
-        if left_out in (set(), self.keyed_states(operator)):
+    def dropped_row_counts(self, operator: OperatorState) -> dict[str, int]:
+        """Return the number of rows of each dropped keyed state; none if the operator keeps no keyed state."""
+        dropped_names = self.dropped_keyed_states(operator)
+        if dropped_names in (set(), self.keyed_states(operator)):
             return {}
         streams = self._all_rows(operator)
-        return dict(Counter(row[0] for stream in streams for row, _ in own_rows(stream) if row[0] in left_out))
+        return dict(Counter(row[0] for stream in streams for row, _ in own_rows(stream) if row[0] in dropped_names))
 
     def _all_rows(self, operator: OperatorState) -> list[KeyedRows]:
         handles = self.handles(operator, "managed_keyed")
         return [keyed_rows(i, handle, operator, self._bytes) for i, handle in handles]
 
-    def keyed_left_out(self, operator: OperatorState) -> set[str]:
-        """Return the dropped states of managed keyed state."""
-        left_out = self._left_out.get(operator.operator_id)
-        return left_out & self.keyed_states(operator) if left_out else set()
+    def dropped_keyed_states(self, operator: OperatorState) -> set[str]:
+        """Return the names of the dropped managed keyed states."""
+        dropped_names = self._dropped_states.get(operator.operator_id)
+        return dropped_names & self.keyed_states(operator) if dropped_names else set()
 
     def keyed_states(self, operator: OperatorState) -> set[str]:
-        """Return the names of all states of managed keyed state."""
+        """Return the names of all managed keyed states."""
         handles = self.handles(operator, "managed_keyed")
         return {state for i, handle in handles for state in states_in(self._keyed_header(i, handle))}
 
@@ -159,7 +163,7 @@ class Contents:
         ]
 
     def sst_files(self, operator: OperatorState) -> set[str]:
-        """Return the names of the SST files of the operator's directories, as far as they are the snapshot's own."""
+        """Return the names of the operator's SST files in the snapshot's own directory."""
         handles = [
             handle for _, handle in self.handles(operator, "managed_keyed") if isinstance(handle, IncrementalHandle)
         ]
@@ -167,8 +171,8 @@ class Contents:
         return {file.stream.path for file in files if isinstance(file.stream, RelativeFileStream)}
 
     def kinds_of(self, operator: OperatorState) -> set[Kind]:
-        left_out = self.keyed_left_out(operator)
-        if left_out and left_out == self.keyed_states(operator):
+        dropped_names = self.dropped_keyed_states(operator)
+        if dropped_names and dropped_names == self.keyed_states(operator):
             return set()
         return {kind_of(handle) for _, handle in self.handles(operator, "managed_keyed")}
 
@@ -176,7 +180,7 @@ class Contents:
         return any(isinstance(handle, ChangelogHandle) for _, handle in self.handles(operator, "managed_keyed"))
 
     def backends(self) -> list[str]:
-        """Return the names that RocksDB's backends take over from their directories."""
+        """Return the backend ids of all RocksDB directories."""
         handles = [h for operator in self.metadata.operators for _, h in self.handles(operator, "managed_keyed")]
         return [handle.backend_id for handle in handles if isinstance(handle, IncrementalHandle)]
 
@@ -186,14 +190,14 @@ class Contents:
             if handle is not None:
                 yield subtask.index, handle
 
-    def _keyed(self, subtask: int, handle: KeyGroupsHandle) -> Keyed:
+    def _keyed(self, subtask: int, handle: KeyGroupsHandle) -> KeyedGroups:
         data = self._bytes(handle.stream)
         first, absent = handle.first_key_group, (-1, 0) if data else (-1,)
         begins = [(o, first + i) for i, o in enumerate(handle.offsets) if o not in absent or _is_raw(handle, o)]
         ends = [*(offset for offset, _ in begins), len(data)][1:]
         groups = {group: data[begin:end] for (begin, group), end in zip(begins, ends, strict=True)}
         own = list(range(first, first + len(handle.offsets)))
-        return Keyed(subtask, own, data[: begins[0][0]] if begins else data, groups)
+        return KeyedGroups(subtask, own, data[: begins[0][0]] if begins else data, groups)
 
     def _elements(self, subtask: int, handle: OperatorHandle) -> Elements:
         data = self._bytes(handle.stream)
@@ -237,7 +241,5 @@ def id_of_uid(uid: str) -> str:
 
 
 def _is_raw(handle: KeyGroupsHandle, offset: int) -> bool:
-    """Return whether the offset is that of a raw key group, which may be 0 since a raw stream has no header; -1 is
-    none.
-    """
+    """Return whether a raw key group begins at offset 0: a raw stream has no header, and its absent groups are -1."""
     return offset == 0 and handle.tag != HandleTag.SAVEPOINT_KEY_GROUPS

@@ -1,4 +1,4 @@
-"""Damage that another try does not repair: to the source, to the result, to files beside it."""
+"""Damage that another try does not repair: to the source, to the result, to documents beside the result."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from random import Random
 
 from simulation.bucket import Bucket
 from simulation.neighbours import OBJECTS
-from simulation.stored import Stored
+from simulation.stored import StoredObject
 from simulation.toxics import flipped
 
 _KEPT = ("source/", "base/")
-"""Beginnings of the keys of files that a result may have unchanged."""
+"""Prefixes of the keys of files that a result may have unchanged."""
 
 
 @dataclass
 class Damage:
     """Damage of a history.
 
-    `versions` are the whole versions of the source; a result must be that of one of them. `rotted` holds the original
-    bytes where something rotted, `sources` each version that a file of the source or of a base ever had.
+    `versions` has all versions of the source, and a right result comes from one of them. `rotted` has the original of
+    each object that rotted, and `sources` every version of each file of the source and of the base.
     """
 
     bucket: Bucket
     random: Random
     log: list[str]
     versions: list[dict[str, bytes]]
-    rotted: dict[str, Stored] = field(default_factory=dict)
-    sources: set[Stored] = field(default_factory=set)
+    rotted: dict[str, StoredObject] = field(default_factory=dict)
+    sources: set[StoredObject] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self._remember_sources()
 
     def do(self, kind: str, spared: Collection[str] = ()) -> bool:
         """Do the damage to a key that is not `spared`, and return whether there was anything to damage."""
-        begins = {
+        prefix = {
             "source": "source/",
             "result": "target/",
             "document": "target.rescale/",
             "candidate": "target.rescale/candidate",
             "certificate": "target.rescale/certificate",
         }[kind.split()[0]]
-        files = sorted(key for key in self.bucket.objects if key.startswith(begins) and key not in {*spared, *OBJECTS})
+        files = sorted(key for key in self.bucket.objects if key.startswith(prefix) and key not in {*spared, *OBJECTS})
         if not files:
             return False
         key = self.random.choice(files)
-        done = self._deeds()[kind](key)
+        done = self._actions()[kind](key)
         if done:
             self.log.append(f"{kind}: {key}")
             if kind.startswith("source"):
@@ -57,7 +57,7 @@ class Damage:
     def _remember_sources(self) -> None:
         self.sources |= {stored for key, stored in self.bucket.objects.items() if key.startswith(_KEPT)}
 
-    def _deeds(self) -> dict[str, Callable[[str], bool]]:
+    def _actions(self) -> dict[str, Callable[[str], bool]]:
         return {
             "source rots": self._rot,
             "source changes": self._change,
@@ -75,16 +75,16 @@ class Damage:
         """Flip a bit and keep the ETag."""
         stored = self.bucket.objects[key]
         self.rotted.setdefault(key, stored)
-        self.bucket.rot(key, Stored(flipped(stored.data, self.random), stored.etag, stored.as_put))
+        self.bucket.rot(key, StoredObject(flipped(stored.data, self.random), stored.etag, stored.as_put))
         return True
 
     def undo_rot(self, extents: Mapping[str, range]) -> None:
-        """Put back each of these objects as it was put, if it rotted only in its extent."""
+        """Restore the original bytes of each of these objects that rotted only in its extent."""
         for key, extent in extents.items():
             if key in self.rotted and (now := self.bucket.objects.get(key)) is not None and now.put is not None:
                 other = [i for i, (byte, put) in enumerate(zip(now.data, now.put, strict=True)) if byte != put]
                 if all(i in extent for i in other):
-                    self.bucket.rot(key, Stored(now.put, now.etag))
+                    self.bucket.rot(key, StoredObject(now.put, now.etag))
 
     def _replace(self, key: str) -> bool:
         self.bucket.put(key, flipped(self.bucket.objects[key].data, self.random))

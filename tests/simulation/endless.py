@@ -1,4 +1,4 @@
-"""Detection of endless histories by a limit of processor time, many times what any history needs."""
+"""Detection of endless histories by a limit of processor time that no other history reaches."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 SECONDS = 60.0
-"""Limit of processor time, which a busy machine does not use up; a history takes less than one second."""
+"""Limit of processor time, which other work of the machine does not count towards; a history takes below a second."""
 
 _AGAIN = 1.0
 """Seconds after which the error is raised again, in case code has caught it the first time."""

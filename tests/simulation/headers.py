@@ -13,8 +13,8 @@ from collections.abc import Collection, Sequence
 _KEYED = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{4}\x00\x00\x00\x01\x00\x10.{16}", re.DOTALL)
 _LISTED = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{3}\x01\x00\x00\x00\x01\x00\x20.{32}", re.DOTALL)
 _BROADCAST = re.compile(rb"\x00[\x01-\x20]([ -~]+)\x00{3}\x02\x00\x00\x00\x01\x00\x20.{32}", re.DOTALL)
-"""Bytes behind the name of a state: its kind and its one option, `KEYED_STATE_TYPE` or
-`OPERATOR_STATE_DISTRIBUTION_MODE`, perhaps damaged."""
+"""A state's name, its kind, and its only option, `KEYED_STATE_TYPE` or `OPERATOR_STATE_DISTRIBUTION_MODE`, which may be
+damaged."""
 
 _COUNT = 2
 
@@ -28,7 +28,7 @@ def keyed_without(header: bytes, names: Collection[str]) -> bytes:
 
 
 def keyed_with(header: bytes, states: Sequence[bytes]) -> bytes:
-    """Return the header with these states; states that it does not describe yet follow all others."""
+    """Return the header with these states; new states follow those that the header already describes."""
     first = _KEYED.search(header)
     assert first is not None
     at = first.start() - _COUNT
@@ -40,9 +40,9 @@ def keyed_with(header: bytes, states: Sequence[bytes]) -> bytes:
 
 
 def operator_without(header: bytes, names: Collection[str]) -> bytes:
-    """Return the header without states of these names, be they lists or broadcast states; lists come first."""
-    apart = _BROADCAST.search(header)
-    end = apart.start() - _COUNT if apart is not None else len(header)
+    """Return the header without the list and broadcast states of these names; lists come first in a header."""
+    first_broadcast = _BROADCAST.search(header)
+    end = first_broadcast.start() - _COUNT if first_broadcast is not None else len(header)
     broadcast = _without(header[end:], _BROADCAST, names, len(header) - end)
     return _without(header, _LISTED, names, end) + broadcast
 

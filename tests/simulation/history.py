@@ -1,9 +1,9 @@
 """A history: one run, with events that are drawn from a seed, and the check that the promise holds.
 
 The promise: whatever happens, the target is published and right, or not published; the source is unchanged; no upload
-stays open behind a published result or a discarded one; no fault is reported as a fault of ours; passing faults end no
-run for good; and after the faults the next run publishes, or reports the damage to the source, or has to be told to
-discard a damaged result.
+stays open after a publication or a discard; no fault is reported as a bug of Rescale; transient faults end no run for
+good; and after the faults the next run publishes, or reports the damage to the source, or asks the user to discard a
+damaged result.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simulation.endless import EndlessError, limited
 from simulation.installed import Sizes, at_work, install_release
 from simulation.judge import Judge
 from simulation.model import sst_files
-from simulation.neighbours import in_scratch
+from simulation.neighbours import scratch_entries
 from simulation.processes import Crash, Process
 from simulation.promises import BrokenPromiseError, must
 from simulation.rows import Kind, WrongError
@@ -31,7 +31,7 @@ from simulation.toxics import Client
 from simulation.user import User
 
 _LONGEST_PROCESS = 80
-"""Number of requests within which a process to be killed is killed."""
+"""Highest number of the request at which a process is killed or lost."""
 
 
 @dataclass
@@ -48,11 +48,11 @@ class Verdict:
 def play(seed: int) -> Verdict:
     """Play the history of a seed, in a block of `installed`."""
     scene = Scene(seed)
-    how, broken, lying = "broken", None, in_scratch()
+    how, broken, foreign_entries = "broken", None, scratch_entries()
     try:
         with limited():
             how = _History(scene).play()
-            must(in_scratch() == lying, "what is somebody else's lies in the scratch directory, and was touched")
+            must(scratch_entries() == foreign_entries, "foreign files beside the scratch directories were touched")
     except (BrokenPromiseError, WrongError, EndlessError) as error:
         broken = str(error)
     finally:
@@ -94,7 +94,7 @@ class _History:
             if scene.toxics.deletes_are_denied and ending.error is not None:
                 user.discard_in_vain()
             scene.toxics.end()
-            how = user.set_right(ending)
+            how = user.recover(ending)
             judge.judge()
             if scene.comes_late():
                 supervisor.end_others(kill=False)
@@ -130,10 +130,10 @@ class _History:
     def _is_possible(self, kind: str, stage: str) -> bool:
         """Return whether the damage can be done now.
 
-        A result may rot until it is read, or change until it is published; later damage could not be noticed. Files
-        that a result refers to count like its own.
+        A result may rot until it is read, or change until it is published; a run could not notice later damage. The
+        same holds for files that a result refers to.
         """
-        refers = any(wish.files is Files.REFER for wish in self._scene.asked)
+        refers = any(wish.files is Files.REFER for wish in self._scene.requested)
         if kind == "source rots" and refers and stage == "publish":
             return False
         if kind.startswith("source") and not refers:
@@ -141,10 +141,8 @@ class _History:
         return not (self._supervisor.others or self._scene.was_published(TARGET))
 
     def _spared(self, kind: str) -> Collection[str]:
-        """Return the keys that must not rot: SST files of a proof by files, which nobody reads, as the certificate
-        says.
-        """
-        by_files = any(wish.proof is Proof.FILES for wish in self._scene.asked)
+        """Return the keys that must not rot: SST files that a proof by files does not read."""
+        by_files = any(wish.proof is Proof.FILES for wish in self._scene.requested)
         if kind != "source rots" or not by_files or self._scene.script.source.kind is not Kind.ROCKSDB:
             return ()
         return {f"source/{name}" for name in sst_files(self._scene.bucket.below("source"))}

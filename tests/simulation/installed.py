@@ -1,6 +1,6 @@
-"""`rescale` over a bucket in memory, in this process: no network, no own threads, no pauses, no output.
+"""`rescale` over a bucket in memory, in this process: no network, no threads, no pauses, no output.
 
-Parallel work is done one piece after the other, in an order that is drawn.
+Parallel work is done sequentially, in a random order.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from rescale.storage.s3.s3_store import S3Store
 from simulation.bucket import SMALLEST_PART
 from simulation.clock import Clock
 from simulation.native_databases import ONE_THREAD, scratch
-from simulation.neighbours import settle_in_scratch
-from simulation.remembered import forget, remembered
+from simulation.neighbours import put_foreign_in_scratch
+from simulation.reader_cache import cached_readers, forget
 from simulation.toxics import Client
 
 R = TypeVar("R")
@@ -57,31 +57,31 @@ def installed() -> Iterator[None]:
     patches = (
         patch("rescale.storage.store._s3", lambda: _Current.store),
         patch("rescale.storage.s3.pinned_objects.time.sleep", lambda _: None),
-        patch("rescale.storage.side_by_side.ThreadPoolExecutor", OneByOne),
-        patch("rescale.snapshot.reading.opening.ThreadPoolExecutor", OneByOne),
-        patch("rescale.rocksdb.engine.directory.ThreadPoolExecutor", OneByOne),
+        patch("rescale.storage.side_by_side.ThreadPoolExecutor", SequentialPool),
+        patch("rescale.snapshot.reading.opening.ThreadPoolExecutor", SequentialPool),
+        patch("rescale.rocksdb.engine.directory.ThreadPoolExecutor", SequentialPool),
         patch.object(Progress, "say", lambda *_: None),
         *(
             patch.object(module, "_OPTIONS", f"{module._OPTIONS};{ONE_THREAD}")
             for module in (open_database, compaction)
         ),
     )
-    with ExitStack() as ending:
-        folder = ending.enter_context(tempfile.TemporaryDirectory(dir=scratch()))
-        ending.enter_context(patch.dict(os.environ, {"SPARK_LOCAL_DIRS": folder}))
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=scratch()))
+        stack.enter_context(patch.dict(os.environ, {"SPARK_LOCAL_DIRS": folder}))
         take_own_scratch()
-        for context in (*patches, remembered()):
-            ending.enter_context(context)
+        for context in (*patches, cached_readers()):
+            stack.enter_context(context)
         yield
 
 
 def take_own_scratch() -> None:
-    """Give this process its own scratch directory in the present one, which removes it.
+    """Give this process a scratch directory of its own, inside the present one, with which it is removed.
 
-    A history checks for changes there, so processes must not share one.
+    A history checks its scratch directory for changes, so processes must not share it.
     """
     folder = tempfile.mkdtemp(dir=os.environ["SPARK_LOCAL_DIRS"])
-    settle_in_scratch(Path(folder))
+    put_foreign_in_scratch(Path(folder))
     os.environ["SPARK_LOCAL_DIRS"] = folder
 
 
@@ -105,7 +105,7 @@ def at_work(client: Client, order: Random, sizes: Sizes, clock: Clock) -> Iterat
 
 @contextmanager
 def _one_release() -> Iterator[None]:
-    """Let another release be installed in the block, which shares no cached reads with the one before."""
+    """Restore the present release after a block that may install another one; the two share no cached reads."""
     with patch.object(plan, "FORMAT", plan.FORMAT), patch.object(planner, "FORMAT", planner.FORMAT):
         before = plan.FORMAT
         try:
@@ -122,7 +122,7 @@ def install_release() -> None:
     forget("plan_from_json")
 
 
-class Done(Generic[R]):
+class CompletedFuture(Generic[R]):
     """Completed future, with the result of the work or its error."""
 
     __slots__ = ("_error", "_value")
@@ -140,13 +140,13 @@ class Done(Generic[R]):
         return self._value
 
 
-class OneByOne:
-    """Pool in the thread of the caller; a process that is killed in one piece of work is killed in all."""
+class SequentialPool:
+    """Thread pool that works in the caller's thread, so that a kill during any work kills the whole process."""
 
     def __init__(self, max_workers: int) -> None:
         pass
 
-    def __enter__(self) -> OneByOne:
+    def __enter__(self) -> SequentialPool:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -155,12 +155,12 @@ class OneByOne:
     def shutdown(self, *, cancel_futures: bool = False) -> None:
         pass
 
-    def submit(self, work: Callable[..., R], /, *arguments: Any, **named: Any) -> Done[R]:
-        return Done(work, arguments, named)
+    def submit(self, work: Callable[..., R], /, *arguments: Any, **named: Any) -> CompletedFuture[R]:
+        return CompletedFuture(work, arguments, named)
 
     def map(self, work: Callable[..., R], *iterables: Iterable[Any]) -> Iterator[R]:
         calls = list(zip(*iterables, strict=False))
         order = list(range(len(calls)))
         _Current.order.shuffle(order)
-        done = {i: Done(work, calls[i], {}) for i in order}
+        done = {i: CompletedFuture(work, calls[i], {}) for i in order}
         return iter([done[i].result() for i in range(len(calls))])

@@ -1,4 +1,4 @@
-"""Judgement of a history: promises about a run under faults, and promises that always hold."""
+"""Check of the promises in a history: those about a run under faults, and those that always hold."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rescale.plan.prepared_name import PREPARED
 from rescale.plan.proof import Proof
 from rescale.text.errors import InternalError, as_rescale_error
 from simulation.model import assert_certified
-from simulation.neighbours import SOMEBODY, touched
-from simulation.promises import BrokenPromiseError, assert_published, described, must
+from simulation.neighbours import FOREIGN_AUTHOR, missing_or_changed
+from simulation.promises import BrokenPromiseError, assert_published, error_line, must
 from simulation.run import TARGET, Wish
 from simulation.scene import DISCARD, PREPARERS, Scene
-from simulation.stored import Stored
-from simulation.stores_word import left_to_the_store
+from simulation.stored import StoredObject
 from simulation.supervisor import Ending
+from simulation.unread_bytes import unread_extents
 
 _PLAN = re.compile(rb'"plan": ?"([0-9a-f]{64})"')
 
@@ -25,8 +25,8 @@ class Judge:
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        self._right: dict[str, tuple[dict[str, Stored], int, set[str]]] = {}
-        """Files, number of sources and events by folder, when its result was found to be right."""
+        self._last_right: dict[str, tuple[dict[str, StoredObject], int, set[str]]] = {}
+        """Objects, number of source versions and events when the result in a folder was last found right, by folder."""
 
     def judge_run(self, ending: Ending) -> None:
         """Check the promises about the run under faults."""
@@ -35,7 +35,7 @@ class Judge:
             must(self._scene.was_published(TARGET), "a run says that it published, and did not")
             self.look_for_open_uploads("behind a run that published")
         elif error.final and self._scene.is_strict():
-            raise BrokenPromiseError(f"what passes ended a run for good, at {ending.step}: {described(error)}")
+            raise BrokenPromiseError(f"a transient fault ended a run for good, at {ending.step}: {error_line(error)}")
 
     def judge(self) -> None:
         """Check the promises that hold at any time."""
@@ -45,12 +45,12 @@ class Judge:
                 error = as_rescale_error(process.error)
                 came_late = process.is_lost and scene.has_discarded
                 if error.final and scene.is_strict() and not (came_late or process.name.startswith(DISCARD)):
-                    raise BrokenPromiseError(f"what passes ended {process.name} for good: {described(error)}")
+                    raise BrokenPromiseError(f"a transient fault ended {process.name} for good: {error_line(error)}")
                 if isinstance(error, InternalError):
-                    raise BrokenPromiseError(f"{process.name} ends with a fault of ours: {error.traceback}")
+                    raise BrokenPromiseError(f"{process.name} ends with a bug of Rescale: {error.traceback}")
         must(scene.source_objects() == scene.source, "the source was touched")
-        must(not (gone := touched(scene.bucket)), f"what is somebody else's was touched: {gone}")
-        must(not scene.bucket.taken_away, f"what nobody can bring back is gone: {scene.bucket.taken_away}")
+        must(not (gone := missing_or_changed(scene.bucket)), f"foreign objects were touched: {gone}")
+        must(not scene.bucket.taken_away, f"versions were deleted for good: {scene.bucket.taken_away}")
         if scene.owner is not None and (missed := scene.owner.missed()) is not None:
             raise BrokenPromiseError(missed)
         plans = {name.split("-")[3] for name in scene.bucket.below("target") if name != "_metadata"} - {PREPARED}
@@ -63,12 +63,12 @@ class Judge:
                 self._judge_published(target.rpartition("/")[2])
 
     def _judge_published(self, folder: str) -> None:
-        """Check a published result, unless nothing has changed since it was last found right."""
+        """Check a published result, if anything has changed since it was last found right."""
         scene = self._scene
         wishes = [scene.script.wish, *([scene.script.other_wish] if "rival" in scene.done else [])]
-        self._believe_the_store(folder, wishes)
+        self._undo_unread_rot(folder, wishes)
         seen = dict(scene.bucket.objects), len(scene.damage.versions), set(scene.done)
-        if seen == self._right.get(folder):
+        if seen == self._last_right.get(folder):
             return
         strangers = self._may_come_late() or bool(scene.done & {"rival", "discard", "release", *PREPARERS})
         wish, source = assert_published(scene.bucket, folder, wishes, scene.damage.versions, strangers=strangers)
@@ -82,16 +82,16 @@ class Judge:
                 drops=wish.drops,
                 state_drops=wish.state_drops,
             )
-        self._right[folder] = seen
+        self._last_right[folder] = seen
 
     def _may_come_late(self) -> bool:
-        """Return whether a task of a discarded run may have put a file late, by a request that was on its way."""
+        """Return whether a task of a discarded run may have put a file after the discard."""
         return self._scene.has_discarded and self._scene.comes_late()
 
     def _came_late(self, certificate: bytes, folder: str) -> bool:
-        """Return whether the certificate is that of a discarded run, and not of the run that has the target now.
+        """Return whether the certificate is that of a discarded run, not of the run that has the target now.
 
-        Either may be damaged: a certificate that names no plan is judged as it is.
+        A damaged certificate that names no plan counts as that of the present run.
         """
         plan = _PLAN.search(certificate)
         claim = self._scene.bucket.objects.get(f"{folder}.rescale/claim")
@@ -101,20 +101,22 @@ class Judge:
 
     def look_for_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
         scene = self._scene
-        left = {upload.by: upload.key for upload in scene.bucket.uploads.values() if upload.by != SOMEBODY}
+        open_uploads = {
+            upload.by: upload.key for upload in scene.bucket.uploads.values() if upload.by != FOREIGN_AUTHOR
+        }
         if but_strangers:
             strangers = [p.name for p in scene.processes if p.is_lost or p.name.split()[0] in scene.script.beside]
-            left = {by: key for by, key in left.items() if by not in strangers}
-        must(not left, f"an upload stays open {where}: {left}")
+            open_uploads = {by: key for by, key in open_uploads.items() if by not in strangers}
+        must(not open_uploads, f"an upload stays open {where}: {open_uploads}")
 
-    def _believe_the_store(self, folder: str, wishes: Sequence[Wish]) -> None:
-        """Trust the store's checksums where a proof was requested that may use them, and the certificate names them."""
+    def _undo_unread_rot(self, folder: str, wishes: Sequence[Wish]) -> None:
+        """Undo the rot of bytes that, by the certificate, were proven by the store's checksums and not read."""
         scene, objects = self._scene, self._scene.bucket.objects
         place = f"{folder}.rescale/certificate.json"
         if place not in objects or b'"checksums": {' not in objects[place].data:
             return
-        must(any(wish.proof is not Proof.RECORDS for wish in wishes), "every record was to be read, and was not")
+        must(any(wish.proof is not Proof.RECORDS for wish in wishes), "a proof by records used checksums")
         result = {name: objects[f"{folder}/{name}"] for name in scene.bucket.below(folder)}
-        left = left_to_the_store(objects[place].data, result, scene.damage.sources, has_sums=scene.bucket.has_sums)
+        extents = unread_extents(objects[place].data, result, scene.damage.sources, has_sums=scene.bucket.has_sums)
         scene.happened("bytes left to the store's word")
-        scene.damage.undo_rot({f"{folder}/{name}": extent for name, extent in left.items()})
+        scene.damage.undo_rot({f"{folder}/{name}": extent for name, extent in extents.items()})

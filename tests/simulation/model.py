@@ -1,8 +1,8 @@
 """Model of a right result, derived from the bytes of source and result alone.
 
-It shares with `rescale` the reader of `_metadata` and its values, and nothing that deals, moves or compares: streams
-are cut by their offsets here, records are separated by the slow reader of the tests, and the rules for keys are written
-once more (`flinks_rules`). Keys whose key groups change are longs.
+The model uses `rescale`'s reader of `_metadata`, but none of its code that moves or compares state: it cuts streams by
+their offsets, separates records by the slow reader of the tests, and has its own rules for keys (`flinks_rules`). Keys
+whose key groups change are longs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import MappingProxyType
 from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.text.errors import RescaleError
-from simulation.contents import Contents, Elements, Keyed, id_of_uid, state_names
+from simulation.contents import Contents, Elements, KeyedGroups, id_of_uid, state_names
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
 from simulation.native_databases import UnreadableError
 from simulation.rows import KeyedRows, Kind, all_own_rows, assert_rows, same
@@ -39,12 +39,12 @@ def assert_right(
 ) -> None:
     """Raise `WrongError` if anything is lost, doubled or changed, or is not where Flink looks for it.
 
-    The result may refer to files `elsewhere`, given by URI. With `strangers` files of another run may lie beside it.
-    With `by_files` only a proof by files was requested. `renames` (`OLD=NEW`) and `drops` are the requested changes of
-    operators, by their uids, and `state_drops` (`UID:NAME`) those of states.
+    The result may refer to files `elsewhere`, given by URI. With `strangers`, files of another run may lie in its
+    directory. With `by_files`, only a proof by files was requested. `renames` (`OLD=NEW`), `drops` (`UID`) and
+    `state_drops` (`UID:NAME`) are the requested changes.
     """
     old, new = Contents(source), Contents(result, elsewhere)
-    old.operate(renames, drops, state_drops)
+    old.apply_surgery(renames, drops, state_drops)
     names = new.names() | {"_metadata"}
     same("files", names, names & set(result) if strangers else set(result))
     ours, theirs = old.metadata, new.metadata
@@ -56,10 +56,10 @@ def assert_right(
         for field in ("name", "uid", "coordinator", "fully_finished"):
             same(field, getattr(operator, field), getattr(other, field))
         same("finished subtasks", _finished(operator), _finished(other))
-        by_row = _is_compared_by_row(old, new, operator, other)
-        if by_row:
+        compares_rows = _is_compared_by_row(old, new, operator, other)
+        if compares_rows:
             _assert_rows(old, new, operator, other, by_files)
-        for field in ("raw_keyed",) if by_row else ("managed_keyed", "raw_keyed"):
+        for field in ("raw_keyed",) if compares_rows else ("managed_keyed", "raw_keyed"):
             _assert_keyed(old.keyed(operator, field), new.keyed(other, field), operator, other)
         for field in ("managed_operator", "raw_operator"):
             _assert_elements(old.elements(operator, field), new.elements(other, field), operator, other)
@@ -74,9 +74,7 @@ def assert_certified(
     drops: Sequence[str] = (),
     state_drops: Sequence[str] = (),
 ) -> None:
-    """Raise `WrongError` if the certificate was altered, belongs to another `_metadata`, or hides its basis or a
-    drop.
-    """
+    """Raise `WrongError` if the certificate was altered, is of another `_metadata`, or conceals references or drops."""
     metadata = result["_metadata"]
     document = json.loads(certificate)
     said = document.pop("document_sha256")
@@ -89,14 +87,16 @@ def assert_certified(
     same("whether it says that files lie elsewhere", bool(Contents(result).elsewhere()), refers)
     dropped, states = document["surgery"]["dropped"], document["surgery"]["dropped_states"]
     same("operators left out", {id_of_uid(uid) for uid in drops}, {operator["operator_id"] for operator in dropped})
-    left_out = {(id_of_uid(uid), name) for uid, _, name in (state_drop.partition(":") for state_drop in state_drops)}
-    same("states left out", left_out, {(state["operator_id"], state["name"]) for state in states})
+    dropped_states = {
+        (id_of_uid(uid), name) for uid, _, name in (state_drop.partition(":") for state_drop in state_drops)
+    }
+    same("states left out", dropped_states, {(state["operator_id"], state["name"]) for state in states})
     old = Contents(source)
-    old.operate(renames, drops, state_drops)
+    old.apply_surgery(renames, drops, state_drops)
     for operator, proven in zip(old.metadata.operators, document["operators"], strict=True):
         said = proven["records"]["left_out"] if proven["records"] is not None else {}
         dropped_records = {name: number for name, number in said.items() if number}
-        same(f"records left out of {operator.operator_id}", old.rows_deleted_out(operator), dropped_records)
+        same(f"records left out of {operator.operator_id}", old.dropped_row_counts(operator), dropped_records)
 
 
 def states_of(objects: Mapping[str, bytes], uids: Sequence[str]) -> list[str]:
@@ -115,7 +115,7 @@ def states_of(objects: Mapping[str, bytes], uids: Sequence[str]) -> list[str]:
 def kinds_of(objects: Mapping[str, bytes], drops: Sequence[str] = (), state_drops: Sequence[str] = ()) -> set[Kind]:
     """Return the kinds of keyed state in the operators that stay."""
     contents = Contents(objects)
-    contents.operate((), drops, state_drops)
+    contents.apply_surgery((), drops, state_drops)
     return contents.kinds()
 
 
@@ -133,23 +133,23 @@ def shapes_of(
 ) -> dict[str, tuple[int, int]]:
     """Return parallelism and max parallelism of each operator, after renames and drops."""
     contents = Contents(objects)
-    contents.operate(renames, drops)
+    contents.apply_surgery(renames, drops)
     operators = contents.metadata.operators
     return {operator.operator_id: (operator.parallelism, operator.max_parallelism) for operator in operators}
 
 
 def _is_compared_by_row(old: Contents, new: Contents, operator: OperatorState, other: OperatorState) -> bool:
-    """Return whether key groups have changed bytes, or lie in databases."""
+    """Return whether rows must be compared, because the key groups lie in databases or their bytes change."""
     kinds = old.kinds_of(operator) | new.kinds_of(other)
     rekeyed = operator.max_parallelism != other.max_parallelism
-    anew = bool(old.keyed_left_out(operator))
-    return anew or len(kinds) > 1 or Kind.ROCKSDB in kinds or (Kind.HEAP in kinds and rekeyed)
+    is_rewritten = bool(old.dropped_keyed_states(operator))
+    return is_rewritten or len(kinds) > 1 or Kind.ROCKSDB in kinds or (Kind.HEAP in kinds and rekeyed)
 
 
 def _assert_rows(old: Contents, new: Contents, operator: OperatorState, other: OperatorState, by_files: bool) -> None:
     """Assert equal rows; databases that were damaged before they were copied unread must be exact copies.
 
-    A proof by files does not read SST files where databases are joined or split, either.
+    With a proof by files, SST files may also stay unread where databases are joined or split.
     """
     try:
         kept = old.rows(operator)
@@ -168,8 +168,8 @@ def _assert_rows(old: Contents, new: Contents, operator: OperatorState, other: O
 def _assert_tables(old: Contents, new: Contents, operator: OperatorState, other: OperatorState) -> None:
     """Assert equal rows in key groups that RocksDB reads before and after, and all SST files of the other key groups.
 
-    Directories beside a damaged one may have been rewritten with other files. In a directory that RocksDB does not
-    open, the hiding of foreign rows is not checked.
+    Undamaged directories may have been rewritten with other files. In a directory that RocksDB does not open, it is not
+    checked that foreign rows are hidden.
     """
     kept, result_rows = old.readable_rows(operator), new.readable_rows(other)
     shown = _key_groups(kept) & _key_groups(result_rows)
@@ -187,7 +187,9 @@ def _tables(databases: list[tuple[int, dict[str, bytes]]]) -> set[bytes]:
     return {data for _, files in databases for name, data in files.items() if name.endswith(".sst")}
 
 
-def _assert_keyed(old: list[Keyed], new: list[Keyed], operator: OperatorState, other: OperatorState) -> None:
+def _assert_keyed(
+    old: list[KeyedGroups], new: list[KeyedGroups], operator: OperatorState, other: OperatorState
+) -> None:
     for stream in new:
         own = key_groups_of_subtask(other.max_parallelism, other.parallelism, stream.subtask)
         same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
@@ -211,17 +213,17 @@ def _assert_keyed(old: list[Keyed], new: list[Keyed], operator: OperatorState, o
         same("key group of a record", key_group_of_code(code, other.max_parallelism), group)
 
 
-def _groups(streams: list[Keyed]) -> dict[int, bytes]:
+def _groups(streams: list[KeyedGroups]) -> dict[int, bytes]:
     same("key groups that are there once", sum(len(stream.groups) for stream in streams), len({*_numbers(streams)}))
     return {group: data for stream in streams for group, data in stream.groups.items()}
 
 
-def _numbers(streams: list[Keyed]) -> Iterator[int]:
+def _numbers(streams: list[KeyedGroups]) -> Iterator[int]:
     for stream in streams:
         yield from stream.groups
 
 
-def _records(streams: list[Keyed], max_parallelism: int) -> list[tuple[int, Record]]:
+def _records(streams: list[KeyedGroups], max_parallelism: int) -> list[tuple[int, Record]]:
     records = []
     for group, data in _groups(streams).items():
         for found_in, record in read_group(data, max_parallelism):

@@ -1,8 +1,8 @@
 """RocksDB databases as savepoints have them: written through RocksDB, and opened by it as Flink opens them.
 
-The rows to be written are kept in a plain mapping beside the database. All rows of all states are read as a backend
-would read them: once as the files lie there, each by its key too, and again after a compaction, since files in a wrong
-order may show the right rows until then.
+The rows to be written are kept in a plain mapping beside the database. All rows are read as a backend would read them:
+by an iterator, by their keys, and again after a compaction, since files in a wrong order may show the right rows until
+then.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def scratch() -> str | None:
 
 
 class Ranges(NamedTuple):
-    """Key groups before and behind those of a subtask, with rows from before Flink clipped its database."""
+    """Bounds of the key groups of a subtask, and of all key groups, whose rows a clipped database may still have."""
 
     own: tuple[bytes, bytes]
     all: tuple[bytes, bytes]
@@ -50,7 +50,7 @@ class Ranges(NamedTuple):
 def write_database(
     random: Random, rows: Rows, lists: Sequence[str], foreign: Rows, ranges: Ranges, name: str
 ) -> dict[str, bytes]:
-    """Return the files, by name, of a database that holds `rows`, written in a way that is drawn.
+    """Return the files, by name, of a database that holds `rows`, written by random puts, flushes and compactions.
 
     States in `lists` are written element by element, since their values are joined by commas. The rows of `foreign` are
     hidden by range tombstones, as when Flink clips a database.
@@ -101,7 +101,7 @@ def write_database(
 
 
 def read_settled(db: Writer, folder: Path, checkpoint: str, name: str) -> dict[str, bytes]:
-    """Return the files of a checkpoint of the database `db` in `folder`, the same for each writer of that `name`."""
+    """Return the files of a checkpoint of the database `db` in `folder`, with `name` in place of ids and times."""
     files = {file.name: Path(file.uri).read_bytes() for file in db.checkpoint(folder / checkpoint)}
     settled = _settled(files, Path(folder, "db", "IDENTITY").read_bytes(), folder, name)
     assert rows_of_database(tuple(sorted(settled.items())), tuple(db.model)) == db.model
@@ -116,7 +116,7 @@ def _shuffled(random: Random, rows: Rows) -> list[tuple[str, bytes]]:
 
 
 def _settled(files: Mapping[str, bytes], identity: bytes, folder: Path, name: str) -> dict[str, bytes]:
-    """Return the files that a handle lists, without traces of time and process: a seed is one history."""
+    """Return the files that a handle lists, without times and process ids, so that a seed gives the same bytes."""
     settled = {"CURRENT": files["CURRENT"], "OPTIONS-000007": b""}
     for file in files:
         if file.endswith(".sst"):

@@ -19,7 +19,7 @@ from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, lo
 from simulation.native_databases import Ranges, Rows, write_database
 from simulation.rows import Kind
 from simulation.run import Wish
-from simulation.sources import Source, elements_operator, shapes_to_draw, stored, taken_by_flink
+from simulation.sources import Source, elements_operator, flinks_source, shapes_to_draw, store_stream
 from support.canonical import prefix
 from support.snapshot_bytes import LONG, keyed_header, keyed_state, list_of
 
@@ -30,11 +30,11 @@ KEYED_STATES = {"counts": "VALUE", "ways": "LIST", "latest": "VALUE"}
 def draw_native(random: Random) -> Source:
     chance = random.random()
     if chance < 0.1:
-        return taken_by_flink(random.choice(_FLINKS), Kind.ROCKSDB)
-    return in_heap(random.randrange(12)) if chance < 0.3 else in_rocksdb(random.randrange(16))
+        return flinks_source(random.choice(_FLINKS), Kind.ROCKSDB)
+    return heap_source(random.randrange(12)) if chance < 0.3 else rocksdb_source(random.randrange(16))
 
 
-def in_a_kind(random: Random, source: Source, wish: Wish) -> Wish:
+def fit_to_kind(random: Random, source: Source, wish: Wish) -> Wish:
     """Return a wish for the same shape, with a format, files and a proof that fit the source."""
     rocksdb = source.kind is Kind.ROCKSDB
     formats = {
@@ -57,12 +57,12 @@ def _maxima(source: Source) -> set[str]:
 
 
 @cache
-def in_rocksdb(number: int) -> Source:
+def rocksdb_source(number: int) -> Source:
     return _native(Random(f"rocksdb source {number}"), f"in RocksDB {number}", Kind.ROCKSDB)
 
 
 @cache
-def in_heap(number: int) -> Source:
+def heap_source(number: int) -> Source:
     return _native(Random(f"heap source {number}"), f"on the heap {number}", Kind.HEAP)
 
 
@@ -104,9 +104,10 @@ def _databases(
         files = write_database(
             random, {state: own_rows[state] for state in known}, lists, foreign, ranges, f"{name} {subtask}"
         )
-        meta = stored(random, objects, f"meta-{subtask}", header_of(known))
+        meta = store_stream(random, objects, f"meta-{subtask}", header_of(known))
         private = (
-            RocksdbFile(file, stored(random, objects, f"db-{subtask}-{file}", files[file])) for file in sorted(files)
+            RocksdbFile(file, store_stream(random, objects, f"db-{subtask}-{file}", files[file]))
+            for file in sorted(files)
         )
         handle = incremental_handle(subtask, own, meta, (), private)
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
@@ -150,7 +151,7 @@ def _heap(
                 random.shuffle(entries)
                 content += struct.pack(">hi", i, len(entries))
                 content += b"".join(b"\0" + key[:-1] + value for key, value in entries)
-        stream = stored(random, objects, f"keyed-{subtask}", bytes(content))
+        stream = store_stream(random, objects, f"keyed-{subtask}", bytes(content))
         handle = KeyGroupsHandle(HandleTag.KEY_GROUPS_V2, own[0], tuple(offsets), stream, f"{name} {subtask}")
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
     return OperatorState(operator_id_of_uid("keyed"), "", "", parallelism, max_parallelism, None, tuple(subtasks))

@@ -1,4 +1,4 @@
-"""Foreign files, links and uploads around target, source and scratch directory: no history may touch them."""
+"""Foreign files, links and uploads around target, source and scratch directory, which no history may touch."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from simulation.bucket import Bucket
-from simulation.stored import Stored, Upload, etag_of
+from simulation.stored import StoredObject, Upload, etag_of
 from support.trees import Item, tree
 
-SOMEBODY = "somebody"
+FOREIGN_AUTHOR = "somebody"
 """Author of foreign uploads."""
 
 _KEYS = (
@@ -19,32 +19,32 @@ _KEYS = (
     *("target.rescale/notes.txt", "target.rescale/staging/notes.txt", "target.rescale/below/claim"),
     "target-2.rescale/staging/below/notes.txt",
 )
-_BEGUN = ("target-archive/state", "target.rescale/backup.tar", "target/backup.tar", "source/state")
+_UPLOAD_KEYS = ("target-archive/state", "target.rescale/backup.tar", "target/backup.tar", "source/state")
 
-OBJECTS: Mapping[str, Stored] = {key: Stored(key.encode(), etag_of(key.encode())) for key in _KEYS}
+OBJECTS: Mapping[str, StoredObject] = {key: StoredObject(key.encode(), etag_of(key.encode())) for key in _KEYS}
 """Foreign objects by key."""
 
 
-def settle(bucket: Bucket) -> None:
+def put_foreign(bucket: Bucket) -> None:
     """Put the foreign objects and uploads before the history begins."""
     for key, stored in OBJECTS.items():
         bucket.put(key, stored.data)
-    for key in _BEGUN:
-        bucket.uploads[f"{SOMEBODY}-{key}"] = Upload(key, SOMEBODY)
+    for key in _UPLOAD_KEYS:
+        bucket.uploads[f"{FOREIGN_AUTHOR}-{key}"] = Upload(key, FOREIGN_AUTHOR)
 
 
-def touched(bucket: Bucket) -> list[str]:
+def missing_or_changed(bucket: Bucket) -> list[str]:
     """Return the foreign objects and uploads that are missing or changed."""
     objects = [key for key, stored in OBJECTS.items() if bucket.objects.get(key) != stored]
-    return objects + [key for key in _BEGUN if f"{SOMEBODY}-{key}" not in bucket.uploads]
+    return objects + [key for key in _UPLOAD_KEYS if f"{FOREIGN_AUTHOR}-{key}" not in bucket.uploads]
 
 
-def ours_below(bucket: Bucket, folder: str) -> list[str]:
+def own_names_below(bucket: Bucket, folder: str) -> list[str]:
     """Return the names of objects in a directory that are not foreign."""
     return [name for name in bucket.below(folder) if f"{folder}/{name}" not in OBJECTS]
 
 
-def settle_in_scratch(folder: Path) -> None:
+def put_foreign_in_scratch(folder: Path) -> None:
     """Create foreign files beside scratch directories, with names like theirs."""
     for name in ("rescale-database-savepoint", "rescale-changelog-mine", "notes"):
         (folder / name).mkdir()
@@ -53,7 +53,7 @@ def settle_in_scratch(folder: Path) -> None:
     (folder / "blockmgr-link").symlink_to(folder / "notes")
 
 
-def in_scratch() -> dict[str, Item]:
+def scratch_entries() -> dict[str, Item]:
     """Return everything in the folder of scratch directories, without the folder itself."""
     items = tree(Path(os.environ["SPARK_LOCAL_DIRS"]))
     return {path: item for path, item in items.items() if path != "."}

@@ -1,7 +1,7 @@
 """Job that Flink starts from the result in CLAIM mode, and that owns the result from then on.
 
-When newer checkpoints have replaced it, Flink deletes `_metadata` and the files that these do not refer to, and goes on
-using the others.
+When newer checkpoints have subsumed the result, Flink deletes its `_metadata`, and all files that no newer checkpoint
+uses.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _METADATA = "target/_metadata"
 class Owner:
     """A job that owns a result, so that Flink deletes files of it (CLAIM mode).
 
-    `patience` is the number of requests carried out after `_metadata` was put, until Flink has deleted it.
-    `is_reported` tells whether anybody knows by then that the result is published. Flink deletes nothing as long as one
-    of the `publishers` is about to put `_metadata`, or the mark behind it.
+    `patience` is the number of requests between the put of `_metadata` and its deletion by Flink. `is_reported` returns
+    whether a run has reported the publication by then. Flink deletes nothing while `publishers` returns that a process
+    is about to put `_metadata`, or the mark that follows it.
     """
 
     bucket: Bucket
@@ -37,7 +37,7 @@ class Owner:
         self._may_come_again = True
 
     def look(self) -> None:
-        """Look at the bucket after each request of a run."""
+        """Count a request of a run, and take the result when the patience is used up."""
         if self.has_taken or _METADATA not in self.bucket.objects:
             return
         if self.patience:
@@ -46,7 +46,7 @@ class Owner:
             self.take()
 
     def take(self) -> None:
-        """Take the result if there is one yet."""
+        """Take the result, if it is published: delete `_metadata` and some of its files."""
         if self.has_taken or _METADATA not in self.bucket.objects or self.publishers():
             return
         self.bucket.remove(_METADATA)
@@ -60,7 +60,7 @@ class Owner:
         self.log.append(f"a job owns the result: {len(self._uses)} files of it are used, `_metadata` is gone")
 
     def missed(self) -> str | None:
-        """Return what the job misses, or what was put again after the job had taken the result; None if all is well."""
+        """Return which file of the job is missing or changed, or that `_metadata` was put again; None if neither."""
         there = self.bucket.below("target")
         for name, data in self._uses.items():
             if there.get(name) != data:

@@ -17,7 +17,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _SELDOM = 20_000
-"""Allocations between collections of cycles, which would search the cached values each time."""
+"""Allocations between garbage collections, each of which searches all cached values."""
 
 CHUNK = 25
 """Number of histories that a worker plays between reports."""
@@ -25,7 +25,7 @@ CHUNK = 25
 
 @dataclass
 class Tally:
-    """Outcome of histories; `reported` are the long descriptions of some."""
+    """Outcome of histories; `reported` has the log of each history that is to be printed."""
 
     ways: Counter[str] = field(default_factory=Counter)
     injected: Counter[str] = field(default_factory=Counter)

@@ -1,7 +1,7 @@
 """Processes that take turns: one runs while the others stand still, and the seed decides which is next.
 
-Each is a greenlet, which gives up its turn only at a request, so that a history is reproducible: all run in one thread,
-which costs little and can be interrupted. A lost process stands still where it was, and may go on later, when its
+Each process is a greenlet, which gives up its turn only at a request, so that a history is reproducible. All processes
+run in one thread, which costs little and can be interrupted. A lost process stands still, and may go on while its
 successor is at work: a zombie.
 """
 
@@ -66,7 +66,7 @@ class Process:
     def before_request(self, request: str) -> None:
         """Count a request in the process's own turn.
 
-        A killed process dies at every later request, too: its cleanup would not have run.
+        A killed process dies at every later request, too, because its cleanup must not run.
         """
         if self._killed:
             raise Crash

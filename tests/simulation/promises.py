@@ -11,7 +11,7 @@ from simulation.contents import Contents
 from simulation.model import assert_right, kinds_of, shapes_of
 from simulation.rows import WrongError, same
 from simulation.run import BASE, SOURCE, Wish
-from simulation.script import kind_due, shapes_due
+from simulation.script import expected_kinds, expected_shapes
 
 
 class BrokenPromiseError(AssertionError):
@@ -23,7 +23,7 @@ def must(holds: bool, what: str) -> None:
         raise BrokenPromiseError(what)
 
 
-def described(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Return the error in one line."""
     return f"{type(error).__name__}: {str(error)[:400]}".replace("\n", ", ")
 
@@ -36,9 +36,9 @@ def assert_published(
     *,
     strangers: bool,
 ) -> tuple[Wish, Mapping[str, bytes]]:
-    """Assert that the result is right for one of the wishes and one version of the source, and return these.
+    """Assert that the result is right for a wish and a version of the source, and return both.
 
-    With `strangers` files of another run may lie beside it.
+    With `strangers`, files of another run may lie in its directory.
     """
     said = []
     for wish in wishes:
@@ -46,7 +46,7 @@ def assert_published(
             return wish, _assert_published_for(bucket, folder, wish, versions, strangers)
         except BrokenPromiseError as error:
             said.append(str(error))
-    raise BrokenPromiseError("; as another wish has it: ".join(said))
+    raise BrokenPromiseError("; by another wish: ".join(said))
 
 
 def _assert_published_for(
@@ -71,7 +71,7 @@ def _assert_published_for(
             )
             shapes, kinds = shapes_of(result), kinds_of(result)
             before, lay = shapes_of(version, wish.renames, wish.drops), kinds_of(version, wish.drops, wish.state_drops)
-            same("shapes", (shapes_due(before, wish), kind_due(lay, wish)), (shapes, kinds))
+            same("shapes", (expected_shapes(before, wish), expected_kinds(lay, wish)), (shapes, kinds))
         except WrongError as error:
             said.append(str(error))
         except Exception as error:  # the model cannot read a damaged source
@@ -81,6 +81,6 @@ def _assert_published_for(
     raise BrokenPromiseError(f"published, and wrong: {'; or '.join(said)}")
 
 
-def referred_to(result: Mapping[str, bytes]) -> list[str]:
+def referenced_uris(result: Mapping[str, bytes]) -> list[str]:
     """Return the URIs of the files elsewhere that a result refers to."""
     return sorted(Contents(result).elsewhere())

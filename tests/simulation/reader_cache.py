@@ -1,7 +1,7 @@
-"""Cache of pure functions of bytes, whose values never change: equal bytes are read once.
+"""Cache of pure functions of bytes: equal bytes are read once.
 
-A history opens the same snapshots at each step and each try. The functions themselves read its own bytes, however
-damaged, the first time, and raise errors every time.
+A history opens the same snapshots at each step and each try. The original functions read all bytes the first time,
+damaged ones too; errors are not cached.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _READERS = (
     ("simulation.contents", "read_metadata"),
     ("simulation.rows", "read_keyed_header"),
 )
-"""Readers by the modules that call them, with bytes and with a path that only errors name."""
+"""Functions of bytes, and of a path that only errors name, by the modules that call them."""
 
-_OTHERS = (
+_CACHED_FUNCTIONS = (
     ("rescale.snapshot.reading.opening", "snapshot_type"),
     ("rescale.snapshot.reading.stream_reader", "element_extents"),
     ("rescale.snapshot.reading.stream_reader", "group_extents"),
@@ -37,41 +37,41 @@ _OTHERS = (
 """Functions that are cached by all their arguments."""
 
 _MOST = 1000
-"""Number of cached answers of each function, enough for the last histories."""
+"""Number of cached values of each function, enough for the last histories."""
 
-_forgetting: list[tuple[str, Callable[[], None]]] = []
+_cache_clearers: list[tuple[str, Callable[[], None]]] = []
 """Functions that clear caches, by the names of readers."""
 
 
 @contextmanager
-def remembered() -> Iterator[None]:
-    with ExitStack() as ending:
+def cached_readers() -> Iterator[None]:
+    with ExitStack() as stack:
         readers: dict[Any, _Reader] = {}
         for module, name in _READERS:
             original = getattr(import_module(module), name)
             reader = readers.setdefault(original, _Reader(original))
-            _put(ending, module, name, reader, reader.known.clear)
-        for module, name in _OTHERS:
+            _put(stack, module, name, reader, reader.known.clear)
+        for module, name in _CACHED_FUNCTIONS:
             other = lru_cache(_MOST)(getattr(import_module(module), name))
-            _put(ending, module, name, other, other.cache_clear)
+            _put(stack, module, name, other, other.cache_clear)
         yield
 
 
-def _put(ending: ExitStack, module: str, name: str, other: Any, clear: Callable[[], None]) -> None:
-    ending.enter_context(patch(f"{module}.{name}", other))
-    _forgetting.append((name, clear))
-    ending.callback(_forgetting.remove, (name, clear))
+def _put(stack: ExitStack, module: str, name: str, other: Any, clear: Callable[[], None]) -> None:
+    stack.enter_context(patch(f"{module}.{name}", other))
+    _cache_clearers.append((name, clear))
+    stack.callback(_cache_clearers.remove, (name, clear))
 
 
 def forget(reader: str | None = None) -> None:
-    """Forget the values of that reader, or of all readers, before another reader reads the same bytes."""
-    for name, clear in _forgetting:
+    """Clear the cache of that reader, or of all readers, before another reader reads the same bytes."""
+    for name, clear in _cache_clearers:
         if reader in (None, name):
             clear()
 
 
 class _Reader:
-    """Cached reader; the same bytes at two places have one value."""
+    """Reader with a cache by bytes, whatever their path."""
 
     def __init__(self, read: Callable[[bytes, str], Any]) -> None:
         self.known: dict[bytes, Any] = {}

@@ -1,8 +1,8 @@
 """A round of a live rescale: two checkpoints of a job in RocksDB, and the result of the earlier one, its base.
 
-The later checkpoint is the source of a history. It shares SST files with the earlier one, which refers to them where
-they lie; or the job was started again in between, and has uploaded them again. The base is made once, without faults.
-Neither of them is damaged, because a round would be refused then. Some results refer to files of the base.
+The later checkpoint is the source of a history. It shares SST files with the earlier checkpoint; or the job was started
+again in between, and has uploaded all files again. The base is made once, without faults. Checkpoints and base are not
+damaged, because the round would then be refused. Some results refer to files of the base.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _COPIED_AHEAD = 0.3
 """Share of histories in which a follower copies files of the base into the target."""
 
 _RATE = 0.005
-"""Highest probability of a fault: a round makes more requests than other runs, for it opens four snapshots."""
+"""Highest probability of a fault per request: a round opens four snapshots, and so makes more requests."""
 
 
 def with_base(script: Script, seed: int) -> Script:
-    """Return the script of a history of a round, with the faults of a script of other histories."""
+    """Return the script of a history of a round, with the faults of `script`."""
     random = Random(f"round {seed}")
     source, wish = job_of(random.randrange(_JOBS))
     damage = {kind: when for kind, when in script.damage.items() if not kind.startswith("source")}
@@ -153,7 +153,7 @@ def _handle(subtask: int, own: Sequence[int], meta: Stream, streams: Mapping[str
 
 
 def _databases(random: Random, rows: Rows, others: Rows, name: str) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """Return the files of a database that holds `rows`, and again after changes, some of which are rows of `others`."""
+    """Return the files of a database that holds `rows`, and its files after changes, some of which put `others`."""
     with (
         tempfile.TemporaryDirectory(dir=scratch()) as folder,
         written(Path(folder, "db"), list(rows), SMALL_LEVELS) as db,
@@ -192,7 +192,7 @@ def _put(db: Writer, state: str, key: bytes, value: bytes) -> None:
 
 
 def _change(random: Random, db: Writer, state: str, key: bytes) -> None:
-    """Delete the value of a key, replace it, or add an element to a list; most stay."""
+    """Delete or replace the value of a key, add an element to a list, or, mostly, do nothing."""
     turn = random.random()
     if turn < 0.1:
         db.delete(state, key)

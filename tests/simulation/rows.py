@@ -1,7 +1,7 @@
 """Rows of keyed state of any kind as a backend would hold them, derived from the bytes alone.
 
 RocksDB itself reads the rows of its directories. Key groups are cut by their offsets, and slow readers separate their
-records. Of headers only the names of states are read, with the reader of `rescale`.
+records. The reader of `rescale` is only used for the names of states in headers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 Row = tuple[str, int, bytes]
-"""State, key group, and the key behind it."""
+"""State, key group, and key without the key group."""
 
 _LONG = 8
 
@@ -50,7 +50,7 @@ def same(what: str, expected: object, actual: object) -> None:
 class KeyedRows(NamedTuple):
     """Rows of a subtask; `header` stands before its key groups, or is the meta stream of its directory.
 
-    A rotted bit of a source may turn a row's key or state into that of another row: then `rows` have it twice.
+    `rows` may have a row twice: a rotted bit of a source may turn a row's key or state into that of another row.
     """
 
     subtask: int
@@ -141,7 +141,7 @@ def own_rows(stream: KeyedRows) -> list[tuple[Row, bytes]]:
 
 
 def all_own_rows(streams: list[KeyedRows]) -> Iterator[tuple[Row, bytes]]:
-    """Yield the rows of a subtask's own key groups; rows that Flink hid by clipping a directory are never read."""
+    """Yield the rows in each subtask's own key groups, without those that Flink hid by clipping a directory."""
     for stream in streams:
         yield from own_rows(stream)
 
@@ -173,9 +173,7 @@ def _heap(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[
 
 
 def states_in(header: bytes) -> list[str]:
-    """Return the names of the states, or what looks like names where an unknown serializer makes the header
-    unreadable.
-    """
+    """Return the names of the states; in a header that is unreadable by an unknown serializer, what looks like them."""
     try:
         return [state.name for state in read_keyed_header(header, "header").states]
     except RescaleError:

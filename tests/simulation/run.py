@@ -1,4 +1,4 @@
-"""Steps of a run, each as a process that knows nothing but the bucket, and a run of all of them."""
+"""Steps of a run, each in a process that shares only the bucket with the others, and a run of all steps."""
 
 from __future__ import annotations
 
@@ -33,10 +33,7 @@ EARLIER, BASE = f"s3://{BUCKET}/earlier", f"s3://{BUCKET}/base"
 
 @dataclass(frozen=True)
 class Wish:
-    """Request of a run: shape, kind of the result, depth of the proof, source, target, and the base to continue.
-
-    If there is a base, `files` says whether the result refers to its files.
-    """
+    """Request of a run. If there is a base to continue, `files` says whether the result refers to its files."""
 
     parallelism: str
     max_parallelism: str
@@ -66,7 +63,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps of one wish by name; their tasks take turns in the `order`, and `cores` draws the cores of each."""
+    """Steps of one wish; `order` shuffles the tasks of a step, and `cores` draws its number of cores."""
 
     wish: Wish
     order: Random
@@ -122,7 +119,7 @@ class Steps:
         )
 
     def all(self) -> None:
-        """Do everything in one process, without second tries; steps of a published run are skipped."""
+        """Do all steps once, in this process; skip the steps before publish if the result is already published."""
         plan_uri = self.plan()
         if not is_published(load_plan(plan_uri)):
             for step in ("reshuffle", "redistribute", "validate"):

@@ -9,17 +9,17 @@ from random import Random
 from simulation.bucket import Bucket
 from simulation.clock import Clock
 from simulation.damage import Damage
-from simulation.neighbours import settle
+from simulation.neighbours import put_foreign
 from simulation.owner import Owner
 from simulation.processes import Process
 from simulation.rounds import ROUNDS, with_base
 from simulation.run import TARGET, Steps, Wish
 from simulation.script import Script, draw_script
-from simulation.stored import Stored
+from simulation.stored import StoredObject
 from simulation.toxics import Toxics
 
-_OWNED = 0.08
-"""Share of histories in which a job is started from the result and owns it."""
+_OWNED_SHARE = 0.08
+"""Share of histories in which a job is started from the result, which it owns."""
 
 DISCARD = "user's discard"
 
@@ -27,7 +27,7 @@ PREPARERS = ("preparer", "other preparer")
 """Processes that copy files ahead."""
 
 _PUBLISHES = ("head_object target.rescale/published", "put_object target/_metadata")
-"""Requests of a publisher between its last check and the mark behind `_metadata`."""
+"""Requests of a publisher between its last check and the put of the mark that follows `_metadata`."""
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Scene:
             self.bucket.put(f"source/{name}", data)
         for key, data in self.script.source.beside.items():
             self.bucket.put(key, data)
-        settle(self.bucket)
+        put_foreign(self.bucket)
         self.toxics = Toxics(
             Random(random.random()),
             self.script.rates,
@@ -74,7 +74,7 @@ class Scene:
         return Steps(wish, order, self.script.cores, tells_who=self.script.weather is not None)
 
     @property
-    def asked(self) -> list[Wish]:
+    def requested(self) -> list[Wish]:
         """Return the requests of all runs so far."""
         return [self.script.wish, *([self.script.other_wish] if "rival" in self.script.beside else [])]
 
@@ -98,10 +98,10 @@ class Scene:
         return self.is_published(target) or (target == TARGET and self.is_owned())
 
     def may_have_been_published(self) -> bool:
-        """Return whether the target may have been published: then nothing may be discarded, or damage written again."""
+        """Return whether the target may have been published, so that no run may discard it or repair damage in it."""
         return bool({"publishing", "published"} & self.bucket.below("target.rescale").keys())
 
-    def source_objects(self) -> dict[str, Stored | None]:
+    def source_objects(self) -> dict[str, StoredObject | None]:
         """Return the objects of the source, in all versions if the bucket keeps them."""
         objects = {key: stored for key, stored in self.bucket.objects.items() if key.startswith("source/")}
         return objects | self.bucket.history("source/")
@@ -112,9 +112,7 @@ class Scene:
         return any(name.startswith(("publish", "twin", "rival")) for name in ended)
 
     def _is_being_published(self) -> bool:
-        """Return whether a living process is publishing now, or any process where the mark behind `_metadata` is
-        missing.
-        """
+        """Return whether a process is publishing; without the mark that follows `_metadata`, any process may be."""
         alive = [process for process in self.processes if process.requests and not process.is_over]
         marked = "published" in self.bucket.below("target.rescale")
         return any(process.request in _PUBLISHES for process in alive) if marked else bool(alive)
@@ -122,7 +120,7 @@ class Scene:
     def _drawn_owner(self) -> Owner | None:
         """Draw an owner from its own seed, so that histories without one do not change."""
         random = Random(f"owner {self.seed}")
-        if random.random() > _OWNED:
+        if random.random() > _OWNED_SHARE:
             return None
         patience = random.choice((0, 0, 1, 2, 3, 5, 30, 300))
         return Owner(self.bucket, random, patience, self._is_reported, self._is_being_published, self.log)

@@ -11,14 +11,14 @@ from simulation.changelog_sources import draw_changelog
 from simulation.native_sources import draw_native
 from simulation.rows import Kind
 from simulation.run import Wish
-from simulation.sources import Source, draw_source, written
+from simulation.sources import Source, draw_source, written_source
 from simulation.store_kinds import StoreKind, draw_store
 from simulation.toxics import PASSING, Toxic
 from simulation.weather import Weather, draw_weather
-from simulation.wishes import draw_wishes, with_what_is_otherwise
+from simulation.wishes import draw_wishes, with_surgery_and_proofs
 
 _NATIVE, _INTO_ROCKSDB = 0.05, 0.01
-"""Shares of histories of native state, and of canonical state that becomes RocksDB's, which take longer."""
+"""Shares of histories of native state, and of canonical state that becomes RocksDB's: both kinds take longer."""
 
 AHEAD = 3_000_000
 """First seed of histories in which a process may copy files ahead.
@@ -27,7 +27,7 @@ Recorded seeds are below: their histories must not change.
 """
 
 _COPIED_AHEAD = 0.5
-"""Share of those histories with RocksDB state in which a process copies files ahead, for one of the wishes."""
+"""Share of histories with RocksDB state in which a process copies files ahead, for one of the wishes."""
 
 _MISREAD = 0.05
 """Share of histories in which publish misreads something."""
@@ -78,7 +78,7 @@ class Script:
 
     @property
     def is_strict(self) -> bool:
-        """Return whether all faults pass or come from processes of this very plan, so that none may be final."""
+        """Return whether all faults are transient or come from processes of this plan, so that none may be final."""
         misread = self.rates.keys() & {Toxic.FLIPPED, Toxic.SHORT}
         ruled = self.weather is not None and (self.weather.no_deletes or self.weather.release)
         return not (misread or ruled or self.damage) and set(self.beside) <= {"twin"}
@@ -109,14 +109,14 @@ def draw_script(random: Random, seed: int) -> Script:
     trouble = _draw_trouble(random)
     weather, store = draw_weather(seed, STAGES), draw_store(seed)
     wishes = draw_wishes(random, kinds if is_native else None, source)
-    _draw_more_trouble(kinds, trouble, wishes)
+    _draw_native_trouble(kinds, trouble, wishes)
     _draw_preparer(seed, source, trouble)
     if weather is not None:
         trouble.rates |= weather.rates
         trouble.damage |= {} if weather.vanishes is None else {"source vanishes": weather.vanishes}
     return Script(
         source,
-        *with_what_is_otherwise(seed, source, wishes, has_surgery=weather is not None, by_sums=store.is_believed),
+        *with_surgery_and_proofs(seed, source, wishes, has_surgery=weather is not None, by_sums=store.is_believed),
         trouble.rates,
         crashes=random.choice((0, 0, 0.1, 0.4)),
         losses=random.choice((0, 0, 0, 0.1, 0.3)),
@@ -143,7 +143,7 @@ def _draw_source(random: Random, kinds: Random, seed: int) -> tuple[Source, bool
     if turn < _NATIVE:
         return draw_native(kinds), True
     if turn < _NATIVE + _INTO_ROCKSDB:
-        return written(kinds.randrange(24)), True
+        return written_source(kinds.randrange(24)), True
     changelog = draw_changelog(seed)
     return (source, False) if changelog is None else (changelog, True)
 
@@ -164,11 +164,11 @@ def _draw_trouble(random: Random) -> _Trouble:
     if random.random() < 0.15:
         trouble.beside["twin"] = random.choice(STAGES[1:])
     if random.random() < 0.5:
-        _draw_what_may_end_it(random, trouble)
+        _draw_final_faults(random, trouble)
     return trouble
 
 
-def _draw_what_may_end_it(random: Random, trouble: _Trouble) -> None:
+def _draw_final_faults(random: Random, trouble: _Trouble) -> None:
     if random.random() < 0.4:
         trouble.rates[Toxic.FLIPPED] = random.choice((0.002, 0.01, 0.05))
     if random.random() < 0.35:
@@ -180,7 +180,7 @@ def _draw_what_may_end_it(random: Random, trouble: _Trouble) -> None:
             trouble.damage[kind] = random.choice(stages)
 
 
-def _draw_more_trouble(kinds: Random, trouble: _Trouble, wishes: Sequence[Wish]) -> None:
+def _draw_native_trouble(kinds: Random, trouble: _Trouble, wishes: Sequence[Wish]) -> None:
     if any(wish.files is Files.REFER for wish in wishes) and kinds.random() < 0.25:
         trouble.damage[kinds.choice(("source changes", "source is deleted"))] = "publish"
     if kinds.random() < _MISREAD:
@@ -188,7 +188,7 @@ def _draw_more_trouble(kinds: Random, trouble: _Trouble, wishes: Sequence[Wish])
 
 
 def _draw_preparer(seed: int, source: Source, trouble: _Trouble) -> None:
-    """From a seed of its own."""
+    """Let a process copy files ahead in some histories, drawn from a seed of its own."""
     random = Random(f"copied ahead {seed}")
     if seed < AHEAD or source.kind is not Kind.ROCKSDB or source.is_changelog:
         return
@@ -196,15 +196,15 @@ def _draw_preparer(seed: int, source: Source, trouble: _Trouble) -> None:
         trouble.beside[random.choice(("preparer", "other preparer"))] = random.choice(("plan", "plan", *STAGES))
 
 
-def kind_due(kinds: set[Kind], wish: Wish) -> set[Kind]:
-    """Return the kinds of keyed state that a result has if the wish is fulfilled for state of these kinds."""
+def expected_kinds(kinds: set[Kind], wish: Wish) -> set[Kind]:
+    """Return the kinds of keyed state of the result of a wish for state of these kinds."""
     return {Kind(wish.format)} if kinds and wish.format is not Format.KEEP else kinds
 
 
-def shapes_due(shapes: Mapping[str, tuple[int, int]], wish: Wish) -> dict[str, tuple[int, int]]:
-    """Return parallelism and max parallelism of each operator after the wish; one with a maximum of 1 stays so.
+def expected_shapes(shapes: Mapping[str, tuple[int, int]], wish: Wish) -> dict[str, tuple[int, int]]:
+    """Return parallelism and max parallelism of each operator in the result of a wish.
 
-    Drops and renames are done before.
+    `shapes` are those after drops and renames. An operator with max parallelism 1 keeps its shape.
     """
     return {
         operator_id: (p, m) if m == 1 else (int(wish.parallelism or p), int(wish.max_parallelism or m))

@@ -1,4 +1,4 @@
-"""Sources to rescale, in memory: savepoints written record by record, in many shapes, and small ones of Flink's."""
+"""Sources in memory: savepoints in many shapes that are written record by record, and small committed snapshots."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Source:
     """Uids of operators, which snapshots do not store."""
 
     is_changelog: bool = False
-    """Whether the keyed state is followed by a changelog."""
+    """Whether the keyed state has a changelog."""
 
     beside: Mapping[str, bytes] = field(default_factory=dict)
     """Other objects in the bucket that a request needs, by their keys."""
@@ -66,14 +66,14 @@ class Source:
 def draw_source(random: Random) -> Source:
     chance = random.random()
     if chance < 0.03:
-        return taken_by_flink(random.choice(_LARGER))
+        return flinks_source(random.choice(_LARGER))
     if chance < 0.15:
-        return taken_by_flink(random.choice(_SMALL))
-    return written(random.randrange(24))
+        return flinks_source(random.choice(_SMALL))
+    return written_source(random.randrange(24))
 
 
 @cache
-def taken_by_flink(name: str, kind: Kind = Kind.CANONICAL) -> Source:
+def flinks_source(name: str, kind: Kind = Kind.CANONICAL) -> Source:
     """Return a committed snapshot."""
     files = {path.name: path.read_bytes() for path in Path(directory(name)).iterdir()}
     keeps_shape = "finished" in name  # a finished subtask keeps its place
@@ -81,8 +81,8 @@ def taken_by_flink(name: str, kind: Kind = Kind.CANONICAL) -> Source:
 
 
 @cache
-def written(number: int) -> Source:
-    """Return a source by number, of four operators: keyed, with operator state, without state, and with one subtask."""
+def written_source(number: int) -> Source:
+    """Return a source of four operators: keyed, with operator state, without state, and keyed with one subtask."""
     random = Random(f"source {number}")
     max_parallelism = random.choice((4, 6, 8, 12, 16, 200))
     parallelism = random.randint(1, min(4, max_parallelism))
@@ -125,7 +125,7 @@ def _keyed(
             data = write_group(key_group, sorted(groups.get(key_group, ())), max_parallelism)
             offsets.append(len(content) if data else 0)
             content += data
-        stream = stored(random, objects, f"{uid}-{subtask}", bytes(content))
+        stream = store_stream(random, objects, f"{uid}-{subtask}", bytes(content))
         handle = KeyGroupsHandle(HandleTag.SAVEPOINT_KEY_GROUPS, own[0], tuple(offsets), stream)
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
     return OperatorState(operator_id_of_uid(uid), "", "", parallelism, max_parallelism, None, tuple(subtasks))
@@ -134,7 +134,7 @@ def _keyed(
 def elements_operator(
     random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int
 ) -> OperatorState:
-    """Return two states that are split, one that is united, one that is broadcast with equal copies."""
+    """Return an operator with two split states, a union state, and a broadcast state with equal copies."""
     header = operator_header(
         (operator_list("offsets"), operator_list("splits"), operator_list("all", mode="UNION")),
         (broadcast_state("rules"),),
@@ -154,7 +154,7 @@ def elements_operator(
                 offsets.append(len(content))
                 content += element
             states.append(OperatorStateOffsets(name, mode, tuple(offsets)))
-        stream = stored(random, objects, f"elements-{subtask}", bytes(content))
+        stream = store_stream(random, objects, f"elements-{subtask}", bytes(content))
         handle = OperatorHandle(tuple(states), stream, None)
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_operator=handle)))
     return OperatorState(
@@ -169,12 +169,14 @@ def elements_operator(
 
 
 def _element(random: Random) -> bytes:
-    """Draw an element, equal to others at times, above all in a UNION state: equal elements must not be merged."""
+    """Draw an element; 30 per cent are equal, because equal elements of a UNION state must not be merged."""
     return bytes([7] * 5) if random.random() < 0.3 else random.randbytes(random.choice((1, 4, 90)))
 
 
-def stored(random: Random, objects: dict[str, bytes], name: str, content: bytes) -> RelativeFileStream | InlineStream:
-    """Store the content somewhere; some small streams lie in `_metadata` itself."""
+def store_stream(
+    random: Random, objects: dict[str, bytes], name: str, content: bytes
+) -> RelativeFileStream | InlineStream:
+    """Return the handle of a stream, which is stored in `objects`, or in a fifth of all cases in the handle itself."""
     if random.random() < 0.2:
         return InlineStream(name, content)
     objects[name] = content

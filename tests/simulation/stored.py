@@ -10,7 +10,7 @@ from botocore.exceptions import IncompleteReadError
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredObject:
     """An object; `put` are its original bytes if they have rotted since the ETag was computed."""
 
     data: bytes
@@ -28,7 +28,7 @@ class Upload:
 
     key: str
     by: str
-    parts: dict[int, Stored] = field(default_factory=dict)
+    parts: dict[int, StoredObject] = field(default_factory=dict)
 
 
 class Body:

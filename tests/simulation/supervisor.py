@@ -1,7 +1,7 @@
 """Supervisor of the steps, in place of Airflow: steps run in turn or side by side, and again after transient faults.
 
-A try that ends with a final error ends the run. A try that is killed, lost, or ends with a transient error is repeated;
-a lost one may go on beside the next try, and so may other runs.
+A try that ends with a final error ends the run. A try that is killed, lost, or ends with a transient error is repeated.
+A lost try may go on beside the next one, and other runs may go on, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TRIES = 5
 
 @dataclass
 class Ending:
-    """Ending of a run: `error` is None if it published, and `tries` are those of all steps."""
+    """Ending of a run: `error` is None if the run published, and `tries` counts the tries of all steps."""
 
     error: RescaleError | None
     tries: int
@@ -47,13 +47,13 @@ class Supervisor:
         plan_uri, tries = "", 0
         for stage in steps.STAGES:
             self.before(stage[0])
-            under_way = {step: self.make(step, steps.body(step, plan_uri)) for step in stage}
-            left = dict.fromkeys(stage, TRIES - 1)
+            running = {step: self.make(step, steps.body(step, plan_uri)) for step in stage}
+            tries_left = dict.fromkeys(stage, TRIES - 1)
             failed: Ending | None = None
             tries += len(stage)
-            while under_way:
-                self._let_one_go_on(list(under_way.values()))
-                for step, process in list(under_way.items()):
+            while running:
+                self._let_one_go_on(list(running.values()))
+                for step, process in list(running.items()):
                     if process.is_lost:
                         self.others.append(process)
                         error: BaseException | None = Crash()
@@ -61,18 +61,18 @@ class Supervisor:
                         error = process.error
                     else:
                         continue
-                    del under_way[step]
+                    del running[step]
                     self._log_end(process, error)
                     if error is None:
                         plan_uri = process.result if step == "plan" else plan_uri
                         continue
-                    ours = _as_ours(error)
-                    if (ours is None or not ours.final) and left[step]:
-                        left[step] -= 1
+                    rescale_error = _as_rescale_error(error)
+                    if (rescale_error is None or not rescale_error.final) and tries_left[step]:
+                        tries_left[step] -= 1
                         tries += 1
-                        under_way[step] = self.make(step, steps.body(step, plan_uri))
+                        running[step] = self.make(step, steps.body(step, plan_uri))
                     else:
-                        failed = Ending(ours or StoreError("killed again and again"), tries, step)
+                        failed = Ending(rescale_error or StoreError("killed again and again"), tries, step)
             if failed is not None:
                 return failed
         return Ending(None, tries, "publish")
@@ -104,6 +104,6 @@ def _described(error: BaseException) -> str:
     return f"{type(error).__name__} {error}"[:300].replace("\n", ", ")
 
 
-def _as_ours(error: BaseException) -> RescaleError | None:
-    """Return the error that a step's process ends with, or None for a killed process."""
+def _as_rescale_error(error: BaseException) -> RescaleError | None:
+    """Return the error with which a step's process ends, None for a killed process."""
     return as_rescale_error(error) if isinstance(error, Exception) else None

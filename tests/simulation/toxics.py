@@ -20,10 +20,10 @@ from simulation.processes import this_process
 from simulation.stored import Body
 
 _LONGEST_STORM = 60
-"""Number of requests that fail one after the other; botocore repeats each for a quarter of a minute."""
+"""Highest number of requests that fail in a row; botocore repeats each for a quarter of a minute."""
 
 _NEAR = 3
-"""Bytes on either side of a bit, which identify it where it was written."""
+"""Number of bytes on either side of a flipped bit by which the flip is recognised."""
 
 _SLOW_WRITES = ("complete_multipart_upload", "copy_object", "upload_part_copy")
 _WRITES = {
@@ -53,7 +53,7 @@ class Toxic(StrEnum):
 
     SHORT = "body ends early, and nothing says so"
     MISREAD = "bit flipped on the way to publish"
-    """This is a transient fault: publish reads only our own documents, which are right in the bucket."""
+    """A transient fault: publish reads only Rescale's documents, which are right in the bucket."""
 
 
 PASSING = (Toxic.ERROR, Toxic.LOST_ANSWER, Toxic.REPEATED, Toxic.BROKEN_BODY, Toxic.MISSED_NAME)
@@ -62,7 +62,7 @@ PASSING = (Toxic.ERROR, Toxic.LOST_ANSWER, Toxic.REPEATED, Toxic.BROKEN_BODY, To
 
 @dataclass
 class Toxics:
-    """Faults of a history; `rates` are their probabilities at each request that they can affect, none without rates."""
+    """Faults of a history; `rates` has the probability of each fault at a request that it can affect."""
 
     random: Random
     rates: Mapping[Toxic, float]
@@ -97,10 +97,9 @@ class Toxics:
         return True
 
     def flipped_on_the_way(self, data: bytes) -> bytes:
-        """Return the data with one flipped bit, neither one flipped before nor one that takes an earlier flip back.
+        """Return the data with one flipped bit, which repeats or undoes no earlier flip.
 
-        Nobody can notice bytes that are misread twice in the same way, or miswritten and then read right by another
-        flip.
+        Nobody can notice bytes that are misread twice in the same way, or whose second flip undoes the first.
         """
         at, bit = self.random.randrange(len(data)), self.random.randrange(8)
         near = slice(max(0, at - _NEAR), at + _NEAR + 1)

@@ -1,8 +1,8 @@
 """The bytes of a result that were proven by the store's checksums, and not read.
 
-The certificate has their number for each operator; this module derives where they are. In a RocksDB directory,
-they are the SST files whose checksum is that of a file of the source. For key groups, they are all files without their
-headers. Rot in all other bytes must be noticed.
+The certificate has the number of these bytes for each operator; this module derives where they are. In a RocksDB
+directory, they are the SST files whose checksum is that of a file of the source. For key groups, they are all files
+without their headers. Validation must notice rot in all other bytes.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from rescale.flink.metadata.checkpoint_metadata import OperatorState
 from rescale.flink.metadata.handles import IncrementalHandle, RelativeFileStream
 from simulation.contents import Contents
 from simulation.rows import WrongError
-from simulation.stored import Stored
+from simulation.stored import StoredObject
 
 
 class _Part(NamedTuple):
-    """Part of a result of which all bytes are proven by checksums, or none: its extents by names of files."""
+    """Part of a result that is proven by checksums as a whole, or not at all: extents by names of files."""
 
     extents: Mapping[str, range]
 
@@ -29,8 +29,8 @@ class _Part(NamedTuple):
         return sum(map(len, self.extents.values()))
 
 
-def left_to_the_store(
-    certificate: bytes, result: Mapping[str, Stored], sources: Collection[Stored], *, has_sums: bool
+def unread_extents(
+    certificate: bytes, result: Mapping[str, StoredObject], sources: Collection[StoredObject], *, has_sums: bool
 ) -> dict[str, range]:
     """Return extents by the names of files; raise `WrongError` if the certificate is unreadable or impossible.
 
@@ -69,7 +69,7 @@ def _parts_of_size(size: int, parts: list[_Part], operator: OperatorState) -> di
 def _directories(
     contents: Contents,
     operator: OperatorState,
-    result: Mapping[str, Stored],
+    result: Mapping[str, StoredObject],
     known: Collection[object],
     *,
     has_sums: bool,
@@ -100,8 +100,8 @@ def _streams(contents: Contents, operator: OperatorState) -> Iterator[_Part]:
         yield _Part({stream.path: range(begin, stream.size) for stream, begin in begins.items()})
 
 
-def _sum(stored: Stored, *, has_sums: bool) -> object:
-    """Return a value by which the store tells equal content; an ETag of parts is none."""
+def _sum(stored: StoredObject, *, has_sums: bool) -> object:
+    """Return the store's checksum, here the bytes themselves or an ETag; the ETag of a multipart upload is none."""
     if has_sums:
         return stored.as_put
     return stored.etag if "-" not in stored.etag else stored

@@ -1,4 +1,4 @@
-"""User of a run after the faults, who follows the advice: continues, discards, takes another target, looks again."""
+"""User of a run after the faults, who follows the advice: continues, discards, takes another target."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rescale.runstate.removal import discard
 from rescale.text.errors import RescaleError
 from simulation.bucket import BUCKET
 from simulation.judge import Judge
-from simulation.neighbours import ours_below
+from simulation.neighbours import own_names_below
 from simulation.processes import Crash, Process
-from simulation.promises import BrokenPromiseError, described, must, referred_to
+from simulation.promises import BrokenPromiseError, error_line, must, referenced_uris
 from simulation.run import TARGET
 from simulation.scene import DISCARD, PREPARERS, Scene
 from simulation.supervisor import Ending
@@ -21,21 +21,21 @@ from simulation.toxics import Toxic
 PUBLISHED, REFUSED = "published", "refused"
 
 _TOO_LATE = "the files have names like those of a run, but no claim shows that they may be removed"
-"""Refusal of a discard after another one, when a task of the run went on."""
+"""Error of a discard after an earlier one, if a task of the run has put files in between."""
 _IN_THE_WAY = "the target is occupied"
-"""Refusal of another plan than the one whose files these are."""
+"""Error of a run whose target has files of another plan."""
 
 
 class User:
-    """User after the faults; tasks that are done one after the other draw their turns from `order`."""
+    """User after the faults; `order` shuffles the tasks of the steps that the user runs."""
 
     def __init__(self, scene: Scene, judge: Judge, order: Random) -> None:
         self._scene = scene
         self._judge = judge
         self._order = order
 
-    def set_right(self, ending: Ending) -> str:
-        """Follow the advice as a user does, without further faults, until the result is published or cannot be."""
+    def recover(self, ending: Ending) -> str:
+        """Follow the advice, without further faults, until a result is published or none can be; return the outcome."""
         scene = self._scene
         if scene.owner is not None:
             scene.owner.take()
@@ -48,7 +48,7 @@ class User:
         source_is_damaged = any(kind.startswith("source") for kind in scene.done)
         for target, after in ((TARGET, how), (TARGET, "after discard"), (f"{TARGET}-2", "to another target")):
             wish = replace(scene.script.wish, target=target)
-            process = self._go(f"user, {after}", scene.steps(wish, self._order).all)
+            process = self._run_process(f"user, {after}", scene.steps(wish, self._order).all)
             if process.error is None:
                 must(scene.was_published(target), "a run says that it published, and did not")
                 if target == TARGET and not was_published:
@@ -56,27 +56,27 @@ class User:
                 return f"{PUBLISHED} {after}"
             error = process.error
             if not isinstance(error, RescaleError) or not error.final:
-                raise BrokenPromiseError(f"without any fault a run ends with {described(error)}")
+                raise BrokenPromiseError(f"without any fault a run ends with {error_line(error)}")
             if source_is_damaged and after != how:
                 return f"{REFUSED}: source damaged"
             if "rival" in scene.done and scene.is_published(TARGET):
                 return f"{REFUSED}: another plan published"
             if scene.is_published(TARGET):
                 excused = source_is_damaged or bool(scene.done & {"document rots", "discard"}) or self._was_misplanned()
-                must(excused, f"a published target is refused: {described(error)}")
+                must(excused, f"a published target is refused: {error_line(error)}")
                 return f"{PUBLISHED}, what is beside or behind it was damaged"
             if scene.is_strict():
-                raise BrokenPromiseError(f"without any fault the next run is refused: {described(error)}")
+                raise BrokenPromiseError(f"without any fault the next run is refused: {error_line(error)}")
             if after == how:
-                must(self._may_need_discard(), f"what could be mended was refused: {described(error)}")
+                must(self._may_need_discard(), f"a run that could repair the damage was refused: {error_line(error)}")
                 self._discard()
             elif not (
                 scene.done & {"document rots", "release"}
                 or scene.may_have_been_published()
                 or (_IN_THE_WAY in str(error) and self._was_discarded_meanwhile())
             ):
-                raise BrokenPromiseError(f"without any fault a run after discard is refused: {described(error)}")
-        raise BrokenPromiseError(f"without any fault a run to another target is refused: {described(error)}")
+                raise BrokenPromiseError(f"without any fault a run after discard is refused: {error_line(error)}")
+        raise BrokenPromiseError(f"without any fault a run to another target is refused: {error_line(error)}")
 
     def discard_in_vain(self) -> None:
         """Check that a discard does not report success where nothing may be deleted."""
@@ -84,24 +84,27 @@ class User:
         scene.has_discarded = True
         scene.happened("discard in vain")
         removed: list[str] = []
-        process = self._go(f"{DISCARD} in vain", lambda: removed.extend(discard(TARGET).removed))
+        process = self._run_process(f"{DISCARD} in vain", lambda: removed.extend(discard(TARGET).removed))
         left = [f"s3://{BUCKET}/{key}" for key in scene.bucket.objects if key.startswith("target")]
-        must(not {*removed} & {*left}, "discard tells that it deleted what is there")
+        must(not {*removed} & {*left}, "discard reports files as removed that are still there")
         if not any(line.startswith(f"{Toxic.MISSED_NAME}: {process.name}:") for line in scene.log):
-            must(process.error is not None or not ours_below(scene.bucket, "target.rescale"), "discard deletes nothing")
+            must(
+                process.error is not None or not own_names_below(scene.bucket, "target.rescale"),
+                "discard deletes nothing",
+            )
 
     def delete_what_is_referred_to(self) -> None:
         """Delete a source file that the result refers to, and check that the next publish fails."""
         scene = self._scene
-        uris = referred_to(scene.bucket.below("target")) if scene.is_published(TARGET) else []
+        uris = referenced_uris(scene.bucket.below("target")) if scene.is_published(TARGET) else []
         plans = [key for key in scene.bucket.objects if key.startswith("target.rescale/plan-")]
         if not uris or len(plans) != 1:
             return
         scene.bucket.remove(Random(f"owner of {scene.seed}").choice(uris).removeprefix(f"s3://{BUCKET}/"))
         scene.happened("source deleted under a result")
         publish = scene.steps(scene.script.wish, self._order).body("publish", f"s3://{BUCKET}/{plans[0]}")
-        process = self._go("user, once more", publish)
-        must(process.error is not None, "a result is told to be whole, and refers to a file that is gone")
+        process = self._run_process("user, once more", publish)
+        must(process.error is not None, "publish succeeds, although the result refers to a deleted file")
 
     def _discard(self) -> None:
         scene = self._scene
@@ -109,12 +112,12 @@ class User:
         for process in scene.processes:  # a rival may continue
             process.is_lost |= not process.is_over
         crash_at = scene.random.randint(1, 30) if scene.random.random() < 0.5 else 0
-        process = self._go(DISCARD, lambda: discard(TARGET), crash_at)
+        process = self._run_process(DISCARD, lambda: discard(TARGET), crash_at)
         if isinstance(process.error, Crash):
-            process = self._go(f"{DISCARD} again", lambda: discard(TARGET))
+            process = self._run_process(f"{DISCARD} again", lambda: discard(TARGET))
         if process.error is None:
             self._judge.look_for_open_uploads("after discard", but_strangers=False)
-            left = [*ours_below(scene.bucket, "target"), *ours_below(scene.bucket, "target.rescale")]
+            left = [*own_names_below(scene.bucket, "target"), *own_names_below(scene.bucket, "target.rescale")]
             if not scene.done & {"document rots", "rival", "discard", "release", *PREPARERS}:
                 must(not left, f"discard leaves {left}")
         elif not (
@@ -122,29 +125,29 @@ class User:
             or scene.may_have_been_published()
             or ("discard" in scene.done and _TOO_LATE in str(process.error))
         ):
-            raise BrokenPromiseError(f"discard ends with {described(process.error)}")
+            raise BrokenPromiseError(f"discard ends with {error_line(process.error)}")
 
-    def _go(self, name: str, body: Callable[[], object], crash_at: int = 0) -> Process:
-        """Run a process of the user's to its end."""
+    def _run_process(self, name: str, body: Callable[[], object], crash_at: int = 0) -> Process:
+        """Run a process that the user starts, to its end."""
         process = Process(name, body, crash_at=crash_at)
         self._scene.processes.append(process)
         process.go_on()
-        self._scene.log.append(f"{name}: {'done' if process.error is None else described(process.error)}")
+        self._scene.log.append(f"{name}: {'done' if process.error is None else error_line(process.error)}")
         return process
 
     def _may_need_discard(self) -> bool:
-        """Return whether a discard may be needed: cut or missing files are written again, and validated again."""
+        """Return whether a discard may be needed; a run itself replaces cut and missing files, and validates again."""
         scene = self._scene
         mended = {"result is cut or gone", "candidate rots", "certificate rots", "twin"}
         return Toxic.FLIPPED in scene.script.rates or scene.is_owned() or not scene.done <= mended
 
     def _was_discarded_meanwhile(self) -> bool:
-        """Return whether another process has discarded all meanwhile: later files of tasks are nobody's."""
+        """Return whether another process has discarded the run, so that files of later tasks have no claim."""
         return any(
             process.name.startswith("discard ") and process.is_over and process.error is None
             for process in self._scene.processes
         )
 
     def _was_misplanned(self) -> bool:
-        """Return whether a misread may have changed the digest of a plan whose result is right all the same."""
+        """Return whether a misread may have changed the digest of a plan, but not its result."""
         return any(line.startswith(f"{Toxic.FLIPPED}: plan ") for line in self._scene.log)

@@ -1,6 +1,6 @@
 """Lasting conditions of some histories: a store that is busy or lies, a clock that jumps, a policy, a new release.
 
-All of it is drawn from its own seed, so that histories without it do not change.
+They are drawn from a seed of their own, so that all other histories stay as they are.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _SHARE = 0.3
 class Weather:
     """Lasting conditions.
 
-    `no_deletes` and `release` name the stage from which on deletes are refused, or another release is installed. With
-    `late`, a process that was taken for dead continues after everything else has ended.
+    From the stage `no_deletes` on, deletes are refused; from `release` on, another release is installed; before
+    `vanishes`, the source is deleted. With `late`, a lost process continues after all others have ended.
     """
 
     rates: Mapping[Toxic, float]

@@ -8,7 +8,7 @@ from random import Random
 
 from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Format
-from simulation.native_sources import in_a_kind
+from simulation.native_sources import fit_to_kind
 from simulation.rows import Kind
 from simulation.run import Wish
 from simulation.sources import Source
@@ -20,14 +20,15 @@ _DROPS = 0.08
 def draw_wishes(random: Random, kinds: Random | None, source: Source) -> list[Wish]:
     """Draw two new shapes; with `kinds` the results have a format, files and a proof that fit native state."""
     wishes = [_draw_wish(random, source) for _ in range(2)]
-    return wishes if kinds is None else [in_a_kind(kinds, source, wish) for wish in wishes]
+    return wishes if kinds is None else [fit_to_kind(kinds, source, wish) for wish in wishes]
 
 
-def with_what_is_otherwise(
+def with_surgery_and_proofs(
     seed: int, source: Source, wishes: Sequence[Wish], *, has_surgery: bool, by_sums: bool
 ) -> list[Wish]:
-    """Return the wish with renamed and dropped operators, and `by_sums` with the proof by files for copied key
-    groups.
+    """Return the wishes with renamed and dropped operators and states, and with other proofs.
+
+    With `by_sums`, wishes that copy key groups get the proof by files.
     """
     if has_surgery:
         wishes = [_with_surgery(Random(f"surgery {seed} {i}"), source, wish) for i, wish in enumerate(wishes)]
@@ -38,7 +39,7 @@ def with_what_is_otherwise(
 
 
 def _draw_wish(random: Random, source: Source) -> Wish:
-    """Draw a possible shape: every subtask has a key group."""
+    """Draw a shape in which every subtask has a key group."""
     old = [shape for shape in source.shapes.values() if shape[1] != 1]
     while True:
         maximum = "" if random.random() < 0.5 else random.choice(source.max_parallelisms)

@@ -21,7 +21,7 @@ _apply, _remaining = ReplayedState.apply, Overlay.remaining
 
 
 def _logged(change: Callable[[list[Any]], list[Any]]) -> Planter:
-    """Return a planter that changes the changes of a log, but not the descriptions of states."""
+    """Return a planter that applies `change` to the changes of a log, but not to the descriptions of states."""
 
     def changed(files: Any, sets: Any) -> Iterator[Any]:
         changes = list(logged_changes(files, sets))
@@ -32,7 +32,7 @@ def _logged(change: Callable[[list[Any]], list[Any]]) -> Planter:
 
 
 def _first_set(files: Any, sets: Any) -> Iterator[Any]:
-    """Read for the first subtask alone what several subtasks share."""
+    """Read only the first change set of a file."""
     return logged_changes(files, sets[:1])
 
 

@@ -1,4 +1,4 @@
-"""Planting of bugs: a part of `rescale` is replaced as long as a block runs."""
+"""Planting of bugs: a part of `rescale` is replaced during a block."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 from unittest.mock import patch
 
 Planter = Callable[[], AbstractContextManager[Any]]
-"""Return a block in which the bug is planted."""
+"""Function that returns a context manager, in whose block the bug is planted."""
 
 
 @dataclass(frozen=True)
 class Bug:
-    """A planted bug; `name` describes it.
+    """A bug to plant, which its `name` describes.
 
-    A `native` one shows only in histories of native state, and one in `rounds` only in histories of a round.
+    A `native` bug shows only in histories of native state, and a bug of `rounds` only in histories of a round.
     """
 
     name: str
@@ -34,11 +34,11 @@ def function(original: Callable[..., Any], other: Callable[..., Any]) -> Planter
 
     @contextmanager
     def planted() -> Iterator[None]:
-        with ExitStack() as ending:
+        with ExitStack() as stack:
             for module in [module for name, module in sys.modules.items() if _is_tested_module(name)]:
                 for name, value in list(vars(module).items()):
                     if value is original:
-                        ending.enter_context(patch.object(module, name, other))
+                        stack.enter_context(patch.object(module, name, other))
             yield
 
     return planted
@@ -60,7 +60,7 @@ def both(plant: Planter, other: Planter) -> Planter:
 
 
 def after(original: Callable[..., Any], change: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Return a function that does the same and then changes the result."""
+    """Return a function that calls `original` and changes its result."""
 
     def changed(*arguments: Any, **named: Any) -> Any:
         return change(original(*arguments, **named))
@@ -69,7 +69,7 @@ def after(original: Callable[..., Any], change: Callable[[Any], Any]) -> Callabl
 
 
 def _assert_same_signature(original: Any, other: Any) -> None:
-    """Assert that calls of the original fit the replacement: otherwise histories would find that instead of the bug."""
+    """Assert that calls of the original fit the replacement: histories must find the bug, not a `TypeError`."""
     if not (callable(original) and callable(other)):
         return
     asked, taken = inspect.signature(original), inspect.signature(other)

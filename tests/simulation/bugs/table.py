@@ -20,7 +20,7 @@ from simulation.bugs import (
 )
 from simulation.bugs.planting import Bug
 from simulation.history import play
-from simulation.remembered import forget
+from simulation.reader_cache import forget
 from simulation.rounds import ROUNDS, make_bases
 from simulation.script import has_native_state
 
