@@ -28,7 +28,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError
 from support import edited, snapshots
 from support.canonical import Record
-from support.composite import in_a_buffer
+from support.composite import records_in_buffer
 from support.heap import LONG, TEXT, HeapState
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow_but
@@ -214,7 +214,7 @@ def test_changelog_that_only_the_job_can_replay_is_refused_with_its_state(number
     changes = [(-1, metadata_change), *([(group, set_change)] if number == 1 else []), (group, merge_change)]
     log = tmp_path / "log"
     log.write_bytes(b"".join(i32(of) + i32(len(change)) + change for of, change in changes))
-    before = in_a_buffer(
+    before = records_in_buffer(
         [Record(0, key + LONG.write(number_of_key), TEXT.write((98,))) for number_of_key in (1, 2)[:number]],
         [group] * number,
     )

@@ -14,7 +14,7 @@ from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.pipeline import execute, execute_without_spark, plan_rescale
-from support.results import take_back
+from support.results import unpublish
 from support.slow import slow_but
 
 COPIED = [name for name in snapshots.names() if not name.endswith("unaligned") and "changelog" not in name]
@@ -41,7 +41,7 @@ def test_rocksdb_directory_is_copied_by_spark_and_resumed_in_process(name: str, 
     store = open_store(plan.target)
     files = {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()}
     lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-" in entry.uri)
-    take_back(places_of(plan))
+    unpublish(places_of(plan))
     store.delete([lost])
     execute_without_spark(plan)
     assert {path.name: path.read_bytes() for path in (tmp_path / "target").iterdir()} == files

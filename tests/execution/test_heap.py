@@ -15,7 +15,7 @@ from rescale.planning.request.result_files import Format
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import IntegrityError
 from support import snapshots
-from support.diffing import unlike
+from support.diffing import unequal_states
 from support.heap import LONG, TEXT, Entry, HeapState, write_heap_group
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow_but
@@ -55,7 +55,7 @@ def test_every_record_of_heap_state_is_in_the_result(
     twin = snapshots.opened(f"{name.partition('-')[0]}-canonical-hashmap")
     difference = diff_snapshots(twin, result, InProcessTasks())
     keyed = {state.name for operator in result.operators for state in operator.keyed_states}
-    assert {state.state for state in unlike(difference)} & keyed == OF_ITS_TIME
+    assert {state.state for state in unequal_states(difference)} & keyed == OF_ITS_TIME
     counts = [(state.a.count, state.b.count) for operator in difference.operators for state in operator.states]
     assert sum(count for count, _ in counts) > 100
 

@@ -20,7 +20,7 @@ from rescale.text.errors import SnapshotError
 from support import snapshots
 from support.faults import WRITES, Faults, FaultyStore
 from support.pipeline import execute, execute_without_spark, move, plan_rescale, shared_processes
-from support.results import files_of, remove, take_back
+from support.results import files_of, remove, unpublish
 from support.s3 import new_home, put_files, unprotected_store
 from support.slow import slow
 
@@ -92,7 +92,7 @@ def test_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
     assert files_of(plan) == first
     store = open_store(plan.target)
     lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
-    take_back(places_of(plan))
+    unpublish(places_of(plan))
     store.delete([places_of(plan).written_handles("keyed"), places_of(plan).certificate, lost])
     execute(plan)
     assert files_of(plan) == first
@@ -119,13 +119,13 @@ def test_written_files_are_not_written_again(home: str, source: str, calls: Call
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute_without_spark(plan)
     store = open_store(plan.target)
-    take_back(places_of(plan))
+    unpublish(places_of(plan))
     store.delete([places_of(plan).written_handles("keyed")])
     assert calls()
     execute_without_spark(plan)
     assert calls() == []
     lost = next(entry.uri for entry in store.list(plan.target) if "-keyed-1-" in entry.uri)
-    take_back(places_of(plan))
+    unpublish(places_of(plan))
     store.delete([lost])
     calls()
     execute_without_spark(plan)

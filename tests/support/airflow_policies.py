@@ -1,12 +1,12 @@
-"""Airflow cluster policies for tests: the id of a run makes a task of it fail, wait or linger.
+"""Airflow cluster policies for tests: the id of a run makes one of its tasks fail, wait or linger.
 
-Airflow imports this as `airflow_local_settings`. In a run `fails-T-…`, the task T fails: after its work if the task
+Airflow imports this module as `airflow_local_settings`. In a run `fails-T-…`, the task T fails: after its work if it
 acts on Flink, otherwise before its work. In a run `waits-T-…`, the first try of the task T waits before it begins. In
-both, steps run in the worker's process, without Spark. In a run `lingers-T-…`, the first try of the task T ends a while
-after its work is done; in a run `lingers-all-…`, the first try of every task does.
+both kinds of runs, steps run in the worker's process, without Spark. In a run `lingers-T-…`, the first try of the task
+T ends a while after its work is done; in a run `lingers-all-…`, the first try of every task does.
 
-Tasks of `rescale_savepoint` are retried sooner than in production. Other tasks keep their pauses, so that tests can
-observe these.
+Tasks of `rescale_savepoint` are retried sooner than in production. Other tasks keep the pauses between their tries, so
+that tests can observe these pauses.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from airflow.sdk import BaseOperator, Context
 from rescale.process import ResultDocument
 
 _PAUSE_SECONDS = 900
-"""Time in which a test can see a task that waits or lingers, and end it."""
+"""How long a task waits or lingers; a test sees and ends it before that."""
 
 _ACT = ("take_savepoint", "hand_over")
 

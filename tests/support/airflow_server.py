@@ -1,4 +1,4 @@
-"""A whole Airflow that tests control over its REST API, and the runs in it."""
+"""A whole Airflow, which tests control over its REST API, and the runs in it."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _REQUEST_SECONDS = 120
 _TRIES_OF_THE_DATABASE = 10
 
 SECONDS_TO_READ = 5
-"""Pause before an answer. If a task resumes before the scheduler has seen its worker exit, Airflow considers the task
-lost, and the task asks again."""
+"""Pause before an answer to a question. If a task resumes before the scheduler has seen its worker exit, Airflow
+considers the task lost, and the task asks again."""
 
 T = TypeVar("T")
 
@@ -94,8 +94,8 @@ class AirflowServer:
     def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> tuple[int, Any]:
         """Return status and document of an answer; repeat a request that failed only because of the database.
 
-        Under load SQLite refuses to turn a transaction that has read into one that writes, whatever its timeout.
-        Airflow answers with status 500 then, and has rolled the transaction back.
+        Under load, SQLite refuses to turn a read transaction into a write transaction, whatever the timeout. Airflow
+        then rolls the transaction back and answers with status 500.
         """
         for _ in range(_TRIES_OF_THE_DATABASE):
             status, answer = self._ask_once(method, path, document, headers)
@@ -133,7 +133,7 @@ class AirflowServer:
         return Run(self, wait_for(accepted, f"a run of {dag_id}")["dag_run_id"], dag_id)
 
     def parse_anew(self, dag_id: str) -> None:
-        """Let Airflow parse the file of a DAG now, which Airflow would not do by itself."""
+        """Let Airflow parse the file of a DAG now, and wait until it has."""
         _, before = self.api("GET", f"/dags/{dag_id}")
         status, answer = self.api("PUT", f"/parseDagFile/{before['file_token']}")
         assert status == 201, answer
@@ -187,7 +187,7 @@ class Run:
         assert status == 200, answer
 
     def clear(self, **which: Any) -> None:
-        """Clear all tasks, or those in `which`, so that they run again."""
+        """Clear all tasks, so that they run again; `which` are further fields of the request."""
         status, answer = self.airflow.api("POST", f"{self._path}/clear", {"dry_run": False, **which})
         assert status == 200, answer
 
@@ -231,10 +231,7 @@ class Run:
         return replace(self, airflow=self.airflow.as_user(name))
 
     def answer(self, option: str, task_id: str = "approve") -> None:
-        """Answer a question as a user does: after the scheduler has seen the task's worker exit.
-
-        If the answer came earlier, Airflow would consider the task lost, and the task would ask again.
-        """
+        """Answer a question as a user does: after the scheduler has seen the task's worker exit (`SECONDS_TO_READ`)."""
         log = self.airflow.home.folder / "scheduler.log"
         if log.is_file():
             wait_for(lambda: self._is_parked(task_id, log), f"the scheduler to notice that {task_id} waits")
@@ -258,8 +255,8 @@ class Run:
     def log(self, task_id: str, attempt: int | None = None, *, or_none: bool = False) -> list[dict[str, Any]]:
         """Return the log lines of a task's last try, or of an `attempt`, each with its `event` and perhaps a `level`.
 
-        With `or_none`, the log may be missing, as for a try that Airflow considered lost before it began. That happens
-        on a busy machine, and Airflow then begins another try.
+        With `or_none`, the log may be missing: on a busy machine, Airflow may consider a try lost before it began, and
+        then begins another one.
         """
         attempt = attempt or self.task(task_id)["try_number"]
         status, document = self.airflow.api("GET", f"{self._path}/taskInstances/{task_id}/logs/{attempt}")

@@ -1,4 +1,4 @@
-"""Databases assembled from files of other databases, where RocksDB can open them; and random databases as input."""
+"""Directories of databases that are assembled from files of other databases, and random databases as their sources."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SMALL = (
 
 @dataclass(frozen=True)
 class Part:
-    """Database of a job in the directory `path`, and its expected rows (`model`)."""
+    """A subtask's database in the directory `path`, and its expected rows (`model`)."""
 
     path: Path
     key_groups: KeyGroupRange
@@ -55,7 +55,7 @@ def lay_out(assembled: AssembledDatabase, sources: Sequence[Path], path: Path) -
 
 
 def within(models: Sequence[Model], key_groups: KeyGroupRange, max_parallelism: int) -> Model:
-    """Return the rows of these key groups in all models together."""
+    """Return the rows of these key groups in any of the models."""
     prefix = prefix_size(max_parallelism)
     kept: Model = {}
     for model in models:
@@ -93,7 +93,7 @@ def random_steps(
 
 
 def apply(model: Model, steps: Sequence[tuple[Any, ...]]) -> None:
-    """Apply the steps to a model as `Writer` applies them to its own."""
+    """Apply the steps to a model as `Writer` applies them to its own model."""
     for verb, *arguments in steps:
         match verb, arguments:
             case "put", (state, key, value):
@@ -138,7 +138,10 @@ def check(library: FlinksRocksdb, part: Part) -> None:
 
 
 def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
-    """Check that our reader, without bounds, finds exactly the rows of the model: foreign rows are hidden or gone."""
+    """Check that our reader finds exactly the rows of the model, although it reads all key groups.
+
+    So the rows of other subtasks are hidden or deleted.
+    """
     everything = ranges(max_parallelism, 1)[0]
     rows_read = read_rows(listed(part.path), part.states, everything, max_parallelism, scratch)
     prefix = prefix_size(max_parallelism)
@@ -152,7 +155,7 @@ def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
 def check_further_writes(
     library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.Random, options: str = SMALL
 ) -> None:
-    """Write more rows, then compact everything, and check that the database holds the rows of the model."""
+    """Write more rows, then compact everything; check after each that the database holds the rows of the model."""
     more = random_steps(rng, part.key_groups, max_parallelism, 300, part.states)
     apply(part.model, more)
     with library.opened(part.path, part.states, options) as database:
@@ -163,8 +166,8 @@ def check_further_writes(
     check(library, part)
 
 
-def new_part(path: Path, chosen: Sequence[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
-    """Write the expected database with the rows of these parts in some key groups."""
+def expected_part(path: Path, chosen: Sequence[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
+    """Return the expected part with these key groups: its model has the rows of the `chosen` parts."""
     states = tuple(dict.fromkeys(state for part in chosen for state in part.states))
     model = within([part.model for part in chosen], key_groups, max_parallelism)
     return Part(path, key_groups, states, {state: model[state] for state in states})

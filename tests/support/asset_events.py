@@ -1,4 +1,4 @@
-"""Asset events as a task gets them. Assets of Airflow 3.1 cannot be keys of a dictionary."""
+"""Asset events as a task gets them: by asset, which in Airflow 3.1 cannot be the key of a dictionary."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def bootstrapped(users: int, max_parallelism: int) -> Job:
 
 
 def write_savepoint(flink: Flink, job: Job, path: Path, base: Path | None = None) -> None:
-    """Write the state of `job`; with a `base`, only the broadcast state, because all other state is the base's."""
+    """Write the state of `job`; with a `base`, write only the broadcast state, and take all other state from there."""
     places = {"written": path.as_uri()} | ({"base": base.as_uri()} if base else {})
     flink.run(job.with_(scenario="clicks.Bootstrap", configuration={**INTO_FILES, **places}))
 
@@ -25,8 +25,8 @@ def write_savepoint(flink: Flink, job: Job, path: Path, base: Path | None = None
 def read_savepoint(flink: Flink, job: Job, path: Path) -> list[str]:
     """Return a line for every value, timer and element of a savepoint of `job`, sorted.
 
-    It is read with the heap backend. With RocksDB, the State Processor API 2.3.0 returns some keys twice if a key group
-    takes two bytes, even from savepoints of its own.
+    The savepoint is read with the heap backend. With RocksDB, the State Processor API 2.3.0 returns some keys twice if
+    a key group takes two bytes, even from savepoints that it wrote itself.
     """
     places = {"read": path.as_uri()}
     return sorted(flink.run(job.with_(scenario="clicks.Read", backend="hashmap", configuration=places)))

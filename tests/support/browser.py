@@ -192,7 +192,7 @@ def browser(width: int, height: int) -> Iterator[Chrome]:
 
 
 def shown_as(driver: Chrome, width: int, theme: str) -> None:
-    """Show pages as on a screen of this width, in the theme `light` or `dark`."""
+    """Let the browser show pages as on a screen of this width, in the theme `light` or `dark`."""
     size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 500}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     wish = {"name": "prefers-color-scheme", "value": theme}

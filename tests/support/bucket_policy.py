@@ -2,8 +2,8 @@
 
 When a run puts its plan, the target and the documents beside the target become writable, and the source read-only. A
 run may put objects only into writable places, and not over objects of other clients; it may delete only objects that a
-run has put. A test may declare further places, where everything is allowed. Everybody may read. Other clients (marked
-in their user agent, or not boto3, like Flink's) may do anything.
+run has put. A test may declare further places, where everything is allowed. Everybody may read. Clients with the mark
+`SOMEBODY_ELSE` in their user agent, and clients other than boto3, such as Flink's, may do anything.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Slow twin of readers and writers of canonical framing, which handles one record at a time."""
+"""Slow twin of readers and writers of canonical framing, one record at a time."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ class Record(NamedTuple):
 
 
 def prefix(key_group: int, max_parallelism: int) -> bytes:
-    """Return the prefix of every key (`CompositeKeySerializationUtils.writeKeyGroup`)."""
+    """Return the key-group prefix of a key (`CompositeKeySerializationUtils.writeKeyGroup`)."""
     return key_group.to_bytes(1 if max_parallelism <= 128 else 2, "big")
 
 
 def write_group(key_group: int, records: Sequence[Record], max_parallelism: int) -> bytes:
-    """Return a key group with records in the given order; empty without any."""
-    own = prefix(key_group, max_parallelism)
-    return write_records([record._replace(key=own + record.key) for record in records])
+    """Return a key group with records in the given order; no bytes if there are no records."""
+    key_prefix = prefix(key_group, max_parallelism)
+    return write_records([record._replace(key=key_prefix + record.key) for record in records])
 
 
 def write_records(records: Sequence[Record]) -> bytes:
-    """Return a key group as `FullSnapshotAsyncWriter` writes it, with records whose keys include its prefix."""
+    """Return a key group as `FullSnapshotAsyncWriter` writes it, from records whose keys include its prefix."""
     if not records:
         return b""
     out = [struct.pack(">H", records[0].state)]
     following = [record.state for record in records[1:]] + [END_OF_GROUP]
-    for (state, key, value), after in zip(records, following, strict=True):
-        whole = bytearray(key)
-        whole[0] |= FLAG if after != state else 0
-        out.append(struct.pack(">i", len(whole)) + whole + struct.pack(">i", len(value)) + value)
-        if after != state:
-            out.append(struct.pack(">H", after))
+    for (state, key, value), next_state in zip(records, following, strict=True):
+        full_key = bytearray(key)
+        full_key[0] |= FLAG if next_state != state else 0
+        out.append(struct.pack(">i", len(full_key)) + full_key + struct.pack(">i", len(value)) + value)
+        if next_state != state:
+            out.append(struct.pack(">H", next_state))
     return b"".join(out)
 
 
@@ -54,7 +54,7 @@ def read_group(data: bytes, max_parallelism: int) -> list[tuple[int, Record]]:
 
 
 def read_records(data: bytes) -> list[Record]:
-    """Return the records with whole keys; the inverse of `write_records`."""
+    """Return the records, whose keys include the prefix; the inverse of `write_records`."""
     (state,), at, records = struct.unpack_from(">H", data), 2, []
     while state != END_OF_GROUP:
         (length,) = struct.unpack_from(">i", data, at)

@@ -1,4 +1,4 @@
-"""A job whose rows change between checkpoints; RocksDB writes its directories, starting from a committed checkpoint.
+"""A job whose rows change between checkpoints: RocksDB writes its directories, beginning with a committed checkpoint.
 
 Rows are deleted, restored, and get the values of other rows. All keys are from the committed checkpoint, because each
 key must be in the key group of its hash.
@@ -24,7 +24,7 @@ from support.s3 import unprotected_store
 
 FIXTURE = "2-rocksdb-incremental"
 OPTIONS = f"block_based_table_factory={{format_version=5;checksum=kCRC32c}};{MERGE}"
-"""Options with which the newer RocksDB writes files as Flink's does."""
+"""Options with which our newer RocksDB writes files as Flink's RocksDB does."""
 
 
 class ChangingJob:
@@ -35,7 +35,9 @@ class ChangingJob:
         self._work, self._rng = work, rng
         self._writers: list[Writer] = []
         self._states = [stored.states for stored in databases(FIXTURE)]
-        self._removed: list[dict[str, dict[bytes, bytes]]] = [{state: {} for state in own} for own in self._states]
+        self._removed: list[dict[str, dict[bytes, bytes]]] = [
+            {state: {} for state in states} for states in self._states
+        ]
         self._uploaded: dict[tuple[int, str], RocksdbFile] = {}
         for number, stored in enumerate(databases(FIXTURE)):
             path = self._path(number)
@@ -55,7 +57,7 @@ class ChangingJob:
         self._open()
 
     def _open(self) -> None:
-        self._writers = [Writer(self._path(number), own, OPTIONS) for number, own in enumerate(self._states)]
+        self._writers = [Writer(self._path(number), states, OPTIONS) for number, states in enumerate(self._states)]
 
     def _path(self, number: int) -> Path:
         return self._work / f"database-{number}"
@@ -64,12 +66,12 @@ class ChangingJob:
         """Change some rows and complete a checkpoint; remove older ones, with the files that only they used."""
         handles = [tuple(self._files(number)) for number in range(len(self._writers))]
         self.checkpoints.copy_newest(self.checkpoints.number + 1)
-        own = iter(handles)
-        self.checkpoints.rewrite(lambda metadata: _with_files(metadata, own))
+        file_lists = iter(handles)
+        self.checkpoints.rewrite(lambda metadata: _with_files(metadata, file_lists))
         self.checkpoints.delete_older(self.checkpoints.number)
         used = {file.stream.path for files in handles for file in files if isinstance(file.stream, FileStream)}
-        gone = [uri for uri in self.checkpoints.shared() if uri not in used]
-        unprotected_store(self.checkpoints.directory).delete(gone)
+        unused = [uri for uri in self.checkpoints.shared() if uri not in used]
+        unprotected_store(self.checkpoints.directory).delete(unused)
 
     def _files(self, number: int) -> Iterator[RocksdbFile]:
         """Change a database, and yield the files of its checkpoint; only new SST files are uploaded."""
@@ -81,12 +83,12 @@ class ChangingJob:
         path = self._work / uuid.uuid4().hex
         store = unprotected_store(self.checkpoints.directory)
         for file in writer.checkpoint(path):
-            known = (number, file.name)
-            if known not in self._uploaded or not file.name.endswith(".sst"):
+            file_id = (number, file.name)
+            if file_id not in self._uploaded or not file.name.endswith(".sst"):
                 place = join(self.checkpoints.directory, f"shared/{uuid.uuid4()}")
                 store.put(place, (path / file.name).read_bytes())
-                self._uploaded[known] = RocksdbFile(file.name, FileStream(place, file.length))
-            yield self._uploaded[known]
+                self._uploaded[file_id] = RocksdbFile(file.name, FileStream(place, file.length))
+            yield self._uploaded[file_id]
         shutil.rmtree(path)
 
     def _change(self, number: int, state: str) -> None:
@@ -108,9 +110,9 @@ class ChangingJob:
 
 def _with_files(metadata: Metadata, files: Iterator[tuple[RocksdbFile, ...]]) -> Metadata:
     def changed(handle: IncrementalHandle) -> IncrementalHandle:
-        listed = next(files)
-        shared = tuple(file for file in listed if file.name.endswith(".sst"))
-        private = tuple(file for file in listed if not file.name.endswith(".sst"))
+        new_files = next(files)
+        shared = tuple(file for file in new_files if file.name.endswith(".sst"))
+        private = tuple(file for file in new_files if not file.name.endswith(".sst"))
         return replace(handle, shared=shared, private=private)
 
     return edited.with_databases(metadata, changed)

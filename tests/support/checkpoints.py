@@ -18,7 +18,7 @@ from support.s3 import unprotected_store
 
 @dataclass
 class Checkpoints:
-    """The job's `directory` with a complete checkpoint of this `number`."""
+    """A job's `directory`, whose newest complete checkpoint has this `number`."""
 
     directory: str
     number: int
@@ -34,7 +34,7 @@ class Checkpoints:
         return [entry.uri for entry in unprotected_store(place).list(place)]
 
     def copy_newest(self, number: int) -> None:
-        """Make a later checkpoint with the same state, which shares the files that can be shared."""
+        """Make a later checkpoint with the same state, which uses the same shared files."""
         store, source = unprotected_store(self.directory), join(self.newest, METADATA)
         metadata = read_metadata(store.read_all(source, 1 << 20)[0], source)
         target = checkpoint_directory(self.directory, number)

@@ -1,6 +1,6 @@
 """Clocks that change while a process runs: a small C library shifts the clock of whole processes by a number in a file.
 
-The monotonic clock is unaffected, as when an administrator sets the clock. Modification times of files are shifted.
+Modification times of files are shifted, too. The monotonic clock is not, as when an administrator sets the clock.
 """
 
 from __future__ import annotations

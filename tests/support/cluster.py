@@ -1,4 +1,4 @@
-"""The Kubernetes cluster of `KUBECONFIG`, by kubectl and Helm: a namespace for a test, with an S3 server in it."""
+"""A namespace for a test, with an S3 server in it, in the Kubernetes cluster that `KUBECONFIG` names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from support.needs import need, need_kubernetes, skip_in_any_case
 from support.s3 import S3Server
 
 IMAGES = {"spark": "RESCALE_SPARK_IMAGE", "airflow": "RESCALE_AIRFLOW_IMAGE", "s3": "RESCALE_S3_IMAGE"}
-"""Variables that name images which the cluster has or can pull."""
+"""Environment variable with the name of each image, which the cluster must have or be able to pull."""
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _PATIENCE_SECONDS = 10.0
 
 S3_SECRET = "rescale-s3"
 S3_TLS = "https://s3:5443"
-"""The S3 server with TLS, by a certificate of a private authority in the ConfigMap `S3_AUTHORITY`."""
+"""Address of the S3 server with TLS. The ConfigMap `S3_AUTHORITY` has the private authority of its certificate."""
 S3_AUTHORITY = "s3-authority"
 
 # A proxy that decrypts TLS, and passes the bytes on to port 5000.
@@ -181,10 +181,10 @@ class Namespace:
 
     @contextmanager
     def forward(self, service: str, port: int) -> Iterator[int]:
-        """Forward a port of this machine to a service's port, which speaks HTTP, during the block.
+        """Yield a port of this machine that is forwarded to a service's HTTP port during the block.
 
-        `kubectl port-forward` carries all connections over one, which may hang for good after some thousand of them. So
-        it is started again when no answer comes through it. Its clients then lose their connections, and repeat.
+        `kubectl port-forward` sends all connections over a single one, which may hang for ever after some thousand of
+        them. So kubectl is started again when no answer comes. Clients then lose their connections, and repeat.
         """
         local = free_port()
         command = ["kubectl", "--namespace", self.name, "port-forward", f"service/{service}", f"{local}:{port}"]
@@ -210,7 +210,7 @@ class Namespace:
 
     @contextmanager
     def claim(self, name: str) -> Iterator[None]:
-        """Claim a volume that is a folder of the cluster's only node, writable for every user."""
+        """Claim, for the block, a volume that is a folder of the cluster's only node and writable for every user."""
         volume = f"{self.name}-{name}"
         manifests = _CLAIM.replace("VOLUME", volume).replace("CLAIM", name).replace("NAMESPACE", self.name)
         self._on_the_node(f"mkdir -m 0777 /host/{volume}")
@@ -230,7 +230,7 @@ class Namespace:
 
     @contextmanager
     def s3(self) -> Iterator[S3Server]:
-        """Run an S3 server in the namespace, and return it as this machine sees it; a Secret gives pods access."""
+        """Run an S3 server in the namespace, and yield it as this machine reaches it; a Secret gives pods access."""
         need("openssl", "the server has a certificate")
         with tempfile.TemporaryDirectory() as folder:
             key, certificate = f"{folder}/tls.key", f"{folder}/tls.crt"

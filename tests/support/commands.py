@@ -1,4 +1,4 @@
-"""Commands of the command line: their parsers, answers and exit codes."""
+"""Commands of `rescale`: their parsers, and runs with their documents and exit codes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def answer(capsys: Captured, *arguments: str) -> tuple[int, Any]:
 
 
 def in_a_process(*arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process without a terminal, with further environment variables."""
+    """Run a command in a process without a terminal; `variables` are further environment variables."""
     return subprocess.run(
         [sys.executable, "-m", "rescale.cli.main", *map(str, arguments)],
         env={**os.environ, **variables},

@@ -1,4 +1,4 @@
-"""Keys of records, one at a time, as `SerializedCompositeKeyBuilder` and `TimerSerializer` write them."""
+"""Composite keys and timers, one at a time, as `SerializedCompositeKeyBuilder` and `TimerSerializer` write them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIME_WINDOW = snapshot(_WINDOWS + "TimeWindow$Serializer$TimeWindowSerializerSna
 
 
 def length_bytes(length: int) -> bytes:
-    """Return a length after a key or a namespace: low byte first, as many bytes as needed, at least one."""
+    """Return the length that follows a key or a namespace: little-endian, in as few bytes as possible, at least one."""
     return length.to_bytes(max(1, (length.bit_length() + 7) // 8), "little")
 
 
@@ -44,7 +44,7 @@ def timers(name: str, key: bytes, namespace: bytes) -> bytes:
     return state(name, 3, {}, {"VALUE_SERIALIZER": composite(class_name, key, namespace)})
 
 
-def in_a_buffer(records: Sequence[Record], groups: Sequence[int]) -> Records:
+def records_in_buffer(records: Sequence[Record], groups: Sequence[int]) -> Records:
     """Return records inside a buffer with other bytes around them, as a reader gets them."""
     data = bytearray(b"\xee\xee\xee")
     places = []

@@ -54,7 +54,7 @@ class EndedRun:
 
 @dataclass(frozen=True)
 class DagRunner:
-    """Runs DAGs with one database, which keeps earlier runs."""
+    """Runs DAGs one after the other with the same database, which keeps their runs."""
 
     home: Path
 

@@ -1,4 +1,4 @@
-"""Runs an operator as Airflow does: in a worker and, while deferred, in a triggerer, which deserializes its trigger."""
+"""Runs an operator as Airflow does: in a worker and, while deferred, in a triggerer from its serialized trigger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow.sdk import BaseOperator
 
 
 class TaskState(dict[str, Any]):
-    """State of a task for all its tries, state of its run, and its XComs. Like Airflow's store, it refuses None."""
+    """Store for the state of a task and of its run, and for XComs. Like Airflow's store, it refuses None."""
 
     def set(self, key: str, value: Any) -> None:
         assert value is not None

@@ -21,24 +21,24 @@ def diff(a: Snapshot, b: Snapshot, surgery: Surgery = NO_SURGERY) -> DiffDocumen
     return diff_snapshots(a, b, InProcessTasks(order=Random(1)), surgery)
 
 
-def against_source(result: Result, name: str) -> DiffDocument:
-    """Compare the result (B) with its source (A), check that the mirrored difference is the same, and return it."""
+def diff_against_source(result: Result, name: str) -> DiffDocument:
+    """Return the differences of the result (B) from its source (A); check that B against A has the same ones."""
     source, target = snapshots.opened(name), result.opened()
     difference, mirrored = diff(source, target), diff(target, source)
-    assert [(state.state, state.a, state.b) for state in unlike(difference)] == [
-        (state.state, state.b, state.a) for state in unlike(mirrored)
+    assert [(state.state, state.a, state.b) for state in unequal_states(difference)] == [
+        (state.state, state.b, state.a) for state in unequal_states(mirrored)
     ]
     return difference
 
 
-def unlike(difference: DiffDocument) -> list[DiffedState]:
+def unequal_states(difference: DiffDocument) -> list[DiffedState]:
     return [state for operator in difference.operators for state in operator.states if not state.equal]
 
 
-def the_only(difference: DiffDocument) -> DiffedState:
+def only_unequal_state(difference: DiffDocument) -> DiffedState:
     assert not difference.equal
     assert not any(operator.differences for operator in difference.operators)
-    (state,) = unlike(difference)
+    (state,) = unequal_states(difference)
     return state
 
 

@@ -1,7 +1,7 @@
 """Switch for fsync, which tests turn off, because their files need not survive a power failure.
 
-A run waits for the disk some twenty times, which often takes longer than all the rest. Tests of disks and of these
-calls keep fsync.
+A run calls fsync some twenty times, which often takes longer than everything else. Tests of disks and of fsync itself
+keep it.
 """
 
 from __future__ import annotations

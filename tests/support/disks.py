@@ -2,8 +2,8 @@
 
 Tests that need such a disk are skipped where mounting is not allowed, as in most containers.
 
-A directory with a quota is on Btrfs, because Linux enforces the quotas of Btrfs in every configuration; this file
-system is in a file on such a disk.
+A directory with a quota is on Btrfs, because Linux enforces the quotas of Btrfs in every configuration. The Btrfs is in
+an image file on a disk in memory.
 """
 
 from __future__ import annotations

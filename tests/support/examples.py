@@ -14,7 +14,7 @@ _LEAST = 10
 def register_profiles() -> None:
     """Register both profiles, and load the one with few examples (`--hypothesis-profile` chooses another).
 
-    An example may take long on a machine that has other work, and code may be compiled in the middle of one.
+    Examples have no deadline: an example may take long on a busy machine, or while numba compiles code.
     """
     settings.register_profile(ALL, deadline=None)
     settings.register_profile(

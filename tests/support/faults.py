@@ -1,8 +1,8 @@
-"""Twins of the stores whose calls fail on request, in this process and in those that it starts.
+"""Stores whose calls fail on request, in this process and in the processes that it starts.
 
 Calls of all processes are counted in one log, a call per line, so that "the k-th call" means the same everywhere. A
-process gets the twins if Python finds `VARIABLE` in its environment at start-up (see `environment`). Such a process
-uses workers even for little work. The product does not know of the twins.
+process gets the faulty stores if Python finds `VARIABLE` in its environment at start-up (see `environment`). Such a
+process starts workers even for little work.
 """
 
 from __future__ import annotations
@@ -90,11 +90,11 @@ class Faults:
     writes_only: bool = False
 
     def calls(self) -> list[str]:
-        """The log: a line `verb uri` for each counted call, with start and length for reads."""
+        """Return the lines of the log: `verb uri` for each counted call, with start and length for reads."""
         return Path(self.log).read_text().splitlines() if Path(self.log).exists() else []
 
     def environment(self, home: Path, *more: Faults) -> dict[str, str]:
-        """Return environment variables that give a process the twin; `home` is an empty directory for the hook.
+        """Return environment variables that give a process these faults; `home` is an empty directory for the hook.
 
         `more` are further faults, each with a log of its own.
         """
@@ -217,7 +217,7 @@ def install_from_environment(environment: Mapping[str, str] = os.environ) -> Non
 
 @cache
 def _executor() -> int | None:
-    """Return the process of this worker's executor."""
+    """Return the process id of this worker's executor, None outside a worker."""
     process = os.getppid()
     while process > 1:
         if b"CoarseGrainedExecutorBackend" in _command_line(process):
@@ -227,7 +227,7 @@ def _executor() -> int | None:
 
 
 def _worker() -> int | None:
-    """Return this process if it is a worker: a fork of the worker server, with the server's command line."""
+    """Return the id of this process if it is a worker: a fork of the worker server, which has its command line."""
     return os.getpid() if b"worker_server" in _command_line(os.getpid()) else None
 
 
@@ -253,7 +253,7 @@ def _kill_session() -> None:
 
 
 def _session() -> list[int]:
-    """Return the other processes of this session."""
+    """Return the ids of the other processes of this session."""
     session, members = os.getsid(0), []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

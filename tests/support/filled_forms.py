@@ -1,4 +1,4 @@
-"""Filled forms."""
+"""Params of filled forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finished results for planted faults, and the kinds of state that they contain."""
+"""Results in which faults are planted, by the kinds of state that they contain."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ COMPRESSED, HEAP_COMPRESSED, LAZY_COMPRESSED = (
 SOURCE = "2-source"
 
 PARALLELISM = {LAZY: "2", LAZY_COMPRESSED: "1"}
-"""Parallelism at which streams with different headers are merged, so that state ids are translated. The
-other fixtures use parallelism 4."""
+"""Parallelism at which streams with different headers are merged, so that state ids are translated; 4 for all other
+fixtures."""
 
 KEYED = {
     CANONICAL: Slot.KEYED,

@@ -1,6 +1,6 @@
 """The RocksDB libraries of Flink's jars, as an oracle for databases, each in its own process.
 
-Two of them in one process would mix up their symbols, and a crash must not end the tests.
+Two libraries in one process would mix up their symbols, and a crash would end the tests.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class FlinksRocksdb:
         return answer
 
     def values(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return the value that the database gets for each key, None where it has none."""
+        """Return the value that a `Get` finds for each key, None without a value."""
         answer: list[bytes | None] = self._ask("values", state, list(keys))
         return answer
 

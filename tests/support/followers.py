@@ -44,7 +44,7 @@ def finish(follower: Follower) -> None:
 
 
 def assert_rounds_are_whole(target: str) -> None:
-    """Check that all files exist to which the finished rounds refer, in their own places or in that of their root."""
+    """Check that all files to which the finished rounds refer exist, in the round or elsewhere below `rounds_place`."""
     for number in finished_rounds(target):
         assert open_snapshot(round_target(target, number), [rounds_place(target)]).missing == ()
 

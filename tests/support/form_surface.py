@@ -24,7 +24,7 @@ _OF_OTHERS = re.compile("flink savepoint --type canonical|uv sync --all-extras")
 """Commands of other programs, which users of the form and of the command line have."""
 
 _SENTENCES = ("what", "expected", "advice")
-"""Fields of an error with a sentence that the raising code words; the other fields hold given or found values."""
+"""Fields of an error with a sentence of the code that raises it; the other fields hold given or found values."""
 
 _PACKAGE = Path(rescale.__file__).parent
 
@@ -67,7 +67,7 @@ class Detail(NamedTuple):
 def details_of_errors() -> Iterator[list[Detail]]:
     """Yield a list that gets the sentences of every error that is made in the block.
 
-    It keeps no errors, because their tracebacks would keep files open.
+    The list has no errors, because their tracebacks would keep files open.
     """
     details: list[Detail] = []
 

@@ -23,7 +23,7 @@ SHAPE = ("--parallelism", "3")
 
 @dataclass(frozen=True)
 class Ground:
-    """Directory `home` with a source and what a test adds; `mounts` unmounts at the end."""
+    """Directory `home` with a source and what a test adds; `mounts` has its mounts, which end with the test."""
 
     home: Path
     mounts: ExitStack

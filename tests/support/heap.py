@@ -1,4 +1,4 @@
-"""Key groups in heap framing, one entry at a time, as `HeapSnapshotStrategy` writes them."""
+"""Key groups of the hashmap backend's native format, one entry at a time, as `HeapSnapshotStrategy` writes them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def records_of(key: JavaType, states: Sequence[HeapState], entries: Entries, *, 
 def read(
     reader: HeapReader | TimerReader, groups: dict[int, bytes], chunk: int = 1 << 20, **how: bool
 ) -> list[tuple[int, Record]]:
-    """Return the records of key groups, whose blocks come in chunks, each with its key group."""
+    """Return the key group and the record of each record in key groups, which the reader gets in chunks."""
 
     def blocks() -> Iterator[tuple[int, list[bytes]]]:
         for key_group, block in groups.items():
@@ -152,7 +152,7 @@ def read(
 def runs_of(
     records: Iterable[tuple[int, Record]], max_parallelism: int, cuts: Sequence[int]
 ) -> Callable[[int], Iterator[RecordBlock]]:
-    """Return the function by which writers ask for the runs of a state; runs are cut behind so many of its records."""
+    """Return the function that gives writers the runs of a state, which are cut after these numbers of records."""
     prefix, of_state = bytes(prefix_size(max_parallelism)), defaultdict[int, list[bytes]](list)
     for _, record in records:
         key = prefix + record.key

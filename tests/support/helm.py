@@ -17,7 +17,7 @@ WAYS = sorted((CHART / "ways").glob("*.yaml"))
 """Value files of the chart, one for each way to install it."""
 
 PLATFORM = Path(__file__).parents[1] / "charts" / "platform.yaml"
-"""Values with everything that platforms require of the chart's pods."""
+"""Values with every setting of pods that a platform may require."""
 
 KUBERNETES_VERSION = "1.34.0"
 

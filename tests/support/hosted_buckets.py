@@ -24,7 +24,7 @@ _HOST = "store.localhost"
 def hosted_buckets(patch: pytest.MonkeyPatch) -> Iterator[S3Server]:
     """Serve buckets by host names, for this process and its children.
 
-    `endpoint` of the server is an address that accepts paths, for preparations and checks.
+    The server's `endpoint` also accepts buckets in paths, for the preparations and checks of tests.
     """
     with s3_server(hosted=True) as server:
         patch.setattr(socket, "getaddrinfo", getaddrinfo)

@@ -17,8 +17,8 @@ def printed_by(source: Path, *arguments: str, jars: Iterable[Path] = (), given: 
     """Return the output of the program with `given` as its standard input.
 
     Raises:
-        subprocess.CalledProcessError: it does not compile, or fails.
-        subprocess.TimeoutExpired: it takes longer than `seconds`.
+        subprocess.CalledProcessError: the program does not compile, or fails.
+        subprocess.TimeoutExpired: the program takes longer than `seconds`.
 
     """
     need("javac", "a Java program is compiled and run")

@@ -1,8 +1,8 @@
 """Simple values, as Flink's serializers write them and Java hashes them, each class by its own rule.
 
-The slow twin of the machine that walks keys. A value is an int, a float, a bool or None; a text is the tuple of its
-UTF-16 units, a big decimal (unscaled value, scale), a date or a time the tuple of its fields; a tuple, an object of its
-fields, an either (whether it is left, value) and a row (kind, fields) are tuples, a list is a list, an array is bytes.
+The slow twin of the loop that walks keys. A value is an int, a float, a bool or None. These are tuples: a text (UTF-16
+units), a big decimal (unscaled value, scale), a date or a time (fields), a Flink tuple, an object (fields), an either
+(whether it is left, value) and a row (kind, fields). A list is a list, an array is bytes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ BYTES = BASE + "array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerS
 
 
 class JavaType:
-    """A Java type with its serializer: `snapshot` is the serializer's snapshot, and `values` makes values but no null.
+    """A Java type with its serializer: `snapshot` is the serializer's snapshot, and `values` draws values except null.
 
-    With `has_null`, the serializer can write null too.
+    With `has_null`, the serializer can also write null.
     """
 
     snapshot: bytes

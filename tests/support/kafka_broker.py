@@ -89,7 +89,7 @@ def records(seed: int, phase: int) -> list[str]:
 
 
 def totals(seed: int, phase: int) -> dict[str, int | str]:
-    """Return the number of records before a phase, by partition."""
+    """Return the number of records that each partition has before a phase."""
     return {
         f"{topic}-{partition}": _before(phase, partition) - _before(since, partition)
         for topic, partition, since in _partitions(seed, phase - 1)

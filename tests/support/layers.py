@@ -1,4 +1,4 @@
-"""Databases of a base and layers of changes, as rounds make them, by our own table writer."""
+"""Databases of a base and layers of changes, as the rounds of a follower make them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
 
 def tables_of(changes: Sequence[Change], sequence: int, name: str) -> list[tuple[NewTable, bytes]]:
-    """Write changes into small tables, so that there are several; return each with its bytes.
+    """Write changes into several small tables; return each with its bytes.
 
     `name` must be unique: RocksDB's cache would mix up the blocks of files with the same name.
     """

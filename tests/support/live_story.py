@@ -51,7 +51,7 @@ class LiveStory:
         return LiveStory(self.cluster, job_id, jar, self.target, parallelism=self.parallelism, **self._given)
 
     def follow(self, closes: datetime | None = None) -> dict[str, Any]:
-        """Try the task once, in a window that closes then, and return its summary."""
+        """Try the task once, in a window that closes at `closes` if given, and return its summary."""
         instance = SimpleNamespace(
             dag_id="a-dag", run_id=self.run_id, task_id=FOLLOW, task=None, xcom_push=self.state.set
         )

@@ -1,4 +1,4 @@
-"""MANIFESTs that no real Flink writes, byte by byte as `log::Writer` and `VersionEdit::EncodeTo` would."""
+"""MANIFESTs that no real Flink writes, in the format of `log::Writer` and `VersionEdit::EncodeTo`."""
 
 from __future__ import annotations
 

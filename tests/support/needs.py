@@ -1,7 +1,7 @@
-"""Requirements of tests that a machine may not meet: the test is then skipped, with a reason that says what to install.
+"""Requirements of tests. If a machine lacks one, the test is skipped, and the reason says what to install.
 
-With `RESCALE_NO_SKIPS` set, a missing program fails the test, because it can be installed. Tests that need rights which
-a container lacks, a cluster, or images for a cluster are still skipped.
+With `RESCALE_NO_SKIPS` set, a missing program fails the test, because it can be installed. Tests that need a cluster,
+images for it, or rights that most containers lack are still skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INSTALL = {
 def need(program: str, what_for: str) -> None:
     """Skip the test if `program` is not on the path; with `RESCALE_NO_SKIPS` set, fail it.
 
-    `what_for` completes the sentence "{program} is not on the path:", which ends with the command that installs it.
+    The reason is "{program} is not on the path: {what_for}", with the command that installs the program.
     """
     if not shutil.which(program):
         skip_for_lack(f"{program} is not on the path: {what_for} ({_INSTALL[program]})")

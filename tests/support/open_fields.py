@@ -1,4 +1,4 @@
-"""Fields that the rescale form shows as long as no section is opened."""
+"""Fields that the rescale form shows while all of its sections are closed."""
 
 from __future__ import annotations
 

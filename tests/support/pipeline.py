@@ -1,4 +1,4 @@
-"""The pipeline in one process, with shared workers or a shared Spark session, which is fast for many cases."""
+"""The pipeline in this process, with workers or a Spark session that the whole test run shares, to save time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from support.needs import need
 
 @cache
 def shared_processes() -> ProcessTasks:
-    """Return tasks with two workers that the whole test run shares."""
+    """Return tasks in two workers."""
     session = process_tasks(2)
     tasks = session.__enter__()
     atexit.register(session.__exit__, None, None, None)
@@ -38,7 +38,7 @@ def shared_processes() -> ProcessTasks:
 
 @cache
 def shared_spark() -> SparkTasks:
-    """Return tasks with a Spark session that the whole test run shares."""
+    """Return tasks in a Spark session with two cores."""
     need("java", "Spark runs on a JVM")
     session = spark_tasks("rescale tests", "local[2]")
     tasks = session.__enter__()

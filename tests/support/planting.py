@@ -1,6 +1,6 @@
 """A finished, unpublished result. Tests plant faults in its files, or in the candidate, which names the files.
 
-A planted fault looks like one of a broken run: bytes, lengths and offsets are consistent, unless the fault is an
+A planted fault looks like a fault of a broken run: bytes, lengths and offsets are consistent, unless the fault is an
 inconsistency.
 """
 
@@ -66,7 +66,7 @@ class Result:
     key_hashes: Mapping[str, str] = field(default_factory=dict)
 
     def validate(self) -> list[CertifiedOperator]:
-        """Validate in this process: the comparison is the same as in a step's process."""
+        """Validate in this process, with the comparison of the validation step."""
         result = open_result(str(self.candidate), str(self.target))
         return validate_result(compare_snapshots(open_snapshot(self.source), result, self.key_hashes), InProcessTasks())
 

@@ -1,4 +1,4 @@
-"""A proxy that enforces a policy in front of a server that has no policy."""
+"""A proxy that enforces the bucket policy in front of an S3 server without a policy."""
 
 from __future__ import annotations
 

@@ -77,9 +77,9 @@ def postgres() -> Iterator[Postgres]:
 
 
 def programs() -> Path | None:
-    """Return the folder of PostgreSQL's programs; None if they are not on the path.
+    """Return the folder of PostgreSQL's programs; None if PostgreSQL is not installed.
 
-    Debian has a folder for each release. These are not on the path, but `pg_ctlcluster`, which chooses one, is.
+    Debian has a folder of programs for each release. Only `pg_ctlcluster`, which chooses a release, is on the path.
     """
     if initdb := shutil.which("initdb"):
         return Path(initdb).parent

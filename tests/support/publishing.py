@@ -43,7 +43,7 @@ def files(plan: Plan) -> list[str]:
 
 @dataclass
 class Misreading:
-    """Misreads one byte of the document at `uri`, at the first read, or `for_ever` at every read."""
+    """Misreads one byte of the document at `uri`: at the first read, or at every read if `for_ever`."""
 
     uri: str
     for_ever: bool = False
@@ -76,7 +76,7 @@ def kill_at(
     after: bool = False,
     work: Callable[[Plan], object] = publish,
 ) -> None:
-    """Publish, or do other `work`, and be killed before or `after` the put of the URI `place`."""
+    """Publish, or do other `work`, and raise `Killed` before or `after` the put of the URI `place`."""
     store = open_store(plan.target)
 
     def killing(put: Callable[[str, bytes], object]) -> Callable[[str, bytes], object]:

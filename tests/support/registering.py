@@ -37,7 +37,7 @@ def install(folder: Path, points: dict[str, str], code: str, name: str = "money"
 
 @pytest.fixture(autouse=True)
 def nothing_stays_registered() -> Iterator[None]:
-    """Remove what a test has registered."""
+    """Remove the serializers that a test has registered."""
     registered_rows.cache_clear()
     yield
     registered_rows.cache_clear()

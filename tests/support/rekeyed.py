@@ -14,7 +14,7 @@ from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.store import open_store
-from support.blocks import Moving, regrouped
+from support.blocks import RekeyedRecord, regrouped
 from support.canonical import Record, read_group
 from support.java_values import HASHABLE_LEAVES, BinaryRow, JavaType
 
@@ -43,7 +43,7 @@ def new_groups(source: Snapshot, operator: Operator, max_parallelism: int) -> di
     return dict(sorted(regrouped(_moving(source, operator, max_parallelism), max_parallelism).items()))
 
 
-def _moving(source: Snapshot, operator: Operator, max_parallelism: int) -> Iterator[Moving]:
+def _moving(source: Snapshot, operator: Operator, max_parallelism: int) -> Iterator[RekeyedRecord]:
     """Yield all records with their new key groups, in the order of the source."""
     ids = merge_keyed_headers([stream.parsed for stream in operator.keyed if stream.parsed]).id_maps
     for stream, table in zip(operator.keyed, ids, strict=True):
@@ -51,7 +51,9 @@ def _moving(source: Snapshot, operator: Operator, max_parallelism: int) -> Itera
             for found_in, record in read_group(data, operator.max_parallelism):
                 code = code_of(stream, record)
                 assert found_in == key_group == key_group_of_hash(code, operator.max_parallelism)
-                yield Moving(key_group_of_hash(code, max_parallelism), record._replace(state=table[record.state]))
+                yield RekeyedRecord(
+                    key_group_of_hash(code, max_parallelism), record._replace(state=table[record.state])
+                )
 
 
 def code_of(stream: KeyedStream, record: Record) -> int:

@@ -1,4 +1,4 @@
-"""Invented jobs with large and uneven state, and their reports; their state cannot be moved."""
+"""Synthetic jobs with large and uneven state, which has no files, and their reports."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@ results as they are. Each line is a JSON list: the snapshot, the request, a file
 refusal, the class of the error and its exit code. The last lines are the key paths of all inspections, plans and
 certificates.
 
-Each snapshot is copied to one place and gets one modification time, because a plan pins both. File names contain the
-plan's digest, so every plan gets a digest that follows from the snapshot and the request alone.
+Each snapshot is copied to a fixed place and gets a fixed modification time, because a plan pins both. File names
+contain the plan's digest, so every plan gets a digest that follows from the snapshot and the request alone.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def remove(plan: Plan) -> None:
         store.delete([entry.uri for entry in store.list(directory)])
 
 
-def take_back(places: Places) -> None:
+def unpublish(places: Places) -> None:
     """Restore the state of a run that was killed before it published."""
     open_store(places.target).delete([places.metadata, places.publishing, places.published])
 

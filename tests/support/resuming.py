@@ -28,7 +28,7 @@ KILLED = -signal.SIGKILL
 
 @dataclass(frozen=True)
 class Case:
-    """A series of runs: the place of results, the options of the shape without the parallelism, and the source."""
+    """Runs of the same request, each into a new target below `home`; `shape` has options besides the parallelism."""
 
     home: str
     work: Path

@@ -185,7 +185,7 @@ def s3_server(*, hosted: bool = False) -> Iterator[S3Server]:
 def strict_s3_server(folder: Path, versions: Path | None = None, keys: str = "") -> Iterator[S3Server]:
     """Run versitygw during the block, with its objects in an empty folder, and old versions in `versions` if given.
 
-    It accepts only the access key and the secret key of the other server, each with the prefix `keys`.
+    versitygw accepts only the access key and the secret key of moto, each with the prefix `keys`.
     """
     need("versitygw", "it is another S3 server")
     port = free_port()

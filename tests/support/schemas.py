@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from rescale.schemas.documents import DOCUMENTS
 from rescale.schemas.schema import schema_of
 
-_OF_COMMANDS = {"validate": "certificate", "schema": "schemas"}
+_DOCUMENT_OF_COMMAND = {"validate": "certificate", "schema": "schemas"}
 """Names of documents that differ from the name of their command."""
 
 
@@ -31,7 +31,7 @@ def answered_by(*arguments: str) -> str:
         return "run"
     if command == "run" and "--prepare" in arguments:
         return "prepare"
-    return _OF_COMMANDS.get(command, command)
+    return _DOCUMENT_OF_COMMAND.get(command, command)
 
 
 def assert_valid_answer(document: Any, *arguments: str) -> None:

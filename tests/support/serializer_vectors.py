@@ -51,7 +51,7 @@ SERIALIZER = utf("org.apache.flink.Serializer")
 class Vector:
     """The `name` of the type; a `value` in hex with its hash `code`, None where either is unknown.
 
-    `inside` are the nested snapshots, and `body` is what comes before them. If the body differs between versions,
+    `inside` are the nested snapshots, and `body` has the bytes before them. If the body differs between versions,
     `outer` has the body by version.
     """
 

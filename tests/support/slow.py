@@ -39,9 +39,8 @@ def lines_in_turn(
     """Return pairs (fixture of a release line, case) for `parametrize`.
 
     Quick cases run on the newest line, and as slow cases of the gate also on the older line. The many other cases
-    alternate between the lines. One line for each is enough, because every value of a dimension occurs in several
-    cases. Cases that
-    are `in_gate` cover what no quick case covers.
+    alternate between the lines: every value of a dimension occurs in several cases. Cases that are `in_gate` cover what
+    no quick case covers.
     """
     pairs: list[ParameterSet] = []
     turns = cycle(("flink_1_20", "flink_2"))
@@ -87,6 +86,6 @@ def _more(places: Iterable[T]) -> Sequence[T]:
 
 
 in_shares = pytest.mark.parametrize("share", [pytest.param(_some, id="some"), slow(_more, id="more")])
-"""Gives a test that could try very many places a function `share`, which picks some: one of 32 places among the quick
-cases, and five more of 32 among the slow ones. The histories of `simulation` kill runs at random places, at a hundredth
-of the cost."""
+"""Gives a test that could kill runs at very many places a function `share`, which picks some: one of 32 places in the
+quick case, and five more of 32 in the slow case. The histories of `simulation` kill runs at random places, at a
+hundredth of the cost."""

@@ -18,7 +18,7 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the snapshots that can be read in place; the others contain absolute paths, which do not lead to them."""
+    """Return the snapshots that can be read in place: their handles have no absolute paths."""
     described = sorted(FIXTURES.glob("*/expected.json"))
     return tuple(path.parent.name for path in described if json.loads(path.read_text())["directory_prefix"] is None)
 

@@ -1,4 +1,4 @@
-"""A published result with directories made from the source's files, for planted faults."""
+"""A published result whose RocksDB directories have files of the source. Tests plant faults in it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ NATIVE = "2-rocksdb-native"
 
 
 @dataclass(frozen=True)
-class Spoilt:
-    """A published result without a certificate, with all state in files, for planted faults."""
+class SpoiltResult:
+    """A published result without a certificate, with all state in files."""
 
     source: Path
     target: Path
@@ -114,8 +114,8 @@ def is_range(file: LiveFile) -> bool:
     return file.is_largest_exclusive and file.smallest_key.kind == RANGE_DELETION
 
 
-def made(folder: Path, files: str, name: str = NATIVE) -> Plan:
-    """Return a published result at parallelism 3, whose directories hide foreign rows by range tombstones."""
+def publish_result(folder: Path, files: str, name: str = NATIVE) -> Plan:
+    """Publish a result at parallelism 3 whose directories hide foreign rows by range tombstones; return its plan."""
     source = relocated(name, folder / "source")
     with (
         patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
@@ -127,17 +127,17 @@ def made(folder: Path, files: str, name: str = NATIVE) -> Plan:
     return plan
 
 
-def flipped(path: Path, at: int) -> None:
+def flip(path: Path, at: int) -> None:
     data = bytearray(path.read_bytes())
     data[at] ^= 1
     path.write_bytes(data)
 
 
-def own_file(spoilt: Spoilt) -> LiveFile:
+def own_file(spoilt: SpoiltResult) -> LiveFile:
     """Return a file of the source, in the last level."""
     files = [file for file in spoilt.state(0).files if not is_range(file)]
     return max(files, key=lambda file: file.level)
 
 
-def range_file(spoilt: Spoilt) -> LiveFile:
+def range_file(spoilt: SpoiltResult) -> LiveFile:
     return next(file for file in spoilt.state(0).files if is_range(file))

@@ -1,4 +1,4 @@
-"""Made-up snapshots with just enough content for a plan."""
+"""Synthetic snapshots with just enough content for a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots with one RocksDB directory, which tests write, and which are opened as in planning."""
+"""Snapshots with one RocksDB directory whose files a test has written, opened as in planning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of keyed states with a TTL, read record by record, and which of them are old."""
+"""Rows of keyed states with a TTL, read record by record, and their times of last access."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def times_in(rows: Rows) -> list[int]:
     return sorted([*times, *(time_of(element) for value in lists for element in elements_of(value))])
 
 
-def without_old(rows: Rows, untils: Mapping[str, int]) -> Rows:
+def without_old(rows: Rows, until_by_state: Mapping[str, int]) -> Rows:
     """Return the rows that are younger than the time of their state in `untils`, and lists without old elements."""
-    left = {state: dict(values) for state, values in rows.items()}
-    for state, until in untils.items():
+    younger_rows = {state: dict(values) for state, values in rows.items()}
+    for state, until in until_by_state.items():
         if state in _LISTS:
             lists = {key: [e for e in elements_of(value) if time_of(e) > until] for key, value in rows[state].items()}
-            left[state] = {key: b",".join(elements) for key, elements in lists.items() if elements}
+            younger_rows[state] = {key: b",".join(elements) for key, elements in lists.items() if elements}
         else:
             flag = int(state == MAPS)
-            left[state] = {key: value for key, value in rows[state].items() if time_of(value[flag:]) > until}
-    return {state: values for state, values in left.items() if values}
+            younger_rows[state] = {key: value for key, value in rows[state].items() if time_of(value[flag:]) > until}
+    return {state: values for state, values in younger_rows.items() if values}

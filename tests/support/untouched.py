@@ -1,7 +1,7 @@
-"""Check that files do not change while tests run: Linux reports each one that a process opens for writing (inotify).
+"""Check that files do not change while tests run, by inotify, which reports files that any process opens for writing.
 
-It also reports files that are created, removed or renamed, and changes of attributes. A check only reads the queued
-reports, so it can follow every test.
+inotify also reports files that are created, removed or renamed, and changes of attributes. A check only reads the
+queued reports, so it can follow every test.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _MODIFY, _ATTRIB, _CLOSE_WRITE, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 2, 4, 8, 0x40, 0x80, 0x100, 0x200
-_DEEDS = {
+_CHANGES = {
     _MODIFY: "written to",
     _ATTRIB: "given other attributes",
     _CLOSE_WRITE: "opened for writing",
@@ -42,7 +42,7 @@ class Untouched:
 
     def take_touched(self) -> list[str]:
         """Return the changes since the last call, each once, in the order in which they began."""
-        deeds: dict[str, None] = {}
+        changes: dict[str, None] = {}
         while data := self._events():
             at = 0
             while at < len(data):
@@ -50,8 +50,10 @@ class Untouched:
                 name = data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0").decode()
                 at += _EVENT.size + length
                 assert not mask & _OVERFLOWN, "there were more changes than the kernel could queue"
-                deeds |= {f"{self._folders[watch] / name} was {_DEEDS[bit]}": None for bit in _DEEDS if mask & bit}
-        return list(deeds)
+                changes |= {
+                    f"{self._folders[watch] / name} was {_CHANGES[bit]}": None for bit in _CHANGES if mask & bit
+                }
+        return list(changes)
 
     def _events(self) -> bytes:
         try:
@@ -70,7 +72,7 @@ def untouched(*roots: Path) -> Iterator[Untouched]:
     try:
         folders = {}
         for folder in (folder for root in roots for folder in (root, *root.rglob("*")) if folder.is_dir()):
-            watch = libc.inotify_add_watch(inotify, os.fsencode(folder), sum(_DEEDS))
+            watch = libc.inotify_add_watch(inotify, os.fsencode(folder), sum(_CHANGES))
             if watch < 0:
                 raise OSError(ctypes.get_errno(), "no more files can be watched", "fs.inotify.max_user_watches")
             folders[watch] = folder

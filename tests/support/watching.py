@@ -40,7 +40,7 @@ class Watch:
         self.environment = {_MARK: self._mark, "SPT_NOENV": "1"}
         self.environments: dict[str, dict[str, str]] = {}
         self.addresses: dict[str, str] = {}
-        self._known: dict[int, _Seen] = {}
+        self._known: dict[int, _SeenProcess] = {}
         self._scan_lock = threading.Lock()
         self._over = threading.Event()
         self._looking = threading.Thread(target=self._look)
@@ -63,13 +63,13 @@ class Watch:
         """Return the processes that run now, except this one."""
         return [started.process for started in self._all() if started.is_marked(self._mark)]
 
-    def _all(self) -> list[_Seen]:
+    def _all(self) -> list[_SeenProcess]:
         """Return all processes that run now; within one scan, no process id is reused."""
         with self._scan_lock:
             known, self._known = self._known, {}
             for pid in psutil.pids():
                 with suppress(psutil.NoSuchProcess):
-                    self._known[pid] = known.get(pid) or _Seen(psutil.Process(pid))
+                    self._known[pid] = known.get(pid) or _SeenProcess(psutil.Process(pid))
             return list(self._known.values())
 
     def running_lines(self) -> dict[int, str]:
@@ -98,8 +98,8 @@ class Watch:
                 self.addresses.setdefault(connection.laddr.ip, line)
 
 
-class _Seen:
-    """A process, and whether its environment has the mark; a young process may still get it."""
+class _SeenProcess:
+    """A process, and whether its environment has the mark; a young process may still get the mark."""
 
     def __init__(self, process: psutil.Process) -> None:
         self.process = process

@@ -20,7 +20,7 @@ from support.http_servers import LocalServer, QuietHandler, serving
 from support.s3 import S3Server
 
 _SERVER_SECONDS = 120
-_OF_THE_HOP = ("connection", "transfer-encoding", "content-length", "date", "server")
+_HOP_HEADERS = ("connection", "transfer-encoding", "content-length", "date", "server")
 _RESET_AT_CLOSE = struct.pack("ii", 1, 0)
 _ERROR = "<?xml version='1.0' encoding='UTF-8'?><Error><Code>{}</Code><Message>{}</Message></Error>"
 
@@ -138,7 +138,7 @@ class _Handler(QuietHandler):
         for name, value in answer.getheaders():
             if name.lower() == "content-length" and self.command == "HEAD":
                 size = value
-            if name.lower() not in _OF_THE_HOP:
+            if name.lower() not in _HOP_HEADERS:
                 self.send_header(name, value)
         self.send_header("Content-Length", size)
         self.end_headers()

@@ -69,8 +69,8 @@ def test_different_snapshots_end_with_exit_code_4(capsys: Captured) -> None:
     assert "error" not in captured.err
     assert main(["diff", A, OTHER, "--output", "json"]) == 4
     document = json.loads(capsys.readouterr().out)
-    unlike = [s["state"] for operator in document["operators"] for s in operator["states"] if not s["equal"]]
-    assert unlike == ["history-for-a-while", "kinds-for-a-while", "last-for-a-while"]
+    unequal_states = [s["state"] for operator in document["operators"] for s in operator["states"] if not s["equal"]]
+    assert unequal_states == ["history-for-a-while", "kinds-for-a-while", "last-for-a-while"]
 
 
 @pytest.mark.usefixtures("in_this_process")

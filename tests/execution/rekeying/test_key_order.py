@@ -18,15 +18,15 @@ from rescale.execution.rekeying.sorted_blocks import SortedBlocks, collect_block
 from rescale.execution.writers import windows
 from rescale.execution.writers.protocol import WriteRange
 from rescale.execution.writers.rocksdb.rows_writer import rows_of_blocks
-from support.blocks import Moving
+from support.blocks import RekeyedRecord
 from support.canonical import Record, prefix
-from support.composite import in_a_buffer
+from support.composite import records_in_buffer
 
 GROUPS, STATES = 3, 2
 WHOLE = WriteRange(0, 0, 0, GROUPS - 1, 0)
 
 records = st.builds(
-    Moving,
+    RekeyedRecord,
     st.integers(0, GROUPS - 1),
     st.builds(
         Record, st.integers(0, STATES - 1), st.binary(max_size=2) | st.binary(max_size=40), st.binary(max_size=30)
@@ -42,16 +42,16 @@ batches = st.builds(
 """Batches of records in which a state holds each key once."""
 
 
-def batched(moving: list[Moving], size: int) -> Iterator[list[Moving]]:
+def batched(moving: list[RekeyedRecord], size: int) -> Iterator[list[RekeyedRecord]]:
     return (moving[start : start + size] for start in range(0, len(moving), size))
 
 
-def rows_of(batches: Sequence[Sequence[Moving]]) -> list[bytes]:
+def rows_of(batches: Sequence[Sequence[RekeyedRecord]]) -> list[bytes]:
     """Return the rows of batches that are sorted one after the other."""
     sorter = BlockSorter(GROUPS, STATES)
     rows = []
     for number, batch in enumerate(batches):
-        buffer = in_a_buffer([moving.record for moving in batch], [0] * len(batch))
+        buffer = records_in_buffer([moving.record for moving in batch], [0] * len(batch))
         index, data = sorter.sort(buffer, buffer.states, np.array([moving.key_group for moving in batch], np.int64))
         rows += [row for _, row in write_rows(0, number, 0, index, data, np.zeros(1, np.int64))]
     return rows
@@ -83,7 +83,7 @@ def rows_as_written(blocks: SortedBlocks) -> list[tuple[bytes, bytes]]:
     st.sampled_from([0, 100, 1 << 16]),
 )
 def test_records_of_every_state_are_in_the_order_of_their_keys(
-    batches: list[list[Moving]], data: st.DataObject, memory: int, window: int, buffered: int
+    batches: list[list[RekeyedRecord]], data: st.DataObject, memory: int, window: int, buffered: int
 ) -> None:
     expected: dict[int, list[tuple[bytes, bytes]]] = {state: [] for state in range(STATES)}
     for moving in (moving for batch in batches for moving in batch):
@@ -109,7 +109,7 @@ def test_records_of_every_state_are_in_the_order_of_their_keys(
 def test_loaded_window_of_a_run_may_end_at_a_record_boundary(window: int) -> None:
     """The run has further records, and the next one precedes the records of the other runs."""
     runs = [[b"", b"\0", b"\0\0", b"\1", b"\2", b"\3", b"\4"], [b"\5"]]
-    batches = [[Moving(0, Record(0, key, bytes(4) if key == b"\0\0" else b"")) for key in run] for run in runs]
+    batches = [[RekeyedRecord(0, Record(0, key, bytes(4) if key == b"\0\0" else b"")) for key in run] for run in runs]
     with (
         patch.object(windows, "CELL_MEMORY", 1),
         patch.object(windows, "WINDOW", window),

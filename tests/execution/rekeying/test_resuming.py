@@ -16,7 +16,7 @@ from rescale.storage.store import open_store
 from support import snapshots, warm
 from support.faults import Kind
 from support.rekeyed import assert_rekeyed
-from support.results import take_back
+from support.results import unpublish
 from support.resuming import KILLED, SNAPSHOT, Case, assert_right, assert_right_or_unpublished, case_on, is_published
 from support.slow import Share, in_shares, slow
 
@@ -106,7 +106,7 @@ def test_only_missing_files_are_written_again(case: Case) -> None:
     lost_file = next(entry.uri for entry in store.list(target) if "-keyed-1-" in entry.uri)
     (plan_uri,) = [entry.uri for entry in store.list(f"{target}.rescale") if fnmatch(entry.uri, "*/plan-*.json")]
     places = places_of(load_plan(plan_uri))
-    take_back(places)
+    unpublish(places)
     store.delete([places.written_handles("keyed"), lost_file])
     second_run = case.succeed(target)
     written_files = {line.split()[1] for line in second_run.calls() if line.startswith("complete_parts")}

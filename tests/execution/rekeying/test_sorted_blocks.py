@@ -22,9 +22,9 @@ from rescale.execution.writers.canonical import block_framing
 from rescale.execution.writers.canonical.block_framing import blocks_by_key_group, framed
 from rescale.execution.writers.protocol import WriteRange
 from rescale.text.errors import StoreError
-from support.blocks import Moving, block, by_cell, regrouped
+from support.blocks import RekeyedRecord, block, by_cell, regrouped
 from support.canonical import Record, write_group
-from support.composite import in_a_buffer
+from support.composite import records_in_buffer
 
 OPERATOR = 3
 
@@ -34,10 +34,10 @@ class Work(NamedTuple):
 
     max_parallelism: int
     states: int
-    units: list[list[list[Moving]]]
+    units: list[list[list[RekeyedRecord]]]
     borders: list[int]
 
-    def records(self) -> list[Moving]:
+    def records(self) -> list[RekeyedRecord]:
         return [moving for unit in self.units for batch in unit for moving in batch]
 
 
@@ -47,7 +47,7 @@ def work_items(draw: st.DrawFn) -> Work:
     states = draw(st.integers(1, 4))
     groups = st.integers(0, max_parallelism - 1)
     records = st.builds(Record, st.integers(0, states - 1), st.binary(max_size=7), st.binary(max_size=12))
-    batch = st.lists(st.builds(Moving, groups, records), min_size=1, max_size=9)
+    batch = st.lists(st.builds(RekeyedRecord, groups, records), min_size=1, max_size=9)
     units = draw(st.lists(st.lists(batch, min_size=1, max_size=3), min_size=1, max_size=3))
     borders = sorted({0, *draw(st.lists(groups, max_size=4))})
     return Work(max_parallelism, states, units, borders)
@@ -63,8 +63,8 @@ def small(row: int, window: int, memory: int) -> Iterator[None]:
         yield
 
 
-def sorted_blocks(sorter: BlockSorter, batch: Sequence[Moving]) -> tuple[np.ndarray, memoryview]:
-    records = in_a_buffer([moving.record for moving in batch], [0] * len(batch))
+def sorted_blocks(sorter: BlockSorter, batch: Sequence[RekeyedRecord]) -> tuple[np.ndarray, memoryview]:
+    records = records_in_buffer([moving.record for moving in batch], [0] * len(batch))
     return sorter.sort(records, records.states, np.array([moving.key_group for moving in batch], np.int64))
 
 
@@ -151,8 +151,8 @@ def test_key_groups_are_framed_whatever_the_order_of_rows(
 
 def test_blocks_of_different_operators_are_kept_apart() -> None:
     """Two operators in the same partition have key groups of the same numbers and other states."""
-    first = [Moving(2, Record(1, b"a", b"1")), Moving(0, Record(0, b"b", b"2"))]
-    other = [Moving(2, Record(0, b"c", b"3"))]
+    first = [RekeyedRecord(2, Record(1, b"a", b"1")), RekeyedRecord(0, Record(0, b"b", b"2"))]
+    other = [RekeyedRecord(2, Record(0, b"c", b"3"))]
     rows = [
         row
         for operator, states, batch in ((0, 2, first), (1, 1, other))
@@ -174,7 +174,9 @@ def test_no_rows_give_no_key_groups() -> None:
 
 
 def test_framed_pieces_are_at_most_a_window_or_one_block() -> None:
-    batch = [Moving(group, Record(0, b"k", bytes(size))) for group, size in enumerate((10, 20, 500, 1, 1, 1, 30))]
+    batch = [
+        RekeyedRecord(group, Record(0, b"k", bytes(size))) for group, size in enumerate((10, 20, 500, 1, 1, 1, 30))
+    ]
     with small(1 << 16, 100, 1 << 16), BlockBuffer() as buffer:
         rows = write_rows(0, 0, 0, *sorted_blocks(BlockSorter(128, 1), batch), np.zeros(1, np.int64))
         blocks = of_range(collect_blocks([row for _, row in rows], buffer), 0, 0, 127, 1)

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from rescale.execution.rekeying.totals import Receipt, pack_receipt, sum_receipts
 from rescale.execution.writers.canonical.block_framing import framed_lengths
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
-from support.blocks import Moving, block, by_cell, regrouped
+from support.blocks import RekeyedRecord, block, by_cell, regrouped
 from support.canonical import Record
 
 MAX_PARALLELISM, STATES = 200, 3
 moving = st.builds(
-    Moving,
+    RekeyedRecord,
     st.integers(0, MAX_PARALLELISM - 1),
     st.builds(Record, st.integers(0, STATES - 1), st.binary(max_size=5), st.binary(max_size=9)),
 )
 
 
-def receipt(operator: int, records: list[Moving]) -> bytes:
+def receipt(operator: int, records: list[RekeyedRecord]) -> bytes:
     cells = by_cell(records, STATES)
     sizes = [len(block(some, MAX_PARALLELISM)) for some in cells.values()]
     return pack_receipt(Receipt(operator, np.array(list(cells), np.int64), np.array(sizes, np.int64)))
@@ -32,7 +32,7 @@ add = partial(sum_receipts, shapes=dict.fromkeys((0, 4), (MAX_PARALLELISM, STATE
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 4]), st.lists(moving, max_size=9)), max_size=6))
-def test_totals_are_the_lengths_of_framed_key_groups(units: list[tuple[int, list[Moving]]]) -> None:
+def test_totals_are_the_lengths_of_framed_key_groups(units: list[tuple[int, list[RekeyedRecord]]]) -> None:
     totals = add(receipt(*unit) for unit in units)
     assert not isinstance(totals, RescaleError)
     assert set(totals) == {0, 4}

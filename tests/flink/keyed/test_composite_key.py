@@ -16,7 +16,7 @@ from rescale.flink.keys.key_function import FunctionHash
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 from support.canonical import Record
-from support.composite import TIME_WINDOW, composite_key, in_a_buffer, keyed, length_bytes, timer, timers
+from support.composite import TIME_WINDOW, composite_key, keyed, length_bytes, records_in_buffer, timer, timers
 from support.java_composites import Tuple
 from support.java_values import HASHABLE_LEAVES, JavaType
 from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, keyed_header, nested, simple, state
@@ -93,7 +93,7 @@ def keys_of_records(draw: st.DrawFn) -> tuple[JavaType, list[Record], list[objec
 def test_composite_keys_hash_as_the_key_values_in_them(drawn: tuple[JavaType, list[Record], list[object]]) -> None:
     key_type, records, values = drawn
     keys = composite_keys(header_of(key_type), KNOWN)
-    assert keys.hash(in_a_buffer(records, range(len(records)))).tolist() == list(map(key_type.code, values))
+    assert keys.hash(records_in_buffer(records, range(len(records)))).tolist() == list(map(key_type.code, values))
 
 
 @given(keys_of_records(), st.data())
@@ -115,7 +115,7 @@ def test_hash_function_gets_the_key_without_namespace(
         plain = [i for i, kind in enumerate(kinds) if kind.sort != "MAP" and not kind.is_variable]
         records, values = [records[i] for i in plain], [values[i] for i in plain]
     if records:
-        assert keys.hash(in_a_buffer(records, range(len(records)))).tolist() == [*range(1, len(records) + 1)]
+        assert keys.hash(records_in_buffer(records, range(len(records)))).tolist() == [*range(1, len(records) + 1)]
     assert hashed == list(map(key_type.write, values))
 
 
@@ -126,7 +126,9 @@ def test_keys_with_lengths_of_one_or_more_bytes_are_hashed(size: int) -> None:
     key, header = TEXT.write(value), header_of(TEXT, "named", "named map")
     for state_id, user_key in ((0, b""), (1, b"entry")):
         composite = composite_key(key, key, ambiguous=True, user_key=user_key)
-        (code,) = composite_keys(header, KNOWN).hash(in_a_buffer([Record(state_id, composite, b"")], [0])).tolist()
+        (code,) = (
+            composite_keys(header, KNOWN).hash(records_in_buffer([Record(state_id, composite, b"")], [0])).tolist()
+        )
         assert code == TEXT.code(value)
 
 
@@ -147,7 +149,7 @@ def assert_refused(header: KeyedHeader, state_id: int, key: bytes, what: str) ->
     """Check that the key is refused although the record before it is right; return the error."""
     right = Record(0, TEXT.write((98,)) + b"\0", b"")
     with pytest.raises(IntegrityError, match=what) as caught:
-        composite_keys(header, KNOWN).hash(in_a_buffer([right, Record(state_id, key, b"v")], [4, 7]))
+        composite_keys(header, KNOWN).hash(records_in_buffer([right, Record(state_id, key, b"v")], [4, 7]))
     assert caught.value.state == header.states[state_id].name
     assert key[:64].hex() in caught.value.what
     assert "in key group 7" in caught.value.what
@@ -211,7 +213,7 @@ def test_a_long_key_is_shown_in_part() -> None:
 
 def with_function(header: KeyedHeader, *records: Record) -> list[int]:
     keys = CompositeKeys(header, None, FunctionHash("own:hash", len))
-    return [int(code) for code in keys.hash(in_a_buffer(records, range(len(records))))]
+    return [int(code) for code in keys.hash(records_in_buffer(records, range(len(records))))]
 
 
 def test_hash_function_is_refused_if_the_namespace_size_is_unknown() -> None:
@@ -233,7 +235,7 @@ def test_record_too_short_for_its_namespace_is_refused() -> None:
 def test_failing_hash_function_is_a_request_error() -> None:
     keys = CompositeKeys(header_of(LONG_KEY, "value"), None, FunctionHash("own:hash", lambda _: "x"))
     with pytest.raises(RequestError, match="own:hash fails on the key"):
-        keys.hash(in_a_buffer([Record(0, bytes(9), b"")], [0]))
+        keys.hash(records_in_buffer([Record(0, bytes(9), b"")], [0]))
 
 
 def test_a_function_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,14 +243,14 @@ def test_a_function_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.syspath_prepend(str(tmp_path))
     keys = composite_keys(header_of(LONG_KEY, "value"), "keys_of_mine:last")
     record = Record(0, LONG_KEY.write(77) + b"\0", b"")
-    assert keys.hash(in_a_buffer([record], [0])).tolist() == [77]
+    assert keys.hash(records_in_buffer([record], [0])).tolist() == [77]
 
 
 def test_namespace_of_unknown_size_is_ignored_if_the_key_type_is_known() -> None:
     """The key type tells where a key ends; any bytes may follow."""
     header = read_keyed_header(keyed_header(keyed("other", simple("NullValue")), key=LONG), "a file")
     records = [Record(0, LONG_KEY.write(77) + behind, b"") for behind in (b"", b"\1\2\3")]
-    assert composite_keys(header, KNOWN).hash(in_a_buffer(records, [0, 0])).tolist() == [77, 77]
+    assert composite_keys(header, KNOWN).hash(records_in_buffer(records, [0, 0])).tolist() == [77, 77]
     with pytest.raises(UnsupportedError, match="the end of the keys is unknown"):
         with_function(header, records[0])
 

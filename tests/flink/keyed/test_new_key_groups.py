@@ -14,7 +14,7 @@ from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.text.errors import IntegrityError
 from support.canonical import Record
-from support.composite import in_a_buffer
+from support.composite import records_in_buffer
 from support.java_hash_codes import long_code
 from support.snapshot_bytes import LONG, keyed_header, keyed_state
 
@@ -29,7 +29,7 @@ def of_key(number: int) -> Record:
 @given(numbers, st.sampled_from([(128, 1000), (128, 64), (1000, 128), (10, 97), (4096, 32768), (1, 7), (7, 1)]))
 def test_records_get_the_key_groups_of_the_new_max_parallelism(keys: list[int], maxima: tuple[int, int]) -> None:
     old, new = maxima
-    records = in_a_buffer(list(map(of_key, keys)), [key_group_of_hash(long_code(key), old) for key in keys])
+    records = records_in_buffer(list(map(of_key, keys)), [key_group_of_hash(long_code(key), old) for key in keys])
     groups, codes = NewKeyGroups(LONGS, old, new).assign(records)
     assert groups.dtype == np.int64
     assert groups.tolist() == [key_group_of_hash(long_code(key), new) for key in keys]
@@ -42,7 +42,7 @@ def test_a_record_in_a_foreign_key_group_is_named(old: int, new: int) -> None:
     groups = [key_group_of_hash(long_code(key), old) for key in range(5)]
     groups[3] ^= 1
     with pytest.raises(IntegrityError, match="does not give the key group") as caught:
-        NewKeyGroups(LONGS, old, new).assign(in_a_buffer(list(map(of_key, range(5))), groups))
+        NewKeyGroups(LONGS, old, new).assign(records_in_buffer(list(map(of_key, range(5))), groups))
     error = caught.value
     assert (error.state, error.exit_code) == ("total", 4)
     assert "key bytes 000000000000000300 in" in error.what
@@ -52,7 +52,7 @@ def test_a_record_in_a_foreign_key_group_is_named(old: int, new: int) -> None:
 
 
 def test_hash_is_needed_unless_the_new_max_parallelism_is_a_divisor() -> None:
-    records = in_a_buffer(list(map(of_key, range(4))), [0, 63, 64, 127])
+    records = records_in_buffer(list(map(of_key, range(4))), [0, 63, 64, 127])
     groups, codes = NewKeyGroups(None, 128, 64).assign(records)
     assert (groups.tolist(), codes) == ([0, 63, 0, 63], None)
     with pytest.raises(ValueError, match="1000 does not divide 128"):

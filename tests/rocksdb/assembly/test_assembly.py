@@ -23,9 +23,9 @@ from support.assembled import (
     check,
     check_further_writes,
     check_our_reading,
+    expected_part,
     flinks_parts,
     lay_out,
-    new_part,
     overlapping,
     random_parts,
     random_steps,
@@ -56,7 +56,7 @@ def joined(path: Path, parts: list[Part], key_groups: KeyGroupRange, max_paralle
     chosen = overlapping(parts, key_groups)
     assembled = assemble([part.source() for part in chosen], key_groups, max_parallelism)
     lay_out(assembled, [part.path for part in chosen], path)
-    return new_part(path, chosen, key_groups, max_parallelism)
+    return expected_part(path, chosen, key_groups, max_parallelism)
 
 
 @pytest.mark.parametrize(("made_by", "read_by"), MADE_AND_READ)

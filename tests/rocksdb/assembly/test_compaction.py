@@ -23,9 +23,9 @@ from support.assembled import (
     check,
     check_further_writes,
     check_our_reading,
+    expected_part,
     flinks_parts,
     lay_out,
-    new_part,
     overlapping,
     random_parts,
     random_steps,
@@ -65,7 +65,7 @@ def compacted(path: Path, parts: Sequence[Part], key_groups: KeyGroupRange, max_
     path.mkdir()
     for name, data in contents[0].items():
         (path / name).write_bytes(data)
-    return new_part(path, chosen, key_groups, max_parallelism)
+    return expected_part(path, chosen, key_groups, max_parallelism)
 
 
 @pytest.mark.parametrize("seed", [0, *map(slow, range(1, 4))])
@@ -82,7 +82,7 @@ def test_dirty_databases_are_compacted_into_one_clean_database(
         chosen = overlapping(parts, key_groups)
         assembled = assemble([part.source() for part in chosen], key_groups, max_parallelism)
         lay_out(assembled, [part.path for part in chosen], tmp_path / f"between-{number}")
-        part = new_part(tmp_path / f"dirty-{number}", chosen, key_groups, max_parallelism)
+        part = expected_part(tmp_path / f"dirty-{number}", chosen, key_groups, max_parallelism)
         more = random_steps(rng, key_groups, max_parallelism, rng.choice([0, 200]), part.states)
         apply(part.model, more)
         with libraries[made_by].opened(

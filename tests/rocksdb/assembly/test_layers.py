@@ -13,7 +13,16 @@ import pytest
 
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembly import assemble
-from support.assembled import SMALL, STATES, Model, Part, check_further_writes, check_our_reading, lay_out, new_part
+from support.assembled import (
+    SMALL,
+    STATES,
+    Model,
+    Part,
+    check_further_writes,
+    check_our_reading,
+    expected_part,
+    lay_out,
+)
 from support.flinks_rocksdb import FlinksRocksdb
 from support.layers import write_layers
 
@@ -76,13 +85,13 @@ def test_database_with_layers_of_changes_is_opened_clipped_joined_and_compacted(
         parts.append(Part(tmp_path / f"part-{number}", key_groups, STATES, models[-1]))
         check_our_reading(parts[-1], 128, tmp_path)
         check_each_way(library, parts[-1], options)
-    cut = new_part(tmp_path / "cut", parts[:1], KeyGroupRange(0, 40), 128)
+    cut = expected_part(tmp_path / "cut", parts[:1], KeyGroupRange(0, 40), 128)
     shutil.copytree(parts[0].path, cut.path)
     with library.opened(cut.path, STATES, options) as database:  # as Flink does (`deleteRange`)
         database.write([("delete_range", state, bytes([41]), bytes([128])) for state in STATES])
     check_each_way(library, cut, options)
     for name, key_groups in (("joined", KeyGroupRange(0, 127)), ("joined-and-cut", KeyGroupRange(20, 100))):
-        joined = new_part(tmp_path / name, parts, key_groups, 128)
+        joined = expected_part(tmp_path / name, parts, key_groups, 128)
         lay_out(
             assemble([part.source() for part in parts], key_groups, 128), [part.path for part in parts], joined.path
         )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import socket
 from typing import Any
 
-_of_system = socket.getaddrinfo
+_system_getaddrinfo = socket.getaddrinfo
 
 
 def getaddrinfo(host: Any, *arguments: Any, **options: Any) -> Any:
     """Replace `socket.getaddrinfo`."""
     name = host.decode() if isinstance(host, bytes) else host
-    return _of_system("127.0.0.1" if str(name).endswith(".localhost") else host, *arguments, **options)
+    return _system_getaddrinfo("127.0.0.1" if str(name).endswith(".localhost") else host, *arguments, **options)
 
 
 socket.getaddrinfo = getaddrinfo

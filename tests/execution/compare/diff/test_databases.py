@@ -18,7 +18,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 from support import snapshots
 from support.canonical import Record
 from support.databases import with_canonical
-from support.diffing import diff, edit_records, unlike
+from support.diffing import diff, edit_records, unequal_states
 from support.finished import rescaled
 from support.slow import slow, slow_but
 
@@ -38,7 +38,7 @@ def twin_of(name: str) -> Snapshot:
 @pytest.mark.parametrize("name", slow_but(lambda name: name in QUICK, NAMES))
 def test_directory_is_equal_to_canonical_savepoint_of_same_moment(name: str) -> None:
     difference = diff(snapshots.opened(name), twin_of(name))
-    assert difference.equal, unlike(difference)
+    assert difference.equal, unequal_states(difference)
     counted = [state.counted for operator in difference.operators for state in operator.states if state.a.count]
     assert counted.count("records") > 1
 
@@ -49,7 +49,7 @@ def test_directory_is_equal_to_its_copy_and_differs_from_one_of_another_moment(l
     assert diff(rescaled(f"{line}-rocksdb-3to2", tmp_path).opened(), source).equal
     other = diff(source, snapshots.opened(f"{line}-rocksdb-2to3"))
     assert not other.equal
-    assert {state.counted for state in unlike(other)} == {"records"}
+    assert {state.counted for state in unequal_states(other)} == {"records"}
 
 
 @pytest.mark.parametrize("few", [1000, 3], ids=["all listed", "narrowed down"])
@@ -63,7 +63,9 @@ def test_changed_list_and_lost_row_are_named(few: int, tmp_path: Path) -> None:
     (history, *_) = edit_records(result, "history", changed)
     (lost, *_) = edit_records(result, "sum", lambda records: records[1:])
     with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
-        first, other = sorted(unlike(diff(snapshots.opened(CHURN), result.opened())), key=lambda state: state.state)
+        first, other = sorted(
+            unequal_states(diff(snapshots.opened(CHURN), result.opened())), key=lambda state: state.state
+        )
     assert (first.state, first.differing_at_least, [d.found for d in first.differences]) == (
         "history",
         1,

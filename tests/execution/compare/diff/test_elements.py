@@ -21,7 +21,7 @@ from rescale.flink.slot import Slot
 from rescale.report.differences import ListedDifference
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream
-from support.diffing import against_source, the_only
+from support.diffing import diff_against_source, only_unequal_state
 from support.planting import Place, Result
 
 CANONICAL = "2-canonical-rocksdb"
@@ -46,7 +46,7 @@ def changed_elements(
 def test_a_doubled_element_is_named(mode: DistributionMode, result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     name, _, _ = changed_elements(result, mode, lambda elements: [elements[0], *elements])
-    state = the_only(against_source(result, CANONICAL))
+    state = only_unequal_state(diff_against_source(result, CANONICAL))
     (difference,) = state.differences
     assert (state.state, state.type, state.counted) == (name, mode.name, "elements")
     assert state.b.count == state.a.count + 1
@@ -56,7 +56,7 @@ def test_a_doubled_element_is_named(mode: DistributionMode, result_of: Callable[
 def test_a_changed_element_is_named(result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     changed_elements(result, DistributionMode.SPLIT_DISTRIBUTE, lambda e: [e[0][:-1] + bytes([e[0][-1] ^ 1]), *e[1:]])
-    state = the_only(against_source(result, CANONICAL))
+    state = only_unequal_state(diff_against_source(result, CANONICAL))
     assert sorted((d.found, d.a, d.b) for d in state.differences) == [
         ("only in A", "1 time", None),
         ("only in B", None, "1 time"),
@@ -70,7 +70,7 @@ def test_union_state_stored_by_every_subtask_gets_a_remark(result_of: Callable[[
     everything = [element for place in places for element in result.elements(place)["offsets"]]
     for place in places:
         result.write_elements(place, {**result.elements(place), "offsets": everything})
-    state = the_only(against_source(result, CANONICAL))
+    state = only_unequal_state(diff_against_source(result, CANONICAL))
     assert state.b.count == len(places) * state.a.count
     assert state.remark == REPEATED_ELEMENTS
     for difference in state.differences:
@@ -86,7 +86,7 @@ def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -
     elements = result.elements(places[2])
     del elements["rates"]
     result.write_elements(places[2], elements)
-    state = the_only(against_source(result, CANONICAL))
+    state = only_unequal_state(diff_against_source(result, CANONICAL))
     assert (state.state, state.type) == ("rates", "BROADCAST")
     assert state.differences == (
         ListedDifference("other number", {"copies": "by subtask"}, "in every subtask", "missing in subtask 2"),
@@ -117,7 +117,7 @@ def test_changed_broadcast_copy_is_named(result_of: Callable[[str], Result]) -> 
     name, place, _ = changed_elements(
         result, DistributionMode.BROADCAST, lambda copies: [copies[0][:-1] + bytes([copies[0][-1] ^ 1])]
     )
-    state = the_only(against_source(result, CANONICAL))
+    state = only_unequal_state(diff_against_source(result, CANONICAL))
     (difference,) = state.differences
     assert (state.state, state.a.count, state.b.count) == (name, 1, 2)
     assert (difference.found, difference.b) == ("only in B", f"subtask {place.stream.subtask}")
@@ -148,4 +148,4 @@ def test_order_of_entries_of_broadcast_state_is_ignored(name: str, result_of: Ca
             changed += turned != copy
             result.write_elements(place, {**elements, info.name: [turned]})
     assert changed or name != CANONICAL
-    assert against_source(result, name).equal
+    assert diff_against_source(result, name).equal

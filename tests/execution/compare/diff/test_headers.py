@@ -14,7 +14,7 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import UnsupportedError
 from support import edited, snapshots
-from support.diffing import diff, edit_records, first, the_only, with_other_value
+from support.diffing import diff, edit_records, first, only_unequal_state, with_other_value
 from support.planting import Result
 
 CANONICAL = "2-canonical-rocksdb"
@@ -37,7 +37,7 @@ def test_other_state_type_is_a_difference() -> None:
         return replace(stream, parsed=replace(stream.parsed, states=states))
 
     b = with_operators(a, lambda operator: replace(operator, keyed=tuple(map(renamed, operator.keyed))))
-    state = the_only(diff(a, b))
+    state = only_unequal_state(diff(a, b))
     assert state.differences == (ListedDifference("other type", {}, "VALUE Long", "REDUCING Long"),)
 
 
@@ -66,7 +66,7 @@ def with_changed_header(directory: Path, state: str, before: bytes, after: bytes
 def test_other_serializer_of_operator_state_is_a_difference(tmp_path: Path, state: str, of_a: str, of_b: str) -> None:
     """The elements are the same bytes, if there are any."""
     b = with_changed_header(edited.relocated(CANONICAL, tmp_path), state, b"LongSerializer", b"DateSerializer")
-    compared = the_only(diff(snapshots.opened(CANONICAL), b))
+    compared = only_unequal_state(diff(snapshots.opened(CANONICAL), b))
     assert (compared.state, compared.differing_at_least) == (state, 1)
     assert compared.differences == (ListedDifference("other type", {}, of_a, of_b),)
     assert compared.a == compared.b
@@ -75,7 +75,7 @@ def test_other_serializer_of_operator_state_is_a_difference(tmp_path: Path, stat
 def test_unknown_serializer_of_operator_state_is_a_difference(tmp_path: Path) -> None:
     a, b = snapshots.opened(CANONICAL), edited.relocated(CANONICAL, tmp_path)
     other = with_changed_header(b, "numbers", b"LongSerializer", b"LangSerializer")
-    state = the_only(diff(a, other))
+    state = only_unequal_state(diff(a, other))
     assert (state.state, state.a) == ("numbers", state.b)
     (difference,) = state.differences
     assert (difference.found, difference.a) == ("other type", "SPLIT_DISTRIBUTE Long")
@@ -124,7 +124,7 @@ def test_states_with_unknown_serializers_are_compared_by_number(result_of: Calla
         if info.state_type == "VALUE"
     )
     (record, *_) = edit_records(result, state, first(with_other_value))
-    compared = the_only(diff(a, without_headers(result.opened())))
+    compared = only_unequal_state(diff(a, without_headers(result.opened())))
     assert compared.state.startswith("state ")
     assert compared.differences[0].item == {"key_bytes": f"0x{record.key.hex()}"}
 

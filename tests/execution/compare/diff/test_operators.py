@@ -9,7 +9,7 @@ from pathlib import Path
 from rescale.flink.metadata.checkpoint_metadata import MasterState
 from rescale.flink.metadata.handles import InlineStream
 from rescale.report.differences import ListedDifference
-from support.diffing import against_source, the_only, unlike
+from support.diffing import diff_against_source, only_unequal_state, unequal_states
 from support.planting import Result
 
 CANONICAL = "2-canonical-rocksdb"
@@ -25,7 +25,7 @@ def test_operator_missing_on_one_side_is_a_difference_if_it_has_state(result_of:
                 metadata, operators=tuple(entry for entry in metadata.operators if entry.operator_id != gone)
             )
         )
-        compared = against_source(result, CANONICAL)
+        compared = diff_against_source(result, CANONICAL)
         assert compared.equal == (operator.bytes == 0)
         differing = [operator for operator in compared.operators if not operator.equal]
         if operator.bytes:
@@ -40,12 +40,12 @@ def test_coordinator_state_and_master_state_are_compared(result_of: Callable[[st
     number = next(i for i, operator in enumerate(result.opened().operators) if operator.entry.coordinator)
     operator_id = result.opened().operators[number].operator_id
     result.edit_operator(number, lambda entry: replace(entry, coordinator=InlineStream(operator_id, b"other")))
-    compared = the_only(against_source(result, "2-source"))
+    compared = only_unequal_state(diff_against_source(result, "2-source"))
     assert (compared.state, compared.b.count, compared.differences[0].b) == ("coordinator", 5, "5 bytes")
     result.edit_operator(number, lambda entry: replace(entry, coordinator=None))
-    assert the_only(against_source(result, "2-source")).differences[0].found == "only in A"
+    assert only_unequal_state(diff_against_source(result, "2-source")).differences[0].found == "only in A"
     result.edit(lambda metadata: replace(metadata, masters=(MasterState(1, "hook", b"x"),)))
-    assert [state.state for state in unlike(against_source(result, "2-source"))] == ["hook", "coordinator"]
+    assert [state.state for state in unequal_states(diff_against_source(result, "2-source"))] == ["hook", "coordinator"]
 
 
 def test_name_of_coordinator_handle_is_compared(result_of: Callable[[str], Result]) -> None:
@@ -56,7 +56,7 @@ def test_name_of_coordinator_handle_is_compared(result_of: Callable[[str], Resul
     assert coordinator is not None
     other = InlineStream("another", coordinator.data)
     result.edit_operator(number, lambda entry: replace(entry, coordinator=other))
-    (difference,) = against_source(result, "2-source").operators[number].differences
+    (difference,) = diff_against_source(result, "2-source").operators[number].differences
     assert (difference.a, difference.b) == (coordinator.name, "another")
 
 
@@ -64,7 +64,7 @@ def test_finished_flag_of_operator_is_compared(result_of: Callable[[str], Result
     result = result_of("2-finished")
     number = next(i for i, operator in enumerate(result.opened().operators) if operator.entry.fully_finished)
     result.edit_operator(number, lambda entry: replace(entry, fully_finished=False))
-    difference = against_source(result, "2-finished")
+    difference = diff_against_source(result, "2-finished")
     assert not difference.equal
     assert difference.operators[number].differences == (
         ListedDifference("other value", {"operator": "has finished"}, "finished", "running"),

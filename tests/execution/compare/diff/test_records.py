@@ -15,7 +15,15 @@ from rescale.flink.slot import Slot
 from rescale.report.differences import ListedDifference
 from rescale.snapshot.keyed_state import KeyedStream
 from support.canonical import Record
-from support.diffing import against_source, diff, edit_records, first, the_only, unlike, with_other_value
+from support.diffing import (
+    diff,
+    diff_against_source,
+    edit_records,
+    first,
+    only_unequal_state,
+    unequal_states,
+    with_other_value,
+)
 from support.planting import Result
 
 CANONICAL = "2-canonical-rocksdb"
@@ -52,7 +60,7 @@ def test_a_changed_value_is_named(state: str, few: int, result_of: Callable[[str
     result = result_of(CANONICAL)
     (record, *_) = edit_records(result, state, first(with_other_value))
     with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
-        compared = the_only(against_source(result, CANONICAL))
+        compared = only_unequal_state(diff_against_source(result, CANONICAL))
     (difference,) = compared.differences
     assert (compared.state, compared.counted, compared.differing_at_least) == (state, "records", 1)
     assert compared.a.count == compared.b.count
@@ -70,7 +78,7 @@ def test_differing_bytes_of_a_long_value_are_shown(result_of: Callable[[str], Re
     shutil.copytree(result.target, tmp_path / "other")
     other = replace(result, target=tmp_path / "other")
     edit_records(other, "last", first(lambda record: [record._replace(value=bytes(100) + b"\1" + bytes(4899))]))
-    (difference,) = the_only(diff(result.opened(), other.opened())).differences
+    (difference,) = only_unequal_state(diff(result.opened(), other.opened())).differences
     assert difference.a == f"5,000 bytes from byte 96 on 0x{bytes(32).hex()}…"
     assert difference.b == f"5,000 bytes from byte 96 on 0x00000000{1:02x}{bytes(27).hex()}…"
 
@@ -81,7 +89,7 @@ def test_lost_record_and_doubled_record_are_named(few: int, result_of: Callable[
     (lost, *_) = edit_records(result, "last", first(lambda _: []))
     (doubled, *_) = edit_records(result, "sum", first(lambda record: [record, record]))
     with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
-        fewer, other = unlike(against_source(result, CANONICAL))
+        fewer, other = unequal_states(diff_against_source(result, CANONICAL))
     size = f"8 bytes 0x{lost.value.hex()}"
     assert fewer.differences == (ListedDifference("only in A", in_words("last", lost), size, None),)
     assert fewer.a.count == fewer.b.count + 1
@@ -97,7 +105,7 @@ def test_a_changed_timer_is_named(result_of: Callable[[str], Result]) -> None:
         return [record._replace(key=record.key[:7] + bytes([record.key[7] ^ 1]) + record.key[8:])]
 
     (record, *_) = edit_records(result, state, first(later))
-    compared = the_only(against_source(result, CANONICAL))
+    compared = only_unequal_state(diff_against_source(result, CANONICAL))
     assert {(d.found, d.item["time"], d.item["key"]) for d in compared.differences} == {
         ("only in A", in_words(state, record)["time"], in_words(state, record)["key"]),
         ("only in B", in_words(state, later(record)[0])["time"], in_words(state, record)["key"]),
@@ -114,7 +122,7 @@ def test_first_ten_differences_are_named_and_all_are_counted(few: int, result_of
     records = edit_records(result, "by-parity", all_changed, everywhere=True)
     assert len(records) > 10
     with patch("rescale.execution.compare.diff.record_search._FEW_RECORDS", few):
-        state = the_only(against_source(result, CANONICAL))
+        state = only_unequal_state(diff_against_source(result, CANONICAL))
     assert len(state.differences) == 10
     assert state.a.count == len(records)
     assert (
@@ -141,7 +149,7 @@ def test_differing_whole_key_groups_are_named(
         key=lambda group: group[1].length,
     )
     place.flip(extent.start + extent.length - 1)
-    state = the_only(against_source(result, name))
+    state = only_unequal_state(diff_against_source(result, name))
     size = f"{extent.length} bytes"
     assert state.differences == (ListedDifference("other value", {"key_group": str(key_group)}, size, size),)
     assert state.remark == (UNORDERED_ENTRIES if slot is Slot.KEYED else None)
@@ -150,7 +158,7 @@ def test_differing_whole_key_groups_are_named(
 def test_difference_document_has_verdict_counts_and_digests(result_of: Callable[[str], Result]) -> None:
     result = result_of(CANONICAL)
     edit_records(result, "last", first(lambda _: []))
-    document = against_source(result, CANONICAL)
+    document = diff_against_source(result, CANONICAL)
     assert (document.equal, document.verdict) == (False, "different")
     (state,) = [state for operator in document.operators for state in operator.states if not state.equal]
     assert (state.state, state.differing_at_least, len(state.differences)) == ("last", 1, 1)

@@ -9,7 +9,7 @@ import pytest
 from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.snapshot.reading.opening import open_snapshot
 from support import snapshots
-from support.diffing import against_source, diff, unlike
+from support.diffing import diff, diff_against_source, unequal_states
 from support.finished import rescaled
 from support.pipeline import rescale_snapshot, shared_processes
 from support.slow import slow
@@ -45,8 +45,8 @@ OF_ITS_TIME = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
 @pytest.mark.parametrize(("name", "parallelism"), [slow(*shape) if i % 5 else shape for i, shape in enumerate(SHAPES)])
 def test_snapshot_is_equal_to_its_rescale_to_another_parallelism(name: str, parallelism: str, tmp_path: Path) -> None:
     result = rescaled(name, tmp_path, parallelism)
-    difference = against_source(result, name)
-    assert difference.equal, unlike(difference)
+    difference = diff_against_source(result, name)
+    assert difference.equal, unequal_states(difference)
     assert sum(state.a.count for operator in difference.operators for state in operator.states) > 0
 
 
@@ -59,7 +59,7 @@ def test_snapshot_is_equal_to_its_rescale_to_another_max_parallelism(
     target = str(tmp_path / "target")
     rescale_snapshot(snapshots.directory(name), target, parallelism=["3"], max_parallelism=[max_parallelism])
     difference = diff_snapshots(snapshots.opened(name), open_snapshot(target), shared_processes())
-    assert difference.equal, unlike(difference)
+    assert difference.equal, unequal_states(difference)
     shapes = {operator.b for operator in difference.operators}
     assert {shape.max_parallelism for shape in shapes if shape} == {int(max_parallelism)}
 
@@ -76,6 +76,6 @@ def test_snapshot_is_equal_to_its_rescale_to_another_max_parallelism(
 def test_snapshots_of_one_job_from_different_backends_are_equal(line: str, a: str, b: str) -> None:
     """The backends write nulls of a map in different ways, and the shapes differ."""
     difference = diff(snapshots.opened(f"{line}-{a}"), snapshots.opened(f"{line}-{b}"))
-    assert {state.state for state in unlike(difference)} == OF_ITS_TIME
-    assert all(d.found == "other value" for state in unlike(difference) for d in state.differences)
-    assert all("time to live" in (state.remark or "") for state in unlike(difference))
+    assert {state.state for state in unequal_states(difference)} == OF_ITS_TIME
+    assert all(d.found == "other value" for state in unequal_states(difference) for d in state.differences)
+    assert all("time to live" in (state.remark or "") for state in unequal_states(difference))

@@ -18,48 +18,48 @@ from rescale.text.errors import IntegrityError
 from support import snapshots
 from support.edited import relocated
 from support.pipeline import execute_without_spark, plan_rescale
-from support.spoilt import NATIVE, Spoilt, flipped, made, own_file, range_file
+from support.spoilt import NATIVE, SpoiltResult, flip, own_file, publish_result, range_file
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
-    made(folder, "copy")
+    publish_result(folder, "copy")
     return folder
 
 
 @pytest.fixture
-def spoilt(whole: Path, tmp_path: Path) -> Spoilt:
+def spoilt(whole: Path, tmp_path: Path) -> SpoiltResult:
     shutil.copytree(whole / "source", tmp_path / "source")
     shutil.copytree(whole / "target", tmp_path / "target")
-    return Spoilt(tmp_path / "source" / Path(snapshots.directory(NATIVE)).name, tmp_path / "target")
+    return SpoiltResult(tmp_path / "source" / Path(snapshots.directory(NATIVE)).name, tmp_path / "target")
 
 
-def flipped_byte(spoilt: Spoilt) -> None:
-    flipped(spoilt.path(0, own_file(spoilt).name), 20)
+def flipped_byte(spoilt: SpoiltResult) -> None:
+    flip(spoilt.path(0, own_file(spoilt).name), 20)
 
 
-def cut(spoilt: Spoilt) -> None:
+def cut(spoilt: SpoiltResult) -> None:
     path = spoilt.path(0, own_file(spoilt).name)
     path.write_bytes(path.read_bytes()[:-7])
 
 
-def missing(spoilt: Spoilt) -> None:
+def missing(spoilt: SpoiltResult) -> None:
     spoilt.path(0, own_file(spoilt).name).unlink()
 
 
-def forgotten(spoilt: Spoilt) -> None:
+def forgotten(spoilt: SpoiltResult) -> None:
     """Remove a file from MANIFEST and handle."""
     name = own_file(spoilt).name
     spoilt.change(0, lambda file: None if file.name == name else file)
 
 
-def no_deleted_range(spoilt: Spoilt) -> None:
+def no_deleted_range(spoilt: SpoiltResult) -> None:
     name = range_file(spoilt).name
     spoilt.change(0, lambda file: None if file.name == name else file)
 
 
-def too_wide_range(spoilt: Spoilt) -> None:
+def too_wide_range(spoilt: SpoiltResult) -> None:
     """Plant a range tombstone that hides some of the subtask's own rows."""
     range_table, family = range_file(spoilt), spoilt.state(0)
     begin, end = range_table.smallest, range_table.largest
@@ -81,7 +81,7 @@ def too_wide_range(spoilt: Spoilt) -> None:
     spoilt.change(0, lambda file: changed if file.name == range_table.name else file)
 
 
-def other_sequence(spoilt: Spoilt) -> None:
+def other_sequence(spoilt: SpoiltResult) -> None:
     """Give a file in level 0 another smallest sequence number in the MANIFEST."""
     newest = own_file(spoilt)
     assert newest.level == 0
@@ -91,12 +91,12 @@ def other_sequence(spoilt: Spoilt) -> None:
     )
 
 
-def other_level(spoilt: Spoilt) -> None:
+def other_level(spoilt: SpoiltResult) -> None:
     name = own_file(spoilt).name
     spoilt.change(0, lambda file: replace(file, level=3) if file.name == name else file)
 
 
-def older_range(spoilt: Spoilt) -> None:
+def older_range(spoilt: SpoiltResult) -> None:
     """Plant a range tombstone that is older than the rows that it must hide, in the file and in the MANIFEST."""
     range_table, family = range_file(spoilt), spoilt.state(0)
     data = write_tombstone(
@@ -109,17 +109,17 @@ def older_range(spoilt: Spoilt) -> None:
     spoilt.change(0, lambda file: changed if file.name == range_table.name else file)
 
 
-def damaged_range(spoilt: Spoilt) -> None:
-    flipped(spoilt.path(0, range_file(spoilt).name), 10)
+def damaged_range(spoilt: SpoiltResult) -> None:
+    flip(spoilt.path(0, range_file(spoilt).name), 10)
 
 
-def other_options(spoilt: Spoilt) -> None:
+def other_options(spoilt: SpoiltResult) -> None:
     (name,) = (file.name for file in spoilt.databases()[0].files if file.name.startswith("OPTIONS"))
     path = spoilt.path(0, name)
     path.write_bytes(path.read_bytes().replace(b"max_open_files", b"max_open_fileS"))
 
 
-def test_intact_result_passes_by_records_and_by_files(spoilt: Spoilt) -> None:
+def test_intact_result_passes_by_records_and_by_files(spoilt: SpoiltResult) -> None:
     for proof in (Proof.RECORDS, Proof.FILES):
         assert spoilt.validate(proof).proof == proof
     assert range_file(spoilt)
@@ -146,7 +146,7 @@ BOTH, FILES = (Proof.RECORDS, Proof.FILES), (Proof.FILES,)
     ],
 )
 def test_planted_fault_is_found(
-    plant: Callable[[Spoilt], None], found_by: Sequence[Proof], message: str, spoilt: Spoilt
+    plant: Callable[[SpoiltResult], None], found_by: Sequence[Proof], message: str, spoilt: SpoiltResult
 ) -> None:
     plant(spoilt)
     for proof in found_by:
@@ -158,7 +158,7 @@ def test_planted_fault_is_found(
 
 
 @pytest.fixture(scope="module")
-def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
+def rewritten(tmp_path_factory: pytest.TempPathFactory) -> SpoiltResult:
     """Return a result whose directories RocksDB has rewritten, so that they are proven by records."""
     folder = tmp_path_factory.mktemp("rewritten")
     source = relocated(NATIVE, folder / "source")
@@ -166,7 +166,7 @@ def rewritten(tmp_path_factory: pytest.TempPathFactory) -> Spoilt:
         plan = plan_rescale(str(source), str(folder / "target"), ["3"], files="copy")
     assert any(operator.compacted for operator in plan.operators)
     execute_without_spark(plan)
-    return Spoilt(source, folder / "target")
+    return SpoiltResult(source, folder / "target")
 
 
 def begins_late(file: LiveFile) -> LiveFile:
@@ -182,11 +182,11 @@ def ends_early(file: LiveFile) -> LiveFile:
     ("change", "message"), [(begins_late, "begins after its first row"), (ends_early, "ends before its last row")]
 )
 def test_manifest_with_narrower_key_range_than_the_rows_of_a_file_is_found(
-    change: Callable[[LiveFile], LiveFile], message: str, rewritten: Spoilt, tmp_path: Path
+    change: Callable[[LiveFile], LiveFile], message: str, rewritten: SpoiltResult, tmp_path: Path
 ) -> None:
     """A job would not find these rows, though iterators see all of them."""
     shutil.copytree(rewritten.target, tmp_path / "target")
-    spoilt = Spoilt(rewritten.source, tmp_path / "target")
+    spoilt = SpoiltResult(rewritten.source, tmp_path / "target")
     spoilt.change(0, change)
     for proof in (Proof.RECORDS, Proof.FILES):
         with pytest.raises(

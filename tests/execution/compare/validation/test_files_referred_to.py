@@ -17,13 +17,13 @@ from rescale.runstate.places import places_of
 from rescale.runstate.publication import publish
 from rescale.text.errors import IntegrityError, SnapshotError
 from support.edited import edit, with_streams
-from support.spoilt import Spoilt, flipped, made, own_file
+from support.spoilt import SpoiltResult, flip, own_file, publish_result
 
 
 def test_references_to_exchanged_files_are_found(tmp_path: Path) -> None:
     """Two files of the same size are exchanged."""
-    plan = made(tmp_path, "refer", "2-rocksdb-heap-timers")
-    spoilt = Spoilt(Path(plan.source), Path(plan.target))
+    plan = publish_result(tmp_path, "refer", "2-rocksdb-heap-timers")
+    spoilt = SpoiltResult(Path(plan.source), Path(plan.target))
     (Path(places_of(plan).certificate)).unlink()
     by_size: dict[int, set[str]] = {}
 
@@ -53,8 +53,8 @@ def test_references_to_exchanged_files_are_found(tmp_path: Path) -> None:
 
 def test_reference_to_an_unpinned_copy_in_the_source_directory_is_found(tmp_path: Path) -> None:
     """The copy has the same bytes, but no plan has pinned it, so nothing ensures that it stays."""
-    plan = made(tmp_path, "refer")
-    spoilt = Spoilt(Path(plan.source), Path(plan.target))
+    plan = publish_result(tmp_path, "refer")
+    spoilt = SpoiltResult(Path(plan.source), Path(plan.target))
     (Path(places_of(plan).certificate)).unlink()
     (referred,) = {spoilt.path(0, own_file(spoilt).name)}
     copy = referred.with_name("a-copy.sst")
@@ -74,13 +74,13 @@ def test_reference_to_an_unpinned_copy_in_the_source_directory_is_found(tmp_path
 
 def test_changed_file_that_the_result_refers_to_is_found(tmp_path: Path) -> None:
     """After validation this is an integrity error of the result; before validation, a changed source."""
-    plan = made(tmp_path, "refer")
-    spoilt = Spoilt(Path(plan.source), Path(plan.target))
+    plan = publish_result(tmp_path, "refer")
+    spoilt = SpoiltResult(Path(plan.source), Path(plan.target))
     (referred,) = {spoilt.path(0, own_file(spoilt).name)}
     assert referred.parent == spoilt.source
     for proof in (Proof.RECORDS, Proof.FILES):
         assert spoilt.validate(proof).proof == proof
-    flipped(referred, 20)
+    flip(referred, 20)
     os.utime(referred, ns=(1, 1))
     for proof in (Proof.RECORDS, Proof.FILES):
         with pytest.raises(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rescale.flink.keyed.blocks.record_digest import MODULUS, RecordDigester, StateDigest, key_digests, record_digests
 from support.canonical import Record
-from support.composite import in_a_buffer
+from support.composite import records_in_buffer
 
 IS_MAP = (False, True, False)
 Placed = tuple[Record, int]
@@ -47,7 +47,7 @@ def digests(records: Sequence[Placed], at_once: int = 1000) -> list[StateDigest]
     digester = RecordDigester(IS_MAP)
     for i in range(0, len(records), at_once):
         some = records[i : i + at_once]
-        batch = in_a_buffer([record for record, _ in some], [group for _, group in some])
+        batch = records_in_buffer([record for record, _ in some], [group for _, group in some])
         digester.add(batch, batch.groups)
     return digester.digests()
 
@@ -120,7 +120,7 @@ def test_bytes_behind_the_null_flag_of_a_map_value_are_ignored() -> None:
 
 @given(st.lists(placed, max_size=20))
 def test_single_records_and_keys_have_the_digests_of_the_slow_twin(records: list[Placed]) -> None:
-    batch = in_a_buffer([record for record, _ in records], [group for _, group in records])
+    batch = records_in_buffer([record for record, _ in records], [group for _, group in records])
     is_map = np.array([IS_MAP[record.state] for record, _ in records], np.bool_)
     low = 1 << 64
     assert record_digests(batch, is_map).tolist() == [digest_of(record) % low for record, _ in records]

@@ -21,7 +21,7 @@ from rescale.flink.keyed.changelog.parsed_changes import RawChange
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.canonical import Record
-from support.composite import composite_key, in_a_buffer, timer, timers
+from support.composite import composite_key, records_in_buffer, timer, timers
 from support.examples import examples
 from support.heap import LONG, TEXT, HeapState
 from support.java_values import JavaType
@@ -179,7 +179,7 @@ class Drawn:
 def batches(records: Sequence[tuple[int, Record]], size: int) -> Iterable[Records]:
     for i in range(0, len(records), size):
         some = records[i : i + size]
-        batch = in_a_buffer([record for _, record in some], [group for group, _ in some])
+        batch = records_in_buffer([record for _, record in some], [group for group, _ in some])
         assert batch.states.tolist() == [record.state for _, record in some]
         yield batch
 
