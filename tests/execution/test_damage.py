@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import pytest
 
-from fuzzing.limits import little_time
+from fuzzing.limits import limited_time
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState, Subtask
 from rescale.flink.metadata.handles import FileStream, KeyGroupsHandle, RelativeFileStream, Stream
 from rescale.flink.metadata.reader import read_metadata
@@ -53,7 +53,7 @@ def bounded() -> Iterator[None]:
 def planned(source: Path) -> Plan | RescaleError:
     """Return the plan, or the Rescale error that stands against it. Any other error, and a hang, fail the test."""
     target = source.parent / uuid.uuid4().hex
-    with little_time(SECONDS):
+    with limited_time(SECONDS):
         outcome = refusal(lambda: plan_rescale(str(source), str(target), ["3"]))
     assert not isinstance(outcome, RescaleError) or outcome.exit_code in (2, 3)
     assert not list(source.parent.glob(f"{target.name}*")), "planning wrote something"

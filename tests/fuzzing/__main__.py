@@ -1,8 +1,8 @@
 """Fuzzing guided by coverage: `PYTHONPATH=tests python -m fuzzing TARGET --seconds N`, or `all` for every target.
 
 The fuzzer is atheris (`uv sync --group fuzzing`). Each target runs in its own process, which starts with the seeds and
-the kept inputs, until the seconds are over or an input fails. That input is written to a file, and `--again FILE` tries
-it again. `--keep` adds some small inputs that covered new code to the kept inputs.
+the kept inputs, until the seconds are over or an input fails. A failing input is written to a file, and `--again FILE`
+tries it again. `--keep` adds some small inputs that covered new code to the kept inputs.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from fuzzing.corpus import keep, kept, worth_keeping
-from fuzzing.limits import MEMORY_BYTES, SECONDS, little_memory, little_time
-from fuzzing.outcomes import ends_otherwise
+from fuzzing.corpus import keep, kept_inputs, worth_keeping
+from fuzzing.limits import MEMORY_BYTES, SECONDS, limited_memory, limited_time
+from fuzzing.outcomes import different_outcomes
 from fuzzing.subject import try_out
 from fuzzing.table import NAMES, subject_of
 
@@ -39,7 +39,7 @@ def main() -> int:
     parser.add_argument("--twice", action="store_true", help="also try some of the new inputs in machine code")
     arguments = parser.parse_args()
     if arguments.again:
-        with little_memory(), little_time():
+        with limited_memory(), limited_time():
             print(try_out(subject_of(arguments.target), arguments.again.read_bytes()) or "accepted")
         return 0
     work = arguments.work or Path(tempfile.mkdtemp(prefix="rescale-fuzzing-"))
@@ -62,7 +62,7 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> O
     seeds, inputs = work / f"{name}-seeds", work / name
     for folder in (seeds, inputs):
         folder.mkdir(parents=True, exist_ok=True)
-    for number, data in enumerate([*subject.seeds(), *kept(name)]):
+    for number, data in enumerate([*subject.seeds(), *kept_inputs(name)]):
         (seeds / f"{number:05}").write_bytes(data)
     begun = _cpu_seconds()
     options = [
@@ -98,7 +98,7 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> O
         print(f"{name}: in machine code", *different or ["all inputs end alike"], sep="\n  ", flush=True)
     if keeps:
         least = min(len(data) for data in subject.seeds())
-        keep(name, [*kept(name), *worth_keeping((path.read_bytes() for path in inputs.iterdir()), least)])
+        keep(name, [*kept_inputs(name), *worth_keeping((path.read_bytes() for path in inputs.iterdir()), least)])
     return outcome
 
 
@@ -106,7 +106,7 @@ def _different_endings(name: str, inputs: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         for path in sorted(inputs.iterdir())[:_TRIED_TWICE]:  # named by their digests
             shutil.copy(path, folder)
-        return ends_otherwise(name, Path(folder))
+        return different_outcomes(name, Path(folder))
 
 
 def _cpu_seconds() -> float:

@@ -1,4 +1,4 @@
-"""Kept inputs, in one file for each subject: inputs with coverage of their own, and inputs that failed.
+"""Kept inputs, in one file for each subject: inputs that cover code which no other one covers, and those that failed.
 
 A line is an input in base64.
 """
@@ -15,7 +15,7 @@ _MOST_BYTES = 8 * 1024
 _FOLDER = Path(__file__).parent / "corpus"
 
 
-def kept(name: str) -> list[bytes]:
+def kept_inputs(name: str) -> list[bytes]:
     file = _FOLDER / f"{name}.txt"
     return [b64decode(line) for line in file.read_text().splitlines()] if file.exists() else []
 

@@ -17,7 +17,7 @@ if _COMPILED:  # numba cannot compile instrumented functions, so coverage is onl
         import rescale.rocksdb.sst.table  # noqa: F401
 
 with nullcontext() if _COMPILED else atheris.instrument_imports(include=["rescale"]):
-    from fuzzing.limits import little_memory, little_time
+    from fuzzing.limits import limited_memory, limited_time
     from fuzzing.subject import try_out
     from fuzzing.table import subject_of
 
@@ -27,7 +27,7 @@ with nullcontext() if _COMPILED else atheris.instrument_imports(include=["rescal
 
 
 def run_input(data: bytes) -> None:
-    with little_memory(), little_time():
+    with limited_memory(), limited_time():
         try_out(subject, data)
 
 

@@ -1,4 +1,4 @@
-"""Limits of an input: seconds, and memory beyond what is in use already."""
+"""Limits of an input: CPU seconds, and memory in addition to that in use."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class TooSlowError(Exception):
 
 
 @contextmanager
-def little_memory() -> Iterator[None]:
-    """Limit the memory that the block may use in addition to that of the process now; more raises `MemoryError`."""
+def limited_memory() -> Iterator[None]:
+    """Limit the memory that the block allocates in addition to that in use; beyond it, raise `MemoryError`."""
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     before, most = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (now + MEMORY_BYTES, most))
@@ -29,7 +29,7 @@ def little_memory() -> Iterator[None]:
 
 
 @contextmanager
-def little_time(seconds: float = SECONDS) -> Iterator[None]:
+def limited_time(seconds: float = SECONDS) -> Iterator[None]:
     """End the block with `TooSlowError` after these seconds of CPU time, whatever else the machine does."""
 
     def stop(_number: int, _frame: object) -> None:

@@ -1,6 +1,6 @@
 """Outcomes of inputs in Python's loops, which coverage guides, and in machine code, which users run.
 
-`python -m fuzzing.outcomes TARGET FOLDER` prints a line for each file; `ends_otherwise` compares both.
+`python -m fuzzing.outcomes TARGET FOLDER` prints a line for each file; `ends_otherwise` compares the lines of both.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fuzzing.limits import little_memory, little_time
+from fuzzing.limits import limited_memory, limited_time
 from fuzzing.subject import try_out
 from fuzzing.table import subject_of
 
 
-def ends_otherwise(name: str, folder: Path) -> list[str]:
-    """Return the inputs of a folder that end differently in machine code than in Python, with both endings, one per
-    line.
-    """
+def different_outcomes(name: str, folder: Path) -> list[str]:
+    """Return a line with both outcomes for each input in a folder whose outcomes differ."""
     in_python, in_machine_code = (_outcomes(name, folder, disabled) for disabled in ("1", "0"))
     number = len(list(folder.iterdir()))
     for what, lines in (("Python", in_python), ("machine code", in_machine_code)):
@@ -37,9 +35,7 @@ def _outcomes(name: str, folder: Path, disabled: str) -> list[str]:
 
 
 def _normalised(line: str) -> str:
-    """Return an outcome on one line, without what differs between processes: their folders, and digests of plans naming
-    them.
-    """
+    """Return an outcome on one line, without temporary folders, and without digests of plans, which depend on these."""
     own_folder = re.escape(tempfile.gettempdir()) + r"/rescale-fuzzing-\w+"
     return re.sub(rf"{own_folder}|\b[0-9a-f]{{64}}\b", "", " ".join(line.split()))
 
@@ -48,7 +44,7 @@ def main() -> None:
     subject = subject_of(sys.argv[1])
     try_out(subject, next(subject.seeds()))
     for path in sorted(Path(sys.argv[2]).iterdir()):
-        with little_memory(), little_time():
+        with limited_memory(), limited_time():
             error = try_out(subject, path.read_bytes())
         print(f"={path.name} {type(error).__name__} {_normalised(str(error))}", flush=True)
 

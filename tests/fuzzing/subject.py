@@ -15,9 +15,9 @@ Look = Callable[[bytes], None]
 class Subject(NamedTuple):
     """Subject of fuzzing.
 
-    `look` reads an input as the product would, and asserts that the values agree with the bytes. `seeds` are valid
-    inputs, most of them from snapshots of real Flinks. `refuses` are the errors that it may raise. Loops run in Python,
-    because compiled ones show no coverage, unless the subject is `compiled`.
+    `look` reads an input as the product would, and asserts that the values agree with the bytes; it may raise the
+    errors `refuses`. `seeds` are valid inputs, most of them from snapshots of real Flinks. Loops run in Python, because
+    compiled loops show no coverage, unless the subject is `compiled`.
     """
 
     seeds: Callable[[], Iterator[bytes]]

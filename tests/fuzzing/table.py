@@ -1,4 +1,4 @@
-"""All subjects by name, which is the name of their module; each is imported alone, when it is asked for."""
+"""All subjects by the name of their module, which is imported when the subject is requested."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fuzzing import outcomes
-from fuzzing.corpus import kept
-from fuzzing.limits import little_memory, little_time
-from fuzzing.outcomes import ends_otherwise
+from fuzzing.corpus import kept_inputs
+from fuzzing.limits import limited_memory, limited_time
+from fuzzing.outcomes import different_outcomes
 from fuzzing.subject import try_out
 from fuzzing.table import NAMES, subject_of
 from support.readme import ROOT
@@ -17,12 +17,12 @@ from support.readme import ROOT
 
 @pytest.mark.parametrize("name", NAMES)
 def test_kept_inputs_are_refused_or_read_in_little_time_and_memory(name: str) -> None:
-    subject, inputs = subject_of(name), kept(name)
+    subject, inputs = subject_of(name), kept_inputs(name)
     assert inputs
     try_out(subject, next(subject.seeds()))  # limits do not count what is loaded and compiled once
-    with little_memory():
+    with limited_memory():
         for data in inputs:
-            with little_time(30):
+            with limited_time(30):
                 try_out(subject, data)
 
 
@@ -36,10 +36,10 @@ def test_first_seed_is_understood(name: str) -> None:
 def test_input_that_ends_differently_in_machine_code_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number, data in enumerate(kept("key_groups")[:5]):
+    for number, data in enumerate(kept_inputs("key_groups")[:5]):
         (tmp_path / str(number)).write_bytes(data)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests'}:{ROOT / 'jobs'}")
-    assert ends_otherwise("key_groups", tmp_path) == []
+    assert different_outcomes("key_groups", tmp_path) == []
     program = outcomes._outcomes
 
     def other_outcomes(name: str, folder: Path, disabled: str) -> list[str]:
@@ -47,5 +47,5 @@ def test_input_that_ends_differently_in_machine_code_is_reported(
         return [*lines[:-1], "=4 another end"] if disabled == "0" else lines
 
     monkeypatch.setattr(outcomes, "_outcomes", other_outcomes)
-    (difference,) = ends_otherwise("key_groups", tmp_path)
+    (difference,) = different_outcomes("key_groups", tmp_path)
     assert difference.endswith("/ =4 another end")

@@ -1,4 +1,4 @@
-"""Changes of a changelog, replayed over nothing: the result does not depend on the chunks they come in."""
+"""Changes of a changelog, replayed without materialised state: the result does not depend on how bytes are chunked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key groups of the heap and of raw timers: records lie within the bytes, whatever the header claims."""
+"""Key groups of the hashmap backend and of raw timers: records lie within the bytes, whatever the header says."""
 
 from __future__ import annotations
 

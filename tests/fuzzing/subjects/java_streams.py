@@ -16,7 +16,7 @@ _PROPERTIES = b"CheckpointProperties"
 
 
 def _seeds() -> Iterator[bytes]:
-    """Yield such streams from snapshots, properties first, some with bytes behind their end."""
+    """Yield the Java object streams in snapshots, properties first; most are followed by other bytes."""
     seeds = set()
     for data in (*keyed_headers(), *(path.read_bytes() for path in sorted(FIXTURES.glob("*/snapshot/_metadata")))):
         at = data.find(STREAM_HEADER)

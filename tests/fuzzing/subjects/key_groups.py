@@ -1,4 +1,4 @@
-"""Key groups in canonical framing: every way to find their records finds the same ones."""
+"""Key groups in canonical framing: the fast reader, the slow reader and the translation find the same records."""
 
 from __future__ import annotations
 

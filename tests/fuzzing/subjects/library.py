@@ -1,4 +1,4 @@
-"""SST files with right checksums, read by RocksDB's library: an input that crashes its process ends in our error."""
+"""SST files with right checksums, read by RocksDB's library: if an input crashes the library, Rescale reports that."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _scratch() -> Path:
 
 
 def _seeds() -> Iterator[bytes]:
-    """Yield seeds: database, number of the table, and the bytes of that table."""
+    """Yield seeds: number of the database, number of the SST file, and its bytes."""
     for number, database in enumerate(_databases()):
         for at, file in enumerate(database.tables):
             yield bytes((number, at)) + read_file(file)

@@ -80,12 +80,12 @@ def _look(data: bytes) -> None:
 
 
 def _is_in(path: str, job: Path) -> bool:
-    """Return whether `path` lies in the job's folder, or is the folder that the target would be made in."""
+    """Return whether `path` lies in the job's folder, or is the parent of the target."""
     return Path(path).resolve().is_relative_to(job) or Path(path) == job.parent
 
 
 def _is_state(path: str) -> bool:
-    """Return whether `path` may hold state: not a module that is imported late, nor a file of the system."""
+    """Return whether `path` may hold state: it is not a late import, and no file of the system."""
     return not path.startswith((sys.prefix, sys.base_prefix, "/proc", "/sys", "/usr", str(Path(__file__).parents[3])))
 
 

@@ -32,7 +32,7 @@ def tables() -> Iterator[bytes]:
 
 @cache
 def unpacked_database() -> tuple[StoredFile, ...]:
-    """Return the files of a database of our own, with uncompressed blocks and all sorts of rows, in memory."""
+    """Return the files of a database with uncompressed blocks and every kind of row, in memory."""
     with tempfile.TemporaryDirectory() as folder:
         options = f"{MERGE};compression=kNoCompression;block_based_table_factory={{block_size=256;checksum=kCRC32c}}"
         with written(Path(folder, "db"), ["state"], options) as writer:
@@ -56,7 +56,7 @@ def _seeds() -> Iterator[bytes]:
 
 
 class Sealing:
-    """Repair of the checksums of a file's blocks, with a record of their places."""
+    """Repairs the checksums of the blocks that are read; `data` is the file with the repaired checksums."""
 
     def __init__(self, data: bytes) -> None:
         self.data = bytearray(data)
@@ -71,7 +71,7 @@ class Sealing:
 
 
 def read_table(data: bytes) -> None:
-    """Read all that our own reader can read of a file."""
+    """Read a file as far as Rescale's own reader can: range tombstones, index and rows."""
 
     def read(start: int, size: int) -> bytes:
         assert 0 <= start <= start + size <= len(data)
