@@ -1,4 +1,4 @@
-"""Bugs in written RocksDB directories: their MANIFESTs, their hiding of foreign rows, their choice of files."""
+"""Bugs in the RocksDB directories of a result: in MANIFESTs, in range tombstones, in the choice of files."""
 
 # ruff: noqa: ARG005 (a replacement of a function has its arguments)
 

@@ -28,7 +28,7 @@ from simulation.bugs.planting import Bug, Planter, after, function, method
 
 
 def _cut_by_floors(max_parallelism: int, parallelism: int, subtask: int) -> KeyGroupRange:
-    """Cut key groups as most people would cut them."""
+    """Divide key groups with floors, where Flink has ceilings."""
     return KeyGroupRange(subtask * max_parallelism // parallelism, (subtask + 1) * max_parallelism // parallelism - 1)
 
 
@@ -41,7 +41,7 @@ def _shifted(first: int, last: int) -> Callable[..., KeyGroupRange]:
 
 
 def _dealt(change: Callable[[StateShare, int], StateShare]) -> Callable[..., Any]:
-    """Return a replacement of dealing that changes each share of each subtask."""
+    """Return a replacement of `redistribute` that changes each state's share of each subtask."""
 
     def changed(old: Any, parallelism: int) -> Any:
         return [[change(share, i) for share in some] for i, some in enumerate(redistribute(old, parallelism))]
@@ -64,7 +64,7 @@ def _without_last_element(share: StateShare, subtask: int) -> StateShare:
 
 
 def _with_elements_doubled(share: StateShare, subtask: int) -> StateShare:
-    """Double the runs of a UNION state, as if each subtask got all of it, which Flink itself does on restore."""
+    """Double the runs of a UNION state, as if each subtask's stream had all elements, as after a restore by Flink."""
     return _runs(share, share.runs * 2) if share.mode is DistributionMode.UNION else share
 
 
@@ -89,7 +89,7 @@ def _all_to_the_first(old: Any, parallelism: int) -> Any:
 
 
 def _equal_ones_merged(share: Any, by_subtask: Any) -> Any:
-    """Merge equal elements of a UNION state: by length, as good as by content where lengths differ."""
+    """Merge equal elements of a UNION state; elements of equal length count as equal."""
     extents = elements_of(share, by_subtask)
     if share.mode is not DistributionMode.UNION:
         return extents
@@ -106,7 +106,7 @@ def _with_neighbours_in_any_file(some: Any) -> Any:
 
 
 def _owners_off_by_one(operator: Any, sources: Any) -> Any:
-    """Return the owners, with the owner of the previous key group for each fifth one."""
+    """Return the owners of key groups, but give every fifth key group the owner of the previous one."""
     owners = owners_of(operator, sources)
     return {group: owners.get(group - 1, owner) if group % 5 == 4 else owner for group, owner in owners.items()}
 

@@ -1,4 +1,4 @@
-"""Bugs in omission: operators and single states that were to be dropped, or to stay."""
+"""Bugs in the choice of the operators and states that are dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs in rounds of a live rescale: which keys are looked at, and where the changes lie above the base."""
+"""Bugs in rounds of a live rescale: in the choice of keys, and in the place of the changes above the base."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _without_deletes(blocks: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _placed(level: int, sequence: int) -> Planter:
-    """Return a planter that moves the changes by so many levels and sequence numbers."""
+    """Return a planter that adds these numbers to the level and the sequence number of the changes."""
 
     def other(place: ChangesPlace | None) -> ChangesPlace | None:
         return place and ChangesPlace(place.level + level, place.sequence + sequence)

@@ -52,7 +52,7 @@ def _claim_unconditionally(plan: Plan, **_: Any) -> None:
 
 
 def _claim_last(plan: Plan, **_: Any) -> None:
-    """Claim the target after all other work, when it is too late to refuse."""
+    """Claim the target after the plan is stored, even if another run has claimed it."""
     claim.store_plan(plan)
     open_store(plan.target).put(places_of(plan).claim, f'{{"plan": "{plan.digest}"}}'.encode())
 
@@ -110,7 +110,7 @@ def _without_a_coordinator(source: Any, plan: Plan, written: Any) -> bytes:
 
 
 def _absent_if_unanswered(target: str) -> str | None:
-    """Take a store that does not answer for an empty one."""
+    """Treat a store that does not answer as an empty one."""
     try:
         return claimed_by(target)
     except StoreError:
@@ -124,14 +124,14 @@ def _ignore_marks(target: str, digest: str | None, holder: str | None) -> State:
 
 
 def _publish_without_second_mark(plan: Plan, **_: Any) -> Published:
-    """Publish without the mark behind `_metadata`; the mark before it is set."""
+    """Publish without the mark that follows `_metadata`, but with the mark that precedes it."""
     published = publish(plan)
     open_store(plan.target).delete([places_of(plan).published])
     return published
 
 
 def _remove_mark_too_early(plan: Plan, held: Any) -> None:
-    """Remove the mark before `_metadata` is put, as if the mark were put last."""
+    """Remove the mark that precedes `_metadata` before `_metadata` is put."""
     _give_way(plan, held)
     open_store(plan.target).delete([places_of(plan).publishing])
 
@@ -150,7 +150,7 @@ def _discard_anything(target: str, *, keeps_follower: bool = False) -> removal.D
 
 
 def _contains_whole_names_only(self: claim.PlannedNames, file: object) -> bool:
-    """Disown the files that RocksDB wrote."""
+    """Treat the files that RocksDB wrote as foreign."""
     return file in self.names
 
 

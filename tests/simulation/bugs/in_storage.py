@@ -30,7 +30,7 @@ def _put_blindly(self: S3Store, uri: str, data: bytes) -> bool:
 
 
 def _put_unless_seen(self: S3Store, uri: str, data: bytes) -> bool:
-    """Look first and put afterwards, so that another writer may come between."""
+    """Check that the object is absent, and put it afterwards: another writer may put it in between."""
     if self.stat(uri) is None:
         self.put(uri, data)
         return True
@@ -54,7 +54,7 @@ def _get_unpinned(self: PinnedObjects, uri: str, pin: Pin | None, *rest: Any, **
 def _half_a_body(
     self: PinnedObjects, uri: str, pin: Pin | None, start: int = 0, length: int | None = None, limit: int | None = None
 ) -> Any:
-    """Take a truncated body for a whole one."""
+    """Treat a truncated body as complete."""
     answer = self._get(uri, pin, start, length)
     try:
         data = answer["Body"].read()
@@ -95,7 +95,7 @@ def _delete_the_first(self: S3Store, uris: Any) -> None:
 
 
 def _delete_if_sure(self: S3Store, uri: str) -> None:
-    """Take the deletion of a missing file for an error."""
+    """Treat the deletion of a missing file as an error."""
     if self.stat(uri) is None:
         raise StoreError("not there", path=uri)
     _real["_delete"](self, uri)
@@ -122,7 +122,7 @@ def _errors_are_final(self: PinnedObjects, uri: str) -> Any:
 
 
 def _stat_by_size(self: S3Store, uri: str) -> Pin | None:
-    """Take an empty file for a missing one."""
+    """Treat an empty file as a missing one."""
     head = self._objects.head(uri)
     return None if head is None else Pin(head["ContentLength"])
 

@@ -50,7 +50,7 @@ def _take_the_newest_away(self: S3Store, uri: str) -> None:
 
 
 def _take_all_away(self: S3Store, uri: str) -> None:
-    """Delete all versions, as if to save their costs."""
+    """Delete all versions for good."""
     bucket, key = split_s3(uri)
     _real["_delete"](self, uri)
     for kind in ("Versions", "DeleteMarkers"):
@@ -77,7 +77,7 @@ def _stat_of_any_version(self: S3Store, uri: str) -> Pin | None:
 
 
 def _put_unless_marked(self: S3Store, uri: str, data: bytes) -> bool:
-    """Take a delete marker for an existing object."""
+    """Treat a delete marker as an existing object."""
     return not _of_key(self, uri, "DeleteMarkers") and bool(_real["_put_conditionally"](self, uri, data))
 
 
@@ -109,7 +109,7 @@ def _whatever_is_asked(
 
 
 def _believed(leaves_out: Callable[[Any], bool], *, small: bool = False) -> Any:
-    """Leave out more reads than the store's checksums prove."""
+    """Skip more reads than the store's checksums justify."""
 
     def changed(source: Any, result: Any, checks: Any) -> Any:
         sums = prove_by_checksums(source, result, checks)
