@@ -1,4 +1,4 @@
-"""Table of cases for both release lines: a snapshot, how it is rescaled, and what is done with the result.
+"""Table of cases for both release lines: a snapshot, the rescale, and the restore of the result.
 
 Every value of each dimension (parallelisms, max parallelism, kind of snapshot, keyed states, operator state, graph,
 next action) occurs, and most pairs of values that could affect each other, but not all combinations.
@@ -16,12 +16,12 @@ from oracle.harness import Job
 class Case:
     """Snapshot of `job`, rescaled to parallelism `after`.
 
-    `exceptions_after` has the operators that get another parallelism. With `max_after`, all operators get that max
-    parallelism, and with `max_exceptions_after` operators by name; the restored job sets it. Flink restores the result
-    on backend `onto`, at parallelism `restored` if that is not `after`. If `then` is set, the result is rescaled again
-    to it (and to `max_then`) before Flink sees it. With `claim`, Flink owns the result and must delete it. If `refused`
-    is set, there must be no result, and the error must match it. With `label`, the name of the case has this text
-    instead of the job's parameters. Quick cases run as quick tests.
+    `exceptions_after` has the parallelism of operators with another one, by name. With `max_after`, all operators get
+    that max parallelism, except those in `max_exceptions_after`; the restored job sets it. Flink restores the result on
+    backend `onto`, at parallelism `restored` if that is set. If `then` is set, the result is first rescaled again, to
+    parallelism `then` and max parallelism `max_then`. With `claim`, Flink owns the result and must delete it. If
+    `refused` is set, there must be no result, and the error must match. With `label`, the name of the case has this
+    text instead of the job's parameters. Quick cases run as quick tests.
     """
 
     job: Job
@@ -140,7 +140,7 @@ CASES = (
         max_after=1000,
         label="subclasses met apart",
     ),
-    # The operators' own framing.
+    # Raw state, which operators frame themselves.
     Case(everything(4, 128, raw_keyed=1, raw_operator=1), 6),
     Case(everything(3, 1000, raw_keyed=1).with_(**ROCKSDB), 2),
     Case(everything(4, 129, raw_keyed=1, raw_operator=1).with_(**COMPRESSED), 1, "native"),
@@ -166,7 +166,7 @@ CASES = (
     Case(graph("finished", 4), 6),
     Case(graph("finished", 3, partially=1), 3),
     Case(graph("finished", 3, partially=1), 2, refused="finished", quick=True),
-    # What follows.
+    # A second rescale, a restore at another parallelism, or CLAIM mode.
     Case(everything(4, raw_keyed=1, raw_operator=1), 6, restored=3),
     Case(everything(3, 1000).with_(**COMPRESSED), 7, "native", restored=4),
     Case(everything(4, lazy=1).with_(**ROCKSDB), 7, then=3, onto="rocksdb"),

@@ -1,4 +1,4 @@
-"""A running Flink of each release line, which starts for the first test that needs it and is shared by all tests."""
+"""A Flink of each release line, which starts for the first test that needs it and is shared by all tests."""
 
 from __future__ import annotations
 

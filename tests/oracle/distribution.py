@@ -12,7 +12,7 @@ the hash of their sources. The Java sources:
 
     PYTHONPATH=jobs:tests python -m oracle.distribution
 
-fetches and compiles everything that the quick tests need. Without it, a test session does so before its first test.
+fetches and compiles everything that the quick tests need. Otherwise, a test session does so before its first test.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _KAFKA_BROKER = "3.9.1"
 _SOURCES = Path(__file__).parent / "java"
 _JAR = re.compile(r"(?:^|/)lib/([^/]+\.jar)$")
 
-_absent: set[str] = set()
+_failed_downloads: set[str] = set()
 """Names of downloads that failed, which are not tried again."""
 
 
@@ -73,14 +73,14 @@ def flink_home(version: str) -> list[Path]:
             unpacked.mkdir()
             for name, content in _archived(_download(version, Path(scratch))):
                 (unpacked / name).write_bytes(content)
-            _settle(unpacked, home)
+            _move_into_place(unpacked, home)
     return sorted(home.glob("*.jar"))
 
 
 def s3_file_system(version: str) -> Path:
     """Return the jar of Flink's S3 file system for the release line of `version`."""
-    released = _S3_FILE_SYSTEMS[_line(version)]
-    return maven_jar("flink-s3-fs-hadoop", released, "s3")
+    release = _S3_FILE_SYSTEMS[_line(version)]
+    return maven_jar("flink-s3-fs-hadoop", release, "s3")
 
 
 def maven_jar(artifact: str, version: str, folder: str) -> Path:
@@ -94,14 +94,14 @@ def maven_jar(artifact: str, version: str, folder: str) -> Path:
     return jar
 
 
-def state_processor_api(released: str) -> Path:
+def state_processor_api(release: str) -> Path:
     """Return the jar of a release of Flink's State Processor API."""
-    return maven_jar("flink-state-processor-api", released, "state-processor")
+    return maven_jar("flink-state-processor-api", release, "state-processor")
 
 
-def kafka_connector(released: str) -> list[Path]:
+def kafka_connector(release: str) -> list[Path]:
     """Return the jars of a release of the Kafka connector and all that it needs."""
-    return _with_dependencies(f"kafka-connector-{released}", f"org.apache.flink:flink-connector-kafka:{released}")
+    return _with_dependencies(f"kafka-connector-{release}", f"org.apache.flink:flink-connector-kafka:{release}")
 
 
 def serializer_jars(version: str) -> list[Path]:
@@ -135,7 +135,7 @@ def _with_dependencies(name: str, *artifacts: str) -> list[Path]:
                 f"<dependencies>{dependencies}</dependencies></project>"
             )
             _maven(name, "dependency:copy-dependencies", "-f", str(pom), f"-DoutputDirectory={jars}")
-            _settle(jars, home)
+            _move_into_place(jars, home)
     return sorted(home.glob("*.jar"))
 
 
@@ -154,12 +154,12 @@ def _maven(name: str, goal: str, *options: str) -> None:
 
 def _fetch(name: str, *command: str) -> None:
     """Run a command that fetches something; skip the test if it cannot be fetched."""
-    if name not in _absent:
+    if name not in _failed_downloads:
         try:
             subprocess.run(command, check=True, timeout=900)
             return
         except subprocess.SubprocessError:
-            _absent.add(name)
+            _failed_downloads.add(name)
     skip_for_lack(f"{name} could not be fetched: let this machine reach PyPI and Maven Central")
 
 
@@ -189,9 +189,9 @@ def kafka_classes(version: str, connector: str) -> Path:
     return _compiled(version, _SOURCES / "kafka", needed, "kafka-")
 
 
-def state_processor_classes(version: str, released: str) -> Path:
+def state_processor_classes(version: str, release: str) -> Path:
     """Return the scenarios that use the State Processor API, compiled against a release of it."""
-    needed = [classes(version), *flink_home(version), state_processor_api(released)]
+    needed = [classes(version), *flink_home(version), state_processor_api(release)]
     return _compiled(version, _SOURCES / "state_processor", needed, "state-processor-")
 
 
@@ -220,7 +220,7 @@ def _compiled(version: str, root: Path, needed: Sequence[Path], prefix: str = ""
             )
             if done.returncode:
                 raise RuntimeError(f"the harness does not compile against Flink {version}:\n{done.stderr}")
-            _settle(compiled, home)
+            _move_into_place(compiled, home)
     return home
 
 
@@ -229,14 +229,14 @@ def _line(version: str) -> str:
     return "v1" if version.startswith("1.") else "v2"
 
 
-def _settle(made: Path, home: Path) -> None:
-    """Move a finished folder to its place. If another process has put its own there first, keep that one."""
+def _move_into_place(new_folder: Path, home: Path) -> None:
+    """Move a finished folder to its place, unless another process has moved the same folder there first."""
     try:
-        made.rename(home)
+        new_folder.rename(home)
     except OSError:
         if not home.is_dir():
             raise
-        shutil.rmtree(made)
+        shutil.rmtree(new_folder)
 
 
 def logging_configuration() -> Path:
@@ -246,13 +246,13 @@ def logging_configuration() -> Path:
 def fetch(*, everything: bool, tries: int = 1) -> Iterator[tuple[str, str]]:
     """Fetch and compile what quick tests need, or all tests that need no cluster; other processes wait meanwhile.
 
-    Yields the name of each thing, and the reason if it could not be fetched.
+    Yields the name of each download or compilation, and the reason if it failed.
     """
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for name, get in _needed(everything):
-            yield name, _lack(get, tries)
+            yield name, _failure(get, tries)
 
 
 def _needed(everything: bool) -> Iterator[tuple[str, Callable[[], object]]]:
@@ -262,35 +262,35 @@ def _needed(everything: bool) -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"the S3 file system of Flink {version}", partial(s3_file_system, version)
         if everything:
             yield f"Kafka's connector for Flink {version}", partial(kafka_classes, version, KAFKA_CONNECTORS[line])
-            released = STATE_PROCESSORS[line]
-            yield f"the State Processor API of Flink {version}", partial(state_processor_classes, version, released)
+            release = STATE_PROCESSORS[line]
+            yield f"the State Processor API of Flink {version}", partial(state_processor_classes, version, release)
     if everything:
         yield "a Kafka broker", kafka_broker
         yield "serializers outside of Flink's distribution", partial(serializer_jars, LINES["2"])
 
 
-def _lack(get: Callable[[], object], tries: int) -> str:
+def _failure(get: Callable[[], object], tries: int) -> str:
     """Return the reason why something could not be fetched in this number of tries, or ""."""
-    lack = ""
+    failure = ""
     for number in range(tries):
         if number:
-            _absent.clear()
+            _failed_downloads.clear()
         try:
             get()
         except (Exception, OutcomeException) as error:
-            lack = str(error)
+            failure = str(error)
         else:
             return ""
-    return lack
+    return failure
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fetch and compile what the quick tests need of Flink.")
     parser.add_argument("--all", action="store_true", help="also what only slow tests need")
     absent = False
-    for name, lack in fetch(everything=parser.parse_args().all, tries=3):
-        print(f"{name}: {lack or 'there'}", flush=True)
-        absent |= bool(lack)
+    for name, failure in fetch(everything=parser.parse_args().all, tries=3):
+        print(f"{name}: {failure or 'there'}", flush=True)
+        absent |= bool(failure)
     sys.exit(absent)
 
 

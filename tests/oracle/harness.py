@@ -52,10 +52,10 @@ class FlinkError(Exception):
 class Job:
     """A scenario in a shape.
 
-    `parameters` are those of the scenario, documented in its Java class. `exceptions` holds the parallelism of
-    operators with another one, by name. `max_parallelism` is None if the user never set it. `max_exceptions` holds the
-    max parallelism of operators with another one, by name, if they are not chained. `configuration` holds other options
-    of Flink. `uids` replaces uids of operators, by the original uid; "" removes the uid.
+    The scenario's Java class documents its `parameters`. `exceptions` holds the parallelism of operators with another
+    one, by name, and `max_exceptions` the max parallelism of operators with another one that are not chained.
+    `max_parallelism` is None if the user never set it. `configuration` holds other options of Flink. `uids` replaces
+    uids of operators, by the original uid; "" removes the uid.
     """
 
     scenario: str
@@ -100,7 +100,7 @@ def jvm_options() -> list[str]:
 class Verdict:
     """Result of a restore: the first differences, and the number of comparisons of each kind.
 
-    `taken` is the snapshot of the restored job, if `keep` was given.
+    `taken` is the snapshot that the restored job took, if `keep` was given.
     """
 
     differences: tuple[str, ...]
@@ -198,7 +198,7 @@ class Flink:
         self._process.wait()
 
     def command(self, name: str, *, timeout: float = PATIENCE_SECONDS, **arguments: Any) -> Any:
-        """Run one command in the JVM. A JVM whose answer is not awaited is killed."""
+        """Run a command in the JVM and return its answer; kill the JVM if the wait for the answer is interrupted."""
         line = json.dumps({"command": name, "timeout": timeout, **arguments})
         assert self._process.stdin is not None
         try:
@@ -243,7 +243,7 @@ class Flink:
     ) -> list[Path]:
         """Run the first phase of `job`, take snapshots of these kinds below `directory`, and return their paths.
 
-        A kind is `canonical` (the default), `native` or `checkpoint` (retained). Four other words take no snapshot:
+        A kind is `canonical` (the default), `native` or `checkpoint` (retained). Four other kinds take no snapshot:
         `wave` lets the job run on for a while, `gate…` waits until a file of that name lies in `directory`, `pause`
         waits for two seconds, and `details` writes a file with the answer of Flink's REST API about the job. If the
         snapshot `restored` is given, the job is restored from it and does not run its first phase.

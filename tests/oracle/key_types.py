@@ -23,7 +23,7 @@ UNKNOWN_KEYS = ("Enum", "POJO of an enum", "POJO beyond guessing")
 """Types of keys whose hash no formula finds."""
 
 KEYS_OF_SUBCLASSES = ("POJO of subclasses",)
-"""Types of keys of which two subtasks have seen different subclasses."""
+"""Types of keys of which each subtask has seen other subclasses."""
 
 
 def keyed(before: int, maximum: int, *types: str) -> Job:

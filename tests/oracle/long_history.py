@@ -1,4 +1,4 @@
-"""The long history of a job, drawn from a seed: again and again it is rescaled, run by real Flink, and snapshotted.
+"""Long history of a job, drawn from a seed: in each round it is rescaled, and real Flink runs it up to a new snapshot.
 
 `PYTHONPATH=tests python -m oracle.long_history --seed N --rounds 30`. Shapes, formats, backends, kinds of snapshot and
 release lines are drawn at random. The release line only changes to a newer one. The expected state of the job after
@@ -24,11 +24,11 @@ _FORMATS = ("canonical", "rocksdb", "keep")
 _MAXIMA = (8, 10, 64, 128, 129, 256, 1000)
 _INCREMENTAL = {"state.backend.incremental": "true", "execution.checkpointing.incremental": "true"}
 _ON_HEAP = {"state.backend.rocksdb.timer-service.factory": "HEAP"}
-_RUNS_ON = {"churn": ("wave",), "everything": ()}
+_COMMANDS = {"churn": ("wave",), "everything": ()}
 """Commands to a restored job before its next snapshot. In the scenario `everything` the state never changes."""
 
 Running = Callable[[str], Flink]
-"""Returns the running Flink of a release line, which starts when it is first needed."""
+"""Function that returns the running Flink of a release line, which starts when it is first needed."""
 
 
 @dataclass(frozen=True)
@@ -64,25 +64,24 @@ def first_job(seed: int) -> tuple[Job, str, str]:
 def rounds(seed: int, number: int) -> Iterator[Round]:
     random = Random(~seed)
     job, line, kind = first_job(seed)
-    leaves = random.randrange(number) if line == "1.20" else number
+    upgrade_at = random.randrange(number) if line == "1.20" else number
     for at in range(number):
-        line = "2" if at >= leaves else line
-        kept = kind != "canonical"
-        wanted = random.choice(_FORMATS if kept else _FORMATS[:2])
-        result = (job.backend if kept else "canonical") if wanted == "keep" else wanted
+        line = "2" if at >= upgrade_at else line
+        is_native = kind != "canonical"
+        result_format = random.choice(_FORMATS if is_native else _FORMATS[:2])
+        result = (job.backend if is_native else "canonical") if result_format == "keep" else result_format
         maximum = random.choice((job.max_parallelism or 128, *_MAXIMA))
         parallelism = random.randint(1, min(7, maximum))
-        files = (
-            "refer" if result == "rocksdb" and kept and job.backend == "rocksdb" and random.random() < 0.3 else "copy"
-        )
+        may_refer = result == "rocksdb" and is_native and job.backend == "rocksdb"
+        files = "refer" if may_refer and random.random() < 0.3 else "copy"
         backend = random.choice(("hashmap", "rocksdb")) if result == "canonical" else result
-        options = _options(random, result, backend, kept_on_heap=kept and job.configuration == _ON_HEAP)
+        options = _options(random, result, backend, kept_on_heap=is_native and job.configuration == _ON_HEAP)
         claim_mode = "CLAIM" if files == "copy" and random.random() < 0.3 else "NO_CLAIM"
         job = job.with_(
             parallelism=parallelism, max_parallelism=maximum, backend=backend, configuration=options, exceptions={}
         )
         kind = _kind(random, options)
-        yield Round(wanted, files, job, line, claim_mode, kind)
+        yield Round(result_format, files, job, line, claim_mode, kind)
 
 
 def _options(random: Random, result: str, backend: str, *, kept_on_heap: bool) -> Mapping[str, str]:
@@ -100,54 +99,52 @@ def _kind(random: Random, options: Mapping[str, str]) -> str:
 
 
 def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str], None]) -> int:
-    """Play a history of this number of rounds below `home`; return the number of comparisons, or raise at a
-    difference.
-    """
+    """Play a history of `number` rounds below `home`; return the number of comparisons. A difference is an error."""
     first, line, kind = first_job(seed)
     say(f"seed {seed}: {first.scenario}, {first.parallelism} of {first.max_parallelism}; Flink {line}, {kind}")
     path = flink(line).snapshot(first, home / "0", kind)
-    lived = compared = 0
-    for at, drawn in enumerate(rounds(seed, number), 1):
+    waves_run = compared = 0
+    for at, history_round in enumerate(rounds(seed, number), 1):
         begun = time.monotonic()
         target = home / f"{at}-rescaled" / "target"
         plan = plan_rescale(
             str(path),
             str(target),
-            [str(drawn.job.parallelism)],
+            [str(history_round.job.parallelism)],
             [str(home)],
-            max_parallelism=[str(drawn.job.max_parallelism)],
-            format=drawn.format,
-            files=drawn.files,
+            max_parallelism=[str(history_round.job.max_parallelism)],
+            format=history_round.format,
+            files=history_round.files,
         )
         execute_without_spark(plan, order=Random(seed + at))
-        verdict = flink(drawn.line).restore(target, _grown(first, lived), drawn.job)
+        verdict = flink(history_round.line).restore(target, _job_after(first, waves_run), history_round.job)
         differ = verdict.number_of_differences  # for a while a job with few keys may hold nothing to compare
-        assert not differ, f"seed {seed}, round {at}: {drawn}: {verdict}"
+        assert not differ, f"seed {seed}, round {at}: {history_round}: {verdict}"
         compared += sum(verdict.compared.values())
-        runs_on = _RUNS_ON[first.scenario]
-        path = flink(drawn.line).snapshots(
-            replace(drawn.job, parameters={**first.parameters, "lived": lived}),
+        commands = _COMMANDS[first.scenario]
+        path = flink(history_round.line).snapshots(
+            replace(history_round.job, parameters={**first.parameters, "lived": waves_run}),
             home / f"{at}",
-            *runs_on,
-            drawn.kind,
+            *commands,
+            history_round.kind,
             restored=target,
-            claim_mode=drawn.claim_mode,
+            claim_mode=history_round.claim_mode,
         )[-1]
-        lived += len(runs_on)
-        say(f"round {at}: {drawn}; {time.monotonic() - begun:.0f} s")
+        waves_run += len(commands)
+        say(f"round {at}: {history_round}; {time.monotonic() - begun:.0f} s")
     assert compared, f"seed {seed}: no round had anything to compare"
     return compared
 
 
-def _grown(job: Job, lived: int) -> Job:
-    return job.with_(parameters={**job.parameters, "waves": lived})
+def _job_after(job: Job, waves_run: int) -> Job:
+    return job.with_(parameters={**job.parameters, "waves": waves_run})
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m oracle.long_history", description=__doc__)
-    parser.add_argument("--seed", type=int, default=0, help="of the first history")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first history")
     parser.add_argument(
-        "--histories", type=int, default=1, metavar="N", help="how many are played, one after the other"
+        "--histories", type=int, default=1, metavar="N", help="how many histories are played, one after the other"
     )
     parser.add_argument("--rounds", type=int, default=30)
     arguments = parser.parse_args()

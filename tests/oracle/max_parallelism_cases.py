@@ -10,7 +10,7 @@ from oracle.cases import COMPRESSED, ROCKSDB, Case, everything, graph
 from oracle.key_types import FOLDED_KEYS, HASHED_KEYS, KEYS_OF_SUBCLASSES, UNKNOWN_KEYS, keyed
 
 MAX_PARALLELISM_CASES = (
-    # The numbers, with parallelism, backends and compression.
+    # Max parallelisms, with parallelisms, backends and compression.
     Case(everything(4, raw_operator=1), 6, max_after=1000, onto="rocksdb"),
     Case(everything(3).with_(**ROCKSDB, **COMPRESSED), 3, max_after=1000),
     Case(everything(3, None), 5, max_after=1000),
@@ -73,12 +73,12 @@ MAX_PARALLELISM_CASES = (
         label="long types",
     ),
     Case(keyed(4, 10, "String", "RowData", "Row").with_(**COMPRESSED), 3, max_after=97),
-    # What follows.
+    # A second rescale, a restore at another parallelism, or CLAIM mode.
     Case(everything(4), 3, max_after=1000, then=5, max_then=128),
     Case(graph("windows", 3).with_(**ROCKSDB), 4, max_after=1000, then=3, max_then=128, onto="rocksdb"),
     Case(everything(4).with_(**ROCKSDB), 7, max_after=1000, restored=3),
     Case(everything(3, raw_operator=1), 4, max_after=256, claim=True),
-    # Values of a serializer of the job's own, which nobody else knows.
+    # Values of a serializer of the job's own, which Rescale does not know.
     Case(graph("typed", 2, money=1).with_(**ROCKSDB), 3, "native", max_after=1000, onto="rocksdb"),
     Case(graph("typed", 2, money=1), 3, max_after=1000, onto="rocksdb"),
 )

@@ -1,6 +1,6 @@
 """States of the asynchronous API on the heap and in RocksDB are rescaled as states of the older API, with equal files.
 
-Flink takes no canonical savepoint of them, but restores one that Rescale writes.
+Flink takes no canonical savepoint of such states, but restores one that Rescale writes.
 """
 
 from __future__ import annotations

@@ -32,9 +32,9 @@ CHANGING = ("checkpoint", "wave", "checkpoint", "wave", "checkpoint")
 class Case:
     """The last snapshot of `kinds` that `job` takes becomes canonical and is restored `onto` a backend.
 
-    If `first` is set, `job` itself is restored from a snapshot of that kind: from its own at parallelism `before`, or,
-    without `before`, from its own at the same parallelism in claim mode. Quick cases run as quick tests. A `gate` case
-    shows something that no quick case shows.
+    If `first` is set, `job` itself is restored from a snapshot of that kind, which it took at parallelism `before`.
+    Without `before`, it took the snapshot at the same parallelism, and is restored in CLAIM mode. Quick cases run as
+    quick tests. A `gate` case shows something that no quick case shows.
     """
 
     what: str

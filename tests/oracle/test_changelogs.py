@@ -26,8 +26,8 @@ CHURN = Job("churn", 2, {"seed": 7, "keys": 24, "waves": 2}, max_parallelism=128
 class ChangelogCase:
     """`job` with changes after its last materialisation takes `kinds` of snapshots and is restored in another shape.
 
-    With `before`, the job is first restored, in claim mode, from a savepoint of that parallelism. If `stays`, the
-    restored job also has a changelog, and must own its snapshot, because Flink offers no other claim mode.
+    With `before`, the job is first restored, in CLAIM mode, from a savepoint of that parallelism. If `stays`, the
+    restored job also has a changelog, and must start in CLAIM mode.
     """
 
     line: str

@@ -28,7 +28,7 @@ def fail_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int
         return commands
 
     monkeypatch.setenv("RESCALE_TEST_CACHE", str(tmp_path))
-    monkeypatch.setattr(distribution, "_absent", set())
+    monkeypatch.setattr(distribution, "_failed_downloads", set())
     return fail
 
 
@@ -47,13 +47,13 @@ def test_failed_download_skips_tests_and_is_tried_once(
     assert len(commands) == 1
 
 
-@pytest.mark.parametrize(("failures", "lack"), [(2, ""), (3, "Flink 2.3.0 could not be fetched")])
+@pytest.mark.parametrize(("failures", "failure"), [(2, ""), (3, "Flink 2.3.0 could not be fetched")])
 def test_download_ahead_of_the_tests_is_tried_three_times(
-    fail_first: Callable[[int], list[object]], monkeypatch: pytest.MonkeyPatch, failures: int, lack: str
+    fail_first: Callable[[int], list[object]], monkeypatch: pytest.MonkeyPatch, failures: int, failure: str
 ) -> None:
     monkeypatch.setattr(distribution, "_needed", lambda _: [("Flink", lambda: distribution._fetch("Flink 2.3.0"))])
     commands = fail_first(failures)
     ((name, reason),) = distribution.fetch(everything=False, tries=3)
     assert (name, len(commands)) == ("Flink", 3)
-    assert reason.startswith(lack)
-    assert bool(reason) == bool(lack)
+    assert reason.startswith(failure)
+    assert bool(reason) == bool(failure)

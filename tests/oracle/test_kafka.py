@@ -97,8 +97,8 @@ def test_every_record_is_read_once_after_each_rescale(
 def test_kafka_records_are_read_from_the_declared_offsets(
     request: pytest.FixtureRequest, broker: str, tmp_path: Path, line: str, scenario: str, seed: int, new_seed: int
 ) -> None:
-    """Some records are read again and some are skipped, one partition is read from its beginning, and a dropped one as
-    a new one. With another seed the job reads topics of other names, which have the same records.
+    """Some records are read again and some are skipped. One partition is read from its beginning, and a dropped one as
+    if it were new. With another seed, the job reads topics of other names, which have the same records.
     """
     flink: Flink = request.getfixturevalue(line)
     job = Job(scenario, 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})

@@ -73,9 +73,9 @@ CHAINS = [
 
 
 def kinds_of_the_job() -> Iterator[str]:
-    """Yield one or two waves before each checkpoint.
+    """Yield one or two waves before each checkpoint, or a pause.
 
-    Before some there is none, but a pause in which values and elements expire: only compactions change files.
+    In a pause, values and elements expire, and only compactions change files.
     """
     for number in range(CHECKPOINTS):
         yield from ["pause"] if number % 7 == 3 else ["wave"] * (1 + number % 2)

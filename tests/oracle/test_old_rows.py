@@ -1,4 +1,4 @@
-"""Rows of states with a TTL that are old are left out, and real Flink finds exactly the others."""
+"""Old rows of states with a TTL are left out, and real Flink finds exactly the younger rows."""
 
 from __future__ import annotations
 

@@ -28,8 +28,9 @@ _BYTES = re.compile(r"\[(\d+) bytes\]")
 
 
 def logged(log: str, old: dict[tuple[int, int], int]) -> dict[tuple[int, int], SubtaskRestore]:
-    """Return the restore of each new subtask by its key groups, read from a log; `old` are the old subtasks by
-    theirs.
+    """Return the restore of each new subtask by its key groups, read from a log.
+
+    `old` has the number of each old subtask by its key groups.
     """
 
     def handles(line: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Planted faults that the plan of a round shares with its proof by changes: `validate --proof records` finds each.
+"""Planted faults in code that both the plan of a round and its proof by changes use; `--proof records` finds each.
 
 Plan and proof decide with the same code which keys may have changed. The chain is of a real job that Flink has scaled
 out, with all files inside `_metadata`. Between its last checkpoints, values and elements of lists expire. A second
@@ -62,7 +62,7 @@ Elements expire in the pauses; those of the wave before the base's checkpoint ar
 
 
 class Chain(NamedTuple):
-    """A result of the third checkpoint, the last checkpoint, and those in between."""
+    """A result of the third checkpoint (`base`), the last checkpoint, and the checkpoints in between."""
 
     base: str
     between: tuple[str, ...]

@@ -41,7 +41,7 @@ def test_flink_continues_from_a_result_with_prepared_files(
     configuration: dict[str, str],
     restored: int,
 ) -> None:
-    """Files are copied from a first checkpoint. The run uses a second one, which shares some of them."""
+    """Files of a first checkpoint are copied. The run uses a second checkpoint, which shares some of these files."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
     flink = retaining(line)
     job = plain.with_(**ROCKSDB, configuration={**configuration, **IN_FILES})

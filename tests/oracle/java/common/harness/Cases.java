@@ -28,7 +28,7 @@ import org.apache.flink.api.common.JobID;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 import org.apache.flink.util.FileUtils;
 
-/** Makes snapshots of scenarios, and restores and judges them. */
+/** Takes snapshots of scenarios, restores them, and compares the restored state. */
 public final class Cases {
     private static final Map<String, Scenario> SCENARIOS = Map.ofEntries(
             Map.entry("everything", new Everything()),
@@ -63,7 +63,7 @@ public final class Cases {
         return scenario != null ? scenario : compiledApart(job.scenario);
     }
 
-    /** A scenario that needs more than Flink, or Flink 2, and is not there without it: by its class. */
+    /** Returns a scenario by its class, which exists only with Kafka, the State Processor API or Flink 2. */
     private static Scenario compiledApart(String name) {
         try {
             return (Scenario) Class.forName("harness." + name).getDeclaredConstructor().newInstance();
@@ -72,7 +72,7 @@ public final class Cases {
         }
     }
 
-    /** The state that a snapshot of `job` holds, as plain maps. */
+    /** Returns the state that a snapshot of `job` must hold, as plain maps. */
     public static Map<String, Object> expected(Job job) {
         Expected expected = scenario(job).expected(job);
         return Map.of(
@@ -84,8 +84,9 @@ public final class Cases {
 
     /**
      * Runs the first phase of `job`, or restores the snapshot `restored` instead, and takes snapshots of `kinds` one
-     * after the other; answers with their places. The kind `wave` is none: it lets the feeds emit once more; `gate…`
-     * waits for a file of that name in `directory`, `pause` for two seconds. Nor is `details`: what the REST API tells of the job.
+     * after the other; answers with their paths. Four kinds take no snapshot: `wave` lets the feeds emit once more,
+     * `gate…` waits for a file of that name in `directory`, `pause` waits for two seconds, and `details` writes a
+     * file with the answer of the REST API about the job.
      */
     public Map<String, Object> snapshot(JsonNode request, Deadline deadline) throws Exception {
         Job job = new Job(request.get("job"));
@@ -123,8 +124,8 @@ public final class Cases {
     }
 
     /**
-     * Runs `job`, or the snapshot `restored` as it, until it has emitted so many `results`; then takes snapshots of
-     * `kinds`. Answers with the last one's place and with all that was emitted before it.
+     * Runs `job`, from the snapshot `restored` if given, until it has emitted this number of `results`; then takes
+     * snapshots of `kinds`. Answers with the path of the last one, and with all results that were emitted before it.
      */
     public Map<String, Object> collect(JsonNode request, Deadline deadline) throws Exception {
         Job job = new Job(request.get("job"));
@@ -149,7 +150,7 @@ public final class Cases {
         }
     }
 
-    /** Runs `job`, which ends by itself; answers with all that it emitted. */
+    /** Runs `job`, which ends by itself; answers with all its results. */
     public Map<String, Object> run(JsonNode request, Deadline deadline) throws Exception {
         Job job = new Job(request.get("job"));
         Path own = Files.createTempDirectory(cluster.work(), "run-");
@@ -167,8 +168,8 @@ public final class Cases {
 
     /**
      * Restores `path`, a snapshot of `source`, as `job`; compares all state; takes a snapshot of kind `next` (if any)
-     * and restores that too; runs the second phase and compares its results. The snapshot lies below `keep`, if that is
-     * set, and stays there.
+     * and restores it, too; runs the second phase and compares its results. If `keep` is set, the snapshot stays below
+     * that directory.
      */
     public Map<String, Object> restore(JsonNode request, Deadline deadline) throws Exception {
         Job source = new Job(request.get("source"));
@@ -239,7 +240,7 @@ public final class Cases {
         comparison.compared.put("again", second.compared.values().stream().mapToLong(Long::longValue).sum());
     }
 
-    /** Takes checkpoints until Flink has deleted the claimed snapshot; returns how many, or -1 if it stays. */
+    /** Takes checkpoints until Flink has deleted the claimed snapshot; returns their number, or -1 if it stays. */
     private int subsume(JobID id, Path claimed, Deadline deadline) throws Exception {
         for (int number = 1; number <= 4; number++) {
             cluster.take(id, "checkpoint", claimed, deadline);
@@ -253,7 +254,7 @@ public final class Cases {
         return -1;
     }
 
-    /** What an undisturbed run emits in its second phase; it does not depend on the shape, so a narrow run will do. */
+    /** Returns the results of the second phase of an undisturbed run; they do not depend on the parallelism. */
     private List<String> undisturbed(Job job, Deadline deadline) throws Exception {
         String what = job.scenario + job.parameters;
         List<String> known = undisturbed.get(what);

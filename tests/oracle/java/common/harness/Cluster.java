@@ -25,15 +25,15 @@ import org.apache.flink.runtime.minicluster.MiniCluster;
 import org.apache.flink.runtime.minicluster.MiniClusterConfiguration;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
-/** A whole Flink in this JVM, and what the harness does with a job in it. */
+/** A whole Flink in this JVM, and the operations of the harness on its jobs. */
 public final class Cluster implements AutoCloseable {
-    /** Enough for the widest case twice: the restored job and the one that is restored from its snapshot. */
+    /** Enough slots for two jobs of the highest parallelism: a restored job, and a job from its snapshot. */
     private static final int SLOTS = 64;
 
     private final MiniCluster cluster;
     private final Path work;
 
-    /** Starts it with scratch space in `work` and `more` options than the tests' usual ones. */
+    /** Starts the cluster, with scratch space in `work`; `more` are options beside the usual ones. */
     public Cluster(Path work, Map<String, String> more) throws Exception {
         this.work = work;
         Configuration configuration = new Configuration();
@@ -48,7 +48,7 @@ public final class Cluster implements AutoCloseable {
         options.forEach(configuration::setString);
         more.forEach(configuration::setString);
         FileSystem.initialize(configuration, null);
-        // Nothing inside _metadata: the snapshots of these tests are tiny and would have no files else.
+        // Put no state into _metadata: otherwise these tiny snapshots would have no files.
         both(configuration, "state.storage.fs.memory-threshold", "execution.checkpointing.data-inline-threshold", "0");
         cluster = new MiniCluster(new MiniClusterConfiguration.Builder()
                 .setConfiguration(configuration)
@@ -103,8 +103,8 @@ public final class Cluster implements AutoCloseable {
     }
 
     /**
-     * Waits until every task runs (so all state is restored) or is finished, every feed has emitted, and those tasks
-     * are finished that shall be: a task at its end waits for a checkpoint.
+     * Waits until every task runs (so all state is restored) or is finished, every feed has emitted, and the expected
+     * tasks are finished, for which they need a checkpoint.
      */
     public void awaitRunning(JobID id, Run run, Deadline deadline) throws Exception {
         while (!allRun(id, deadline) || !run.allEmitted()) {
@@ -156,9 +156,9 @@ public final class Cluster implements AutoCloseable {
     }
 
     /**
-     * Takes a snapshot of `kind` canonical, native, checkpoint or stop (a savepoint that ends the job); returns where it lies. Savepoints go below
-     * `directory`, checkpoints to where the job keeps its own. A task that finishes just then makes Flink decline: it
-     * is asked again.
+     * Takes a snapshot of `kind` canonical, native, checkpoint or stop (a savepoint that ends the job); returns its
+     * path. Savepoints go below `directory`, checkpoints into the job's own directory. If Flink declines, because a
+     * task finishes at the same time, it is asked again.
      */
     public String take(JobID id, String kind, Path directory, Deadline deadline) throws Exception {
         while (true) {
@@ -181,7 +181,7 @@ public final class Cluster implements AutoCloseable {
         };
     }
 
-    /** What Flink's REST API tells of a job, its plan included: the place of a file in `directory`. */
+    /** Writes the answer of Flink's REST API about a job into a file in `directory`; returns its path. */
     public String details(JobID id, Path directory, Deadline deadline) throws Exception {
         URI details = deadline.get(cluster.getRestAddress(), "the REST API").resolve("/jobs/" + id);
         HttpResponse<Path> answer = HttpClient.newHttpClient()
@@ -189,7 +189,7 @@ public final class Cluster implements AutoCloseable {
         return answer.body().toString();
     }
 
-    /** Waits until the job has ended by itself. Tasks at their end wait for a last checkpoint: it is triggered here. */
+    /** Triggers the last checkpoint, for which tasks wait at their end, and waits until the job has ended by itself. */
     public void awaitFinished(JobID id, Deadline deadline) throws Exception {
         while (true) {
             JobStatus status = deadline.get(cluster.getJobStatus(id), "the job's status");
@@ -207,7 +207,7 @@ public final class Cluster implements AutoCloseable {
         }
     }
 
-    /** Ends a job that may have ended already. */
+    /** Cancels a job, unless it has already ended. */
     public void cancel(JobID id, Deadline deadline) throws Exception {
         if (!deadline.get(cluster.getJobStatus(id), "the job's status").isGloballyTerminalState()) {
             cluster.cancelJob(id);

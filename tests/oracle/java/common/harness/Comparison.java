@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
-/** Lays what was found beside what is expected: the differences, and how much was compared. */
+/** Comparison of restored with expected state: the differences, and the number of comparisons of each kind. */
 public final class Comparison {
     public final List<String> differences = new ArrayList<>();
     public final Map<String, Long> compared = new TreeMap<>();
@@ -18,7 +18,7 @@ public final class Comparison {
 
     /**
      * Compares all state. With `perSubtask`, the elements of SPLIT states must lie where Flink's own redistribution
-     * from the source's parallelism to the job's puts them; otherwise only all together must be there.
+     * from the source's parallelism to the job's puts them; otherwise they may lie in any subtask.
      */
     public void state(Expected expected, Found found, Job source, Job job, boolean perSubtask) {
         differences.addAll(found.contradictions);
@@ -92,7 +92,7 @@ public final class Comparison {
         count(mode, (long) expected.size() * parallelism);
     }
 
-    /** The second phase must emit what an undisturbed run emits in its second phase. */
+    /** Compares the results of the second phase with those of an undisturbed run. */
     public void results(List<String> expected, List<String> found) {
         bags("results", expected, found);
         count("results", expected.size());

@@ -5,7 +5,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** The end of a command's time: every wait is bounded by what is left of it. */
+/** Deadline of a command; no wait of the command lasts longer. */
 public final class Deadline {
     private final long end;
 
@@ -23,7 +23,7 @@ public final class Deadline {
         }
     }
 
-    /** Waits a little between two looks at something; a look at all tasks of a job costs as much as some of its work. */
+    /** Waits a little between two polls; polling all tasks of a job takes CPU time from the job. */
     public void pause(String waitingFor) throws Exception {
         if (System.nanoTime() > end) {
             throw new TimeoutException("out of time: " + waitingFor);

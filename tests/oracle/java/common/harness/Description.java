@@ -17,7 +17,7 @@ import org.apache.flink.runtime.state.KeyGroupsStateHandle;
 import org.apache.flink.runtime.state.KeyedStateHandle;
 import org.apache.flink.runtime.state.OperatorStateHandle;
 
-/** What Flink itself reads out of a snapshot's `_metadata`, as plain lists and maps. */
+/** Content of a snapshot's `_metadata` by Flink's own reader, as plain lists and maps. */
 public final class Description {
     private Description() {}
 
@@ -67,7 +67,7 @@ public final class Description {
         return shown;
     }
 
-    /** `none` is the offset of a key group without bytes: raw keyed state may begin at 0, managed never does. */
+    /** Describes handles; `none` is the offset of an absent key group: only raw keyed state may begin at 0. */
     private static List<Object> keyed(Iterable<KeyedStateHandle> handles, long none) {
         List<Object> shown = new ArrayList<>();
         for (KeyedStateHandle handle : handles) {

@@ -7,9 +7,9 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.tuple.Tuple3;
 
 /**
- * What most scenarios are fed: (user's number, the event's number within its user, amount). The parameter
- * `keys` is the number of users in phase 1 (0 and 1 are meant); phase 2 has two more, so that a job without any state
- * goes on too.
+ * Input of most scenarios: (number of the user, number of the event of this user, amount). The parameter `keys` is the
+ * number of users in phase 1, which may be 0; phase 2 has two more users, so that a job without any state has input,
+ * too.
  */
 public final class Events implements Feed.Records<Tuple3<Long, Integer, Long>> {
     private static final long serialVersionUID = 1L;
@@ -45,14 +45,14 @@ public final class Events implements Feed.Records<Tuple3<Long, Integer, Long>> {
         return Mix.below(1000, seed, user, number);
     }
 
-    /** All events of the first phase, each user's in order. */
+    /** Returns all events of the first phase, those of each user in order. */
     public List<Tuple3<Long, Integer, Long>> firstPhase() {
         List<Tuple3<Long, Integer, Long>> events = new ArrayList<>();
         of(1, 0, 1).forEach(event -> events.add(event.value()));
         return events;
     }
 
-    /** The key of `states`: a string, some with characters outside ASCII. */
+    /** Returns a user's key in `states`, a string; some have characters outside ASCII. */
     public static String name(long user) {
         return (user % 3 == 0 ? "üser-𝄞-" : "user-") + user;
     }

@@ -5,22 +5,22 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** The state that a snapshot must hold, by state ("operator/state"), in the words that `Found` uses. */
+/** State that a snapshot must hold, by state ("operator/state"), as text in the form of `Found`. */
 public final class Expected {
-    /** State to key to value. */
+    /** Keyed values by state and key. */
     public final Map<String, Map<String, String>> keyed = new TreeMap<>();
-    /** SPLIT states by operator, in the order of registration: state to the elements of each old subtask. */
+    /** SPLIT states by operator, in the order of registration: elements by state and old subtask. */
     public final Map<String, Map<String, List<List<String>>>> split = new TreeMap<>();
-    /** UNION states: every element of all old subtasks. */
+    /** UNION states: the elements of all old subtasks, by state. */
     public final Map<String, List<String>> union = new TreeMap<>();
-    /** BROADCAST states: the entries, the same everywhere. */
+    /** BROADCAST states: the entries of a copy, by state. */
     public final Map<String, List<String>> broadcast = new TreeMap<>();
 
     public void key(String state, String key, String value) {
         keyed.computeIfAbsent(state, name -> new TreeMap<>()).put(key, value);
     }
 
-    /** Says that a state exists, so that surplus keys in it are noticed even if none is expected. */
+    /** Adds a state that may have no keys, so that surplus keys in it are noticed. */
     public void state(String state) {
         keyed.computeIfAbsent(state, name -> new TreeMap<>());
     }

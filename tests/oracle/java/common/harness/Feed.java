@@ -14,21 +14,21 @@ import org.apache.flink.streaming.api.watermark.Watermark;
  */
 public final class Feed<T> extends LegacySource<T> {
     private static final long serialVersionUID = 1L;
-    /** Event time between the phases, in ms: records of phase 1 are older, those of phase 2 are younger. */
+    /** Event time between the phases, in ms: later than the records of phase 1, earlier than those of phase 2. */
     public static final long PAUSE = 100_000;
 
-    /** The phases of waves, which come between 1 and 2 if the harness asks for them, begin here. */
+    /** Number of the first phase of a wave; waves come between phases 1 and 2, on request of the harness. */
     private static final int WAVES = 3;
 
     /** A record and its event time. */
     public record Timed<T>(T value, long time) {}
 
-    /** What a subtask emits in a phase (1 or 2, or a wave's); all of a key comes from one subtask, in order. */
+    /** Records that a subtask emits in a phase; all records of a key come from one subtask, in order. */
     public interface Records<T> extends Serializable {
         List<Timed<T>> of(int phase, int subtask, int parallelism);
     }
 
-    /** Which subtasks are finished after the first phase. */
+    /** Choice of the subtasks that are finished after the first phase. */
     public interface Ends extends Serializable {
         boolean after(int subtask);
     }
@@ -44,7 +44,7 @@ public final class Feed<T> extends LegacySource<T> {
         this.ends = ends;
     }
 
-    /** Adds a feed named and identified by `name`, as wide as the job says. */
+    /** Adds a feed with the name and uid `name`, at the parallelism that the job has for it. */
     public static <T> SingleOutputStreamOperator<T> add(
             StreamExecutionEnvironment environment,
             Job job,
@@ -55,7 +55,7 @@ public final class Feed<T> extends LegacySource<T> {
         return add(environment, job, run, name, type, records, subtask -> false);
     }
 
-    /** As `add`; the subtasks that `ends` names are finished after the first phase. */
+    /** Adds a feed whose subtasks in `ends` are finished after the first phase. */
     public static <T> SingleOutputStreamOperator<T> add(
             StreamExecutionEnvironment environment,
             Job job,
@@ -71,7 +71,7 @@ public final class Feed<T> extends LegacySource<T> {
                 .setParallelism(job.parallelism(name));
     }
 
-    /** Which wave a phase is; the first phase is wave 0. */
+    /** Returns the number of the wave of a phase; the first phase is wave 0. */
     public static int wave(int phase) {
         return phase == 1 ? 0 : phase - WAVES + 1;
     }

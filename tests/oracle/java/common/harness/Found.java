@@ -8,16 +8,16 @@ import java.util.TreeMap;
 import org.apache.flink.runtime.state.KeyGroupRange;
 import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 
-/** What the operators of a restored job found, as they report it while they open. */
+/** State that the operators of a restored job report while they open. */
 public final class Found {
-    /** State ("operator/state") to key to value. */
+    /** Keyed values by state ("operator/state") and key. */
     public final Map<String, Map<String, String>> keyed = new TreeMap<>();
-    /** State to subtask to elements: operator state of all modes. */
+    /** Elements of operator state of all modes, by state and subtask. */
     public final Map<String, Map<Integer, List<String>>> elements = new TreeMap<>();
-    /** Contradictions that show already while reporting. */
+    /** Errors that are noticed while state is reported, such as a key in the wrong subtask. */
     public final List<String> contradictions = new ArrayList<>();
 
-    /** One key's value; the key must belong to the subtask that holds it, and to no other. */
+    /** Reports the value of a key, which must belong to the subtask that holds it, and to no other. */
     public synchronized void key(
             String state, Object key, String shown, String value, KeyGroupRange range, int maxParallelism) {
         int group = KeyGroupRangeAssignment.assignToKeyGroup(key, maxParallelism);
@@ -28,7 +28,7 @@ public final class Found {
         put(state, shown, value);
     }
 
-    /** A key group's content in the operator's own framing. */
+    /** Reports the content of a raw key group. */
     public synchronized void group(
             String state, int group, String value, int subtask, int parallelism, int maxParallelism) {
         int owner = KeyGroupRangeAssignment.computeOperatorIndexForKeyGroup(maxParallelism, parallelism, group);

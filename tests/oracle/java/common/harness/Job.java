@@ -7,7 +7,7 @@ import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 
 /**
- * A scenario in a certain shape: what it is fed (the seed and the scenario's switches) and how wide it runs.
+ * A scenario with its parameters (the seed and the scenario's switches), in a shape.
  * Parallelism is one number for all operators and exceptions by name, and so is max parallelism; 0 means that the user
  * never set it, so that Flink computes it. `uids` gives operators other uids than the scenario does.
  */
@@ -58,7 +58,7 @@ public final class Job implements Serializable {
         uids = Map.of();
     }
 
-    /** The same scenario, fed the same, in the cheapest shape. */
+    /** Returns the same scenario with the same input, in the cheapest shape. */
     public Job narrow() {
         return new Job(this);
     }
@@ -75,7 +75,7 @@ public final class Job implements Serializable {
         return exceptions.getOrDefault(operator, parallelism);
     }
 
-    /** The max parallelism that Flink gives this operator in a job that starts from nothing. */
+    /** Returns the max parallelism that Flink gives this operator in a job that starts without state. */
     public int maxParallelism(String operator) {
         return maxParallelism > 0
                 ? maxParallelism

@@ -8,7 +8,7 @@ public final class JobFailed extends Exception {
         super(chain(cause), cause);
     }
 
-    /** All different messages from the outermost to the root. */
+    /** Returns all different messages, from the outermost to the root cause. */
     public static String chain(Throwable error) {
         StringBuilder text = new StringBuilder();
         for (Throwable at = error; at != null; at = at.getCause()) {

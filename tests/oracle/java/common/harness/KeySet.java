@@ -8,10 +8,10 @@ import java.util.Map;
 import java.util.Random;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 
-/** Keys of one of the types that `Keys` knows, each once: rare values first, then random ones by a seed. */
+/** Distinct keys of a type of `Keys`: rare values first, then random ones by a seed. */
 public final class KeySet<K> implements Serializable {
     private static final long serialVersionUID = 1L;
-    /** Of the booleans, say, there are not more. */
+    /** Attempts to find a new key: some types, such as booleans, have few values. */
     private static final int TRIES = 20;
 
     private static final Map<String, List<?>> RARE = Map.of(
@@ -25,7 +25,7 @@ public final class KeySet<K> implements Serializable {
     private transient List<K> keys;
     private transient Map<K, Integer> numbers;
 
-    /** About `number` keys of `type`; fewer if there are not so many. */
+    /** Returns about `number` keys of `type`, fewer if the type has fewer values. */
     public KeySet(String type, long seed, int number) {
         this.type = type;
         this.seed = seed;
@@ -52,12 +52,12 @@ public final class KeySet<K> implements Serializable {
         return keys;
     }
 
-    /** The key that stands for `user`; several users may share one. */
+    /** Returns the key of `user`; several users may share a key. */
     public K key(long user) {
         return keys().get(Math.floorMod(user, keys().size()));
     }
 
-    /** What a report calls a key: not all are told apart by their text. */
+    /** Returns a key's name in reports; the text of a key is not always unique. */
     public String name(K key) {
         keys();
         Integer place = numbers.get(key);

@@ -63,11 +63,11 @@ import org.apache.flink.types.LongValue;
 import org.apache.flink.types.Row;
 import org.apache.flink.types.StringValue;
 
-/** Random keys of many types as Flink serializes them, with what Java and Flink make of them. */
+/** Random keys of many types as Flink serializes them, with their hash codes and key groups. */
 public final class Keys {
     private static final TypeInformation<byte[]> BYTES = PrimitiveArrayTypeInfo.BYTE_PRIMITIVE_ARRAY_TYPE_INFO;
 
-    /** How keys of a type are made and written. */
+    /** A type of keys: its random values, and its serializer. */
     record Kind<T>(TypeSerializer<T> serializer, Function<Random, T> key) {}
 
     private final Map<String, Kind<?>> kinds = new LinkedHashMap<>();
@@ -80,7 +80,7 @@ public final class Keys {
         namespaces();
     }
 
-    /** The names of the types. */
+    /** Returns the names of the types. */
     static List<String> types() {
         return List.copyOf(new Keys().kinds.keySet());
     }
@@ -94,7 +94,7 @@ public final class Keys {
     }
 
     /**
-     * `count` keys of `type` by a random `seed`: the serializer's `snapshot` and the `keys` in hexadecimal, the
+     * Returns `count` keys of `type` by a random `seed`: the serializer's `snapshot` and the `keys` in hexadecimal, the
      * serializer's `length`, the keys' `hashes` and their `groups` of `maxParallelism`.
      */
     static Map<String, Object> of(String type, long seed, int count, int maxParallelism) throws IOException {
@@ -242,7 +242,7 @@ public final class Keys {
         nullable("Nullable", Types.TUPLE(Types.LONG), false);
     }
 
-    /** In a list, because a key itself is never null. */
+    /** Wraps a value that may be null in a list, because a key itself is never null. */
     private void nullable(String name, TypeInformation<Tuple> type, boolean padded) {
         TypeSerializer<Tuple> serializer = type.createSerializer(new SerializerConfigImpl());
         kinds.put(name, new Kind<>(

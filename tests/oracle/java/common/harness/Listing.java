@@ -17,7 +17,7 @@ import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
 import org.apache.flink.streaming.api.operators.InternalTimerService;
 import org.apache.flink.util.function.BiConsumerWithException;
 
-/** Reports every key of a restored operator's keyed states and timers; without it a surplus key would go unnoticed. */
+/** Reports every key of a restored operator's keyed states and timers, so that surplus keys are noticed. */
 public final class Listing<K> {
     /** Reads the current key's value as text. */
     public interface Shown {
@@ -38,7 +38,7 @@ public final class Listing<K> {
         this(operator, name, found, Object::toString);
     }
 
-    /** Calls a key what `named` calls it. */
+    /** Reports keys by their names in `named`. */
     public Listing(AbstractStreamOperator<?> operator, String name, Found found, Function<K, String> named) {
         this.operator = operator;
         this.name = name;
@@ -47,7 +47,7 @@ public final class Listing<K> {
         this.backend = (CheckpointableKeyedStateBackend<K>) operator.<K>getKeyedStateBackend();
     }
 
-    /** All keys of a state without namespaces. */
+    /** Reports all keys of a state without namespaces. */
     public void values(String state, Shown value) throws Exception {
         List<K> keys;
         try (Stream<K> stream = backend.getKeys(state, VoidNamespace.INSTANCE)) {
@@ -59,7 +59,7 @@ public final class Listing<K> {
         }
     }
 
-    /** All pairs of key and namespace of a state. */
+    /** Reports all pairs of key and namespace of a state. */
     public <N> void namespaced(String state, Function<N, Shown> value) throws Exception {
         List<Tuple2<K, N>> pairs;
         try (Stream<Tuple2<K, N>> stream = backend.getKeysAndNamespaces(state)) {
@@ -71,7 +71,7 @@ public final class Listing<K> {
         }
     }
 
-    /** All timers of a service, as "service/event" and "service/processing". */
+    /** Reports all timers of a service, as "service/event" and "service/processing". */
     public <N> void timers(String service, InternalTimerService<N> timers) throws Exception {
         this.<N>queue(service + "/event", timers::forEachEventTimeTimer);
         this.<N>queue(service + "/processing", timers::forEachProcessingTimeTimer);

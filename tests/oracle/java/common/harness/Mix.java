@@ -1,6 +1,6 @@
 package harness;
 
-/** Numbers that depend on a seed and a place, and on nothing else (SplitMix64's finalizer). */
+/** Numbers that depend only on a seed and a place (SplitMix64's finalizer). */
 public final class Mix {
     private Mix() {}
 
@@ -12,7 +12,7 @@ public final class Mix {
         return state;
     }
 
-    /** A number in [0, bound). */
+    /** Returns a number in [0, bound). */
     public static int below(int bound, long seed, long... place) {
         return (int) Math.floorMod(of(seed, place), (long) bound);
     }

@@ -10,11 +10,11 @@ import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 
-/** POJOs as keys, each with a `hashCode` of its own, as people and their tools write it. */
+/** POJOs as keys, each with a user-defined or generated `hashCode`. */
 final class OwnHashes {
     private OwnHashes() {}
 
-    /** What is equal, whatever the hash is. */
+    /** Base class that defines equality, but no hash. */
     abstract static class Key {
         /** The values that `equals` compares. */
         abstract Object[] compared();
@@ -30,7 +30,7 @@ final class OwnHashes {
         public abstract int hashCode();
     }
 
-    /** Of `Objects.hash`, by the order of the alphabet, with nulls. */
+    /** Hashed by `Objects.hash`, over fields in alphabetical order, with nulls. */
     public static class Address extends Key {
         public Long area;
         public Integer number;
@@ -55,7 +55,7 @@ final class OwnHashes {
         }
     }
 
-    /** Of `Objects.hash` in the order of the class, where a serializer has that of the alphabet. */
+    /** Hashed by `Objects.hash` over fields in the order of the class; serializers use alphabetical order. */
     public static class Seat extends Key {
         public String train;
         public int coach;
@@ -82,7 +82,7 @@ final class OwnHashes {
         }
     }
 
-    /** As Lombok's `@EqualsAndHashCode` spells it: primitive fields first, booleans and nulls by its own numbers. */
+    /** Hashed as by Lombok's `@EqualsAndHashCode`: primitive fields first, special codes for booleans and nulls. */
     public static class Account extends Key {
         public String owner;
         public boolean open;
@@ -112,7 +112,7 @@ final class OwnHashes {
         }
     }
 
-    /** As of a record: from zero, in the order of the class. */
+    /** Hashed as a record: from zero, over fields in the order of the class. */
     public static class Reading extends Key {
         public String sensor;
         public long at;
@@ -126,7 +126,7 @@ final class OwnHashes {
             return reading;
         }
 
-        /** What it is made of, and what hashes as it. */
+        /** The record with these fields, which has the same hash. */
         record Values(String sensor, long at, boolean valid) {}
 
         @Override
@@ -140,7 +140,7 @@ final class OwnHashes {
         }
     }
 
-    /** Of which an id is all that counts. */
+    /** Hashed by an id only. */
     public static class Customer extends Key {
         public String name;
         public long id;
@@ -165,7 +165,7 @@ final class OwnHashes {
         }
     }
 
-    /** Of one class if the first of two subtasks has it, else of another: none of them meets both. */
+    /** Of one subclass in the first of two subtasks, of another one in the second: neither subtask sees both. */
     public static class Badge extends Key {
         public long number;
 
@@ -196,7 +196,7 @@ final class OwnHashes {
         public int floor = 3;
     }
 
-    /** As `HashCodeBuilder` of Apache Commons makes it. */
+    /** Hashed by `HashCodeBuilder` of Apache Commons. */
     public static class Flight extends Key {
         public String origin;
         public String destination;
@@ -224,7 +224,7 @@ final class OwnHashes {
         }
     }
 
-    /** Another POJO inside, of which the order is another one too. */
+    /** With a POJO as a field, whose hash has another order of fields. */
     public static class Visit extends Key {
         public Address where;
         public Guest guest;
@@ -270,7 +270,7 @@ final class OwnHashes {
         }
     }
 
-    /** With an enum in its hash, which is another one in each JVM. */
+    /** With an enum in its hash, which differs between JVMs. */
     public static class Timeout extends Key {
         public long amount;
         public TimeUnit unit;
@@ -293,7 +293,7 @@ final class OwnHashes {
         }
     }
 
-    /** Whose hash nobody can guess. */
+    /** With a hash that no common formula gives. */
     public static class Secret extends Key {
         public int number;
         public String word;

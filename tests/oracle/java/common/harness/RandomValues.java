@@ -13,7 +13,7 @@ import org.apache.flink.types.Either;
 import org.apache.flink.types.Row;
 import org.apache.flink.types.RowKind;
 
-/** Random values of the types that keys are made of, the rare ones among them. */
+/** Random values of types of which keys consist, including rare values. */
 final class RandomValues {
     private static final String[] ALPHABET = {
         "a", "Z", "0", " ", "\0", "\u007f", "é", "ß", "日", "\uffff", "😀", "\ud83d"
@@ -30,7 +30,7 @@ final class RandomValues {
         return random.nextInt(4) == 0 ? null : value;
     }
 
-    /** Of any magnitude. */
+    /** Returns a number of any magnitude. */
     static long number(Random random) {
         return random.nextLong() >> random.nextInt(64);
     }
@@ -117,7 +117,7 @@ final class RandomValues {
         return (T) tuple;
     }
 
-    /** Of any kind, each field null at times. */
+    /** Returns a row of any kind; each field may be null. */
     static Row row(Random random, Object... fields) {
         Row row = new Row(RowKind.fromByteValue((byte) random.nextInt(4)), fields.length);
         for (int at = 0; at < fields.length; at++) {

@@ -12,19 +12,19 @@ import org.apache.flink.runtime.state.OperatorStreamStateHandle;
 import org.apache.flink.runtime.state.memory.ByteStreamStateHandle;
 
 /**
- * Asks Flink's own `RoundRobinOperatorStateRepartitioner` who gets which elements. The handles point to no data: an
- * element's offset is its number, which is all that the class looks at.
+ * Asks Flink's own `RoundRobinOperatorStateRepartitioner` which subtask gets which elements. The handles point to no
+ * data: the class only uses offsets, and an element's offset is its number.
  */
 public final class Redistribution {
     private Redistribution() {}
 
-    /** One state of one old subtask: `elements` many, numbered from 0. */
+    /** A state of an old subtask, with this number of `elements`, numbered from 0. */
     public record Part(String name, String mode, int elements) {}
 
-    /** One piece that a new subtask gets: elements `numbers` of `name` of the old subtask `from`. */
+    /** A piece for a new subtask: elements `numbers` of the state `name` of the old subtask `from`. */
     public record Piece(String name, int from, List<Long> numbers) {}
 
-    /** The pieces of every new subtask. `old` holds the parts of each old subtask in the order of the handle. */
+    /** Returns the pieces of every new subtask; `old` has the parts of each old subtask in the order of the handle. */
     public static List<List<Piece>> pieces(List<List<Part>> old, int oldParallelism, int newParallelism) {
         List<List<OperatorStateHandle>> handles = new ArrayList<>();
         for (int subtask = 0; subtask < oldParallelism; subtask++) {
@@ -66,8 +66,8 @@ public final class Redistribution {
     }
 
     /**
-     * The elements of SPLIT states after one redistribution, by new subtask and state. The states' names are those of
-     * the snapshot: what follows the operator's name in "operator/state".
+     * Returns the elements of SPLIT states after one redistribution, by new subtask and state. States have the names of
+     * the snapshot, without the operator's name.
      */
     public static List<Map<String, List<String>>> deal(
             Map<String, List<List<String>>> states, int oldParallelism, int newParallelism) {

@@ -14,7 +14,7 @@ import org.apache.flink.streaming.api.operators.KeyedProcessOperator;
 /** Runs an ordinary keyed function, and lists all its keys when it is restored. */
 public class ReportingOperator<K, IN> extends KeyedProcessOperator<K, IN, String> {
     private static final long serialVersionUID = 1L;
-    /** What Flink calls the timers of a keyed function. */
+    /** Flink's name for the timers of a keyed function. */
     public static final String TIMERS = "user-timers";
 
     private final String run;

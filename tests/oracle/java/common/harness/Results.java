@@ -6,13 +6,13 @@ import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
 import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 
-/** Where a job's results go: into the run. Never chained: that could change the generated id of what stands before. */
+/** Sink that adds a job's results to the run. It is never chained, which could change the generated ids before it. */
 public final class Results extends AbstractStreamOperator<Void> implements OneInputStreamOperator<String, Void> {
     private static final long serialVersionUID = 1L;
 
     private final String run;
 
-    /** Of which stream only the last result counts; empty: all count. */
+    /** Name of the stream whose last result alone counts; empty if all results count. */
     private final String lastOf;
 
     private Results(Run run, String lastOf) {
@@ -20,7 +20,7 @@ public final class Results extends AbstractStreamOperator<Void> implements OneIn
         this.lastOf = lastOf;
     }
 
-    /** Collects what the operator `of` emits. */
+    /** Collects the results of the operator `of`. */
     public static void collect(DataStream<String> stream, Job job, Run run, String of) {
         stream.transform("results of " + of, Types.VOID, new Results(run, ""))
                 .uid("results-of-" + of)

@@ -9,7 +9,7 @@ import org.rocksdb.RocksDB;
 public final class RocksDbAccess {
     private RocksDbAccess() {}
 
-    /** Compacts all files of these states, and waits for it. */
+    /** Compacts all files of these states, and waits for the end. */
     public static void compact(Object backend, String... states) throws Exception {
         RocksDB database = (RocksDB) field(backend, "db");
         Map<?, ?> registered = (Map<?, ?>) field(backend, "kvStateInformation");

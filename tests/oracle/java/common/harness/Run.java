@@ -11,8 +11,8 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * What one running job and the harness share: all of it lives in one JVM, so functions carry the run's id only.
- * Feeds wait here between the phases, operators report what they found at restore, results end here.
+ * State that a running job and the harness share. Both live in one JVM, so functions carry only the run's id. Feeds
+ * wait here between the phases, operators report their restored state, and sinks add results.
  */
 public final class Run {
     private static final Map<String, Run> RUNS = new ConcurrentHashMap<>();
@@ -46,12 +46,12 @@ public final class Run {
         RUNS.remove(id);
     }
 
-    /** Says that so many more feeding subtasks will emit a first phase. */
+    /** Adds to the number of feeding subtasks that will emit a first phase. */
     public void expectFeeds(int subtasks) {
         feeds.addAndGet(subtasks);
     }
 
-    /** A feeding subtask has emitted its first phase, or a wave. */
+    /** Records that a feeding subtask has emitted its first phase, or a wave. */
     public void emitted() {
         emitted.incrementAndGet();
     }
@@ -69,7 +69,7 @@ public final class Run {
         return waves.get();
     }
 
-    /** Says that so many tasks will be finished before the snapshot is taken. */
+    /** Adds to the number of tasks that will be finished before the snapshot is taken. */
     public void expectFinished(int tasks) {
         finishing.addAndGet(tasks);
     }
@@ -86,12 +86,12 @@ public final class Run {
         return second.isDone();
     }
 
-    /** Calls `action` when the second phase begins; at once if it has begun. */
+    /** Calls `action` when the second phase begins, immediately if it has begun. */
     public void inSecondPhase(Runnable action) {
         second.thenRunAsync(action);
     }
 
-    /** Waits for the second phase; false if it has not begun in this time. */
+    /** Waits for the second phase; returns false if it has not begun in this time. */
     public boolean awaitSecondPhase(long millis) throws Exception {
         try {
             second.get(millis, TimeUnit.MILLISECONDS);
@@ -107,7 +107,7 @@ public final class Run {
         }
     }
 
-    /** A result of which only the last one counts, for streams whose earlier results depend on an open order. */
+    /** Sets the last result of a stream whose earlier results depend on an undefined order of records. */
     public void last(String of, String text) {
         synchronized (results) {
             last.put(of, text);

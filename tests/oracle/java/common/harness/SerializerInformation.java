@@ -6,7 +6,7 @@ import org.apache.flink.api.common.serialization.SerializerConfig;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeutils.TypeSerializer;
 
-/** Makes a type, for keys too, of any serializer: of those of tables and those that Flink does not want for keys. */
+/** Type information for any serializer, which keys may have, too: for serializers of tables, and unusual key types. */
 public final class SerializerInformation<T> extends TypeInformation<T> {
     private static final long serialVersionUID = 1L;
 
@@ -18,12 +18,12 @@ public final class SerializerInformation<T> extends TypeInformation<T> {
         this.serializer = serializer;
     }
 
-    /** What Flink asks for since 1.19. */
+    /** Method that Flink calls since 1.19. */
     public TypeSerializer<T> createSerializer(SerializerConfig config) {
         return serializer.duplicate();
     }
 
-    /** What Flink 1.x asks for; 2.x does not know it. */
+    /** Method that Flink 1.x calls; Flink 2.x lacks it. */
     public TypeSerializer<T> createSerializer(ExecutionConfig config) {
         return serializer.duplicate();
     }

@@ -17,8 +17,8 @@ import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMap
 
 /**
  * Reads a command per line (a JSON object with `command`, `timeout` in seconds, and its arguments) and answers each
- * with a line: `{"result": ...}` or `{"error": ..., "trace": [...]}`. Answers have standard output for themselves; what
- * Flink prints goes to standard error. Ends with its input.
+ * with a line: `{"result": ...}` or `{"error": ..., "trace": [...]}`. Standard output has only answers; Flink's output
+ * goes to standard error. The server ends when its input ends.
  */
 public final class Server {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -85,7 +85,7 @@ public final class Server {
         };
     }
 
-    /** Which of the classes `names` this Flink does not have. */
+    /** Returns those of the classes `names` that this Flink lacks. */
     private static List<String> missingClasses(JsonNode request) {
         List<String> missing = new ArrayList<>();
         for (JsonNode name : request.get("names")) {
@@ -98,7 +98,7 @@ public final class Server {
         return missing;
     }
 
-    /** `old`: per old subtask a list of {name, mode, elements}. Answers per new subtask a list of pieces. */
+    /** Answers with the pieces of each new subtask; `old` has a list of {name, mode, elements} per old subtask. */
     private static Object redistribute(JsonNode request) {
         List<List<Redistribution.Part>> old = new ArrayList<>();
         for (JsonNode subtask : request.get("old")) {
@@ -124,7 +124,7 @@ public final class Server {
     }
 
     /**
-     * Values of `KeyGroupRangeAssignment` for lists of inputs: `hashes` [hash, max parallelism], `ranges` [max
+     * Returns values of `KeyGroupRangeAssignment` for lists of inputs: `hashes` [hash, max parallelism], `ranges` [max
      * parallelism, parallelism, subtask], `owners` [max parallelism, parallelism, key group], `defaults` parallelism.
      */
     private static Object keyGroups(JsonNode request) {

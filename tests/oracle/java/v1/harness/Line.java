@@ -6,7 +6,7 @@ import org.apache.flink.api.common.time.Time;
 import org.apache.flink.streaming.api.windowing.assigners.EventTimeSessionWindows;
 import org.apache.flink.streaming.api.windowing.assigners.TumblingEventTimeWindows;
 
-/** What Flink 1.x and 2.x spell differently; this is 1.x. */
+/** Calls that differ between Flink 1.x and 2.x, for 1.x. */
 public final class Line {
     private Line() {}
 

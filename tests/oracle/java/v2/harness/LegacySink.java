@@ -4,7 +4,7 @@ import org.apache.flink.api.common.typeutils.base.StringSerializer;
 import org.apache.flink.api.common.typeutils.base.VoidSerializer;
 import org.apache.flink.streaming.api.functions.sink.legacy.TwoPhaseCommitSinkFunction;
 
-/** A sink that commits in two phases, where this release line keeps its base class; it throws everything away. */
+/** A sink with a two-phase commit that discards all records; the package of its base class differs between lines. */
 public final class LegacySink<T> extends TwoPhaseCommitSinkFunction<T, String, Void> {
     private static final long serialVersionUID = 1L;
 

@@ -2,5 +2,5 @@ package harness;
 
 import org.apache.flink.streaming.api.functions.source.legacy.RichParallelSourceFunction;
 
-/** The base class of sources that are plain functions, where this release line keeps it. */
+/** Source function; the package of its base class differs between release lines. */
 public abstract class LegacySource<T> extends RichParallelSourceFunction<T> {}

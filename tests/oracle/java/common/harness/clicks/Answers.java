@@ -12,7 +12,7 @@ import org.apache.flink.streaming.api.checkpoint.CheckpointedFunction;
 import org.apache.flink.streaming.api.functions.co.BroadcastProcessFunction;
 import org.apache.flink.util.Collector;
 
-/** Tells what a page costs, by prices that every subtask knows. */
+/** Answers questions for the price of a page, by a broadcast state of prices. */
 final class Answers extends BroadcastProcessFunction<String, Tuple2<String, Long>, String>
         implements CheckpointedFunction {
     private static final long serialVersionUID = 1L;

@@ -34,7 +34,7 @@ public final class Bootstrapped implements Scenario {
                 job, run, Answers.NAME);
     }
 
-    /** What every page costs is asked in the second phase: in the first one, which prices are there is open. */
+    /** Questions for the price of every page, in the second phase: in the first one, prices may not have arrived. */
     private static List<Feed.Timed<String>> questions(int phase, int subtask) {
         List<Feed.Timed<String>> questions = new ArrayList<>();
         if (subtask == 0 && phase == 2) {

@@ -23,7 +23,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
  * A shop that counts clicks: per user, per half minute, per visit, and their worth per page. Small enough to be read
- * as an example of a job. Parameters: `seed`, `users`; the switch `only_users` leaves all but the first count out.
+ * as an example of a job. Parameters: `seed`, `users`; the switch `only_users` keeps only the count per user.
  */
 public final class Clicks implements Scenario {
     private static final List<String> NAMES =
@@ -37,7 +37,7 @@ public final class Clicks implements Scenario {
         return number < NAMES.size() ? name : name + "-" + number / NAMES.size();
     }
 
-    /** The clicks of a phase: (user, page, the click's number). A visit goes on over the pause. */
+    /** Returns the clicks of a phase: (user, page, the click's number). A visit goes on over the pause. */
     static List<Feed.Timed<Tuple3<String, String, Integer>>> clicks(Job job, int phase, int subtask, int parallelism) {
         long seed = job.parameter("seed", 1);
         List<Feed.Timed<Tuple3<String, String, Integer>>> clicks = new ArrayList<>();
@@ -125,7 +125,7 @@ public final class Clicks implements Scenario {
         return expected;
     }
 
-    /** Counts the clicks of a window; tells the user and the number. */
+    /** Counts the clicks of a window; emits the user and the number. */
     private static final class Count
             implements AggregateFunction<Tuple3<String, String, Integer>, Tuple3<String, String, Integer>, String> {
         private static final long serialVersionUID = 1L;

@@ -20,7 +20,7 @@ import org.apache.flink.streaming.api.TimerService;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
-/** How often a user clicked, on which pages, and the way; a timer sums up when the day is over. */
+/** Counts each user's clicks, by page, and lists the pages in order; a timer emits the sums at the end of the day. */
 final class PerUser extends KeyedProcessFunction<String, Tuple3<String, String, Integer>, String> {
     private static final long serialVersionUID = 1L;
     static final String NAME = "clicks-per-user";
@@ -38,7 +38,7 @@ final class PerUser extends KeyedProcessFunction<String, Tuple3<String, String, 
         out.collect(click.f0 + " clicks for the " + number + ". time, on " + click.f1);
     }
 
-    /** Puts a click into the state of its user; returns how many there are. */
+    /** Adds a click to the state of its user; returns the user's number of clicks. */
     static long count(Tuple3<String, String, Integer> click, RuntimeContext user, TimerService timers)
             throws Exception {
         ValueState<Long> clicks = user.getState(CLICKS);

@@ -18,7 +18,7 @@ import org.apache.flink.streaming.api.checkpoint.CheckpointedFunction;
 import org.apache.flink.streaming.api.functions.co.KeyedBroadcastProcessFunction;
 import org.apache.flink.util.Collector;
 
-/** What a page's clicks are worth at the end of the day, by prices that every subtask knows. */
+/** Computes the worth of a page's clicks at the end of the day, by a broadcast state of prices. */
 final class Revenue
         extends KeyedBroadcastProcessFunction<
                 String, Tuple3<String, String, Integer>, Tuple2<String, Long>, String>
@@ -35,7 +35,7 @@ final class Revenue
         this.run = run.id;
     }
 
-    /** The prices of a phase; one subtask emits them. The second phase raises one. */
+    /** Returns the prices of a phase, which one subtask emits. The second phase raises one price. */
     static List<Feed.Timed<Tuple2<String, Long>>> prices(int phase, int subtask) {
         List<Feed.Timed<Tuple2<String, Long>>> prices = new ArrayList<>();
         if (subtask == 0 && phase == 1) {

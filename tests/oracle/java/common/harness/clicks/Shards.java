@@ -15,7 +15,7 @@ import org.apache.flink.runtime.state.FunctionInitializationContext;
 import org.apache.flink.runtime.state.FunctionSnapshotContext;
 import org.apache.flink.streaming.api.checkpoint.CheckpointedFunction;
 
-/** Passes clicks on; remembers which shards of a log it reads (SPLIT), and who once read what (UNION). */
+/** Passes clicks on; remembers which shards of a log it reads (SPLIT), and which subtask read each shard (UNION). */
 final class Shards extends RichMapFunction<Tuple3<String, String, Integer>, Tuple3<String, String, Integer>>
         implements CheckpointedFunction {
     private static final long serialVersionUID = 1L;
@@ -56,7 +56,7 @@ final class Shards extends RichMapFunction<Tuple3<String, String, Integer>, Tupl
         List<String> all = elements(owners);
         Run.of(run).found.elements(NAME + "/shards", subtask, elements(shards));
         Run.of(run).found.elements(NAME + "/owners", subtask, all);
-        // Each keeps a share of the union, or it would grow; its order differs between subtasks.
+        // Each subtask keeps a share of the union, whose order differs between subtasks; otherwise it would grow.
         Collections.sort(all);
         owners.clear();
         for (int number = subtask; number < all.size(); number += Line.parallelism(getRuntimeContext())) {

@@ -35,12 +35,12 @@ final class Elements {
         return elements;
     }
 
-    /** Only the last subtask has any. */
+    /** Elements that only the last subtask has. */
     static List<String> sparse(int subtask, int parallelism) {
         return subtask == parallelism - 1 ? List.of("first", "second", "second", "third", "fourth") : List.of();
     }
 
-    /** UNION: an element of one's own, and one that all have, twice. */
+    /** UNION elements: one that only this subtask has, and twice one that all subtasks have. */
     static List<String> offsets(int subtask) {
         return List.of("partition-" + subtask, "same", "same");
     }

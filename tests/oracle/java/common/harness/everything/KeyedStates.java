@@ -37,7 +37,7 @@ public final class KeyedStates extends AbstractStreamOperator<String>
         implements OneInputStreamOperator<Tuple3<Long, Integer, Long>, String>, Triggerable<String, Object> {
     private static final long serialVersionUID = 1L;
     public static final String NAME = "states";
-    /** The processing-time timers: a day that these tests do not live to see. */
+    /** Time of processing-time timers, so far in the future that they never fire. */
     public static final long FAR = 4_000_000_000_000L;
 
     private static final long DAYS = 30_000;
@@ -131,7 +131,7 @@ public final class KeyedStates extends AbstractStreamOperator<String>
         }
         state(last).update(amount);
         state(history).add(number + ":" + amount);
-        // Null is legal where the value's serializer takes it: Flink's canonical writer of the heap hands it through.
+        // Null is legal if the value's serializer supports it: Flink's canonical writer for the heap passes it on.
         state(kinds).put(kind(number), amount % 4 == 0 ? null : Long.toString(amount));
         state(sum).add(amount);
         state(average).add(amount);
@@ -161,7 +161,7 @@ public final class KeyedStates extends AbstractStreamOperator<String>
         return "round-" + kind(number);
     }
 
-    /** When an event's timer fires: after the pause. */
+    /** Returns the time of an event's timer, which is after the pause. */
     static long alarm(long user, int number) {
         return Feed.PAUSE + 5 + 10 * user + 3L * number;
     }

@@ -11,7 +11,7 @@ import java.util.TreeSet;
 import java.util.function.IntFunction;
 import org.apache.flink.api.java.tuple.Tuple3;
 
-/** Computes from the seed what `everything` holds between its phases. */
+/** Computes from the seed the state of `everything` between its phases. */
 final class Model {
     private static final String STATES = KeyedStates.NAME + "/";
 

@@ -22,8 +22,8 @@ import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 
 /**
- * State in the operator's own framing. Raw keyed: the sum of amounts per user, one run of bytes per key group, in
- * descending order of the groups, groups without users left out. Raw operator: strings, one partition each.
+ * Raw state. Raw keyed: the sum of amounts per user, a run of bytes per key group, in descending order of the key
+ * groups, without empty ones. Raw operator: strings, one partition each.
  */
 public final class RawStates extends AbstractStreamOperator<String>
         implements OneInputStreamOperator<Tuple3<Long, Integer, Long>, String> {

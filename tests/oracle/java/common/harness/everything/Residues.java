@@ -8,7 +8,7 @@ import org.apache.flink.api.java.tuple.Tuple3;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
-/** Counts events per residue of the amount, in an operator without a uid; a timer per key tells at the end. */
+/** Counts events per residue of the amount, in an operator without a uid; timers emit the counts at the end. */
 final class Residues extends KeyedProcessFunction<Integer, Tuple3<Long, Integer, Long>, String> {
     private static final long serialVersionUID = 1L;
     private static final ValueStateDescriptor<Long> COUNT = new ValueStateDescriptor<>("count", Types.LONG);

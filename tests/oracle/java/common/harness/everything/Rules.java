@@ -20,8 +20,8 @@ import org.apache.flink.streaming.api.functions.co.KeyedBroadcastProcessFunction
 import org.apache.flink.util.Collector;
 
 /**
- * A keyed stream connected with a broadcast one. Which arrives first is open, so results come only from timers at the
- * end of the job: one for every user, with the number of its events and all rules.
+ * A keyed stream connected with a broadcast stream. It is undefined which arrives first, so results come only from
+ * timers at the end of the job: one for every user, with the number of its events and all rules.
  */
 public final class Rules extends KeyedBroadcastProcessFunction<Long, Tuple3<Long, Integer, Long>, String, String>
         implements CheckpointedFunction {
@@ -37,7 +37,7 @@ public final class Rules extends KeyedBroadcastProcessFunction<Long, Tuple3<Long
         this.run = run.id;
     }
 
-    /** The rules of a phase; one subtask emits them. */
+    /** Returns the rules of a phase, which one subtask emits. */
     static List<Feed.Timed<String>> rules(int phase, int subtask) {
         if (subtask > 0) {
             return List.of();

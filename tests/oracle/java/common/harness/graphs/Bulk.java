@@ -20,9 +20,9 @@ import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
 /**
- * Much state, and nothing that looks at it: for measuring. A value of bytes that cannot be compressed for each key.
- * Parameters: `seed`, `keys`, `bytes`, the size of a value, and `changed-1`, `changed-2`, …: how many keys, evenly
- * spread over all, get another value in this wave. The second phase is empty.
+ * Much state, for measurements: a value of incompressible bytes for each key, which nothing compares. Parameters:
+ * `seed`, `keys`, `bytes` (the size of a value), and `changed-1`, `changed-2`, …: the number of keys, evenly spread,
+ * that get another value in this wave. The second phase is empty.
  */
 public final class Bulk implements Scenario {
     private static final String NAME = "bulk";
@@ -53,7 +53,7 @@ public final class Bulk implements Scenario {
                 .setParallelism(job.parallelism(NAME));
     }
 
-    /** Events of a wave for the subtask's share of `count` keys out of `keys`. */
+    /** Returns the events of a wave for the subtask's share of `count` keys out of `keys`. */
     private static List<Feed.Timed<Tuple2<Long, Integer>>> events(
             int wave, long count, long keys, int subtask, int parallelism) {
         List<Feed.Timed<Tuple2<Long, Integer>>> own = new ArrayList<>();

@@ -30,7 +30,7 @@ import org.apache.flink.util.Collector;
 
 /**
  * State that comes and goes between snapshots: an event per user in the first phase and in each wave, which adds to a
- * sum, a list, a map and a list with a time to live, sets timers and takes others away; or clears all that the user has.
+ * sum, a list, a map and a list with a time to live, and sets and deletes timers; or clears all state of the user.
  * Parameters: `seed`, `keys`, and `waves`, how many follow the first phase; of a restored job `lived`, how many there
  * were before. The second phase is empty. With `turn`, there are more states: one that ends with that wave and one that
  * begins with it, a list and a map that are cleared and added to at once, a value with a long time to live, and a value
@@ -39,7 +39,7 @@ import org.apache.flink.util.Collector;
  */
 public final class Churn implements Scenario {
     private static final String NAME = "visits";
-    /** The processing-time timers: a day that these tests do not live to see. */
+    /** Time of processing-time timers, so far in the future that they never fire. */
     private static final long FAR = 4_000_000_000_000L;
 
     private static final long DAYS = 30_000;
@@ -66,7 +66,7 @@ public final class Churn implements Scenario {
         SEEN.enableTimeToLive(Line.timeToLive(DAYS));
     }
 
-    /** What a user does in a wave; the first phase is wave 0. */
+    /** Event of a user in a wave; the first phase is wave 0. */
     private record Visit(long user, int wave, long amount) {
         static Visit of(long seed, long user, int wave) {
             return new Visit(user, wave, Mix.below(1000, seed, user, wave));
@@ -129,7 +129,7 @@ public final class Churn implements Scenario {
                 job, run, NAME);
     }
 
-    /** The states that a restored job lists. Listing makes a state, so one that is to appear later is left out. */
+    /** Returns the states that a restored job lists. Listing registers a state, so later states are left out. */
     private static List<StateDescriptor<?, ?>> listed(int turn, int lived) {
         List<StateDescriptor<?, ?>> listed = new ArrayList<>(STATES);
         if (turn > 0) {
@@ -175,7 +175,7 @@ public final class Churn implements Scenario {
         return expected;
     }
 
-    /** What the further states hold of a user who has not left since the first of these visits. */
+    /** Adds the further states of a user who has not left since the first of these visits. */
     private static void expectMore(Expected expected, List<Visit> visits, int turn) {
         List<String> latest = new ArrayList<>();
         Map<String, Long> notes = new TreeMap<>();
@@ -197,7 +197,7 @@ public final class Churn implements Scenario {
         expected.key(NAME + "/seen", user, last.text());
     }
 
-    /** What is left of a user who has not left since the first of these visits. */
+    /** Adds the state of a user who has not left since the first of these visits. */
     private static void expect(Expected expected, List<Visit> visits) {
         List<String> texts = new ArrayList<>();
         Map<String, Long> amounts = new TreeMap<>();

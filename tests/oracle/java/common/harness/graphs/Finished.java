@@ -21,8 +21,8 @@ import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
 /**
- * A job of which a part has ended: the feed `short` is finished after the first phase, with all its subtasks or, with
- * the switch `partially`, with the first one only. Parameters: `seed`, `keys`.
+ * A job of which a part has ended: all subtasks of the feed `short` are finished after the first phase, or with the
+ * switch `partially` only the first one. Parameters: `seed`, `keys`.
  */
 public final class Finished implements Scenario {
     private static final String NAME = "count";

@@ -15,8 +15,8 @@ import org.apache.flink.api.java.tuple.Tuple3;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * A slow operator with many records waiting before it: an unaligned checkpoint holds them. Which records that are
- * depends on time, so such a checkpoint can be taken, but not judged.
+ * A slow operator for which many records wait: an unaligned checkpoint holds them. Which records these are depends on
+ * time, so such a checkpoint can be taken, but its state cannot be compared.
  */
 public final class Jam implements Scenario {
     private static final int WAITING = 300;

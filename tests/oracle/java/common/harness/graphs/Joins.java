@@ -25,7 +25,7 @@ import org.apache.flink.util.Collector;
  * neighbours; and joined by an interval. Parameters: `seed`, `keys`.
  */
 public final class Joins implements Scenario {
-    /** Longer than the pause is old, so that every event of both phases falls into one window. */
+    /** Length of the window, which is beyond the pause, so that it has the events of both phases. */
     private static final long LONG = 4 * Feed.PAUSE;
 
     @Override

@@ -26,15 +26,15 @@ import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
 /**
- * A job that deals records to subtasks itself: it keys them by numbers that were tried out, the smallest one for each
- * subtask ("virtual keys"), and keeps a list of its own beside. Made to be looked at, and not to be restored.
+ * A job that assigns records to subtasks by virtual keys: for each subtask, the smallest number that `keyBy` sends to
+ * it. It also has a list. Snapshots of this job are inspected, but not restored.
  */
 public final class Picked implements Scenario {
     private static final String NAME = "dealt";
 
     private static final ValueStateDescriptor<Long> SUM = new ValueStateDescriptor<>("sum", Types.LONG);
 
-    /** For each subtask the smallest number from 0 up that `keyBy` sends to it. */
+    /** Returns for each subtask the smallest number that `keyBy` sends to it. */
     private static List<Integer> keys(Job job) {
         int parallelism = job.parallelism(NAME);
         List<Integer> keys = new ArrayList<>();

@@ -43,12 +43,12 @@ final class SplitSource implements Source<String, SplitSource.Split, Integer> {
         this.splits = (int) job.parameter("splits", 9);
     }
 
-    /** How many splits readers hold in the first phase. */
+    /** Number of splits that readers hold in the first phase. */
     static int given(Job job) {
         return (int) job.parameter("splits", 9) - KEPT_BACK;
     }
 
-    /** A split and the next number to emit of it. */
+    /** A split, and the next of its numbers to emit. */
     record Split(int number, int next) implements SourceSplit {
         @Override
         public String splitId() {
@@ -130,7 +130,7 @@ final class SplitSource implements Source<String, SplitSource.Split, Integer> {
         }
     }
 
-    /** Emits the first half of each of its splits; in the second phase the rest, and what it asks for. */
+    /** Emits the first half of each of its splits; in the second phase the second half, and the splits it asks for. */
     private static final class Reader implements SourceReader<String, Split> {
         private final Run run;
         private final SourceReaderContext context;
@@ -225,7 +225,7 @@ final class SplitSource implements Source<String, SplitSource.Split, Integer> {
         public void close() {}
     }
 
-    /** Deals the first splits out as soon as all readers are there; the others one by one as readers ask. */
+    /** Assigns the first splits as soon as all readers have registered, and later splits one by one, on request. */
     private static final class Enumerator implements SplitEnumerator<Split, Integer> {
         private final SplitEnumeratorContext<Split> context;
         private final int splits;

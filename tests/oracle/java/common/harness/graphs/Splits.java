@@ -10,7 +10,7 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * A source with splits at its readers and a coordinator that keeps some back. Half of a split's numbers belong to
+ * A source whose readers hold splits, and whose coordinator retains some. Half of a split's numbers belong to
  * the first phase. Parameters: `splits`, and the switch `idle` for a reader, and the results after it, that finish.
  */
 public final class Splits implements Scenario {

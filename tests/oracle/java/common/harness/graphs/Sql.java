@@ -24,7 +24,7 @@ import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
  */
 public final class Sql implements Scenario {
     private static final String NAME = "'üser-𝄞-' || CAST(f0 AS STRING)";
-    /** Each user has a key of its own: which of two users comes first is open. */
+    /** A distinct key for each user: the order of users is undefined. */
     private static final String MANY_FIELDS =
             "f0 * 10000000000 AS big, "
                     + "CASE WHEN MOD(f0, 3) = 0 THEN NULL ELSE CAST(f0 AS INT) END AS number, "

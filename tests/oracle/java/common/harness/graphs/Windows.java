@@ -26,7 +26,7 @@ import org.apache.flink.util.Collector;
  * `keys`.
  */
 public final class Windows implements Scenario {
-    /** Longer than the pause is old, so that every event of both phases falls into one window. */
+    /** Length of the windows, which is beyond the pause, so that they have the events of both phases. */
     private static final long LONG = 4 * Feed.PAUSE;
 
     @Override
@@ -65,7 +65,7 @@ public final class Windows implements Scenario {
         return new Expected();
     }
 
-    /** Lists a window's content, in its order: all of a key's events come from one feed. */
+    /** Lists a window's content in order, which is defined: all events of a key come from one feed. */
     private static final class Told<W extends Window>
             implements WindowFunction<Tuple3<Long, Integer, Long>, String, Long, W> {
         private static final long serialVersionUID = 1L;
@@ -82,7 +82,7 @@ public final class Windows implements Scenario {
         }
     }
 
-    /** Sums up a window over all keys, whose order is open. */
+    /** Sums up a window over all keys, whose order is undefined. */
     private static final class AllTold
             implements AllWindowFunction<
                     Tuple3<Long, Integer, Long>,

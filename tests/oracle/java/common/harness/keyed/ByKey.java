@@ -29,7 +29,7 @@ import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 final class ByKey<K> extends AbstractStreamOperator<String>
         implements OneInputStreamOperator<Tuple3<Long, Integer, Long>, String>, Triggerable<K, Object> {
     private static final long serialVersionUID = 1L;
-    /** A day that these tests do not live to see. */
+    /** Time of processing-time timers, so far in the future that they never fire. */
     static final long FAR = 4_000_000_000_000L;
 
     private static final ValueStateDescriptor<Long> SUM = new ValueStateDescriptor<>("sum", Types.LONG);
@@ -60,7 +60,7 @@ final class ByKey<K> extends AbstractStreamOperator<String>
         return "r".repeat(event.f1 % 2) + "-𝄞";
     }
 
-    /** When an event's timer fires: after the pause. */
+    /** Returns the time of an event's timer, which is after the pause. */
     static long alarm(Tuple3<Long, Integer, Long> event) {
         return Feed.PAUSE + 5 + 10 * event.f0 + 3L * event.f1;
     }

@@ -29,7 +29,7 @@ public final class Keyed implements Scenario {
         return types;
     }
 
-    /** With two more keys than the first phase has, as `Events` has users. */
+    /** Keys for all users of both phases: `Events` has two more users in the second phase. */
     private static KeySet<?> keys(Job job, String type) {
         return new KeySet<>(type, job.parameter("seed", 1), (int) job.parameter("keys", Events.USERS) + 2);
     }

@@ -22,9 +22,9 @@ import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 import org.apache.flink.types.Either;
 import org.apache.flink.types.Row;
 
-/** Values of many types, such as jobs hold, as Flink itself finds out how to serialize them. */
+/** Values of many types, with the serializers that Flink itself chooses for them. */
 final class Held {
-    /** A value for each user. */
+    /** Returns a value for each user. */
     interface Value<T> extends Serializable {
         T of(long user);
     }
@@ -163,7 +163,7 @@ final class Held {
         }
     }
 
-    /** Of one class if the first of two subtasks has the user, else of another: none of them meets both. */
+    /** Of one subclass in the first of two subtasks, of another one in the second: neither subtask sees both. */
     public static class Parcel {
         public long number;
 
@@ -205,7 +205,7 @@ final class Held {
         }
     }
 
-    /** Without a constructor that anybody may call, and so no POJO. */
+    /** A class without a public constructor, so that Flink does not treat it as a POJO. */
     public static final class OfText {
         private final String text;
 
@@ -223,7 +223,7 @@ final class Held {
         }
     }
 
-    /** As `OfText`. */
+    /** A class like `OfText`. */
     public static final class OfDouble {
         private final double number;
 

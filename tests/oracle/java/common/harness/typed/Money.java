@@ -8,7 +8,7 @@ import org.apache.flink.api.common.typeutils.base.TypeSerializerSingleton;
 import org.apache.flink.core.memory.DataInputView;
 import org.apache.flink.core.memory.DataOutputView;
 
-/** A value with a serializer of its own, whose snapshot has a form that only its class knows. */
+/** A value with a custom serializer, whose snapshot class has its own format. */
 record Money(long cents, String currency) {
     static Money of(long user) {
         return new Money(user * 100, user % 2 == 0 ? "EUR" : "CHF");
@@ -99,12 +99,12 @@ record Money(long cents, String currency) {
             return new Serializer();
         }
 
-        /** What Flink asks for since 1.19. */
+        /** Method that Flink calls since 1.19. */
         public TypeSerializerSchemaCompatibility<Money> resolveSchemaCompatibility(TypeSerializerSnapshot<Money> old) {
             return TypeSerializerSchemaCompatibility.compatibleAsIs();
         }
 
-        /** What Flink 1 asks for. */
+        /** Method that Flink 1.x calls. */
         public TypeSerializerSchemaCompatibility<Money> resolveSchemaCompatibility(TypeSerializer<Money> serializer) {
             return TypeSerializerSchemaCompatibility.compatibleAsIs();
         }

@@ -30,12 +30,12 @@ import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
 /**
- * A function with states of every type of the asynchronous API, and timers. Every event of the second phase tells all
- * that its key holds, and so does every timer, so that results show what was restored. Parameters: `seed`, `keys`.
+ * A function with states of every type of the asynchronous API, and timers. Every event of the second phase and every
+ * timer emits all state of its key, so that results show the restored state. Parameters: `seed`, `keys`.
  */
 public final class AsyncStates implements Scenario {
     private static final String NAME = "visits";
-    /** The processing-time timers: a day that these tests do not live to see. */
+    /** Time of processing-time timers, so far in the future that they never fire. */
     private static final long FAR = 4_000_000_000_000L;
 
     @Override

@@ -11,7 +11,7 @@ import org.apache.flink.connector.kafka.source.KafkaSource;
 import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
-/** A `KafkaSource`, whose every record is a result. Restored, it must not care where it is told to begin. */
+/** A `KafkaSource`, whose every record is a result. After a restore, it must ignore its configured start offsets. */
 public final class NewSource implements Scenario {
     @Override
     public void build(StreamExecutionEnvironment environment, Job job, Run run) {

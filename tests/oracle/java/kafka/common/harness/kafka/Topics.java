@@ -16,12 +16,12 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * What a job reads: topics of its own, by its `seed`, at the broker of its configuration's `kafka`. Every start of the
- * job finds the records of one more phase, the one that its parameter `phase` names. A record is
+ * Topics that a job reads: their names have its `seed`, and the option `kafka` names the broker. Every start of the job
+ * finds the records of one more phase, which its parameter `phase` names. A record is
  * `topic/partition/number`; phase 0 creates the topics, phase 2 gives the first one a partition more.
  */
 final class Topics {
-    /** The first has three partitions, each next one two more. */
+    /** Names of the topics; the first has three partitions, and each later one two more. */
     private static final List<String> NAMES =
             List.of("orders", "a-topic-with-so-long-a-name-that-it-is-written-another-way-than-a-shorter-one");
 
@@ -78,7 +78,7 @@ final class Topics {
         return records;
     }
 
-    /** Sends records, and returns those that the broker did not take: it may not be ready for a topic yet. */
+    /** Sends records; returns those that the broker refused, because it may not be ready for a new topic. */
     private static List<ProducerRecord<String, String>> refused(
             Job job, List<ProducerRecord<String, String>> records) throws InterruptedException {
         Properties properties = properties(job);
@@ -123,7 +123,7 @@ final class Topics {
         return 3 + 2 * topic + (topic == 0 && phase >= 2 ? 1 : 0);
     }
 
-    /** How many records a partition has before a phase: no two partitions of a topic have as many. */
+    /** Returns the number of records of a partition before a phase, which differs between partitions of a topic. */
     private static long before(long phase, int partition) {
         return phase * (20 + 3L * partition);
     }

@@ -9,7 +9,7 @@ import org.apache.flink.api.common.serialization.SimpleStringSchema;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.connectors.kafka.FlinkKafkaConsumer;
 
-/** A `FlinkKafkaConsumer`, whose every record is a result. Restored, it must not care where it is told to begin. */
+/** A `FlinkKafkaConsumer`, whose every record is a result. After a restore, it must ignore its configured start. */
 public final class OldConsumer implements Scenario {
     @Override
     public void build(StreamExecutionEnvironment environment, Job job, Run run) {
@@ -21,7 +21,7 @@ public final class OldConsumer implements Scenario {
         } else {
             consumer.setStartFromEarliest();
         }
-        // Of a job's transformations a source is none that it could be given another uid afterwards.
+        // The uid is set here: a source is not among the job's transformations that get other uids later.
         String uid = job.uids.getOrDefault("orders", "orders");
         Results.collect(
                 environment.addSource(consumer, "orders").uid(uid).setParallelism(job.parallelism("orders")),

@@ -29,8 +29,8 @@ import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * Writes what `Bootstrapped` holds into the savepoint `written` of the job's configuration. If there is a savepoint
- * `base`, all but the prices, which are written anew, is taken from there.
+ * Writes the state of `Bootstrapped` into the savepoint `written` of the job's configuration. If there is a savepoint
+ * `base`, only the prices are written, and all other state is taken from there.
  */
 public final class Bootstrap implements Scenario {
     @Override

@@ -74,7 +74,7 @@ public final class Read implements Scenario {
             way = getRuntimeContext().getListState(PerUser.WAY);
         }
 
-        /** What Flink 1 asks for. */
+        /** Method that Flink 1.x calls. */
         public void open(Configuration ignored) {}
 
         @Override

@@ -1,4 +1,4 @@
 package org.apache.flink.api.common.serialization;
 
-/** What releases before 1.19 lack, and took an `ExecutionConfig` for. */
+/** Stand-in for a class of Flink 1.19; earlier releases used `ExecutionConfig`. */
 public interface SerializerConfig {}
