@@ -85,7 +85,7 @@ def main() -> None:
             home = Path(stack.enter_context(TemporaryDirectory(dir=arguments.directory)))
             cluster = stack.enter_context(session_cluster(arguments.flink, memory="2g"))
             keys = int(megabytes * 1e6 / (value_size + OVERHEAD_BYTES))
-            bulk = Bulk(cluster, str(home), (str(keys), str(value_size), "1000", "more"), SHAPES, options=LEVELS)
+            bulk = Bulk(cluster, str(home), home, (str(keys), str(value_size), "1000", "more"), SHAPES, options=LEVELS)
             sources = snapshots(bulk, keys)
             for row in measurements(home, sources, arguments.rescale, arguments.rounds):
                 rows.append((value_size, *row))
