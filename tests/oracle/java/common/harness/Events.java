@@ -8,8 +8,7 @@ import org.apache.flink.api.java.tuple.Tuple3;
 
 /**
  * Input of most scenarios: (number of the user, number of the event of this user, amount). The parameter `keys` is the
- * number of users in phase 1, which may be 0; phase 2 has two more users, so that a job without any state has input,
- * too.
+ * number of users in phase 1, which may be 0; phase 2 has two more users, so that a job without state also has input.
  */
 public final class Events implements Feed.Records<Tuple3<Long, Integer, Long>> {
     private static final long serialVersionUID = 1L;
