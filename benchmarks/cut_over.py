@@ -9,8 +9,7 @@ goes from parallelism 6 and max parallelism 128 to 4 and 1000, and back. With `-
 checkpoint; it has copies that were made ahead; or `rescale run --prepare` copies files, and `rescale run` copies the
 newer ones after the cancel. The downtime begins with the cancel (or the request to stop) and ends when all tasks of the
 new job run, as Flink's overview shows it. A plain restart is a cancel after a checkpoint, and a start from this
-checkpoint in the same shape. The column *bar* has the seconds by which a way may be longer than a plain restart. Every
-record of a result is compared with its source afterwards.
+checkpoint in the same shape. Every record of a result is compared with its source afterwards.
 
 The table shows the parts of the downtime of the last cut-over; the last round is a part if the job made another
 checkpoint right before the cancel. The last columns have the keys that the job changed per second, before it was
@@ -188,7 +187,7 @@ def main() -> None:
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     rows: list[Sequence[object]] = []
-    headers = ("Flink", "GB", "way", "s", "most", "more", "bar", "parts", "keys/s", "followed", "predicted")
+    headers = ("Flink", "GB", "way", "s", "most", "more", "allowed", "parts", "keys/s", "followed", "predicted")
     try:
         for release, gigabytes in product(arguments.flink, arguments.gigabytes):
             for row in rows_of(release, gigabytes, arguments):

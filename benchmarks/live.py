@@ -11,8 +11,7 @@ written ÷ bytes changed, bytes and entries of the files that were read, and the
 The second table has the time from the end of the old job until all tasks of the new one run. Its parts are the command
 that makes the last result, including the start of processes, and Flink's restore. Three ways are measured at the end of
 the same job: a plain restart from the last checkpoint; `rescale follow --finish` after a last change of 0.1 per cent;
-and a native savepoint, `rescale run` and the restore of its result. Taking the savepoint does not count. The column
-*bar* has the seconds by which a way may be longer than a plain restart.
+and a native savepoint, `rescale run` and the restore of its result. Taking the savepoint does not count.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def main() -> None:
     print()
     print(
         tabulate(
-            downtimes, ("Flink", "GB", "way", "command", "restore", "s", "more than restart", "bar"), floatfmt=".1f"
+            downtimes, ("Flink", "GB", "way", "command", "restore", "s", "more than restart", "allowed"), floatfmt=".1f"
         )
     )
 

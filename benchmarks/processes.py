@@ -80,7 +80,6 @@ def peak_memory() -> dict[str, float]:
 
 
 def megabytes_in(folder: Path) -> float:
-    """Return the size of the files in a folder, in MB."""
     return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
 
 
