@@ -20,7 +20,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from oracle.distribution import LINES  # noqa: E402
 from rescale.airflow.live.cut_over_question import CUT_OVER, NOT_YET  # noqa: E402
-from rescale.airflow.steps.earlier_tasks import ASK_CUT, FOLLOW  # noqa: E402
+from rescale.airflow.steps.earlier_tasks import ASK_CUT_OVER, FOLLOW  # noqa: E402
 from rescale.demo.airflow_home import CONNECTION_ID, DAG_ID, USER, AirflowHome  # noqa: E402
 from rescale.demo.s3_server import SOURCE, TARGETS, s3_server, upload_savepoint  # noqa: E402
 from rescale.demo.ui import components  # noqa: E402
@@ -99,7 +99,7 @@ def _abort(pages: Pages, cluster: SessionCluster, target: str) -> None:
     run_id = _trigger(pages)
     _picture_of_log(pages, "live-rounds", run_id, FOLLOW, "round 1")
     _answer(pages, run_id, NOT_YET)
-    _picture_of_log(pages, "live-not-yet", run_id, ASK_CUT, "not yet")
+    _picture_of_log(pages, "live-not-yet", run_id, ASK_CUT_OVER, "not yet")
     pages.open_run(run_id)
     pages.mark_as_failed()
     pages.wait_for_state("Failed", _PATIENCE_SECONDS)
@@ -155,7 +155,7 @@ def _answer(pages: Pages, run_id: str, option: str, shown: str | None = None) ->
     """Answer the question whether to cut over; the picture of the question is called `shown`."""
     pages.open_run(run_id)
     pages.wait_for_question(_PATIENCE_SECONDS)
-    pages.question_of(run_id, ASK_CUT)
+    pages.question_of(run_id, ASK_CUT_OVER)
     if shown is not None:
         picture(pages.driver, shown, 1100, 1000)
     pages.answer(option)
