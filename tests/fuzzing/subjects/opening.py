@@ -86,7 +86,8 @@ def _is_in(path: str, job: Path) -> bool:
 
 def _is_state(path: str) -> bool:
     """Return whether `path` may hold state: it is not a late import, and no file of the system."""
-    return not path.startswith((sys.prefix, sys.base_prefix, "/proc", "/sys", "/usr", str(Path(__file__).parents[3])))
+    folders = ["/proc", "/sys", "/usr", sys.prefix, sys.base_prefix, str(Path(__file__).parents[3]), *sys.path]
+    return not path.startswith(tuple(filter(None, folders)))
 
 
 SUBJECT = Subject(_seeds, _look, (SnapshotError, UnsupportedError, RequestError))
