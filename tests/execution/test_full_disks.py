@@ -134,7 +134,7 @@ def test_full_scratch_disk_ends_a_run_that_is_resumed_once_there_is_room(disk: D
     disk.resize(10 * MIB)
     failed = in_a_process(*arguments, **variables)
     assert failed.returncode == 1, failed.stderr
-    assert "error: no room for rows in the scratch directory: [Errno 28] No space left on device\n" in failed.stderr
+    assert "error: the scratch directory cannot be used: No space left on device\n" in failed.stderr
     assert "  what to do: make room there, or name a directory with more room in SPARK_LOCAL_DIRS" in failed.stderr
     assert not is_published(target)
     disk.resize(100 * MIB)

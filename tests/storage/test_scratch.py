@@ -15,8 +15,16 @@ from typing import NoReturn
 
 import pytest
 
-from rescale.storage.scratch import MARKER, ScratchKind, remove_abandoned, scratch_directory, scratch_folder
-from rescale.text.errors import RequestError
+from rescale.storage.scratch import (
+    MARKER,
+    ScratchKind,
+    remove_abandoned,
+    scratch_directory,
+    scratch_errors,
+    scratch_folder,
+    unnamed_file,
+)
+from rescale.text.errors import RequestError, StoreError
 from support.disks import bound
 from support.trees import tree
 
@@ -82,6 +90,29 @@ def test_machine_without_a_writable_temporary_directory_is_refused(monkeypatch: 
     with pytest.raises(RequestError, match="no writable directory for temporary files") as caught:
         scratch_directory()
     assert "TMPDIR" in (caught.value.advice or "")
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_file_in_place_of_a_scratch_directory_is_a_fault_of_the_request(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("somebody's")
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / place))
+    for use in (lambda: scratch_folder(Path(scratch_directory()), ScratchKind.DATABASE), unnamed_file):
+        with pytest.raises(RequestError, match="the scratch directory cannot be used") as refused:  # noqa: SIM117
+            with scratch_errors(), use():
+                pass
+        assert (refused.value.path or "").startswith(str(tmp_path / "file"))
+        assert "SPARK_LOCAL_DIRS" in (refused.value.advice or "")
+    assert (tmp_path / "file").read_text() == "somebody's"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
+def test_failing_scratch_directory_is_worth_another_try(number: int, tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=os.strerror(number)) as failed, scratch_errors(str(tmp_path)):
+        raise OSError(number, os.strerror(number))
+    assert failed.value.path == str(tmp_path)
+    assert "SPARK_LOCAL_DIRS" in (failed.value.advice or "")
 
 
 def test_directories_of_others_beside_a_scratch_folder_are_kept(tmp_path: Path) -> None:

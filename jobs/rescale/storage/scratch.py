@@ -24,6 +24,7 @@ from typing import IO, NamedTuple
 import msgspec
 
 from rescale.storage.files import mounts, owned
+from rescale.storage.files.local_errors import error_class
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import DECODE_ERRORS, RequestError, StoreError
 
@@ -35,6 +36,16 @@ _LARGEST_MARKER = 4096
 
 SHORT_PLACE = "/tmp"
 """Place for sockets, which must have short paths."""
+
+_WRITABLE = "name a writable directory in SPARK_LOCAL_DIRS, or in TMPDIR (on a Spark cluster: in spark.local.dir)"
+
+MORE_ROOM = Advice(
+    "make room there, or name a directory with more room in SPARK_LOCAL_DIRS (on a Spark cluster: in spark.local.dir, "
+    "or a larger volume), then ",
+    SAME_COMMAND,
+    ": it resumes",
+)
+"""Advice for a full scratch directory."""
 
 _SPARK_DIRECTORIES = "blockmgr-*"
 """Scratch directories of Spark's applications (`DiskBlockManager`), which killed applications leave."""
@@ -85,17 +96,22 @@ def scratch_directories() -> list[str]:
     return places or [temporary_directory()]
 
 
-def no_room_for_rows_error(error: OSError, folder: str) -> StoreError:
-    """Return the error for RocksDB rows that could not be written to the scratch directory."""
-    return StoreError(
-        f"no room for rows in the scratch directory: {error}",
-        path=folder,
-        advice=Advice(
-            "make room there, or name a directory with more room in SPARK_LOCAL_DIRS, then ",
-            SAME_COMMAND,
-            ": it resumes",
-        ),
-    )
+@contextmanager
+def scratch_errors(place: str | None = None) -> Iterator[None]:
+    """Raise errors of the operating system in the block, which uses a scratch directory, as Rescale's.
+
+    The error names `place`, or the first scratch directory, if the operating system names no file. It is a
+    `RequestError` if there can be no directory, or if this user may not write to it; else it is a `StoreError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        kind = error_class(error)
+        raise kind(
+            f"the scratch directory cannot be used: {error.strerror}",
+            path=str(error.filename or place or scratch_directory()),
+            advice=MORE_ROOM if kind is StoreError else _WRITABLE,
+        ) from None
 
 
 class _Marker(NamedTuple):

@@ -222,5 +222,5 @@ def test_truncated_scratch_file_raises_store_error(monkeypatch: pytest.MonkeyPat
 def test_missing_scratch_directory_raises_store_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_buffer, "MEMORY", 10)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "absent"))
-    with BlockBuffer() as buffer, pytest.raises(StoreError, match="no room for blocks"):
+    with BlockBuffer() as buffer, pytest.raises(StoreError, match="the scratch directory cannot be used"):
         buffer.append(memoryview(bytes(11)))

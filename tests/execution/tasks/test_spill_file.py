@@ -57,7 +57,7 @@ def test_spill_that_fails_leaves_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [3, 1000], ids=["before they are flushed", "as they are written"])
 def test_spill_onto_a_full_disk_is_a_store_error(rows: int, tmp_path: Path) -> None:
-    with largest_file(1000), pytest.raises(StoreError, match="no room for rows in the scratch directory") as caught:
+    with largest_file(1000), pytest.raises(StoreError, match="the scratch directory cannot be used") as caught:
         spill(((0, bytes(1000)) for _ in range(rows)), 1, str(tmp_path))
     assert caught.value.path == str(tmp_path)
     assert "SPARK_LOCAL_DIRS" in (caught.value.advice or "")
@@ -76,7 +76,7 @@ def largest_file(size: int) -> Iterator[None]:
 
 
 def test_spill_into_a_missing_folder_is_a_store_error(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="no room for rows in the scratch directory"):
+    with pytest.raises(StoreError, match="the scratch directory cannot be used"):
         spill([], 1, str(tmp_path / "absent"))
 
 

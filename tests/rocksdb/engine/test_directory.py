@@ -16,7 +16,7 @@ from rescale.rocksdb.engine.directory import fetched_database
 from rescale.rocksdb.stored_files import StoredFile
 from rescale.storage.contract import Pin
 from rescale.storage.store import open_store
-from rescale.text.errors import RescaleError, SnapshotError, StoreError
+from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
 from support.databases import Stored, databases, read_file, read_rows
 from support.s3 import S3Server, unprotected_store
 
@@ -97,7 +97,7 @@ def test_unusable_scratch_directory_is_named_and_a_missing_one_made(flink_databa
         assert fetched.path.parent == tmp_path / "not yet" / "scratch"
     (tmp_path / "file").touch()
     with (
-        pytest.raises(StoreError, match="file system") as caught,
+        pytest.raises(RequestError, match="the scratch directory cannot be used") as caught,
         fetched_database(flink_database.files, tmp_path / "file" / "scratch"),
     ):
         pass

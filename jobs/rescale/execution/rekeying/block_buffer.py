@@ -8,7 +8,7 @@ from typing import IO
 import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
-from rescale.storage.scratch import unnamed_file
+from rescale.storage.scratch import scratch_errors, unnamed_file
 from rescale.text.errors import StoreError
 
 MEMORY = 128 * 1024 * 1024
@@ -32,7 +32,7 @@ class BlockBuffer:
     def append(self, data: memoryview) -> int:
         """Store the data and return its position in the buffer."""
         position = self.size
-        try:
+        with scratch_errors():
             if self._scratch is None and position + len(data) > len(self._memory):
                 self._scratch = unnamed_file()
                 self._scratch.write(self._memory[:position].data)
@@ -40,8 +40,6 @@ class BlockBuffer:
                 self._memory[position : position + len(data)] = np.frombuffer(data, np.uint8)
             else:
                 self._scratch.write(data)
-        except OSError as error:
-            raise StoreError(f"no room for blocks in the scratch directory: {error}") from None
         self.size += len(data)
         return position
 

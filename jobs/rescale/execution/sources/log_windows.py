@@ -25,9 +25,9 @@ from rescale.snapshot.keyed_state import ChangeSet
 from rescale.snapshot.reading.changelogs import logged_changes
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.files import owned
-from rescale.storage.scratch import ScratchKind, scratch_directory, scratch_folder
+from rescale.storage.scratch import ScratchKind, scratch_directory, scratch_errors, scratch_folder
 from rescale.text.advice import SAME_COMMAND, Advice
-from rescale.text.errors import SnapshotError, StoreError, UnsupportedError
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 WINDOW = 32 * 1024 * 1024
 """Bytes of changes that are replayed at once; the resulting state takes several times as many."""
@@ -71,13 +71,10 @@ class LogWindows:
             yield [(self._key_groups, iter(in_memory))]
             return
         ranges = self._ranges(sizes)
-        try:
-            with scratch_folder(Path(scratch_directory()), ScratchKind.CHANGELOG) as directory:
-                paths = [directory / str(i) for i in range(len(ranges))]
-                self._spill(ranges, paths)
-                yield [(window, _read_back(path)) for window, path in zip(ranges, paths, strict=True)]
-        except OSError as error:
-            raise StoreError(f"no room for a changelog in the scratch directory: {error}") from None
+        with scratch_errors(), scratch_folder(Path(scratch_directory()), ScratchKind.CHANGELOG) as directory:
+            paths = [directory / str(i) for i in range(len(ranges))]
+            self._spill(ranges, paths)
+            yield [(window, _read_back(path)) for window, path in zip(ranges, paths, strict=True)]
 
     def _changes(self) -> Iterator[RawChange]:
         """Yield the changes, with the state ids of the header.

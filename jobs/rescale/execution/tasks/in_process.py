@@ -14,7 +14,7 @@ from weakref import finalize
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.protocol import MakeSender, Weighed
 from rescale.snapshot.read_counter import counting
-from rescale.storage.scratch import no_room_for_rows_error, scratch_directory, spooled_file
+from rescale.storage.scratch import scratch_errors, spooled_file
 
 _ROWS_IN_MEMORY = 64 * 1024 * 1024
 
@@ -128,13 +128,10 @@ class _Rows:
         finalize(self, self._content.close)  # rows are readable as long as this object is referenced
 
     def append(self, partition: int, row: bytes) -> None:
-        with self._append_lock:
+        with self._append_lock, scratch_errors():
             self.places[partition].append((self._size, len(row)))
-            try:
-                self._content.seek(self._size)
-                self._content.write(row)
-            except OSError as error:
-                raise no_room_for_rows_error(error, scratch_directory()) from None
+            self._content.seek(self._size)
+            self._content.write(row)
             self._size += len(row)
 
     def load(self, place: tuple[int, int]) -> bytes:

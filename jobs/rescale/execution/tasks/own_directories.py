@@ -9,26 +9,18 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
-from rescale.storage.scratch import ScratchKind, scratch_folder
-from rescale.text.errors import NO_ROOM, RequestError, StoreError
+from rescale.storage.scratch import ScratchKind, scratch_errors, scratch_folder
 
 
 def own_directories(places: Iterable[str], kind: ScratchKind, cleanup: ExitStack) -> list[str]:
     """Make a directory in each place, which `cleanup` removes, and return their paths in the same order.
 
-    A place that is named twice gets one directory. Raises `StoreError` if there is no room, `RequestError` for other
-    failures.
+    A place that is named twice gets one directory. Raises the errors of `scratch_errors`.
     """
     by_place: dict[str, str] = {}
     paths = []
     for place in places:
-        try:
+        with scratch_errors(place):
             by_place[place] = by_place.get(place) or str(cleanup.enter_context(scratch_folder(Path(place), kind)))
-        except OSError as error:
-            raise (StoreError if error.errno in NO_ROOM else RequestError)(
-                f"tasks have no scratch directory: {error.strerror}",
-                path=place,
-                advice="name a directory with room in SPARK_LOCAL_DIRS, and one in TMPDIR",
-            ) from None
         paths.append(by_place[place])
     return paths

@@ -17,7 +17,7 @@ import os
 import uuid
 from array import array
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from rescale.flink.arrays import Longs
 from rescale.storage.files import owned
-from rescale.storage.scratch import no_room_for_rows_error
+from rescale.storage.scratch import scratch_errors
 from rescale.text.errors import StoreError
 
 _PREFIX = "rescale-shuffle-"
@@ -44,14 +44,14 @@ class SpillFile(NamedTuple):
 def spill(rows: Iterable[tuple[int, bytes]], partitions: int, folder: str) -> SpillFile:
     """Write (partition, row) pairs to a new file in a folder; the file is deleted if that fails.
 
-    Raises `StoreError` if there is no room.
+    Raises the errors of `scratch_errors`.
     """
-    with _room_in(folder):
+    with scratch_errors(folder):
         path = Path(folder, f"{_PREFIX}{uuid.uuid4().hex}")
         file = os.fdopen(owned.new_file(path), "wb")
     try:
         size, number = _write_rows(rows, partitions, file, folder)
-        with _room_in(folder):
+        with scratch_errors(folder):
             file.close()
     except BaseException:
         with suppress(OSError):  # closing flushes the file, which may fail again
@@ -75,7 +75,7 @@ def _write_rows(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[byt
     """Write rows and index; return the bytes and the number of the rows."""
     numbers, sizes = array("q"), array("q")
     for partition, row in rows:
-        with _room_in(folder):
+        with scratch_errors(folder):
             file.write(row)
         numbers.append(partition)
         sizes.append(len(row))
@@ -84,7 +84,7 @@ def _write_rows(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[byt
     places[:, 0] = np.cumsum(places[:, 1]) - places[:, 1]
     order = np.argsort(partition_of_row, kind="stable")
     first_rows = np.searchsorted(partition_of_row[order], np.arange(partitions + 1))
-    with _room_in(folder):
+    with scratch_errors(folder):
         file.write(places[order].tobytes() + first_rows.astype(np.int64).tobytes())
     return int(places[:, 1].sum()), len(sizes)
 
@@ -106,11 +106,3 @@ def _read_exactly(content: IO[bytes], offset: int, size: int) -> bytes:
     if len(data) < size:
         raise OSError(0, f"the file ends after {offset + len(data)} bytes")
     return data
-
-
-@contextmanager
-def _room_in(folder: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise no_room_for_rows_error(error, folder) from None

@@ -27,7 +27,6 @@ from rescale.rocksdb.assembly.assembly import assemble, is_clean
 from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, SPARE_FILE_NUMBERS, newest_creation
 from rescale.rocksdb.engine.child import ChildEnded, ChildTask, conversation
 from rescale.rocksdb.engine.directory import DatabaseDirectory, fetched_database
-from rescale.rocksdb.engine.disk_errors import ROOM_ADVICE
 from rescale.rocksdb.engine.guarded_database import ended_child_error
 from rescale.rocksdb.engine.library import RocksdbError, library
 from rescale.rocksdb.engine.open_database import rocksdb_message_error
@@ -42,6 +41,7 @@ from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.rocksdb.options_file import MERGE_OPERATOR
 from rescale.rocksdb.sst.identity import HOST, overwrite_identity
 from rescale.rocksdb.stored_files import CURRENT, StoredFile
+from rescale.storage.scratch import MORE_ROOM
 from rescale.text.errors import NO_ROOM, IntegrityError, StoreError
 
 _OPTIONS = (
@@ -171,7 +171,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
                     "the disk on which RocksDB compacts a database is full",
                     path=str(directory.path.parent),
                     found=f"RocksDB says: {error}",
-                    advice=ROOM_ADVICE,
+                    advice=MORE_ROOM,
                 ) from None
             raise rocksdb_message_error(str(error), directory) from None
 

@@ -16,12 +16,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rescale.rocksdb.engine.disk_errors import ROOM_ADVICE, disk_errors
 from rescale.rocksdb.engine.partial_files import SMALLEST_IN_PARTS, PartialFiles
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.storage.files import owned
 from rescale.storage.locations import is_s3
-from rescale.storage.scratch import ScratchKind, scratch_folder
+from rescale.storage.scratch import MORE_ROOM, ScratchKind, scratch_errors, scratch_folder
 from rescale.storage.store import open_store, read_in_chunks
 from rescale.text.errors import SnapshotError, StoreError
 
@@ -49,7 +48,7 @@ def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[Dat
     """Provide all files of a handle in a new directory below `scratch`, until the block ends.
 
     Raises `UnsupportedError` for files that a Flink database does not have, `SnapshotError` for files that are gone,
-    too short or changed (links are also checked when the block ends), and `StoreError` if the disk has no room.
+    too short or changed (links are also checked when the block ends), and the errors of `scratch_errors`.
     """
     with partly_fetched_database(files, scratch, ()) as (directory, _):  # no file is fetched in parts
         yield directory
@@ -76,7 +75,7 @@ def partly_fetched_database(
     }
     fetched_whole = [file for file in files_to_provide if file.name not in fetched_in_parts]
     with ExitStack() as stack:
-        with disk_errors(scratch):
+        with scratch_errors(str(scratch)):
             path = stack.enter_context(scratch_folder(scratch, ScratchKind.DATABASE))
             _check_space(scratch, sum(file.length for file in fetched_whole if file.name not in linked_names))
             with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
@@ -111,7 +110,7 @@ def _check_space(scratch: Path, needed_bytes: int) -> None:
             path=str(scratch),
             expected=f"{needed_bytes} bytes for the files of one subtask's RocksDB directory",
             found=f"{free_bytes} bytes are free",
-            advice=ROOM_ADVICE,
+            advice=MORE_ROOM,
         )
 
 

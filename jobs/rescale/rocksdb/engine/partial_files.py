@@ -19,12 +19,12 @@ import numpy as np
 
 from rescale.flink.arrays import Flags, Longs
 from rescale.rocksdb.engine.changes.keys import Keys
-from rescale.rocksdb.engine.disk_errors import disk_errors
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable, read_at
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.rocksdb.stored_files import StoredFile
 from rescale.storage.files import owned
+from rescale.storage.scratch import scratch_errors
 from rescale.storage.store import open_store, read_in_chunks
 from rescale.text.errors import UnsupportedError
 
@@ -144,7 +144,7 @@ class PartialFiles:
                     return read_at(opened.fileno(), start, size)
             return open_store(file.uri).read(file.uri, file.start + start, size, file.pin)
 
-        with disk_errors(self._path), os.fdopen(owned.new_file(self._path / file.name), "wb") as out:
+        with scratch_errors(str(self._path)), os.fdopen(owned.new_file(self._path / file.name), "wb") as out:
             out.truncate(file.length)
         self._fetch(_Range(file, end, file.length))
         try:
@@ -160,7 +160,7 @@ class PartialFiles:
     def _fetch(self, part: _Range) -> None:
         """Fetch a part of a file to its place in the file on disk."""
         file, start, end = part
-        with disk_errors(self._path), os.fdopen(owned.open_for_writing(self._path / file.name), "r+b") as out:
+        with scratch_errors(str(self._path)), os.fdopen(owned.open_for_writing(self._path / file.name), "r+b") as out:
             out.seek(start)
             for chunk in read_in_chunks(file.uri, file.start + start, end - start, file.pin):
                 out.write(chunk)

@@ -26,16 +26,20 @@ def is_absent(error: OSError | ValueError) -> bool:
     return not isinstance(error, OSError) or error.errno in _ABSENT_ERRORS
 
 
+def error_class(error: OSError) -> type[RequestError] | type[StoreError]:
+    """Return the class for an error of the operating system: `RequestError` if a file cannot be in this place."""
+    return RequestError if error.errno in (*_DENIED_ERRORS, *_WRONG_KIND_ERRORS) else StoreError
+
+
 @contextmanager
 def translated_errors(uri: str) -> Iterator[None]:
     """Raise errors of the operating system in the block as Rescale's."""
     try:
         yield
     except OSError as error:
-        kind = RequestError if error.errno in (*_DENIED_ERRORS, *_WRONG_KIND_ERRORS) else StoreError
         path = error.filename or uri
         what = _NO_DIRECTORY if error.errno == errno.EEXIST else f"the file system says: {error.strerror}"
-        raise kind(what, path=path, advice=_advice(error)) from None
+        raise error_class(error)(what, path=path, advice=_advice(error)) from None
     except ValueError:
         raise RequestError("no file can have this name", path=ascii(uri), advice="name another place") from None
 
