@@ -21,6 +21,7 @@ from rescale.plan.pieces import Piece, piece_of
 from rescale.plan.plan import Plan
 from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import PlannedSource, Rekeying
+from rescale.planning.request.operator_shapes import Shape, refuse_another_shape
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format
 from rescale.rocksdb.assembly.new_database import place_of_changes
@@ -152,21 +153,8 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
             + ("" if differing_id in base_labels else ", this one not among them"),
             advice=FULL_RUN,
         )
-    operators_of_base = {operator.operator_id: operator for operator in base.plan.operators}
-    for operator in plan.operators:
-        operator_before = operators_of_base[operator.operator_id]
-        requested_shape, actual_shape = (
-            (plan.new_parallelism, plan.new_max_parallelism) for plan in (operator, operator_before)
-        )
-        if requested_shape != actual_shape:
-            raise RequestError(
-                "the base has another shape",
-                path=base.result.target,
-                operator=operator.label,
-                expected=f"parallelism {requested_shape[0]}, max parallelism {requested_shape[1]}, as requested",
-                found=f"parallelism {actual_shape[0]}, max parallelism {actual_shape[1]}",
-                advice=f"request the base's shape, or {FULL_RUN}",
-            )
+    shapes = {plan.operator_id: Shape(plan.new_parallelism, plan.new_max_parallelism) for plan in plan.operators}
+    refuse_another_shape("the base has another shape", base.plan, shapes, f"request the base's shape, or {FULL_RUN}")
 
 
 class _PlanFiles:
@@ -250,14 +238,14 @@ class _OperatorContinuation:
 
     def refuse_rescaled(self) -> None:
         """Raise `RequestError` if the job was rescaled or restored since the base was made."""
-        shapes = [(operator.parallelism, operator.max_parallelism) for operator in (self.earlier, self.later)]
-        if shapes[0] != shapes[1]:
+        before, after = (Shape(side.parallelism, side.max_parallelism) for side in (self.earlier, self.later))
+        if before != after:
             raise RequestError(
                 "the job was rescaled after the base was made",
                 path=self.base.result.target,
                 operator=self.planned.label,
-                expected=f"parallelism {shapes[0][0]}, max parallelism {shapes[0][1]}, as in {self.base.result.source}",
-                found=f"parallelism {shapes[1][0]}, max parallelism {shapes[1][1]}",
+                expected=f"{before}, as in {self.base.result.source}",
+                found=after,
                 advice=FULL_RUN,
             )
         backends_before, backends_after = backends_of(self.earlier), backends_of(self.later)

@@ -223,6 +223,28 @@ def test_published_result_is_no_answer_for_a_later_checkpoint_or_another_job(
         assert "another target" in error["advice"]
 
 
+@pytest.mark.parametrize(
+    ("options", "shape"),
+    [
+        (("--parallelism", "3"), "parallelism 3, max parallelism 1000"),
+        (("--parallelism", "clicks-per-user=4", "--max-parallelism", "1000"), "parallelism 3, max parallelism 1000"),
+        (SHAPE, None),
+    ],
+)
+def test_published_result_in_another_shape_is_no_answer(
+    job: Checkpoints, target: str, capsys: Captured, options: tuple[str, ...], shape: str | None
+) -> None:
+    """An earlier run without a follower has published it."""
+    assert main(["run", job.newest, "--target", target, *SHAPE]) == 0
+    capsys.readouterr()
+    code, document = answer(capsys, "follow", job.directory, "--target", target, "--finish", *options)
+    if shape is None:
+        assert (code, document["already_published"]) == (0, True)
+        return
+    assert (code, document["path"], document["found"]) == (2, target, shape)
+    assert "in another shape" in document["what"]
+
+
 def test_other_runs_are_refused_by_a_followed_target_before_they_write(
     job: Checkpoints, target: str, tmp_path: Path, capsys: Captured
 ) -> None:

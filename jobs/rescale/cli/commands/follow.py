@@ -21,7 +21,8 @@ from rescale.options.profiles import add_profiles
 from rescale.options.rows import FOLLOWED_OPTIONS, OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.planning.request.request import target_place
+from rescale.planning.request.operator_shapes import refuse_result_in_another_shape
+from rescale.planning.request.request import make_request, target_place
 from rescale.report.pages.outcome import outcome, outcome_text
 from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind, described_rounds, followed_job
@@ -65,9 +66,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     if not is_s3(checkpoints):
         owned.protect([checkpoints])
     if arguments.finish and (finished_plan := published_plan(target)) is not None:
-        _finish_published(
-            finished_plan, checkpoints, output, accept_unconditional=arguments.accept_unconditional_publish
-        )
+        _finish_published(finished_plan, arguments, output)
         return
     job = _job_of(arguments, checkpoints, target)
     with nullcontext() if arguments.finish else lasting_mover(arguments.master) as move_round:
@@ -136,12 +135,13 @@ def _refuse_outdated(plan: Plan, checkpoints: str, *, is_published: bool) -> Non
     )
 
 
-def _finish_published(plan: Plan, checkpoints: str, output: Output, *, accept_unconditional: bool) -> None:
+def _finish_published(plan: Plan, arguments: argparse.Namespace, output: Output) -> None:
     """Remove the files that a `--finish` left if it was killed after it had published; then print its outcome.
 
-    Raises `RequestError` if the result belongs to another job, before anything is removed; or if it is outdated or
-    gone.
+    Raises `RequestError` if the result is of another job or in another shape, before anything is removed; or if it is
+    outdated or gone.
     """
+    checkpoints = normalise(arguments.checkpoints)
     if not contains(checkpoints, plan.source):
         raise RequestError(
             "the target holds a result from another directory of checkpoints",
@@ -150,10 +150,13 @@ def _finish_published(plan: Plan, checkpoints: str, output: Output, *, accept_un
             found=plan.source,
             advice="name another target",
         )
+    maxima = arguments.max_parallelism
+    request = make_request(plan.source, plan.target, arguments.parallelism, max_parallelism=maxima)
+    refuse_result_in_another_shape(plan, request)
     remove_follower(plan.target)
     _refuse_outdated(plan, checkpoints, is_published=True)
     refuse_unpublished(plan.target)
-    document = outcome(plan, publish(plan, accept_unconditional=accept_unconditional))
+    document = outcome(plan, publish(plan, accept_unconditional=arguments.accept_unconditional_publish))
     output.answer(document, lambda: outcome_text(document))
 
 

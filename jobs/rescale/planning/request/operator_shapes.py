@@ -9,10 +9,11 @@ parallelism of every operator with the job's, whether it has state or not.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM, KeyGroupRange, key_group_range
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.plan.plan import Plan
 from rescale.planning.request.request import Request
 from rescale.snapshot.model import Operator
 from rescale.text.advice import Advice, command, mention
@@ -31,9 +32,28 @@ class Shape(NamedTuple):
     parallelism: int
     max_parallelism: int
 
+    def __str__(self) -> str:
+        return f"parallelism {self.parallelism}, max parallelism {self.max_parallelism}"
+
     def key_groups_of(self, subtask: int) -> KeyGroupRange:
         """Return the key groups that Flink assigns to a subtask in this shape."""
         return key_group_range(self.max_parallelism, self.parallelism, subtask)
+
+
+class LabelledOperator(Protocol):
+    """Operator that a request can name: one of a snapshot or of a plan. Its shape is that in the snapshot."""
+
+    @property
+    def operator_id(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def parallelism(self) -> int: ...
+
+    @property
+    def max_parallelism(self) -> int: ...
 
 
 def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Shape]:
@@ -53,6 +73,35 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
                 mention("max-parallelism", f"{operators[0].label}=128"),
             ),
         )
+    shapes = _requested_shapes(operators, request)
+    for operator in operators:
+        _refuse_shape(operator, *shapes[operator.operator_id], operators)
+    return shapes
+
+
+def refuse_result_in_another_shape(result: Plan, request: Request) -> None:
+    """Raise `RequestError` if the request asks for another shape than that of the result of a plan."""
+    if request.parallelism or request.max_parallelism:
+        shapes = _requested_shapes(result.operators, request)
+        refuse_another_shape("the target holds a result in another shape", result, shapes, "name another target")
+
+
+def refuse_another_shape(what: str, result: Plan, shapes: Mapping[str, Shape], advice: str) -> None:
+    """Raise `RequestError` if an operator of a plan's result has not the one of `shapes`, which are by operator id."""
+    for operator in result.operators:
+        shape = Shape(operator.new_parallelism, operator.new_max_parallelism)
+        if shape != shapes[operator.operator_id]:
+            raise RequestError(
+                what,
+                path=result.target,
+                operator=operator.label,
+                expected=f"{shapes[operator.operator_id]}, as requested",
+                found=shape,
+                advice=advice,
+            )
+
+
+def _requested_shapes(operators: Sequence[LabelledOperator], request: Request) -> dict[str, Shape]:
     parallelisms = by_operator(operators, request.parallelism)
     maxima = by_operator(operators, request.max_parallelism)
     shapes = {}
@@ -64,8 +113,7 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
         maximum = (
             maxima.get(operator_id) or (not keeps_one and request.max_parallelism.get("")) or operator.max_parallelism
         )
-        _refuse_shape(operator, parallelism, maximum, operators)
-        shapes[operator.operator_id] = Shape(parallelism, maximum)
+        shapes[operator_id] = Shape(parallelism, maximum)
     return shapes
 
 
@@ -81,7 +129,7 @@ def _refuse_shape(operator: Operator, parallelism: int, maximum: int, operators:
         raise _above_maximum_error(operator, parallelism, maximum, operators)
 
 
-def by_operator(operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
+def by_operator(operators: Sequence[LabelledOperator], values: Mapping[str, T]) -> dict[str, T]:
     """Return the values that a request gives for single operators, by operator id; the value for "" is left out.
 
     Raises `RequestError` for a selector that names no operator, and for two selectors of the same operator.
@@ -140,7 +188,7 @@ def _above_maximum_error(
     )
 
 
-def _require_operator_id(by_id: Mapping[str, Operator], selector: str) -> str:
+def _require_operator_id(by_id: Mapping[str, LabelledOperator], selector: str) -> str:
     """Return the operator id that a selector stands for: a uid, a name given by `--uids`, or an operator id.
 
     Raises `RequestError` if the selector names no operator.
@@ -158,7 +206,7 @@ def _require_operator_id(by_id: Mapping[str, Operator], selector: str) -> str:
     )
 
 
-def find_operator(by_id: Mapping[str, Operator], selector: str) -> str | None:
+def find_operator(by_id: Mapping[str, LabelledOperator], selector: str) -> str | None:
     """Return the id of the operator that a selector names, or None. Raises `RequestError` if several have that name."""
     operator_ids = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
     if len(operator_ids) > 1:
