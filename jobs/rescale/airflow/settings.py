@@ -61,8 +61,8 @@ class NotifiersByEvent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PlansToApprove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Plans that need an approval, whatever the form says.
 
-    These are all plans (`always`), plans that write more than `above_gigabytes` (10⁹ bytes), or plans that drop
-    operators or states (`drops`).
+    These are all plans (`always`), plans that write more than `above_gigabytes` (10⁹ bytes), together with the
+    rounds that they continue, or plans that drop operators or states (`drops`).
     """
 
     always: bool = False

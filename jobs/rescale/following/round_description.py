@@ -24,12 +24,10 @@ def describe_round(plan: Plan, certificate: Certificate, before: Round | None) -
     `seconds` is None: only the process that made the round knows it.
     """
     kind = _kind(plan, before)
-    rekeyings = [operator.rekeying for operator in plan.operators if operator.rekeying is not None]
-    copied = sum(rekeying.base_bytes for rekeying in rekeyings)
     changes = [operator.changes for operator in certificate.operators if operator.changes is not None]
     metadata = open_store(plan.target).stat(join(plan.target, METADATA))
     total = sum(file.size for file in certificate.files) + (metadata.size if metadata else 0)
-    written = max(0, total - copied)
+    written = max(0, total - plan.base_bytes)
     taken = _checkpoint_time(plan)
     rate = None
     if before is not None and taken is not None and before.taken is not None and taken > before.taken:

@@ -158,6 +158,11 @@ class Plan:
         return self.bytes_of(*Slot)
 
     @property
+    def base_bytes(self) -> int:
+        """Bytes of the continued result's directories, which the new result takes over."""
+        return sum(rekeying.base_bytes for operator in self.operators for rekeying in operator.rekeyings)
+
+    @property
     def bytes_compared(self) -> int:
         """Bytes of the files that may hold changed keys of operators that continue an earlier result."""
         rekeyings = (rekeying for operator in self.operators for rekeying in operator.rekeyings)

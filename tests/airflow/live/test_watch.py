@@ -17,6 +17,7 @@ from rescale.airflow.live import watch as watch_module
 from rescale.airflow.live.watch import Watch, WindowClosedError
 from rescale.airflow.settings import ApprovalRules, PlansToApprove, Settings
 from rescale.airflow.steps import required_approval
+from rescale.airflow.steps.earlier_tasks import ROUNDS
 from rescale.flink_rest.running_job import JobOverview
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.follower.rounds import Round, RoundKind
@@ -33,12 +34,14 @@ RUN = {"run": "a"}
 ROUND = Round(2, 7, RoundKind.ROUND, 3, None, 1, 1, 10, 20, 1.0, 0.0, 2.0, 2.0)
 
 
-def watch(target: object = "/target", seconds_before: float | None = 2.0, **live: Any) -> Watch:
+def watch(
+    target: object = "/target", seconds_before: float | None = 2.0, state: TaskState | None = None, **live: Any
+) -> Watch:
     values = {"refers": False, "rule": CutOverRule.READY, "not_before": None, "most_downtime": None}
     request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
     follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, by=RUN)
-    watching = Watch(None, follower, request, {}, None, TaskState(), None, None, seconds_before)  # type: ignore[arg-type]
-    watching._checked_roots = {None, ROUND.root}
+    watching = Watch(None, follower, request, {}, None, state or TaskState(), None, None, seconds_before)  # type: ignore[arg-type]
+    watching._checked_checkpoints = {None, ROUND.checkpoint}
     return watching
 
 
@@ -118,8 +121,9 @@ def test_cut_over_that_is_given_up_is_not_waited_for(later: dict[str, Any], tmp_
         watching.waits_for(ROUND)
 
 
-def plan_of(gigabytes: float) -> Any:
-    return SimpleNamespace(bytes_moved=int(gigabytes * 1e9), surgery=NO_SURGERY, mixed_maxima=())
+def plan_of(gigabytes: float, base: float = 0) -> Any:
+    written = {"bytes_moved": int(gigabytes * 1e9), "base_bytes": int(base * 1e9)}
+    return SimpleNamespace(**written, surgery=NO_SURGERY, mixed_maxima=())
 
 
 @pytest.fixture
@@ -129,27 +133,35 @@ def _above_one_gigabyte(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_above_one_gigabyte")
-def test_new_base_that_is_larger_than_the_settings_allow_waits_for_an_approval(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("larger", "clause"),
+    [
+        (plan_of(1.1), "the plan writes 1.1 GB"),
+        (plan_of(0.2, base=0.9), "the plan and the rounds before it write 1.1 GB"),
+    ],
+    ids=["new base", "round"],
+)
+def test_state_that_grows_above_the_limit_of_the_settings_waits_for_an_approval(
+    larger: Any, clause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    sizes, read = {"3": 0.9, "9": 1.1, "12": 0.9}, list[str]()
+    plans, read = {"7": plan_of(0.9), "9": larger, "12": plan_of(0.9)}, list[str]()
 
     def certified(uri: str) -> Any:
         read.append(name(uri))
-        return plan_of(sizes[name(uri)])
+        return plans[name(uri)]
 
     monkeypatch.setattr(watch_module, "certified_plan", certified)
     watching = watch(tmp_path / "target", most_downtime=5)
-    watching._checked_roots.clear()
+    watching._checked_checkpoints.clear()
     watching.params = {"require_approval": False}
     assert watching.waits_for(ROUND) is None
-    for root in (9, 12, 9):  # the question may be open, so a smaller base does not end the wait
-        assert watching.waits_for(replace(ROUND, root=root)) == "an approval"
-    assert read == ["3", "9"]
-    assert "require it above 1 GB, and the plan writes 1.1 GB" in caplog.text
+    for checkpoint in (9, 12, 9):  # the question may be open, so a smaller round does not end the wait
+        assert watching.waits_for(replace(ROUND, checkpoint=checkpoint)) == "an approval"
+    assert read == ["7", "9"]
+    assert f"require it above 1 GB, and {clause}" in caplog.text
     decide_cut_over(str(tmp_path / "target"), RUN, "said so", approved=True)
-    assert watching.waits_for(replace(ROUND, root=12)) is None
+    assert watching.waits_for(replace(ROUND, checkpoint=12)) is None
 
 
 @pytest.mark.usefixtures("_above_one_gigabyte")
@@ -161,6 +173,14 @@ def test_state_that_has_grown_before_the_last_round_waits_for_an_approval() -> N
     assert watching.waits_for(None) is None
     watching.note_required_approval(plan_of(1.1))
     assert watching.waits_for(None) == "an approval"
+
+
+def test_approval_that_an_earlier_try_needed_is_needed_by_the_next() -> None:
+    """Its question may be open, and the newest round may be smaller than the one that it was asked about."""
+    state = TaskState({ROUNDS: {"asks": True}})
+    assert watch(state=state).waits_for(ROUND) == "an approval"
+    state.set(ROUNDS, {"asks": False})
+    assert watch(state=state).waits_for(ROUND) is None
 
 
 def test_cut_over_is_given_up_although_the_newest_base_needs_no_approval(tmp_path: Path) -> None:
@@ -204,7 +224,7 @@ def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_pa
     watching.old_job = SimpleNamespace(directory=str(tmp_path))  # type: ignore[assignment]
     watching.params = {"require_approval": False}
     vars(watching.follower)["plan_full"] = plan_full
-    watching._checked_roots.clear()
+    watching._checked_checkpoints.clear()
     assert not watching.has_rounds
     assert not watching.needs_approval(None)
     assert watching._plan_full(f"{tmp_path}/chk-3").source == f"{tmp_path}/chk-3"

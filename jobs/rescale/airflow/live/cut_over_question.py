@@ -2,8 +2,8 @@
 
 The task holds no worker: it is deferred until the last round would be short enough, and parked while the question
 waits. If the settings require an approval above a size, the task is deferred until the rounds end even if no approval
-is needed yet, because a new base may be larger. After ten minutes without an answer, and after *Not yet*, it asks again
-with newer figures. The decision is stored beside the target, where the task that follows the job reads it.
+is needed yet, because the state may grow. After ten minutes without an answer, and after *Not yet*, it asks again with
+newer figures. The decision is stored beside the target, where the task that follows the job reads it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class AskToCutOver(HITLOperator):
             if _has_ended(ti):
                 skip_task(f"nothing to ask: the task {FOLLOW!r} has ended")
             rounds = ti.xcom_pull(task_ids=FOLLOW, key=ROUNDS)
-            # A later base may be larger than this limit, and then needs an approval.
+            # The state may grow above this limit, and then the cut-over needs an approval.
             may_grow = settings().approval.required.above_gigabytes is not None
             if rounds is not None and not rounds["asks"] and not may_grow:
                 skip_task("nobody has to approve the cut-over: neither the form nor the settings require it")

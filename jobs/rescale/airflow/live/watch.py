@@ -17,7 +17,7 @@ from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.copying_ahead import copy_ahead
 from rescale.airflow.live.round_display import RoundDisplay
-from rescale.airflow.steps.earlier_tasks import run_name
+from rescale.airflow.steps.earlier_tasks import ROUNDS, run_name
 from rescale.airflow.steps.required_approval import approval_reason
 from rescale.flink_rest.running_job import CANCELLING
 from rescale.following.follower import Follower, pause_after
@@ -64,8 +64,12 @@ class Watch:
     closes_at: datetime | None
     _seconds_before: float | None = None
     _cached_plan: tuple[str, Plan] | None = None
-    _checked_roots: set[int | None] = field(default_factory=set, init=False)
-    _needs_approval: bool = field(default=False, init=False)
+    _checked_checkpoints: set[int | None] = field(default_factory=set, init=False)
+    _needs_approval: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        shown = self.state.get(ROUNDS)  # by an earlier try of the task, whose question may be open
+        self._needs_approval = shown is not None and shown["asks"]
 
     def is_cancelled(self) -> bool:
         """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled.
@@ -231,19 +235,18 @@ class Watch:
     def needs_approval(self, newest: Round | None) -> bool:
         """Return whether somebody has to approve the cut-over: the form says so, or a rule for all plans.
 
-        `newest` is None if no rounds are made. Every base is checked, because the state may have grown since the
-        previous base.
+        `newest` is None if no rounds are made. Every round is checked, because the state may have grown.
         """
         if self._needs_approval or self.live.rule is CutOverRule.APPROVED:
             return True
-        root = None if newest is None else newest.root
-        if root not in self._checked_roots:
+        checkpoint = None if newest is None else newest.checkpoint
+        if checkpoint not in self._checked_checkpoints:
             self.note_required_approval(
                 with_newest(self.old_job.directory, self._plan_full)
-                if root is None
-                else certified_plan(round_target(self.follower.target, root))
+                if checkpoint is None
+                else certified_plan(round_target(self.follower.target, checkpoint))
             )
-            self._checked_roots.add(root)
+            self._checked_checkpoints.add(checkpoint)
         return self._needs_approval
 
     def note_required_approval(self, plan: Plan) -> None:

@@ -25,12 +25,15 @@ def approval_reason(plan: Plan, params: Mapping[str, Any]) -> str | None:
     from rescale.text.units import human_bytes
 
     required, surgery = settings().approval.required, plan.surgery
+    written = plan.bytes_moved + plan.base_bytes
     if required.always:
         return "the settings of the platform require it for every plan"
-    if required.above_gigabytes is not None and plan.bytes_moved > required.above_gigabytes * _GIGABYTE:
+    if required.above_gigabytes is not None and written > required.above_gigabytes * _GIGABYTE:
         limit_text = f"{required.above_gigabytes:g} GB"
-        written_text = human_bytes(plan.bytes_moved)
-        return f"the settings of the platform require it above {limit_text}, and the plan writes {written_text}"
+        written_text = f"the plan writes {human_bytes(written)}"
+        if plan.base_bytes:
+            written_text = f"the plan and the rounds before it write {human_bytes(written)}"
+        return f"the settings of the platform require it above {limit_text}, and {written_text}"
     if surgery.dropped or surgery.dropped_states:  # whatever `drops` in the settings says
         return "the plan drops operators or states"
     if surgery.old_rows:
