@@ -25,6 +25,7 @@ from rescale.storage.contract import Span
 from rescale.storage.locations import is_s3, join, name
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, StoreError
+from rescale.text.units import human_bytes
 from support.checkpoints import Checkpoints
 from support.followers import checkpoints_follow, finish, follow, follower_of, with_other_backends
 
@@ -73,6 +74,20 @@ def test_last_round_finds_the_files_of_the_base_in_the_target(job: Checkpoints, 
     assert ahead <= files_in(follower.target)
     assert {name(uri) for uri in tables_of(open_snapshot(follower.target))} == ahead
     validate_published(job.newest, follower.target, InProcessTasks(2, None))
+
+
+def test_follower_says_how_much_it_copies_ahead(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparation, "_FILES_BETWEEN_CHECKS", 2)
+    monkeypatch.setattr(preparation, "_SECONDS_BETWEEN_LINES", 0.0)
+    said: list[str] = []
+    follower = follower_of(job, home, said)
+    follow(follower, 0)
+    files = [entry for entry in open_store(home).list(follower.target) if is_prepared_file(name(entry.uri))]
+    size = human_bytes(sum(file.size for file in files))
+    begun, *progress = [line for line in said if " ahead" in line]
+    assert begun == f"copying {len(files)} files ahead into the target, {size}"
+    assert [line.partition(" of ")[0] for line in progress] == [str(at) for at in range(2, len(files), 2)]
+    assert all(line.endswith(f" of {size}") for line in progress)
 
 
 def test_last_round_copies_files_that_are_missing(job: Checkpoints, home: str) -> None:

@@ -97,7 +97,7 @@ class Steps:
     def copy_ahead(self) -> None:
         """Copy files ahead, as `rescale run --prepare` or a follower, if the result takes files as they are."""
         if self.wish.base:
-            prepare_with_links(plan_of_copies(self.wish.base, self.wish.target))
+            prepare_with_links(plan_of_copies(self.wish.base, self.wish.target), lambda _: None)
             return
         plan = prepare(self._request(), ahead=True).plan
         if prepared_sizes(plan):

@@ -206,7 +206,7 @@ class Follower:
                 continue
             finished = self._make_round(planned)
             self._prune(finished)
-            copy_ahead(self.target, finished, self._copied_roots)
+            copy_ahead(self.target, finished, self._copied_roots, self.say)
             return compare_records(self.target, finished, self.move, self.say)
 
     def plan_last(self) -> RoundPlan:

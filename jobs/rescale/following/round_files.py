@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from rescale.following.round_plan import LIGHT_BYTES
@@ -32,7 +33,7 @@ def remove_unneeded_rounds(target: str, newest: Round | None) -> set[int]:
     return continuable
 
 
-def copy_ahead(target: str, newest: Round, copied_roots: set[int]) -> None:
+def copy_ahead(target: str, newest: Round, copied_roots: set[int], say: Callable[[str], None]) -> None:
     """Copy the SST files of the newest round into the target, so that the last round need not copy them.
 
     `copied_roots` are the roots of rounds whose files were copied before; the root of the newest round is added. Does
@@ -42,7 +43,7 @@ def copy_ahead(target: str, newest: Round, copied_roots: set[int]) -> None:
     if (is_small and newest.root in copied_roots) or claimed_by(target) is not None:
         return
     try:
-        prepare_with_links(plan_of_copies(round_target(target, newest.checkpoint), target))
+        prepare_with_links(plan_of_copies(round_target(target, newest.checkpoint), target), say)
     except RequestError:
         if claimed_by(target) is None:
             raise

@@ -30,7 +30,8 @@ paused there before it deletes a file, and meanwhile a run publishes a result wi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import time
+from collections.abc import Callable, Collection, Mapping
 
 from rescale.plan.new_streams import CopiedFile
 from rescale.plan.plan import Plan, plan_to_json
@@ -48,9 +49,13 @@ from rescale.storage.locations import join, name
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import exists, open_store
 from rescale.text.errors import RequestError, SnapshotError
+from rescale.text.units import counted, human_bytes
 
 _FILES_BETWEEN_CHECKS = 100
 """Number of files that are deleted, or copied by a follower, between two checks for a claim on the target."""
+
+_SECONDS_BETWEEN_LINES = 5.0
+"""Time between two lines about the progress of a follower's copies."""
 
 _REMOVING_STATES = (State.CLAIMED, State.MOVED, State.CERTIFIED)
 """States of the target in which a run may remove prepared files that are not part of its result."""
@@ -119,11 +124,11 @@ def refuse_claimed(target: str) -> None:
         raise RequestError("the target was discarded while files were copied into it", path=target)
 
 
-def prepare_with_links(plan: Plan) -> None:
+def prepare_with_links(plan: Plan, say: Callable[[str], None]) -> None:
     """Make or repeat a whole preparation in this process: link the files, or let the store copy them.
 
-    Copies only files that the target lacks. Raises `RequestError` as `begin_preparing`, and if the target is claimed or
-    discarded meanwhile. The new copies are then removed.
+    Copies only files that the target lacks, and calls `say` with lines about them. Raises `RequestError` as
+    `begin_preparing`, and if the target is claimed or discarded meanwhile. The new copies are then removed.
     """
     store, spans = open_store(plan.target), _prepared_spans(plan)
     existing_sizes = {name(entry.uri): entry.size for entry in store.list(plan.target)}
@@ -134,8 +139,15 @@ def prepare_with_links(plan: Plan) -> None:
 
     if spans and (missing or existing_sizes.keys() != spans.keys()):
         begin_preparing(plan)
+        sizes = [spans[file].length for file in missing]
+        files_text, size_text, said_at = counted(len(missing), "file"), human_bytes(sum(sizes)), time.monotonic()
+        if missing:
+            say(f"copying {files_text} ahead into the target, {size_text}")
         try:
             for at in range(0, len(missing), _FILES_BETWEEN_CHECKS):
+                if at and time.monotonic() - said_at >= _SECONDS_BETWEEN_LINES:
+                    said_at = time.monotonic()
+                    say(f"{at:,} of {files_text} are copied ahead, {human_bytes(sum(sizes[:at]))} of {size_text}")
                 refuse_claimed(plan.target)
                 side_by_side(keep_file, missing[at : at + _FILES_BETWEEN_CHECKS])
             end_preparing(plan)
