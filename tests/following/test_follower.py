@@ -13,31 +13,23 @@ import pytest
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.following import follower as followers
-from rescale.following.follower import Limits
 from rescale.following.leaving import leave
+from rescale.following.limits import Limits
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import certified_plan, read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
-from rescale.runstate.follower.rounds import (
-    RoundKind,
-    described_rounds,
-    finished_rounds,
-    followed_job,
-    read_round,
-    round_target,
-)
+from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_rounds, read_round, round_target
 from rescale.runstate.places import beside, discarding_place, follower_place, pins_place, rounds_place
 from rescale.runstate.publication import published_plan
 from rescale.runstate.removal import discard
-from rescale.runstate.states import claimed_by, is_being_discarded
+from rescale.runstate.states import is_being_discarded
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, RequestError, UnsupportedError
-from support import snapshots
 from support.checkpoints import Checkpoints
 from support.diffing import diff
 from support.followers import (
@@ -50,7 +42,6 @@ from support.followers import (
     with_other_backends,
 )
 from support.pipeline import certify, move, plan_rescale
-from support.s3 import unprotected_store
 from support.session_cluster import wait_until
 
 
@@ -294,50 +285,6 @@ def test_a_checkpoint_is_refused_as_the_directory_of_checkpoints(job: Checkpoint
     with pytest.raises(RequestError, match="not a directory with the checkpoints of a job"):
         follow(replace(follower, job=replace(follower.job, checkpoints=join(job.directory, checkpoint))), 0)
     assert not open_store(home).list(beside(follower.target))
-
-
-def test_a_target_that_is_taken_is_refused(job: Checkpoints, home: str) -> None:
-    claim(plan_rescale(snapshots.directory("2-finished"), join(home, "target"), ["3"]))
-    with pytest.raises(RequestError):
-        follow(follower_of(job, home), 0)
-
-
-def test_a_target_that_a_run_of_the_same_job_has_claimed_is_refused(job: Checkpoints, home: str) -> None:
-    """The follower's last round would discard the files that the run has moved."""
-    follower = follower_of(job, home)
-    claim(plan := plan_rescale(job.newest, follower.target, ["4"]))
-    with pytest.raises(RequestError, match="the target is taken") as caught:
-        follow(follower, 0)
-    assert f"rescale discard {follower.target}" in str(caught.value.advice)
-    assert followed_job(follower.target) is None
-    assert claimed_by(follower.target) == plan.digest
-
-
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [
-        ("target/notes.txt", "the target is taken"),
-        ("target", "the target is a file"),
-        ("_metadata", "must not lie inside a snapshot"),
-    ],
-)
-def test_a_target_that_cannot_take_the_last_round_is_refused_while_the_job_runs(
-    job: Checkpoints, home: str, file: str, message: str
-) -> None:
-    unprotected_store(home).put(join(home, file), b"mine")
-    follower = follower_of(job, home)
-    with pytest.raises(RequestError, match=message):
-        follow(follower, 0)
-    assert not open_store(home).list(beside(follower.target))
-
-
-def test_a_published_target_is_refused_as_such(job: Checkpoints, home: str) -> None:
-    follower = follower_of(job, home)
-    follow(follower, 0)
-    finish(follower)
-    with pytest.raises(RequestError, match="the target is taken") as caught:
-        follow(follower, 0)
-    assert caught.value.found == "a published result"
 
 
 def test_newest_checkpoint_is_taken_if_one_vanishes_while_it_is_pinned(

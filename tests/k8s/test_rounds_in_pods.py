@@ -17,7 +17,8 @@ from rescale.airflow.live.mover import mover
 from rescale.airflow.steps import leftover_pods
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
-from rescale.following.follower import Follower, Limits
+from rescale.following.follower import Follower
+from rescale.following.limits import Limits
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind

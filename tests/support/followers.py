@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from rescale.flink.metadata.checkpoint_metadata import Metadata
-from rescale.following.follower import Follower, Limits
+from rescale.following.follower import Follower
+from rescale.following.limits import Limits
 from rescale.plan.proof import Proof
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.removal import remove_follower

@@ -23,7 +23,8 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from rescale.following.comparison import compare_records
-from rescale.following.leaving import finish_discard, may_be_discarded, refuse_taken_target
+from rescale.following.leaving import finish_discard, holds_last_round, may_be_discarded, refuse_taken_target
+from rescale.following.limits import Limits, awaited_event, pause_after
 from rescale.following.prediction import with_duration
 from rescale.following.round_description import complete_newest_round, describe_round
 from rescale.following.round_files import copy_ahead, remove_unneeded_rounds
@@ -59,7 +60,7 @@ from rescale.runstate.places import rounds_place
 from rescale.runstate.preparation import remove_preparation
 from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
-from rescale.runstate.states import State, state_of
+from rescale.runstate.states import State, claimed_by, state_of
 from rescale.runstate.target_safety import take_documents
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.discovery import (
@@ -77,19 +78,6 @@ _ATTEMPTS = 5
 
 Mover = Callable[[Plan, Proof], None]
 """Function that moves the state of a claimed plan and certifies the result."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of a follower; None stands for no limit.
-
-    The follower ends after `max_rounds` rounds, not counting the base. It publishes a copy of every `publish_every`-th
-    round. `pause_above` is the largest average rate, in bytes per second.
-    """
-
-    max_rounds: int | None = None
-    publish_every: int | None = None
-    pause_above: int | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +100,8 @@ class Follower:
     def follow(self, limits: Limits, report: Callable[[Round, str], None]) -> None:
         """Make rounds until `limits` are reached; report each round, and what the follower waits for after it.
 
-        Raises `RequestError` if another process finishes or discards the target. Then no file of the follower is left.
+        Raises `RequestError` if another process finishes, discards or takes the target. Then no file of the follower is
+        left.
         """
         with self.following():
             self._publish_due(limits)
@@ -124,7 +113,7 @@ class Follower:
                 newest = self.next_round()
                 pause = pause_after(newest, limits.pause_above)
                 ended = limits.max_rounds is not None and rounds >= limits.max_rounds
-                report(newest, "nothing" if ended else _awaited_event(newest, pause))
+                report(newest, "nothing" if ended else awaited_event(newest, pause))
                 self._publish_due(limits)
                 if not ended:
                     time.sleep(pause)
@@ -133,7 +122,8 @@ class Follower:
     def following(self, *, pins: bool = True) -> Iterator[None]:
         """Begin to follow the job, or go on; the block makes the rounds. If it makes none, no `pins` are needed.
 
-        Raises `RequestError` if another process finishes or discards the target. Then no file of the follower is left.
+        Raises `RequestError` if another process finishes, discards or takes the target. Then no file of the follower is
+        left.
         """
         self._begin()
         try:
@@ -264,8 +254,17 @@ class Follower:
         begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
         finish_discard(self.target)
 
+    def _refuse_lost_target(self) -> None:
+        """Raise `RequestError` if another process has finished, discarded or taken the target.
+
+        A run that looked for a follower right before this one began may have claimed the target since: it keeps it.
+        """
+        if claimed_by(self.target) is not None and not holds_last_round(self.target, self.job.checkpoints):
+            remove_follower(self.target)
+        refuse_another_job(self.target, self.job)
+
     def _leave_nothing_behind(self) -> None:
-        """Remove files that this follower wrote after another process had finished or discarded the target."""
+        """Remove files that this follower wrote after another process had finished, discarded or taken the target."""
         if followed_job(self.target) is None:
             remove_follower(self.target)
             remove_preparation(self.target)
@@ -297,7 +296,7 @@ class Follower:
         tried, attempts, waits_for = -1, 0, ""
         numbers: list[int] = []
         while True:
-            refuse_another_job(self.target, self.job)
+            self._refuse_lost_target()
             before, numbers = numbers, complete_checkpoints(self.job.checkpoints)
             if numbers != before:
                 refuse_two_starts(self.job.checkpoints, numbers)
@@ -383,15 +382,3 @@ class Follower:
 
 def _values(options: Values) -> Values:
     return {**{row.name: row.unset for row in OPTIONS}, **options}
-
-
-def pause_after(finished: Round, bytes_per_second: int | None) -> float:
-    """Return the seconds to wait until a round has read and written at most `bytes_per_second` on average."""
-    if bytes_per_second is None or finished.seconds is None:
-        return 0.0
-    return max(0.0, (finished.bytes_read + finished.bytes_changed) / bytes_per_second - finished.seconds)
-
-
-def _awaited_event(finished: Round, pause: float) -> str:
-    limited = f"{pause:.0f} seconds to pass because of the limit on the rate, then " if pause >= 1 else ""
-    return f"{limited}a checkpoint after {finished.checkpoint}"

@@ -20,7 +20,8 @@ from rescale.airflow.live.round_display import RoundDisplay
 from rescale.airflow.steps.earlier_tasks import ROUNDS, run_name
 from rescale.airflow.steps.required_approval import approval_reason
 from rescale.flink_rest.running_job import CANCELLING
-from rescale.following.follower import Follower, pause_after
+from rescale.following.follower import Follower
+from rescale.following.limits import pause_after
 from rescale.following.round_line import last_round_phrase
 from rescale.following.round_plan import has_rounds
 from rescale.plan.plan import Plan

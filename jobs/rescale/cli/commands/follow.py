@@ -13,7 +13,8 @@ from rescale.cli.consent import confirm_mixed_maxima
 from rescale.cli.output import Output
 from rescale.cli.own_step import lasting_mover
 from rescale.cli.terminal import waiting
-from rescale.following.follower import Follower, Limits
+from rescale.following.follower import Follower
+from rescale.following.limits import Limits
 from rescale.following.round_line import round_document, round_line
 from rescale.insight.cluster import rate_of
 from rescale.options.command_line import values_of

@@ -131,7 +131,7 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
         return
     advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
     if current is None:
-        what = "this job is no longer followed: its target was finished or discarded meanwhile"
+        what = "this job is no longer followed: its target was finished, discarded or taken by another run"
     elif current.checkpoints == BETWEEN_STARTS:
         what = "this start of the job is no longer followed: the job was started again after its cut-over had failed"
         advice = Advice("follow the directory of checkpoints of the restarted job")

@@ -1,0 +1,82 @@
+"""A follower's target is free for its last round, when the follower begins and while it waits."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import pytest
+
+from rescale.following import follower as followers
+from rescale.runstate.claim import claim
+from rescale.runstate.follower.rounds import begin_following, followed_job
+from rescale.runstate.places import beside, pins_place, rounds_place
+from rescale.runstate.states import claimed_by
+from rescale.storage.locations import join
+from rescale.storage.store import open_store
+from rescale.text.errors import RequestError
+from support import snapshots
+from support.checkpoints import Checkpoints
+from support.followers import finish, follow, follower_of
+from support.pipeline import plan_rescale
+from support.s3 import unprotected_store
+
+
+def test_a_target_that_is_taken_is_refused(job: Checkpoints, home: str) -> None:
+    claim(plan_rescale(snapshots.directory("2-finished"), join(home, "target"), ["3"]))
+    with pytest.raises(RequestError):
+        follow(follower_of(job, home), 0)
+
+
+def test_a_target_that_a_run_of_the_same_job_has_claimed_is_refused(job: Checkpoints, home: str) -> None:
+    """The follower's last round would discard the files that the run has moved."""
+    follower = follower_of(job, home)
+    claim(plan := plan_rescale(job.newest, follower.target, ["4"]))
+    with pytest.raises(RequestError, match="the target is taken") as caught:
+        follow(follower, 0)
+    assert f"rescale discard {follower.target}" in str(caught.value.advice)
+    assert followed_job(follower.target) is None
+    assert claimed_by(follower.target) == plan.digest
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("target/notes.txt", "the target is taken"),
+        ("target", "the target is a file"),
+        ("_metadata", "must not lie inside a snapshot"),
+    ],
+)
+def test_a_target_that_cannot_take_the_last_round_is_refused_while_the_job_runs(
+    job: Checkpoints, home: str, file: str, message: str
+) -> None:
+    unprotected_store(home).put(join(home, file), b"mine")
+    follower = follower_of(job, home)
+    with pytest.raises(RequestError, match=message):
+        follow(follower, 0)
+    assert not open_store(home).list(beside(follower.target))
+
+
+def test_a_published_target_is_refused_as_such(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    finish(follower)
+    with pytest.raises(RequestError, match="the target is taken") as caught:
+        follow(follower, 0)
+    assert caught.value.found == "a published result"
+
+
+def test_follower_ends_if_a_run_that_began_at_the_same_time_has_claimed_the_target(job: Checkpoints, home: str) -> None:
+    """The run looked for a follower right before there was one."""
+    follower = follower_of(job, home)
+    plan = plan_rescale(snapshots.directory("2-finished"), follower.target, ["3"])
+
+    def begin(*given: object, **options: object) -> None:
+        begin_following(*given, **options)  # type: ignore[arg-type]
+        claim(plan)
+
+    with patch.object(followers, "begin_following", begin), pytest.raises(RequestError, match="taken by another run"):
+        follow(follower, 0)
+    assert claimed_by(follower.target) == plan.digest
+    assert followed_job(follower.target) is None
+    for place in (rounds_place(follower.target), pins_place(follower.target)):
+        assert not open_store(home).list(place)
