@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -72,19 +73,21 @@ def test_numbers_that_began_anew_start_a_new_base(job: Checkpoints, home: str) -
         ((4,), "waiting for a checkpoint after 4 in {}, whose newest one is 3: check that the job runs, and that no"),
         ((3, 4), "waiting for a checkpoint after 4 in {}, which has no complete checkpoint: check that the job runs"),
         ((), "going on after round 0, waiting for a checkpoint after 4"),
+        ((), "waiting for a checkpoint after 4 in {}, for 10 minutes now; if the job was started again, "),
     ],
 )
 def test_follower_says_what_it_waits_for(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch, removed: Sequence[int], sentence: str
 ) -> None:
+    """A job that was started again may have left its last checkpoint in the directory, or Flink has deleted it."""
     messages: list[str] = []
     follower = follower_of(job, home, messages)
     job.copy_newest(4)
     follow(follower, 0)
     for number in removed:
         job.delete_checkpoint(number)
-    sleep = Mock(side_effect=[None, KeyboardInterrupt])
-    monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=sleep))
+    sleep, clock = Mock(side_effect=[None, None, KeyboardInterrupt]), Mock(side_effect=count(0, 400))
+    monkeypatch.setattr(followers, "time", Mock(wraps=followers.time, sleep=sleep, monotonic=clock))
     with pytest.raises(KeyboardInterrupt):
         follow(follower, 1)
     assert [line.startswith(sentence.format(job.directory)) for line in messages].count(True) == 1, messages

@@ -214,7 +214,8 @@ class Follower:
                 expected="a complete checkpoint, chk-N with _metadata",
                 advice="a job keeps its last checkpoint only with "
                 "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION; restore the job "
-                "from a savepoint, with that option, and follow it again",
+                "from a savepoint, with that option, and follow it again; or if it was started again since, name the "
+                "directory of its new checkpoints",
             )
         refuse_two_starts(self.job.checkpoints, numbers)
         source = checkpoint_directory(self.job.checkpoints, numbers[-1])
@@ -293,7 +294,7 @@ class Follower:
         """Wait for a checkpoint that is newer than `newest`, and pin it."""
         if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest:
             return pinned
-        tried, attempts, waits_for = -1, 0, ""
+        tried, attempts, waits_for, start_time = -1, 0, "", time.monotonic()
         numbers: list[int] = []
         while True:
             self._refuse_lost_target()
@@ -311,7 +312,8 @@ class Follower:
                         raise
                     self.say(f"the files of checkpoint {tried} could not be kept: {error.what}; trying the newest one")
             else:
-                before_wait, waits_for = waits_for, waiting_sentence(self.job.checkpoints, newest, numbers)
+                seconds = time.monotonic() - start_time
+                before_wait, waits_for = waits_for, waiting_sentence(self.job.checkpoints, newest, numbers, seconds)
                 if numbers and numbers[-1] < newest:
                     with self._pins_lock:
                         forgotten = forget_earlier_start(self._pins)

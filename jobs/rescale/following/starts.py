@@ -38,8 +38,13 @@ from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError, SnapshotError
 from rescale.text.names import quoted
+from rescale.text.units import duration
 
 _CHECK_DIRECTORY = "check that the job runs, and has this directory"
+_IF_STARTED_AGAIN = "if the job was started again, its checkpoints are elsewhere: follow them there, with this target"
+
+_LONG_SECONDS = 600
+"""Time without a checkpoint after which a follower says what the reason may be."""
 
 _ATTEMPTS = 5
 """Attempts to open the newest checkpoint: Flink may delete it when the job has completed another one."""
@@ -131,22 +136,23 @@ def _have_common_backends(earlier: Snapshot, later: Snapshot) -> bool:
     return any(backends_of(own).items() & others.get(own.operator_id, {}).items() for own in earlier.operators)
 
 
-def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int]) -> str:
-    """Return why a follower waits for a checkpoint after `newest`, which is -1 for the first one.
+def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int], seconds: float) -> str:
+    """Return why a follower waits, for `seconds` so far, for a checkpoint after `newest`, which is -1 for the first.
 
     `numbers` are the numbers of the complete checkpoints, none of which is newer. Returns an empty sentence if the job
-    merely has to complete another checkpoint.
+    merely has to complete another checkpoint, and has had little time for it.
     """
     if newest == -1:
         return f"waiting for the first complete checkpoint in {checkpoints}: {_CHECK_DIRECTORY}"
     waits = f"waiting for a checkpoint after {newest} in {checkpoints}"
     if not numbers:
-        return f"{waits}, which has no complete checkpoint: {_CHECK_DIRECTORY}"
+        return f"{waits}, which has no complete checkpoint: {_CHECK_DIRECTORY}; {_IF_STARTED_AGAIN}"
     if numbers[-1] < newest:
         return (
-            f"{waits}, whose newest one is {numbers[-1]}: check that the job runs, and that no checkpoint was removed"
+            f"{waits}, whose newest one is {numbers[-1]}: check that the job runs, and that no checkpoint was removed; "
+            f"{_IF_STARTED_AGAIN}"
         )
-    return ""
+    return f"{waits}, for {duration(_LONG_SECONDS)} now; {_IF_STARTED_AGAIN}" if seconds > _LONG_SECONDS else ""
 
 
 def _open_newest(checkpoints: str, prefixes: Sequence[str]) -> tuple[int, Snapshot | None]:
