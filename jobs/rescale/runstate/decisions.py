@@ -10,12 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-import msgspec
-
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import read_json
 from rescale.runstate.places import Places, cut_over_place
 from rescale.storage.store import exists, open_store
-from rescale.text.errors import DECODE_ERRORS, RequestError
 
 
 @dataclass(frozen=True)
@@ -56,24 +53,12 @@ def approval_of(places: Places) -> Approval:
     """Return question and decision of a plan. Raises `RequestError` if Rescale did not write one of these documents."""
     question_pin, decision_pin = open_store(places.target).stats([places.question, places.decision])
     return Approval(
-        None if question_pin is None else _read(places.question, Question),
-        None if decision_pin is None else _read(places.decision, Decision),
+        None if question_pin is None else read_json(places.question, Question),
+        None if decision_pin is None else read_json(places.decision, Decision),
     )
 
 
 def cut_over_decision(target: str) -> Decision | None:
     """Return the decision on the cut-over to the result in `target`; None if there is none yet."""
     uri = cut_over_place(target)
-    return _read(uri, Decision) if exists(uri) else None
-
-
-def _read(uri: str, kind: type[D]) -> D:
-    try:
-        return msgspec.json.decode(read_document(uri), type=kind)
-    except DECODE_ERRORS as error:
-        raise RequestError(
-            f"the {kind.__name__.lower()} about the plan is not a document that Rescale wrote",
-            path=uri,
-            found=error,
-            advice="name another target",
-        ) from None
+    return read_json(uri, Decision) if exists(uri) else None

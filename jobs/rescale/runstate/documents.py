@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
 from rescale.storage.store import exists, open_store
 from rescale.text.errors import DECODE_ERRORS, RequestError, SnapshotError
 
+T = TypeVar("T")
+
 _PLAN_NAME = re.compile(r"plan-([0-9a-f]{64})\.json")
 
 DOCUMENT_LIMIT = 1 << 30
@@ -24,6 +26,19 @@ DOCUMENT_LIMIT = 1 << 30
 def read_document(uri: str) -> bytes:
     """Return the bytes of a document. Raises `SnapshotError` if it is larger than `DOCUMENT_LIMIT`."""
     return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
+
+
+def read_json(uri: str, kind: type[T]) -> T:
+    """Return a JSON document of this kind. Raises `RequestError` if it is none."""
+    try:
+        return msgspec.json.decode(read_document(uri), type=kind)
+    except DECODE_ERRORS as error:
+        raise RequestError(
+            f"this is not a document ({kind.__name__}) that this version of Rescale wrote",
+            path=uri,
+            found=error,
+            advice="another version of Rescale wrote it, or it was edited: name another target",
+        ) from None
 
 
 def put_document(uri: str, data: bytes) -> None:

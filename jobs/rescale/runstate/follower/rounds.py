@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from rescale.runstate.documents import put_document, read_document
+from rescale.runstate.documents import put_document, read_json
 from rescale.runstate.follower.removal import delete_metadata_first
 from rescale.runstate.places import cut_over_place, follower_place, rounds_place
 from rescale.runstate.target_safety import check_documents
@@ -21,10 +21,8 @@ from rescale.storage.locations import join
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
-from rescale.text.errors import DECODE_ERRORS, RequestError
+from rescale.text.errors import RequestError
 from rescale.text.names import quoted
-
-T = TypeVar("T")
 
 KEPT_DOCUMENTS = 50
 """Number of rounds whose documents stay when their state is removed."""
@@ -95,7 +93,7 @@ class Round:
 def followed_job(target: str) -> FollowedJob | None:
     """Return the job of the target's follower; None if the target has no follower."""
     uri = follower_place(target)
-    return _read_as(uri, FollowedJob) if exists(uri) else None
+    return read_json(uri, FollowedJob) if exists(uri) else None
 
 
 def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool) -> None:
@@ -188,7 +186,7 @@ def newest_round(target: str, before: float = inf) -> Round | None:
 def read_round(target: str, checkpoint: int) -> Round | None:
     """Return the round of a checkpoint; None if its document was not written."""
     uri = _document_place(target, checkpoint)
-    return _read_as(uri, Round) if exists(uri) else None
+    return read_json(uri, Round) if exists(uri) else None
 
 
 def write_round(target: str, finished: Round) -> None:
@@ -251,14 +249,3 @@ def _job_in_words(job: FollowedJob) -> str:
 
 def _job_document(job: FollowedJob) -> bytes:
     return msgspec.json.format(msgspec.json.encode(job, order="deterministic"), indent=1)
-
-
-def _read_as(uri: str, kind: type[T]) -> T:
-    try:
-        return msgspec.json.decode(read_document(uri), type=kind)
-    except DECODE_ERRORS as error:
-        raise RequestError(
-            f"a document of a follower cannot be read: {error}",
-            path=uri,
-            advice="another version of Rescale wrote it, or it was edited: name another target",
-        ) from None
