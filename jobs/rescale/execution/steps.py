@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -45,13 +44,14 @@ from rescale.runstate.candidate import put_candidate
 from rescale.runstate.certificate import Certificate, certificate_beside, write_certificate
 from rescale.runstate.certified_files import check_files
 from rescale.runstate.places import places_of
+from rescale.runstate.planned_source import open_pinned
 from rescale.runstate.preparation import remove_unused_files
 from rescale.runstate.states import KEYED, OPERATOR
 from rescale.runstate.written_handles import WrittenHandles, begin_moving, write_handles
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.moves import Move
-from rescale.snapshot.reading.opening import open_candidate, open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import Surgery, apply_surgery
 from rescale.storage.locations import is_s3, join, name
 from rescale.storage.rereads import EITHER, read_again_on_failure
@@ -248,40 +248,6 @@ def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[st
         source = with_tables(source)
     maxima = {operator.operator_id: operator.max_parallelism for operator in operators_by_record}
     return compare_snapshots(source, result, choose_key_hashes(source, maxima, hashes), proof)
-
-
-def open_pinned(plan: Plan) -> Snapshot:
-    """Open the source. Raises `SnapshotError` unless its metadata and files are those of the plan."""
-    source = open_candidate(
-        plan.files[0].uri, plan.source, plan.allow_prefixes, given_up=plan.surgery.dropped_ids, moves=plan.moves
-    )
-    if source.metadata_sha256 != plan.metadata_sha256:
-        raise SnapshotError(
-            "the source is not the snapshot that the plan was made for",
-            path=source.metadata_uri,
-            expected=f"SHA-256 {plan.metadata_sha256}",
-            found=hashlib.sha256(source.data).hexdigest(),
-            advice="plan again",
-        )
-    planned_pins = {file.uri: file.pin for file in plan.files}
-    for uri, pin in source.files:
-        if pin.matches(planned_pins.get(uri)):
-            continue
-        if uri in source.missing:
-            raise SnapshotError(
-                "a file of the source was deleted after the plan was made",
-                path=uri,
-                expected=planned_pins.get(uri),
-                advice="make sure that nothing deletes files of the source, and start again",
-            )
-        raise SnapshotError(
-            "a file of the source has changed since the plan was made",
-            path=uri,
-            expected=planned_pins.get(uri),
-            found=pin,
-            advice="make sure that nothing writes to the source, and plan again",
-        )
-    return source
 
 
 @_tells_if_published

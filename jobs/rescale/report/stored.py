@@ -25,6 +25,7 @@ from rescale.runstate.certificate import read_certificate, refuse_changed_metada
 from rescale.runstate.documents import load_plan, put_document, read_document
 from rescale.runstate.follower.rounds import Round
 from rescale.runstate.places import Places, places_of
+from rescale.runstate.planned_source import refuse_another_source
 from rescale.runstate.states import State, claimed_by, state_of
 from rescale.runstate.step import STEPS_OF_A_RUN, Step, StepEnd
 from rescale.snapshot.kafka.offsets import kafka_offsets
@@ -33,7 +34,7 @@ from rescale.snapshot.reading.discovery import NoSnapshotError
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import apply_surgery
 from rescale.storage.store import exists, open_store
-from rescale.text.errors import DECODE_ERRORS, RequestError, SnapshotError, as_rescale_error
+from rescale.text.errors import DECODE_ERRORS, RequestError, as_rescale_error
 from rescale.text.names import printable
 
 T = TypeVar("T")
@@ -188,14 +189,7 @@ def _stored_document(plan: Plan) -> PlanDocument | None:
 def _document_from_source(plan: Plan) -> PlanDocument:
     labels = [(operator.operator_id, operator.label) for operator in plan.operators]
     snapshot = open_snapshot(plan.source, plan.allow_prefixes, labels, plan.surgery.dropped_ids, plan.moves)
-    if snapshot.metadata_sha256 != plan.metadata_sha256:
-        raise SnapshotError(
-            "the source is not the snapshot that the plan was made from",
-            path=snapshot.metadata_uri,
-            expected=f"SHA-256 {plan.metadata_sha256}",
-            found=snapshot.metadata_sha256,
-            advice="plan again",
-        )
+    refuse_another_source(snapshot, plan)
     snapshot_after = apply_surgery(snapshot, plan.surgery)
     return plan_document(plan, snapshot_after, kafka_offsets(snapshot_after))
 

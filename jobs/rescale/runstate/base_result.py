@@ -11,9 +11,10 @@ from rescale.runstate.certificate import read_certificate
 from rescale.runstate.certified_files import check_files
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import Places
+from rescale.runstate.planned_source import open_pinned
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.reading.opening import open_candidate, open_snapshot
+from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import normalise, parent
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
@@ -79,25 +80,13 @@ def _open_source(plan: Plan, target: str, allow_prefixes: Sequence[str]) -> Snap
     Raises `RequestError` unless it has all its files, in the versions that the base's plan names.
     """
     try:
-        prefixes = [*plan.allow_prefixes, *allow_prefixes]
-        source = open_candidate(plan.files[0].uri, plan.source, prefixes, moves=plan.moves)
+        return open_pinned(plan, allow_prefixes)
     except SnapshotError as error:
-        raise _changed_error(target, error.path or plan.source, error.what) from None
-    if source.metadata_sha256 != plan.metadata_sha256:
-        raise _changed_error(target, source.metadata_uri, "another checkpoint")
-    planned_pins = {file.uri: file.pin for file in plan.files}
-    for uri, pin in source.files:
-        if not pin.matches(planned_pins.get(uri)):
-            raise _changed_error(target, uri, "no file" if uri in source.missing else "another version of the file")
-    return source
-
-
-def _changed_error(target: str, path: str, change: str) -> RequestError:
-    return RequestError(
-        f"the source checkpoint of the base {target} has changed, so the changes since then are unknown",
-        path=path,
-        expected="its files as they were when the base was made",
-        found=change,
-        advice=f"{FULL_RUN}; and retain more checkpoints (execution.checkpointing.num-retained), so that the next run "
-        "still finds the source of the base",
-    )
+        raise RequestError(
+            f"the source checkpoint of the base {target} has changed, so the changes since then are unknown",
+            path=error.path or plan.source,
+            expected="its files as they were when the base was made",
+            found=error.what,
+            advice=f"{FULL_RUN}; and retain more checkpoints (execution.checkpointing.num-retained), so that the next "
+            "run still finds the source of the base",
+        ) from None

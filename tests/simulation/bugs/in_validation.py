@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from rescale.execution import steps
 from rescale.execution.compare.validation import check_units, validation, verdict
 from rescale.execution.compare.validation.compare import Comparer
 from rescale.execution.compare.validation.headers import ElementHeaders, KeyedHeaders, check_equal
@@ -16,6 +15,7 @@ from rescale.execution.compare.validation.record_compare import RecordComparer
 from rescale.execution.compare.validation.validation import SnapshotPair, compare_snapshots, validate_result
 from rescale.execution.sources import byte_digests
 from rescale.runstate.certified_files import CertifiedFile, certified_files
+from rescale.runstate.planned_source import open_pinned
 from rescale.snapshot.reading.opening import open_candidate
 from rescale.storage.locations import contains, name
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, StoreError
@@ -63,7 +63,7 @@ def _digests_of_beginnings(chunks: Any, others: Any) -> tuple[int, int]:
     return byte_digests.digest([data[:8]]), byte_digests.digest([two[:8]])
 
 
-def _open_present_source(plan: Any) -> Any:
+def _open_present_source(plan: Any, *_: Any) -> Any:
     return open_candidate(plan.files[0].uri, plan.source, plan.allow_prefixes)
 
 
@@ -116,7 +116,7 @@ BUGS = [
     Bug("validation: headers of key groups are not", method(KeyedHeaders, "compare", lambda *_: {})),
     Bug("validation: headers of elements are not", method(ElementHeaders, "compare", nothing)),
     Bug("validation: values are not compared by `check_equal`", function(check_equal, nothing)),
-    Bug("validation: the source as it is now", function(steps.open_pinned, _open_present_source)),
+    Bug("validation: the source as it is now", function(open_pinned, _open_present_source)),
     Bug("certificate: names no files", method(verdict, "certified_files", _no_files)),
     Bug("certificate: names half of the files", method(verdict, "certified_files", _half_the_files)),
     Bug("certificate: files are not looked at again", method(verdict, "certified_files", _certified_as_seen)),
