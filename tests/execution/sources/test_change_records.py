@@ -13,20 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 
 from oracle.distribution import LINES
 from rescale.execution.sources.change_records import ChangeReader
-from rescale.execution.sources.row_differences import change_records, differences
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.rocksdb.assembly.new_database import NewTable, continued_manifest, new_manifest, place_of_changes
-from rescale.rocksdb.database_layout import LEVELS
+from rescale.rocksdb.assembly.new_database import continued_manifest, new_manifest, place_of_changes
 from rescale.rocksdb.engine import directory
 from rescale.rocksdb.manifest.compactions import RewrittenFiles, rewritten_files
 from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
@@ -380,41 +375,3 @@ def test_damaged_block_raises_snapshot_error(library: FlinksRocksdb, tmp_path: P
     with pytest.raises(SnapshotError) as caught:
         changes_by_state(ChangeReader(128, checkpoints.files, place))
     assert caught.value.path == str(table)
-
-
-ROWS = st.dictionaries(st.binary(min_size=1, max_size=3), st.binary(max_size=2))
-
-
-def batches_of(rows: dict[bytes, bytes], at_once: int) -> Iterator[Records]:
-    """Yield the rows as records in batches; the first byte of a key is its key group."""
-    ordered = sorted(rows.items())
-    for first in range(0, len(ordered), at_once):
-        data, places = bytearray(), []
-        for key, value in ordered[first : first + at_once]:
-            start = len(data) + 1
-            data += key + len(value).to_bytes(4, "big")
-            places.append((start, len(data) - 4, len(data) + len(value), 0, key[0]))
-            data += value
-        columns = (np.array(column, np.int64) for column in zip(*places, strict=True))
-        yield Records(np.frombuffer(bytes(data), np.uint8), *columns)
-
-
-@given(before=ROWS, after=ROWS, at_once=st.tuples(st.integers(1, 3), st.integers(1, 3)))
-def test_differences_of_sorted_rows_are_the_changes(
-    before: dict[bytes, bytes], after: dict[bytes, bytes], at_once: tuple[int, int]
-) -> None:
-    sides = batches_of(before, at_once[0]), batches_of(after, at_once[1])
-    records = [row for some in differences(*sides) for row in rows_of(change_records(some, 1), prefix=1)]
-    changes = changes_between({"": before}, {"": after})[""]
-    assert records == [
-        (change.key, bytes([DELETION]) if change.after is None else bytes([VALUE]) + change.after) for change in changes
-    ]
-
-
-def test_manifest_without_a_free_level_cannot_be_continued() -> None:
-    manifest, rounds = new_manifest({"state": [NewTable(10, b"\1", b"\2")]}, 1), 0
-    while (place := place_of_changes(manifest)) is not None:
-        manifest = continued_manifest(manifest, {"state": [NewTable(10, b"\1", b"\2")]}, place, 1)
-        rounds += 1
-    assert rounds == LEVELS - 2, "other levels than all but level 0 and the last, where the base lies"
-    assert [file.smallest_sequence for file in manifest.column_families[1].files] == [6, 5, 4, 3, 2, 0]

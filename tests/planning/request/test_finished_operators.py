@@ -49,7 +49,7 @@ def test_keyed_state_stays_under_its_max_parallelism_and_in_its_format() -> None
     error = refusal([keyed("a", (0,))], Shape(2, 256))
     assert error is not None
     assert error.expected == "parallelism 2, max parallelism 128"
-    assert error.found == "parallelism 2 and max parallelism 256"
+    assert error.found == "parallelism 2, max parallelism 256"
     error = refusal([keyed("a", (0,))], Shape(2, 128), result_format=Format.ROCKSDB)
     assert error is not None
     assert "the format of the source" in str(error.expected)

@@ -9,11 +9,13 @@ import pytest
 
 from rescale.flink.key_groups import prefix_size
 from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import BlockHandle, ChecksumType
-from rescale.rocksdb.sst.table_entries import TableRow
+from rescale.rocksdb.sst.table_entries import TableRow, entries
+from rescale.rocksdb.sst.table_properties import PREFIX
 from rescale.rocksdb.stored_files import StoredFile
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 from support.databases import FIXTURES, Rows, databases, read_file, read_rows
@@ -32,6 +34,12 @@ def opened(data: bytes, path: str = "some.sst") -> SstTable:
     return SstTable(read, len(data), path)
 
 
+def stored_number(table: SstTable, name: str) -> int:
+    """Return a number in the properties block, which RocksDB wrote."""
+    values = dict(entries(table._block(table.properties_handle), table.path, 0))
+    return EditReader(values[f"{PREFIX}{name}".encode()], table.path, 0).varint()
+
+
 def rows_of(table: SstTable) -> list[TableRow]:
     """Return all rows, after checking that each is in its block by the index, and that blocks lie end to end."""
     all_rows: list[TableRow] = []
@@ -43,7 +51,7 @@ def rows_of(table: SstTable) -> list[TableRow]:
         assert block.offset == end
         before, end = separator, block.offset + block.size + 5
         all_rows += rows
-    assert end == table.properties.data_size
+    assert end == stored_number(table, "data.size")
     return all_rows
 
 
@@ -59,8 +67,8 @@ def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
     assert all(live.smallest_sequence <= row.sequence <= live.largest_sequence for row in rows if row.sequence)
     if not properties.range_deletions:
         assert (rows[0].key, rows[-1].key) == (live.smallest, live.largest)
-        assert sum(len(row.key) + 8 for row in rows) == properties.raw_key_size
-        assert sum(len(row.value) for row in rows) == properties.raw_value_size
+        assert sum(len(row.key) + 8 for row in rows) == stored_number(table, "raw.key.size")
+        assert sum(len(row.value) for row in rows) == stored_number(table, "raw.value.size")
     return rows
 
 
@@ -202,7 +210,7 @@ def test_table_compressed_with_a_dictionary_is_read_except_for_its_rows(tmp_path
     largest = max((file for file in files if file.name.endswith(".sst")), key=lambda file: file.length)
     table = opened(read_file(largest), largest.uri)
     blocks = [entry.block for entry in table.index()]
-    assert sum(block.size + 5 for block in blocks) == table.properties.data_size
+    assert sum(block.size + 5 for block in blocks) == stored_number(table, "data.size")
     assert table.properties.entries == len(writer.model["values"])
     assert list(table.range_tombstones()) == []
     with pytest.raises(UnsupportedError, match="a dictionary"):

@@ -38,8 +38,8 @@ def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], 
     raise UnsupportedError(
         "some subtasks of this operator have finished: it is undefined which new subtasks would count as finished",
         operator=first_of([operator.label for operator in refused_operators], 1),
-        expected=f"parallelism {kept_shape.parallelism}, max parallelism {kept_shape.max_parallelism}{format_text}",
-        found=f"parallelism {new_shape.parallelism} and max parallelism {new_shape.max_parallelism}",
+        expected=f"{kept_shape}{format_text}",
+        found=new_shape,
         advice=_advice(operators, shapes, request, refused_operators),
     )
 

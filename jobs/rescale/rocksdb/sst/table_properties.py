@@ -27,19 +27,15 @@ _BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS = range(4)
 class TableProperties:
     """Properties of an SST file. `entries` counts rows and range tombstones.
 
-    `data_size` is the stored size of the data blocks in bytes. The sizes of keys (with sequence number and type),
-    values and index, in bytes, are those before compression. `global_sequence` is the sequence number of all rows of an
-    ingested file (`SstFileWriter`), else 0. `session` is the random id of the session that wrote the file, empty if it
-    is unknown: RocksDB draws an id whenever it opens a database (`DBImpl::SetDbSessionId`). `number` is the stored
-    number of the file in this session, empty if it is unknown: an import gives the file another number.
+    `index_size` is the size of the index in bytes before compression. `global_sequence` is the sequence number of all
+    rows of an ingested file (`SstFileWriter`), else 0. `session` is the random id of the session that wrote the file,
+    empty if it is unknown: RocksDB draws an id whenever it opens a database (`DBImpl::SetDbSessionId`). `number` is the
+    stored number of the file in this session, empty if it is unknown: an import gives the file another number.
     """
 
     column_family: str
-    data_size: int
     entries: int
     range_deletions: int
-    raw_key_size: int
-    raw_value_size: int
     index_size: int
     has_partitioned_index: bool
     index_format: IndexFormat
@@ -73,11 +69,8 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
         )
     return TableProperties(
         column_family=values.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
-        data_size=number("data.size"),
         entries=number("num.entries"),
         range_deletions=number("num.range-deletions"),
-        raw_key_size=number("raw.key.size"),
-        raw_value_size=number("raw.value.size"),
         index_size=number("index.size"),
         has_partitioned_index=kind == _PARTITIONED,
         index_format=IndexFormat(

@@ -130,11 +130,7 @@ def _other_shapes(result: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[tup
     for operator in result.operators:
         expected, actual = shapes.get(operator.operator_id), Shape(operator.parallelism, operator.max_parallelism)
         if expected != actual:
-            yield operator, _shape_text(expected), _shape_text(actual)
-
-
-def _shape_text(shape: Shape | None) -> str:
-    return f"parallelism {shape.parallelism}, max parallelism {shape.max_parallelism}" if shape else "no such operator"
+            yield operator, str(expected or "no such operator"), str(actual)
 
 
 def check_references(source: Snapshot, result: Snapshot, base_files: Mapping[str, Pin] = MappingProxyType({})) -> None:

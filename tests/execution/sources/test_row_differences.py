@@ -1,0 +1,43 @@
+"""The differences of two sorted streams of rows, in batches of any size, are the changes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from execution.sources.test_change_records import rows_of
+from rescale.execution.sources.row_differences import change_records, differences
+from rescale.flink.keyed.blocks.records import Records
+from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
+from support.layers import changes_between
+
+ROWS = st.dictionaries(st.binary(min_size=1, max_size=3), st.binary(max_size=2))
+
+
+def batches_of(rows: dict[bytes, bytes], at_once: int) -> Iterator[Records]:
+    """Yield the rows as records in batches; the first byte of a key is its key group."""
+    ordered = sorted(rows.items())
+    for first in range(0, len(ordered), at_once):
+        data, places = bytearray(), []
+        for key, value in ordered[first : first + at_once]:
+            start = len(data) + 1
+            data += key + len(value).to_bytes(4, "big")
+            places.append((start, len(data) - 4, len(data) + len(value), 0, key[0]))
+            data += value
+        columns = (np.array(column, np.int64) for column in zip(*places, strict=True))
+        yield Records(np.frombuffer(bytes(data), np.uint8), *columns)
+
+
+@given(before=ROWS, after=ROWS, at_once=st.tuples(st.integers(1, 3), st.integers(1, 3)))
+def test_differences_of_sorted_rows_are_the_changes(
+    before: dict[bytes, bytes], after: dict[bytes, bytes], at_once: tuple[int, int]
+) -> None:
+    sides = batches_of(before, at_once[0]), batches_of(after, at_once[1])
+    records = [row for some in differences(*sides) for row in rows_of(change_records(some, 1), prefix=1)]
+    changes = changes_between({"": before}, {"": after})[""]
+    assert records == [
+        (change.key, bytes([DELETION]) if change.after is None else bytes([VALUE]) + change.after) for change in changes
+    ]
