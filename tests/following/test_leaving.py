@@ -31,7 +31,7 @@ def test_a_target_that_a_run_of_the_same_job_has_claimed_is_refused(job: Checkpo
     """The follower's last round would discard the files that the run has moved."""
     follower = follower_of(job, home)
     claim(plan := plan_rescale(job.newest, follower.target, ["4"]))
-    with pytest.raises(RequestError, match="the target is taken") as caught:
+    with pytest.raises(RequestError, match="the target is occupied") as caught:
         follow(follower, 0)
     assert f"rescale discard {follower.target}" in str(caught.value.advice)
     assert followed_job(follower.target) is None
@@ -41,7 +41,7 @@ def test_a_target_that_a_run_of_the_same_job_has_claimed_is_refused(job: Checkpo
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        ("target/notes.txt", "the target is taken"),
+        ("target/notes.txt", "the target is occupied"),
         ("target", "the target is a file"),
         ("_metadata", "must not lie inside a snapshot"),
     ],
@@ -60,7 +60,7 @@ def test_a_published_target_is_refused_as_such(job: Checkpoints, home: str) -> N
     follower = follower_of(job, home)
     follow(follower, 0)
     finish(follower)
-    with pytest.raises(RequestError, match="the target is taken") as caught:
+    with pytest.raises(RequestError, match="the target is occupied") as caught:
         follow(follower, 0)
     assert caught.value.found == "a published result"
 

@@ -65,24 +65,26 @@ def holds_last_round(target: str, checkpoints: str) -> bool:
     return followed is not None and followed.checkpoints == checkpoints and may_be_discarded(target, followed)
 
 
-def refuse_taken_target(target: str, checkpoints: str) -> None:
-    """Raise `RequestError` if a follower of the job in the directory `checkpoints` could not finish in this target.
+def refuse_taken_target(target: str, checkpoints: str | None) -> None:
+    """Raise `RequestError` if a new run could not use this target.
 
-    Otherwise no run has claimed the target, and it holds no files, or only files that were copied ahead; or it holds a
-    last round of this follower.
+    Otherwise no run has claimed the target, and it holds no files, or only files that were copied ahead. It may also
+    hold a last round of the job in the directory `checkpoints`, if the run follows that job (else None).
     """
     claim = claim_on(target)
     state = state_of(target, None if claim is None else claim.plan)
     if state is State.FREE:
         refuse_misplaced(target)
-    if holds_last_round(target, checkpoints) or (state is State.FREE and holds_only_prepared_files(target)):
+    if state is State.FREE and holds_only_prepared_files(target):
+        return
+    if checkpoints is not None and holds_last_round(target, checkpoints):
         return
     contents = {State.FREE: "other files", State.OCCUPIED: "a snapshot", State.PUBLISHED: "a published result"}
     advice = Advice("name another target")
     if claim is not None and Transition.DISCARD in TRANSITIONS[state]:
         advice = Advice(advice, "; if that run has ended, remove what it left: ", command("discard", quoted(target)))
     raise RequestError(
-        "the target is taken",
+        "the target is occupied",
         path=target,
         expected="an empty or absent directory that no run has claimed",
         found=contents.get(state, claim),

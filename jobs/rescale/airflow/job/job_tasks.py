@@ -37,9 +37,7 @@ from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip
 from rescale.flink.start import RAN_ON
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
 from rescale.storage.locations import join
-from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError, RescaleError
-from rescale.text.names import quoted
 
 if TYPE_CHECKING:
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
@@ -183,38 +181,17 @@ def _check_places(request: Request, followed_directory: str | None = None) -> No
     """Raise an error if the job's savepoint could not be read, or the target is occupied.
 
     If the run is to follow the job with checkpoints in `followed_directory`, the target may hold a last round of this
-    job. Any other run is refused if the target has a follower.
+    job. Any other run is refused if the target has a follower. Every claim is refused: a new savepoint gives a new
+    plan, which cannot resume an earlier one.
     """
-    from rescale.following.leaving import holds_last_round
+    from rescale.following.leaving import refuse_taken_target
     from rescale.runstate.follower.rounds import refuse_followed_target
-    from rescale.runstate.preparation import holds_only_prepared_files
-    from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
-    from rescale.runstate.target_safety import refuse_misplaced
     from rescale.storage.store import open_store
 
     open_store(request.source).list(request.source)
-    refuse_misplaced(request.target)
-    # Every claim is refused: a new savepoint gives a new plan, which cannot resume an earlier one.
-    claim = claim_on(request.target)
-    if claim is None and holds_only_prepared_files(request.target):
-        if followed_directory is None:
-            refuse_followed_target(request.target)
-        return
-    if followed_directory is not None and holds_last_round(request.target, followed_directory):
-        return
-    may_be_discarded = claim is not None and Transition.DISCARD in TRANSITIONS[state_of(request.target, claim.plan)]
-    raise RequestError(
-        "the target is occupied",
-        path=request.target,
-        expected="an empty or absent directory, before the run stops the job",
-        found=claim,
-        advice=Advice(
-            "name another target, or remove what an unpublished run left: ",
-            command("discard", quoted(request.target)),
-        )
-        if may_be_discarded
-        else "name another target",
-    )
+    refuse_taken_target(request.target, followed_directory)
+    if followed_directory is None:
+        refuse_followed_target(request.target)
 
 
 def job_end_task(may_skip_run: Sequence[str], after_publication: Sequence[str] = ()) -> Any:
