@@ -381,8 +381,7 @@ class _OperatorContinuation:
         return file.extent._replace(file=self.plan_files.number_of(file.uri, file.pin))
 
     def _base_database(self, database: Database) -> BaseDatabase:
-        assert database.source is not None
-        place = place_of_changes(database.source.manifest)
+        place = place_of_changes(database.known_source.manifest)
         assert place is not None
         return BaseDatabase(_place_of(database, self.result_numbers), place)
 

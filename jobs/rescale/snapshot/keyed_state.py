@@ -121,6 +121,13 @@ class Database:
     has_no_entry = False
 
     @property
+    def known_source(self) -> SourceDatabase:
+        """The `source`, which `with_tables` has set."""
+        if self.source is None:
+            raise ValueError(f"the MANIFEST of subtask {self.subtask} was not read")
+        return self.source
+
+    @property
     def states(self) -> frozenset[str]:
         """Names of the states. Raises `UnsupportedError` if the header has an unknown serializer."""
         return frozenset(require_header(self.parsed).names)

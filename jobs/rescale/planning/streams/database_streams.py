@@ -24,7 +24,7 @@ from rescale.planning.streams.inline import InlineBudget
 from rescale.planning.streams.key_group_owners import owners_of
 from rescale.planning.streams.keyed_headers import HeaderPlanner
 from rescale.planning.warnings.databases import assembly_warnings
-from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
+from rescale.rocksdb.assembly.assembled_database import AssembledDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean, refuse_ingested
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
@@ -93,7 +93,7 @@ class DatabasePlanner:
     def _add_subtask(self, subtask: int, key_groups: KeyGroupRange, old_databases: Sequence[Database]) -> None:
         maximum = self.shape.max_parallelism
         header = self.headers.plan(old_databases).piece
-        sources = [_source_database(old_database) for old_database in old_databases]
+        sources = [old_database.known_source for old_database in old_databases]
         if len(sources) > 1:
             for source in sources:
                 refuse_ingested(source)
@@ -147,12 +147,6 @@ class DatabasePlanner:
         if self.referable_sizes is None or not piece.file or not name.endswith(".sst"):
             return False
         return Extent(piece.file, 0, self.referable_sizes[piece.file]) == Extent(piece.file, piece.start, piece.length)
-
-
-def _source_database(database: Database) -> SourceDatabase:
-    if database.source is None:
-        raise ValueError(f"the MANIFEST of subtask {database.subtask} was not read")
-    return database.source
 
 
 def _has_many_foreign_bytes(assembled: AssembledDatabase) -> bool:

@@ -115,7 +115,7 @@ class _DirectoryComparer:
         `old_databases` are the source's directories that share key groups with `new`.
         """
         maximum = old.max_parallelism
-        sources, result = list(map(_source_of, old_databases)), _source_of(new)
+        sources, result = [old_database.known_source for old_database in old_databases], new.known_source
         covered_groups = (
             new.key_groups.intersection(old_databases[0].key_groups) if len(old_databases) == 1 else new.key_groups
         )
@@ -215,22 +215,16 @@ def _pair_options_files(old_databases: Sequence[Database], new: Database) -> Ite
     source_options = [
         _extents_by_name(old_database)[source.options]
         for old_database in sorted(old_databases, key=lambda old_database: old_database.key_groups)
-        if (source := _source_of(old_database)).options is not None
+        if (source := old_database.known_source).options is not None
     ]
     for name, extent in new.files:
         if name.startswith("OPTIONS-"):
             if not source_options:
                 raise IntegrityError(
-                    "a database has an OPTIONS file, but no source has any", path=_source_of(new).uri, found=name
+                    "a database has an OPTIONS file, but no source has any", path=new.known_source.uri, found=name
                 )
             yield FilePair(new.subtask, name, source_options[0], extent)
 
 
 def _extents_by_name(database: Database) -> dict[str, Extent]:
     return {file.name: file.extent for file in database.files}
-
-
-def _source_of(database: Database) -> SourceDatabase:
-    if database.source is None:
-        raise ValueError(f"the MANIFEST of subtask {database.subtask} was not read")
-    return database.source
