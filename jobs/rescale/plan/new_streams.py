@@ -145,12 +145,12 @@ class _KeyGroupStream(msgspec.Struct, frozen=True, kw_only=True):
         return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
 
 
-class _RekeyedGroups(_KeyGroupStream, frozen=True, kw_only=True):
-    """A header, then key groups with records from anywhere in the source."""
+class _RekeyedRecords(_KeyGroupStream, frozen=True, kw_only=True):
+    """A header, then key groups or a RocksDB directory with records from anywhere in the source."""
 
     slot: ClassVar[Slot] = Slot.KEYED
     inline: ClassVar[bool] = False
-    """The writer decides whether the stream is stored in `_metadata`, because the plan does not know its size."""
+    """The writer decides what is stored in `_metadata`, because the plan does not know the size."""
 
     @property
     def size(self) -> int:
@@ -162,7 +162,7 @@ class _RekeyedGroups(_KeyGroupStream, frozen=True, kw_only=True):
         return self.header.length
 
 
-class RekeyedKeyGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed key groups"):
+class RekeyedKeyGroups(_RekeyedRecords, frozen=True, kw_only=True, tag="rekeyed key groups"):
     """Canonical key groups; `compressed` applies to them, not to the header."""
 
     compressed: bool
@@ -171,7 +171,7 @@ class RekeyedKeyGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed k
     is_canonical: ClassVar[bool] = True
 
 
-class RekeyedHeapGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed heap groups"):
+class RekeyedHeapGroups(_RekeyedRecords, frozen=True, kw_only=True, tag="rekeyed heap groups"):
     """Rekeyed records in the heap backend's format; `handle_tag` is the tag of the stream's handle (`HandleTag`)."""
 
     handle_tag: int
@@ -179,12 +179,7 @@ class RekeyedHeapGroups(_RekeyedGroups, frozen=True, kw_only=True, tag="rekeyed 
     is_canonical: ClassVar[bool] = False
 
 
-class _Directory(_KeyGroupStream, frozen=True, kw_only=True):
-    slot: ClassVar[Slot] = Slot.KEYED
-    is_canonical: ClassVar[bool] = False
-
-
-class RekeyedDirectory(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"):
+class RekeyedDirectory(_RekeyedRecords, frozen=True, kw_only=True, tag="rekeyed rows"):
     """A RocksDB directory of new files, with records from anywhere in the source.
 
     `created` is the creation time of the files (seconds since 1970), by which RocksDB finds old files to compact.
@@ -192,13 +187,7 @@ class RekeyedDirectory(_Directory, frozen=True, kw_only=True, tag="rekeyed rows"
 
     created: int
 
-    inline: ClassVar[bool] = False
-    """The writer decides whether a file is stored in `_metadata`, because the plan does not know its size."""
-
-    @property
-    def size(self) -> int:
-        """Bytes that the plan knows, which are those of the header."""
-        return self.header.length
+    is_canonical: ClassVar[bool] = False
 
 
 class RekeyedTimers(_KeyGroupStream, frozen=True, kw_only=True, tag="rekeyed timers"):
@@ -218,7 +207,7 @@ class RekeyedTimers(_KeyGroupStream, frozen=True, kw_only=True, tag="rekeyed tim
     """Bytes that the plan knows: none."""
 
 
-class CompactedDirectory(_Directory, frozen=True, kw_only=True, tag="compacted rows"):
+class CompactedDirectory(_KeyGroupStream, frozen=True, kw_only=True, tag="compacted rows"):
     """A RocksDB directory made of the files of `sources`; it will have about `size` bytes.
 
     RocksDB rewrites the files that also hold rows of other subtasks' key groups.
@@ -227,6 +216,9 @@ class CompactedDirectory(_Directory, frozen=True, kw_only=True, tag="compacted r
     sources: tuple[DatabasePlace[Piece], ...]
     size: int
     inline: bool
+
+    slot: ClassVar[Slot] = Slot.KEYED
+    is_canonical: ClassVar[bool] = False
 
 
 PlannedStream = CopiedKeyGroups | TranslatedKeyGroups | CopiedElements | CheckedElements | CopiedFile
