@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from rescale.doctor.checks import CheckList, result_text
+from rescale.runstate.claim import WITHOUT_CONDITIONS
 from rescale.runstate.places import beside, claim_place, probe_place
 from rescale.runstate.target_safety import check_documents, refuse_misplaced, refuse_overlap
 from rescale.storage.contract import CopyRefused, Span
@@ -20,7 +21,7 @@ from rescale.storage.files.document_folders import STAGING
 from rescale.storage.locations import is_s3, join
 from rescale.storage.sides import is_one_store
 from rescale.storage.store import Store, open_store
-from rescale.text.advice import Advice, command, mention
+from rescale.text.advice import Advice, command
 from rescale.text.errors import LockedError, RequestError, RescaleError
 from rescale.text.names import quoted
 from rescale.text.units import counted
@@ -119,11 +120,7 @@ class _Probes:
                 trial.fail(
                     "the store accepted both",
                     "the store ignores the condition, so two runs could overwrite each other",
-                    Advice(
-                        "use a store that honours If-None-Match; or make sure that no other run has this target, and "
-                        "use ",
-                        mention("accept-unconditional-publish"),
-                    ),
+                    WITHOUT_CONDITIONS,
                 )
                 return
             trial.ok("the second was refused", "two runs cannot have the same target")

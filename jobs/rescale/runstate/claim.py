@@ -29,6 +29,12 @@ from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import LockedError, RequestError, RescaleError, UnsupportedError
 from rescale.text.names import quoted
 
+WITHOUT_CONDITIONS = Advice(
+    "use a store that honours If-None-Match; or make sure that no other run has this target, and use ",
+    mention("accept-unconditional-publish"),
+)
+"""Advice for a store that ignores the condition of a put-if-absent."""
+
 
 def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, str] | None = None) -> None:
     """Store the plan beside its target and claim the target for it, unless the plan has claimed it before.
@@ -66,10 +72,7 @@ def _probe_conditions(store: Store, target: str) -> None:
         raise UnsupportedError(
             "the store ignores the condition of a put-if-absent, so two runs could overwrite each other",
             path=target,
-            advice=Advice(
-                "use a store that honours If-None-Match; or make sure that no other run has this target, and use ",
-                mention("accept-unconditional-publish"),
-            ),
+            advice=WITHOUT_CONDITIONS,
         )
 
 
