@@ -26,9 +26,8 @@ class OperatorPlan:
     """Plan of an operator: its old and new shape, and its new streams.
 
     `id_tables` translate state ids of the source: a table has at each old id the new id, or `LEFT_OUT`.
-    `old_keyed_bytes` are the bytes of keyed state of each old subtask, to show how the skew changes. `rekeying` is set
-    if records get new key groups, and `heap_timers` if there are timers on the heap beside RocksDB, which remain on the
-    heap. `cutoffs` say which old rows of rekeyed state are left out.
+    `rekeying` is set if records get new key groups, and `heap_timers` if there are timers on the heap beside RocksDB,
+    which remain on the heap. `cutoffs` say which old rows of rekeyed state are left out.
     """
 
     operator_id: str
@@ -41,7 +40,6 @@ class OperatorPlan:
     states: tuple[str, ...]
     id_tables: tuple[tuple[int, ...], ...]
     streams: tuple[PlannedStream, ...]
-    old_keyed_bytes: tuple[int, ...]
     rekeying: Rekeying | None = None
     heap_timers: Rekeying | None = None
     databases: tuple[NewDatabase, ...] = ()

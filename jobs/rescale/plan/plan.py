@@ -32,7 +32,7 @@ from rescale.storage.contract import Pin, Span
 from rescale.storage.locations import contains
 from rescale.text.errors import DECODE_ERRORS, SnapshotError
 
-FORMAT = 20
+FORMAT = 21
 
 
 @dataclass(frozen=True)

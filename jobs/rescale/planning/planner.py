@@ -182,7 +182,6 @@ class _OperatorPlanner:
             states=_keyed_states(operator),
             id_tables=tuple(headers.id_tables),
             streams=(*keyed_plan.streams, *elements),
-            old_keyed_bytes=_keyed_bytes(operator),
             rekeying=keyed_plan.rekeying,
             heap_timers=keyed_plan.heap_timers,
             databases=keyed_plan.databases,
@@ -229,14 +228,6 @@ def _keyed_states(operator: Operator) -> tuple[str, ...]:
     """Return the name and type of each keyed state that is not dropped, each once."""
     staying_states = [state for state in operator.keyed_states if state.name not in operator.dropped_states]
     return tuple(dict.fromkeys(f"{state.name} ({state.state_type})" for state in staying_states))
-
-
-def _keyed_bytes(operator: Operator) -> tuple[int, ...]:
-    """Return the bytes of keyed state of each old subtask."""
-    sizes = [0] * operator.parallelism
-    for holder in (*operator.managed_keyed, *operator.raw_keyed):
-        sizes[holder.subtask] += holder.size
-    return tuple(sizes)
 
 
 def _creation_time(snapshot: Snapshot) -> int:
