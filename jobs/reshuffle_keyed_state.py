@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from rescale.execution.job import add_plan, job_parser, plan_of, run_job
+from rescale.execution.job import run_step_of_plan
 from rescale.execution.steps import reshuffle_keyed_state
-from rescale.execution.tasks.choice import step_tasks
 from rescale.flink.slot import KEYED_SLOTS
-from rescale.report.step_results import MovedStreams
 
 
 def main() -> int:
-    parser = job_parser(__doc__)
-    add_plan(parser)
-    arguments = parser.parse_args()
-
-    def body() -> MovedStreams:
-        plan = plan_of(arguments)
-        with step_tasks("rescale: reshuffle keyed state", arguments.master, plan.bytes_of(*KEYED_SLOTS)) as tasks:
-            return reshuffle_keyed_state(plan, tasks)
-
-    return run_job(arguments, body)
+    return run_step_of_plan(
+        __doc__, "rescale: reshuffle keyed state", lambda plan: plan.bytes_of(*KEYED_SLOTS), reshuffle_keyed_state
+    )
 
 
 if __name__ == "__main__":

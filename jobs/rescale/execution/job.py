@@ -20,6 +20,8 @@ import msgspec
 
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
+from rescale.execution.tasks.choice import step_tasks
+from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.tracing import traced
 from rescale.options.command_line import add_option
 from rescale.options.profiles import add_profiles, use_profiles, use_targets
@@ -115,6 +117,30 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
     if not arguments.attached:
         _print_error(failure)
     return 0 if failure is None else failure.exit_code
+
+
+def run_step_of_plan(
+    description: str | None,
+    name: str,
+    work_of: Callable[[Plan], int],
+    step: Callable[[Plan, Tasks], StepResult],
+    *,
+    on_driver: bool = False,
+) -> int:
+    """Run a step of the plan in this process's arguments, and return the exit code; for mains without other arguments.
+
+    `description` is the text of `--help`. For `name`, the bytes of work and `on_driver`, see `step_tasks`.
+    """
+    parser = job_parser(description)
+    add_plan(parser)
+    arguments = parser.parse_args()
+
+    def body() -> StepResult:
+        plan = plan_of(arguments)
+        with step_tasks(name, arguments.master, work_of(plan), on_driver=on_driver) as tasks:
+            return step(plan, tasks)
+
+    return run_job(arguments, body)
 
 
 def run_part(step: str, result_uri: str, body: Callable[[], StepResult]) -> None:
