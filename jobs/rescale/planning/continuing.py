@@ -226,13 +226,8 @@ class _OperatorContinuation:
     def reasons_not_rewritten(self) -> Iterator[tuple[str, str]]:
         """Yield (label, reason) if a full run would not rewrite the operator's rows into RocksDB directories."""
         if self.later.databases:
-            yield (
-                self.planned.label,
-                (
-                    "its max parallelism stays, so a full run reads and writes no rows: it copies files, or refers to "
-                    "them"
-                ),
-            )
+            reason = "its max parallelism stays, so a full run rewrites no rows: it copies files, or refers to them"
+            yield self.planned.label, reason
         elif self.later.managed_keyed:
             yield self.planned.label, f"its keyed state is kept in {', '.join(self.later.kinds)}"
 
