@@ -126,7 +126,7 @@ def test_certificate_beside_a_result_is_none_where_there_is_no_file(target: Path
 def test_certificate_of_another_plan_is_refused(target: Path) -> None:
     plan = plan_rescale(snapshots.directory("2-finished"), str(target), ["3"])
     put(target, json.dumps(FIELDS).encode())
-    with pytest.raises(IntegrityError, match="another plan's") as caught:
+    with pytest.raises(IntegrityError, match="belongs to another plan") as caught:
         certificate_for(plan)
     assert (caught.value.expected, caught.value.found) == (plan.digest, CERTIFICATE.plan)
     own = replace(CERTIFICATE, plan=plan.digest)

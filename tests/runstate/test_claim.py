@@ -268,7 +268,7 @@ def test_claim_that_is_misread_once_is_a_store_error(
         return data, pin
 
     monkeypatch.setattr(store, "read_all", misread)
-    with pytest.raises(StoreError, match="did not read the same twice"):
+    with pytest.raises(StoreError, match="two reads of the"):
         permit(plan, Transition.MOVE)
     assert permit(plan, Transition.MOVE) is State.CLAIMED
 

@@ -38,7 +38,7 @@ def test_every_place_beside_a_target_is_recognised_as_a_document() -> None:
         places.result("validate"),
         f"{places.staging}/{'0' * 32}-keyed-0-12345678",
     }
-    documents.add(places.run("0a" * 8))
+    documents.add(places.run_note("0a" * 8))
     assert len(documents) == 15
     assert all(uri.startswith("s3://bucket/target.rescale/") for uri in documents)
     assert all(is_document(places.target, uri) for uri in documents)

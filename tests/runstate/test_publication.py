@@ -297,7 +297,7 @@ def test_publish_with_unconditional_writes_refuses_other_metadata_put_meanwhile(
 def test_publish_refuses_the_certificate_of_another_plan(plan: Plan) -> None:
     certify(plan)
     write_certificate(plan, replace(certificate_for(plan), plan="0" * 64))
-    with pytest.raises(IntegrityError, match="the certificate is another plan's") as caught:
+    with pytest.raises(IntegrityError, match="the certificate belongs to another plan") as caught:
         publish(plan)
     assert caught.value.path == places_of(plan).certificate
     assert not is_published(plan)

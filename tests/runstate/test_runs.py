@@ -65,7 +65,7 @@ def test_note_of_a_run_of_another_plan_is_not_counted(plan: Plan) -> None:
 
 
 def test_note_of_a_run_that_cannot_be_read_is_refused(plan: Plan) -> None:
-    uri = places_of(plan).run("0a" * 8)
+    uri = places_of(plan).run_note("0a" * 8)
     open_store(uri).put(uri, b"[")
     with pytest.raises(RequestError, match="the name of a run") as caught:
         runs_under(existing_claim(plan), plan.target)

@@ -60,7 +60,7 @@ def test_two_reads_that_differ_are_a_store_error(
     first: RescaleError, side: str | None, named: str, second: RescaleError | int
 ) -> None:
     outcome, _ = outcomes(first, second)
-    with pytest.raises(StoreError, match=f"the {named} did not read the same twice") as caught:
+    with pytest.raises(StoreError, match=f"two reads of the {named} differ") as caught:
         read_again_on_failure(outcome, side)
     assert not caught.value.final
     assert (caught.value.path, caught.value.offset, caught.value.expected) == (first.path, first.offset, first.expected)

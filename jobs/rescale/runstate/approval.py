@@ -1,7 +1,6 @@
-"""Writes the question about a plan and the decision on it; `decisions` defines both documents.
+"""Writes the question about a plan and the decision on it (`decisions`); `states` says what they allow.
 
-A run writes the question before it asks anybody. From then on, no run of the plan moves, validates or publishes
-anything until the plan is approved. The first answer is the decision; later answers change nothing.
+A run writes the question before it asks anybody. The first answer is the decision; later answers change nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from rescale.text.errors import StoreError
 
 
 def ask(plan: Plan, by: Mapping[str, str], *, accept_unconditional: bool = False) -> Question:
-    """Write the question whether the plan may be carried out, unless there is one; return the question that is stored.
+    """Write the question whether the plan may be carried out, if absent; return the stored question.
 
     `by` names the run that asks. Raises `RequestError` if the plan has not claimed its target.
     """
@@ -33,7 +32,7 @@ def ask(plan: Plan, by: Mapping[str, str], *, accept_unconditional: bool = False
 def decide(
     plan: Plan, by: Mapping[str, str], answer: str, *, approved: bool, accept_unconditional: bool = False
 ) -> Decision:
-    """Write the decision on the plan, unless there is one; return the decision that is stored, perhaps by another run.
+    """Write the decision on the plan, if absent; return the stored decision, which may be another run's.
 
     `by` names the run that got the `answer`. Raises `RequestError` if the plan has not claimed its target.
     """
@@ -46,7 +45,7 @@ def decide(
 def decide_cut_over(
     target: str, by: Mapping[str, str], answer: str, *, approved: bool, accept_unconditional: bool = False
 ) -> Decision:
-    """Write the decision on the cut-over to a followed target, unless there is one; return the stored decision."""
+    """Write the decision on the cut-over to a followed target, if absent; return the stored decision."""
     uri, decision = cut_over_place(target), msgspec.json.encode(Decision(approved, answer, by, _time_now()))
     _put_if_absent(uri, decision, accept_unconditional=accept_unconditional)
     return _existing_document(cut_over_decision(target), uri)

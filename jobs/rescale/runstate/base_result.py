@@ -47,8 +47,8 @@ def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
         raise RequestError("the base's certificate names no plan", path=target, advice=FULL_RUN)
     plan = load_plan(Places(target, certificate.plan).plan)
     refuse_surgery(plan, target)
-    places = sorted({parent(file.uri) for file in plan.files}) if plan.refers else []
-    result = open_snapshot(target, places)
+    source_directories = sorted({parent(file.uri) for file in plan.files}) if plan.refers else []
+    result = open_snapshot(target, source_directories)
     if result.metadata_sha256 != certificate.candidate_sha256:
         raise IntegrityError(
             "the base is not the result that its certificate names",
@@ -64,7 +64,7 @@ def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
 
 
 def refuse_surgery(plan: Plan, base: str) -> None:
-    """Raise `UnsupportedError` if a plan drops, adds or edits state: neither a base nor a run that continues it may."""
+    """Raise `UnsupportedError` if the plan of a base, or of a run that continues it, drops, adds or edits state."""
     if plan.surgery:
         raise UnsupportedError(
             "a result can only be continued if neither it nor this run drops, adds or edits state",
@@ -83,7 +83,7 @@ def _open_source(plan: Plan, target: str, allow_prefixes: Sequence[str]) -> Snap
         return open_pinned(plan, allow_prefixes)
     except SnapshotError as error:
         raise RequestError(
-            f"the source checkpoint of the base {target} has changed, so the changes since then are unknown",
+            f"the source checkpoint of the base {target} has changed, so it is unknown what the job has changed since",
             path=error.path or plan.source,
             expected="its files as they were when the base was made",
             found=error.what,

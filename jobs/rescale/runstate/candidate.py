@@ -24,14 +24,14 @@ from rescale.runstate.written_handles import WrittenHandles, read_handles
 from rescale.text.errors import IntegrityError
 
 
-class PutCandidate(NamedTuple):
+class StoredCandidate(NamedTuple):
     """URI of a candidate, and the SHA-256 (hex) of its bytes."""
 
     uri: str
     sha256: str
 
 
-def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
+def put_candidate(plan: Plan, source: Metadata) -> StoredCandidate:
     """Write the candidate beside the target, for validation to compare with the source and publication to copy.
 
     If the target is published, return the existing `_metadata` instead, so that validation notices a result of another
@@ -39,11 +39,11 @@ def put_candidate(plan: Plan, source: Metadata) -> PutCandidate:
     """
     places = places_of(plan)
     if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
-        return PutCandidate(places.metadata, hashlib.sha256(read_document(places.metadata)).hexdigest())
+        return StoredCandidate(places.metadata, hashlib.sha256(read_document(places.metadata)).hexdigest())
     written_handles = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
     data = build_candidate(source, plan, written_handles)
     put_document(places.candidate, data)
-    return PutCandidate(places.candidate, hashlib.sha256(data).hexdigest())
+    return StoredCandidate(places.candidate, hashlib.sha256(data).hexdigest())
 
 
 def build_candidate(source: Metadata, plan: Plan, written_handles: Sequence[WrittenHandles]) -> bytes:
@@ -65,7 +65,7 @@ def build_candidate(source: Metadata, plan: Plan, written_handles: Sequence[Writ
 
 
 def _is_canonical(plan: Plan) -> bool:
-    """Return whether every managed keyed stream is canonical: only then is the result a canonical savepoint."""
+    """Return whether the result is a canonical savepoint: every managed keyed stream is canonical."""
     return all(s.is_canonical for o in plan.operators for s in o.new_streams if s.slot is Slot.KEYED)
 
 
@@ -76,7 +76,7 @@ def _operator_state(
     if entry.fully_finished:
         return replace(entry, parallelism=planned.new_parallelism)
     subtasks = tuple(Subtask(i, False, SubtaskState()) for i in range(planned.new_parallelism))
-    # Then the parallelism stays, as `refuse_finished` has checked.
+    # `refuse_finished` has checked that an operator with a finished subtask keeps its parallelism.
     if any(subtask.finished for subtask in entry.subtasks):
         subtasks = entry.subtasks
     return replace(

@@ -266,7 +266,7 @@ def certificate_for(plan: Plan) -> Certificate:
     certificate = read_certificate(plan.target)
     if certificate.plan != plan.digest:
         raise IntegrityError(
-            "the certificate is another plan's",
+            "the certificate belongs to another plan",
             path=places_of(plan).certificate,
             expected=plan.digest,
             found=certificate.plan,

@@ -66,7 +66,7 @@ def certified_files(target: str, versions_before: Iterable[tuple[str, Pin]]) -> 
 
 
 def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool) -> None:
-    """Raise `IntegrityError` if a file is missing, or is not in its certified version; the error names the first."""
+    """Raise `IntegrityError` for the first file that is missing, or is not in its certified version."""
     changed_uris = list(_changed_files(target, files))
     if not changed_uris:
         return

@@ -65,10 +65,10 @@ def _probe_conditions(store: Store, target: str) -> None:
     """
     name = uuid.uuid4().hex
     probe, data = probe_place(target, f"{name}-conditional"), name.encode()
-    honours_both = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
+    honours_conditions = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
     with suppress(LockedError):  # S3 Object Lock may keep the probe, which does no harm
         store.delete([probe])
-    if not honours_both:
+    if not honours_conditions:
         raise UnsupportedError(
             "the store ignores the condition of a put-if-absent, so two runs could overwrite each other",
             path=target,
@@ -144,9 +144,9 @@ def _refuse_unplanned_files(plan: Plan, store: Store) -> None:
         )
 
 
-def _published_result(target: str, published: bool) -> str | None:
+def _published_result(target: str, is_published: bool) -> str | None:
     """Return a phrase that names the plan of the existing `_metadata`; None if no certificate names the file."""
-    if not published:
+    if not is_published:
         return None
     try:
         certificate = certificate_beside(target)
@@ -158,9 +158,8 @@ def _published_result(target: str, published: bool) -> str | None:
     return f"a published result of plan {(certificate.plan or '')[:8]} (see {certificate_place(target)})"
 
 
-def _occupied_advice(target: str, published: bool, unplanned_files: Sequence[str]) -> str:
-    """Return advice for a target that holds `unplanned_files`, which are not this plan's."""
-    if published:
+def _occupied_advice(target: str, is_published: bool, unplanned_files: Sequence[str]) -> str:
+    if is_published:
         return "name another target"
     if not any(plan_in_name(name(uri)) for uri in unplanned_files):
         return "name another target, or move these files away: Rescale did not write them, so discard keeps them"

@@ -50,7 +50,7 @@ class Approval(NamedTuple):
 
 
 def approval_of(places: Places) -> Approval:
-    """Return question and decision of a plan. Raises `RequestError` if Rescale did not write one of these documents."""
+    """Return question and decision of a plan. Raises `RequestError` for a document that Rescale did not write."""
     question_pin, decision_pin = open_store(places.target).stats([places.question, places.decision])
     return Approval(
         None if question_pin is None else read_json(places.question, Question),

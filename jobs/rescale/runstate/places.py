@@ -63,7 +63,6 @@ class Places:
 
     @property
     def question(self) -> str:
-        """URI of the question whether the plan may be carried out."""
         return self._beside(f"question-{self.digest}.json")
 
     @property
@@ -98,7 +97,6 @@ class Places:
 
     @property
     def report(self) -> str:
-        """URI of the report of the run, an HTML page."""
         return self._beside("report.html")
 
     @property
@@ -110,16 +108,14 @@ class Places:
         """Return the place of the document with the handles of a moving step; `step` is `keyed` or `operator`."""
         return self._beside(f"handles-{step}.json")
 
-    def run(self, name: str) -> str:
+    def run_note(self, name: str) -> str:
         """Return the place of the note of a run that resumes under another run's claim; `name` is the note's hash."""
         return self._beside(f"run-{self.digest[:8]}-{name}.json")
 
     def result(self, step: str) -> str:
-        """Return the place of the result document of a step."""
         return self._beside(f"result-{step}.json")
 
     def stream(self, name: str) -> str:
-        """Return the place of the file of state with this name."""
         return join(self.target, name)
 
     def _beside(self, name: str) -> str:
@@ -127,7 +123,6 @@ class Places:
 
 
 def places_of(plan: Plan) -> Places:
-    """Return where the files of a plan's run are."""
     return Places(plan.target, plan.digest)
 
 
@@ -163,7 +158,6 @@ def is_prepared_file(name: str) -> bool:
 
 
 def claim_place(target: str) -> str:
-    """Return the place of the claim on a target."""
     return join(beside(target), "claim")
 
 
@@ -188,7 +182,6 @@ def probe_place(target: str, name: str) -> str:
 
 
 def certificate_place(target: str) -> str:
-    """Return the place of the certificate of a target's result."""
     return join(beside(target), "certificate.json")
 
 
@@ -208,7 +201,6 @@ def pins_place(target: str) -> str:
 
 
 def rounds_place(target: str) -> str:
-    """Return the directory of a follower's rounds."""
     return join(beside(target), ROUNDS)
 
 

@@ -9,20 +9,21 @@ prepares its target in the same way, with the SST files of its newest round, whi
                                                            the plan of the last one       run, resumes
     …-prepared-… in the       prepare or follow, each      this file of a checkpoint, or  serves each plan that names
     target                    whole                        of a round, is copied          it
-    copies.json               follow, after the copies     these copies were compared     the next copies of a follower
-                                                           with their originals           complete it
+    copies.json               follow, after the copies     these copies were compared     the follower completes it
+                                                           with their originals           after its next copies
 
-The name of a prepared file determines its bytes (`plan.prepared_files`): every preparation and every run would write
-the same ones. A run into a prepared target plans with such names. It uses the files that exist, whichever preparation
-copied them, and copies the others. The run removes prepared files that are no part of its result: before its candidate
-is compared, and again before it publishes. `validate` compares the content of prepared files like that of all others.
-The last round of a follower trusts `copies.json`. `discard` removes all of them, then `prepared.json`.
+The name of a prepared file determines its bytes (`plan.prepared_files`): every preparation and every run writes the
+same bytes. A run into a prepared target plans with such names. It uses the files that exist, whichever preparation
+copied them, and copies the missing ones. The run removes prepared files that are no part of its result: before its
+candidate is compared, and again before it publishes. `validate` compares the content of prepared files like that of all
+other files, except that the last round of a follower trusts `copies.json`. `discard` removes all prepared files, then
+`prepared.json`.
 
 A preparation ends by removing files of older checkpoints or rounds. It checks for a claim before each file that it
-copies (a follower before each batch of files) and each request that deletes. If there is one, it removes the files that
-it has copied since, unless the claiming plan names them. If it is killed before that, the run removes them. A file that
-is put after the run has published stays; no handle refers to it. A follower whose target was discarded meanwhile
-removes what it has copied.
+copies (a follower before each batch of files) and each request that deletes. If a run has claimed the target, the
+preparation removes the files that it has copied, unless the claiming plan names them. If it is killed before that, the
+run removes them. A file that is put after the run has published stays; no handle refers to it. A follower whose target
+was discarded meanwhile removes its copies.
 
 Limits. A process can be paused for any time between its check for a claim and its next request. If a preparation is
 paused there before it deletes a file, and meanwhile a run publishes a result with this file, the file is lost.
@@ -69,8 +70,8 @@ def is_prepared(target: str) -> bool:
 def holds_only_prepared_files(target: str) -> bool:
     """Return whether a target holds no files, or only files that were copied ahead."""
     names = [name(entry.uri) for entry in open_store(target).list(target)]
-    left = [file for file in names if not is_temporary(name(target), file)]
-    return not left or (is_prepared(target) and all(map(is_prepared_file, left)))
+    files = [file for file in names if not is_temporary(name(target), file)]
+    return not files or (is_prepared(target) and all(map(is_prepared_file, files)))
 
 
 def prepared_sizes(plan: Plan) -> dict[str, int]:
@@ -79,7 +80,7 @@ def prepared_sizes(plan: Plan) -> dict[str, int]:
 
 
 def _prepared_spans(plan: Plan) -> dict[str, Span]:
-    """Return the bytes that each file is a copy of, by its name in the target."""
+    """Return the bytes of the source that each prepared file is a copy of, by the file's name in the target."""
     spans = dict(plan.base_tables())
     for operator in plan.operators:
         for stream in operator.streams:
@@ -92,12 +93,12 @@ def _prepared_spans(plan: Plan) -> dict[str, Span]:
 def begin_preparing(plan: Plan) -> None:
     """Write the plan of a preparation beside its target, so that files may be copied into the target.
 
-    Raises `RequestError` if a run has claimed the target, if the target holds files of others, or if the plan has no
-    file that can be copied ahead.
+    Raises `RequestError` if a run has claimed the target, if the target holds files of other programs, or if the plan
+    has no file that can be copied ahead.
     """
     if not prepared_sizes(plan):
-        copied = (s for operator in plan.operators for s in operator.streams if isinstance(s, CopiedFile))
-        has_tables = any(stream.local_name.endswith(".sst") for stream in copied)
+        copied_files = (s for operator in plan.operators for s in operator.streams if isinstance(s, CopiedFile))
+        has_tables = any(stream.local_name.endswith(".sst") for stream in copied_files)
         raise RequestError(
             "the result takes no SST file of the source as it is, so nothing can be copied ahead",
             path=plan.source,
@@ -128,28 +129,28 @@ def prepare_with_links(plan: Plan, say: Callable[[str], None]) -> None:
     """Make or repeat a whole preparation in this process: link the files, or let the store copy them.
 
     Copies only files that the target lacks, and calls `say` with lines about them. Raises `RequestError` as
-    `begin_preparing`, and if the target is claimed or discarded meanwhile. The new copies are then removed.
+    `begin_preparing`. If the target is claimed or discarded meanwhile, removes the new copies and raises `RequestError`.
     """
     store, spans = open_store(plan.target), _prepared_spans(plan)
     existing_sizes = {name(entry.uri): entry.size for entry in store.list(plan.target)}
-    missing = [file for file, span in spans.items() if existing_sizes.get(file) != span.length]
+    missing_files = [file for file, span in spans.items() if existing_sizes.get(file) != span.length]
 
     def keep_file(file: str) -> None:
         keep(join(plan.target, file), spans[file], Places(plan.target, "").staging)
 
-    if spans and (missing or existing_sizes.keys() != spans.keys()):
+    if spans and (missing_files or existing_sizes.keys() != spans.keys()):
         begin_preparing(plan)
         sizes = [spans[file].length for file in missing]
         files_text, size_text, said_at = counted(len(missing), "file"), human_bytes(sum(sizes)), time.monotonic()
         if missing:
             say(f"copying {files_text} ahead into the target, {size_text}")
         try:
-            for at in range(0, len(missing), _FILES_BETWEEN_CHECKS):
+            for at in range(0, len(missing_files), _FILES_BETWEEN_CHECKS):
                 if at and time.monotonic() - said_at >= _SECONDS_BETWEEN_LINES:
                     said_at = time.monotonic()
                     say(f"{at:,} of {files_text} are copied ahead, {human_bytes(sum(sizes[:at]))} of {size_text}")
                 refuse_claimed(plan.target)
-                side_by_side(keep_file, missing[at : at + _FILES_BETWEEN_CHECKS])
+                side_by_side(keep_file, missing_files[at : at + _FILES_BETWEEN_CHECKS])
             end_preparing(plan)
         finally:
             give_up_preparing(plan, existing_sizes)
@@ -184,21 +185,21 @@ def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
     command would make another plan. All files are kept if the claiming plan cannot be read, for example because another
     version of Rescale wrote it.
     """
-    holder = claimed_by(plan.target)
-    if holder is None and is_prepared(plan.target):
+    claiming_digest = claimed_by(plan.target)
+    if claiming_digest is None and is_prepared(plan.target):
         return
     claimed_sizes: Mapping[str, int] = {}
-    if holder is not None:
+    if claiming_digest is not None:
         try:
-            claiming = load_plan(Places(plan.target, holder).plan)
+            claiming_plan = load_plan(Places(plan.target, claiming_digest).plan)
         except SnapshotError:
             return
-        claimed_sizes = prepared_sizes(claiming) if claiming.prepared else {}
-        if not claiming.prepared and is_prepared(plan.target):
+        claimed_sizes = prepared_sizes(claiming_plan) if claiming_plan.prepared else {}
+        if not claiming_plan.prepared and is_prepared(plan.target):
             open_store(plan.target).delete([prepared_place(plan.target)])
-    new = [file for file in prepared_sizes(plan) if file not in before and file not in claimed_sizes]
+    new_files = [file for file in prepared_sizes(plan) if file not in before and file not in claimed_sizes]
     existing_names = {name(entry.uri) for entry in open_store(plan.target).list(plan.target)}
-    open_store(plan.target).delete([join(plan.target, file) for file in new if file in existing_names])
+    open_store(plan.target).delete([join(plan.target, file) for file in new_files if file in existing_names])
 
 
 def remove_unused_files(plan: Plan) -> None:
@@ -207,7 +208,6 @@ def remove_unused_files(plan: Plan) -> None:
         open_store(plan.target).delete(_unused_files(plan.target, prepared_sizes(plan)))
 
 
-def _unused_files(target: str, used: Collection[str]) -> list[str]:
-    """Return the URIs of the prepared files in a target whose names are not among `used`."""
+def _unused_files(target: str, used_names: Collection[str]) -> list[str]:
     entries = open_store(target).list(target)
-    return [entry.uri for entry in entries if is_prepared_file(name(entry.uri)) and name(entry.uri) not in used]
+    return [entry.uri for entry in entries if is_prepared_file(name(entry.uri)) and name(entry.uri) not in used_names]

@@ -47,7 +47,7 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     before; and `RequestError` if the result was discarded, or is being discarded.
     """
     already = permit(plan, Transition.PUBLISH) is State.PUBLISHED
-    claim = _read_twice(plan)
+    claim = _read_claim_twice(plan)
     certificate, candidate = read_again_on_failure(lambda: _certified_candidate(plan), DOCUMENTS)
     if not already:
         clear_leftovers(places_of(plan))
@@ -126,13 +126,11 @@ def _certified_candidate(plan: Plan) -> tuple[Certificate, bytes]:
     return certificate, candidate
 
 
-def _read_twice(plan: Plan) -> Claim | None:
+def _read_claim_twice(plan: Plan) -> Claim | None:
     """Return the claim, for a later comparison. Raises `StoreError` if two reads of it differ: one is a misread."""
     first, second = _claim_on(plan), _claim_on(plan)
     if first != second:
-        raise StoreError(
-            "the claim did not read the same twice", path=places_of(plan).claim, expected=first, found=second
-        )
+        raise StoreError("two reads of the claim differ", path=places_of(plan).claim, expected=first, found=second)
     return first
 
 
@@ -150,7 +148,7 @@ def _refuse_discarded(plan: Plan, claim: Claim | None) -> None:
     discarded = is_being_discarded(plan.target)
     current_claim = _claim_on(plan)
     if current_claim != claim:
-        current_claim = _read_twice(plan)
+        current_claim = _read_claim_twice(plan)
     if current_claim == claim and not discarded:
         return
     if current_claim != claim:

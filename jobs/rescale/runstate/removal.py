@@ -33,7 +33,7 @@ from rescale.runstate.states import (
     claim_on,
     claimed_by,
     is_being_discarded,
-    refuse_unless,
+    refuse_unless_allowed,
     state_of,
 )
 from rescale.runstate.target_safety import is_same_place, take_documents
@@ -85,7 +85,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     _refuse_undiscardable(state, target)
     listing = _list_files(target, keeps_prepared=keeps_follower)
     files = _files_of_the_plan(listing, digest, state)
-    of_follower = remove_follower(target) if listing.has_follower and not keeps_follower else []
+    files_of_follower = remove_follower(target) if listing.has_follower and not keeps_follower else []
     if digest is not None:
         _put_note(Places(target, digest))
         _refuse_undiscardable(state_of(target, digest), target)
@@ -96,7 +96,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     if plan_digest is not None and state is not State.EMPTIED:
         files += _remove_new_files(target, plan_digest)
     _remove_last(listing, plan_digest)
-    removed_files = (*files, *of_follower, *listing.documents)
+    removed_files = (*files, *files_of_follower, *listing.documents)
     return DiscardAnswer(
         removed_files, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed_files}), target))
     )
@@ -139,8 +139,8 @@ class _Listing:
     has_follower: bool
 
     @property
-    def last(self) -> tuple[list[str], ...]:
-        """Batches of files that are removed after all others, in this order; the last is the note of the discard."""
+    def last_batches(self) -> tuple[list[str], ...]:
+        """Batches of files that are removed after all others, in this order; the note of the discard is the last."""
         places = Places(self.target, "")
         plans = [uri for uri in self.documents if name(uri).startswith(("plan-", "question-", "approval-"))]
         other_documents = [*plans, places.publishing, *({prepared_place(self.target)} & {*self.documents})]
@@ -155,13 +155,13 @@ class _Listing:
 
 def _list_files(target: str, *, keeps_prepared: bool) -> _Listing:
     store = open_store(target)
-    inside, in_and_beside = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
-    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(in_and_beside)
-    without_follower = tuple(uri for uri in in_and_beside if not (has_follower and is_follower_file(target, uri)))
+    inside, all_beside = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
+    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(all_beside)
+    without_follower = tuple(uri for uri in all_beside if not (has_follower and is_follower_file(target, uri)))
     if keeps_prepared:
         inside = tuple(uri for uri in inside if not is_prepared_file(name(uri)))
-        of_preparation = (prepared_place(target), copies_place(target))
-        without_follower = tuple(uri for uri in without_follower if uri not in of_preparation)
+        preparation_documents = (prepared_place(target), copies_place(target))
+        without_follower = tuple(uri for uri in without_follower if uri not in preparation_documents)
     documents = tuple(uri for uri in without_follower if is_document(target, uri))
     return _Listing(target, inside, without_follower, documents, has_follower)
 
@@ -177,7 +177,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
             raise _not_ours_error(listing.target, listing.inside)
         return listing.prepared
     if state is State.EMPTIED:
-        refuse_unless(State.GONE if listing.inside else state, Transition.DISCARD, listing.target)
+        refuse_unless_allowed(State.GONE if listing.inside else state, Transition.DISCARD, listing.target)
         return []
     if not listing.inside:
         return []
@@ -191,12 +191,12 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
 
 
 def _remove_documents(listing: _Listing, plan_digest: str | None) -> None:
-    """Remove all documents except `listing.last`; the certificate goes before the documents that it refers to."""
+    """Remove all documents except `listing.last_batches`; the certificate goes before the documents that it names."""
     target, places = listing.target, [certificate_place(listing.target)]
     if certificate := _existing(places, target):
         _remove(certificate, target, plan_digest)
-    last = [uri for batch in listing.last for uri in batch]
-    _remove([uri for uri in listing.documents if uri not in (*places, *last)], target, plan_digest)
+    last_uris = [uri for batch in listing.last_batches for uri in batch]
+    _remove([uri for uri in listing.documents if uri not in (*places, *last_uris)], target, plan_digest)
 
 
 def _remove_files(target: str, files: Sequence[str], plan_digest: str | None) -> None:
@@ -205,7 +205,7 @@ def _remove_files(target: str, files: Sequence[str], plan_digest: str | None) ->
 
 
 def _remove_last(listing: _Listing, plan_digest: str | None) -> None:
-    for batch in listing.last:
+    for batch in listing.last_batches:
         _remove(_existing(batch, listing.target), listing.target, plan_digest)
 
 
@@ -241,7 +241,7 @@ def _refuse_undiscardable(state: State, target: str) -> None:
     """Raise `RequestError` if nothing may be discarded in this state; the note of the discard is removed first."""
     if Transition.DISCARD not in TRANSITIONS[state]:
         _delete_existing([discarding_place(target)], target)
-    refuse_unless(state, Transition.DISCARD, target)
+    refuse_unless_allowed(state, Transition.DISCARD, target)
 
 
 def _refuse_overtaken(target: str, digest: str | None) -> None:

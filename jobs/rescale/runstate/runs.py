@@ -26,7 +26,7 @@ def note_run(plan: Plan, by: Mapping[str, str]) -> None:
     if claim is None or claim.by == by:
         return
     note = json.dumps(dict(by), sort_keys=True).encode()
-    uri = places_of(plan).run(hashlib.sha256(note).hexdigest()[:16])
+    uri = places_of(plan).run_note(hashlib.sha256(note).hexdigest()[:16])
     if not exists(uri):
         put_document(uri, note)
 

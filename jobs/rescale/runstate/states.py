@@ -23,7 +23,7 @@ to be repaired. A later run of the same plan reads the state, keeps the files th
     PUBLISHED   `_metadata`                       publish, if absent   the result is a checkpoint   readers; withdraw
     GONE        `published` and files of state,   publish, after       a job may own the files      withdraw
                 without `_metadata`               `_metadata`
-    EMPTIED     the same without any file         publish, likewise    no files are left            discard; withdraw
+    EMPTIED     `published`, an empty target      as for GONE          no files are left            discard; withdraw
     TAKEN       a claim that names another plan   a run of that plan   as above, for that plan      that plan; discard
     OCCUPIED    `_metadata` without a claim       another program      it is not ours               nobody
 
@@ -205,13 +205,13 @@ def state_of(target: str, digest: str | None) -> State:
     return _state_under(target, digest, claimed_by(target))
 
 
-def _state_under(target: str, digest: str | None, holder: str | None) -> State:
-    """Return the state of a target for the plan `digest`; `holder` is the plan with the claim, None without a claim."""
-    places, is_own = Places(target, ""), holder is not None and holder == digest
+def _state_under(target: str, digest: str | None, claiming_plan: str | None) -> State:
+    """Return the state of a target for a plan; `claiming_plan` is the digest in the claim, None without a claim."""
+    places, is_own = Places(target, ""), claiming_plan is not None and claiming_plan == digest
     if exists(places.metadata):
         return State.PUBLISHED if is_own else State.OCCUPIED
     if not is_own:
-        return State.FREE if holder is None else State.TAKEN
+        return State.FREE if claiming_plan is None else State.TAKEN
     if exists(places.published):
         return State.GONE if any(open_store(target).list(target) for _ in range(_LISTINGS)) else State.EMPTIED
     if exists(places.candidate) and exists(places.certificate):
@@ -234,12 +234,12 @@ def permit(plan: Plan, transition: Transition) -> State:
 def _permitted_state(plan: Plan, transition: Transition) -> State:
     claiming_plan = claimed_by(plan.target)
     state = _state_under(plan.target, plan.digest, claiming_plan)
-    holder = claim_on(plan.target) if state is State.TAKEN else None
-    if holder is not None and holder.plan != claiming_plan:
+    claim = claim_on(plan.target) if state is State.TAKEN else None
+    if claim is not None and claim.plan != claiming_plan:
         raise StoreError(
-            "the claim did not read the same twice", path=claim_place(plan.target), expected=claiming_plan, found=holder
+            "two reads of the claim differ", path=claim_place(plan.target), expected=claiming_plan, found=claim
         )
-    refuse_unless(state, transition, plan.target, f"a claim by plan {plan.digest[:8]}", holder)
+    refuse_unless_allowed(state, transition, plan.target, f"a claim by plan {plan.digest[:8]}", claim)
     if state is not State.PUBLISHED and transition is not Transition.ASK:
         _refuse_undecided(plan, transition)
     return state
@@ -269,20 +269,20 @@ def _refuse_undecided(plan: Plan, transition: Transition) -> None:
         )
 
 
-def refuse_unless(
-    state: State, transition: Transition, target: str, expected: str | None = None, holder: Claim | None = None
+def refuse_unless_allowed(
+    state: State, transition: Transition, target: str, expected: str | None = None, claim: Claim | None = None
 ) -> None:
-    """Raise `RequestError` unless the state allows the transition; `holder` is the current claim."""
+    """Raise `RequestError` unless the state allows the transition; `claim` is the current claim."""
     if transition in TRANSITIONS[state]:
         return
     raise RequestError(
         f"{_STATE_CLAUSES[state]}, and {_TRANSITION_RULES[transition]}",
         path=target,
         expected=expected if state in (State.FREE, State.TAKEN) else None,
-        found=holder,
+        found=claim,
         advice=_PREPARE_ADVICE
         if transition is Transition.PREPARE and state in (State.CLAIMED, State.MOVED, State.CERTIFIED)
-        else _advice(state, target, None if holder is None else state_of(target, holder.plan)),
+        else _advice(state, target, None if claim is None else state_of(target, claim.plan)),
     )
 
 
@@ -303,8 +303,8 @@ def refuse_unpublished(target: str) -> None:
     """Raise `RequestError` if the target's result is not published yet, or if its published `_metadata` is gone."""
     if exists(Places(target, "").metadata):
         return
-    holder = claimed_by(target)
-    state = None if holder is None else state_of(target, holder)
+    claiming_plan = claimed_by(target)
+    state = None if claiming_plan is None else state_of(target, claiming_plan)
     if state in (State.GONE, State.EMPTIED):
         raise RequestError(_STATE_CLAUSES[state], path=target, advice=_advice(state, target, None))
     if state is not None:
@@ -317,7 +317,7 @@ def refuse_unpublished(target: str) -> None:
 
 
 class Claim(NamedTuple):
-    """Claim on a target: the plan's digest, the run that made the claim (as key and value), and the time."""
+    """Claim on a target: the plan's digest, the run that made the claim (as keys and values), and the time."""
 
     plan: str
     by: Mapping[str, str]

@@ -3,7 +3,7 @@
 Before a run writes anything, it checks that neither place leads into the source, and that the directory of documents is
 Rescale's own: not a link, not a mount, and marked (`storage.files.owned`). A directory without a marker belongs to an
 earlier release of Rescale if all its files have names of documents, and a plan, a claim or a mark is among them. S3 has
-no links; there, the documents of a target are the objects with their names.
+no links; there, every object with the name of a document is one.
 """
 
 from __future__ import annotations

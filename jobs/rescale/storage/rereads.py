@@ -32,15 +32,15 @@ def read_again_on_failure(work: Callable[[], R], side: str | None = None) -> R:
     except RescaleError as error:
         if not error.final:
             raise
-        first = error
+        first_error = error
     try:
         work()
     except RescaleError as second:
         if not second.final:
             raise
-        if second.document() == first.document() or _is_refused_twice(first, second):
-            raise first from None
-    raise misread_error([side or (SOURCE if isinstance(first, SnapshotError) else RESULT)], first)
+        if second.document() == first_error.document() or _is_refused_twice(first_error, second):
+            raise first_error from None
+    raise misread_error([side or (SOURCE if isinstance(first_error, SnapshotError) else RESULT)], first_error)
 
 
 def _is_refused_twice(*errors: RescaleError) -> bool:
@@ -53,16 +53,16 @@ def changed_sides(first: Sequence[object], second: Sequence[object]) -> list[str
     return [side for side, old, new in zip(SIDES, first, second, strict=True) if old != new]
 
 
-def misread_error(sides: Sequence[str], first: RescaleError) -> StoreError:
-    """Return the error for sides whose two reads differ; `first` is the error of the first read."""
+def misread_error(sides: Sequence[str], first_error: RescaleError) -> StoreError:
+    """Return the error for sides whose two reads differ; `first_error` is that of the first read."""
     return StoreError(
-        f"the {' and the '.join(sides)} did not read the same twice",
-        path=first.path,
-        offset=first.offset,
-        operator=first.operator,
-        state=first.state,
-        expected=first.expected,
-        found=f"in the first read: {first.what}; in the second read, something else",
+        f"two reads of the {' and the '.join(sides)} differ",
+        path=first_error.path,
+        offset=first_error.offset,
+        operator=first_error.operator,
+        state=first_error.state,
+        expected=first_error.expected,
+        found=f"in the first read: {first_error.what}; in the second read, something else",
         advice="this is a transient fault of memory, disk or network: another try reads again. If it happens again, "
         "check this machine and the network to the store",
     )

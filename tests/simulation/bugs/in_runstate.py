@@ -21,7 +21,7 @@ from rescale.runstate import (
     states,
     written_handles,
 )
-from rescale.runstate.candidate import PutCandidate, build_candidate, put_candidate
+from rescale.runstate.candidate import StoredCandidate, build_candidate, put_candidate
 from rescale.runstate.certificate import Certificate, read_certificate
 from rescale.runstate.documents import read_document
 from rescale.runstate.places import places_of
@@ -75,12 +75,12 @@ def _publish_without_certificate(plan: Plan, **_: Any) -> Any:
     open_store(plan.target).put_if_absent(places.metadata, read_document(places.candidate))
 
 
-def _first_candidate(plan: Plan, source: Any) -> PutCandidate:
+def _first_candidate(plan: Plan, source: Any) -> StoredCandidate:
     """Keep the candidate of an earlier try."""
     uri = places_of(plan).candidate
     if open_store(uri).stat(uri) is None:
         return put_candidate(plan, source)
-    return PutCandidate(uri, hashlib.sha256(read_document(uri)).hexdigest())
+    return StoredCandidate(uri, hashlib.sha256(read_document(uri)).hexdigest())
 
 
 def _handles_as_they_are(plan: Plan, step: str, existing_sizes: Mapping[str, int]) -> WrittenHandles | None:

@@ -20,19 +20,19 @@ the target is FREE meanwhile (`states`). The state of a follower is not stored: 
                                                        round                          its time
 
 A round continues the newest finished round, or its anchor: the round whose records were all compared with its
-checkpoint, or before that the full run (the root) on which the rounds are based. So these two are kept, with the pins
-of their checkpoints, and the root, whose plan may need an approval. All others are removed after a round, `_metadata`
-first. Two followers of one target remove the same files; if one removes a round too early, the other refuses to
-continue it.
+checkpoint, or before that the full run (the root) on which the rounds are based. So newest round and anchor are kept,
+with the pins of their checkpoints, and the root, whose plan may need an approval. All other rounds are removed after a
+round, `_metadata` first. Two followers of one target remove the same files; if one removes a round too early, the other
+refuses to continue it.
 
 A round has no copies of the SST files of the round that it continues: it refers to them, wherever they lie in `rounds`.
-So files of a removed round stay as long as one of the two refers to them, as its certificate says. The last round
-refers to no other round. For it, the follower copies these files into the target ahead (`preparation`).
+So files of a removed round stay as long as the certificate of the newest round or of its anchor names them. The last
+round refers to no other round: the follower copies the files of earlier rounds into the target ahead (`preparation`).
 
-If a cut-over fails, the job is started again, and has another directory of checkpoints. Then `follower.json` names no
-directory, until the next follower puts its own job there. Its first round continues those that are there, if it can.
-A follower of another directory than the one in `follower.json` puts its own there, too, if its checkpoints have state
-backends of the newest round's checkpoint. If the checkpoint numbers restart, all pins and rounds are removed.
+If a cut-over fails, the job is started again, and has another checkpoint directory. Then `follower.json` names no
+directory, until the next follower names its own. The first round of that follower continues the existing rounds, if
+possible. A follower of another directory also replaces the one in `follower.json` if its checkpoints have a state
+backend of the newest round's checkpoint. If the checkpoint numbers restart, all pins and rounds are removed.
 
 `follow --finish` is a run with the follower's target as its target, and the newest checkpoint of the job as its source.
 The follower's files are removed after `publish`: rounds, pins, then `follower.json`; `discard` does the same. An

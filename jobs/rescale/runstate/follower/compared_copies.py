@@ -1,9 +1,9 @@
-"""Copies that a follower has compared with their originals while the job runs, so that the last round need not do so.
+"""Copies that a follower has compared with their originals while the job runs, so that the last round need not.
 
-S3 gives the copy of an object that was put in parts another kind of ETag. So the ETags do not show that both are equal,
-and the store must be asked for the checksums of each. The name of a copy says of which version of which file it is
-(`plan.prepared_files`). The document `copies.json` names its version, too: as long as the copy has that version, its
-checksum is equal to that of the original.
+S3 gives the copy of an object that was put in parts another kind of ETag. So the ETags do not show that copy and
+original are equal, and the store must be asked for the checksums of each. The name of a copy identifies the original
+file and its version (`plan.prepared_files`). The document `copies.json` names the version of the copy: as long as the
+copy has that version, its checksum is equal to that of the original.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class ComparedCopies:
         """
         copy = self.copies.get(name(uri))
         is_compared = copy is not None and copy.pin.matches(version)
-        is_its = name(uri).endswith(f"-{PREPARED}-{identity(original)}.sst")
-        return copy.algorithm if copy is not None and is_compared and is_its else None
+        is_of_original = name(uri).endswith(f"-{PREPARED}-{identity(original)}.sst")
+        return copy.algorithm if copy is not None and is_compared and is_of_original else None
 
 
 NO_COPIES = ComparedCopies({})
@@ -70,29 +70,33 @@ def compared_copies(target: str) -> ComparedCopies:
 
 
 def compare_copies(target: str, originals: Mapping[str, Span]) -> None:
-    """Compare the copies of `originals`, by name in the target, by the store's checksums, and write which are equal.
+    """Compare copies with the `originals` (by name in the target) by the store's checksums, and write which are equal.
 
-    Copies that were compared before, or whose ETags are checksums that are equal, are not compared. Local files have no
-    checksums, and local copies are hard links. The last round compares all copies that the document does not name.
+    Skips copies that were compared before, and those whose ETag is the same checksum as the original's. Local copies
+    are hard links and need no comparison. The last round compares all copies that the document does not name.
     """
     if not is_s3(target):
         return
     versions = {name(entry.uri): entry.pin for entry in open_store(target).list(target)}
-    before = compared_copies(target)
+    earlier_copies = compared_copies(target)
 
-    def compared(file: str) -> ComparedCopy | None:
+    def compare_copy(file: str) -> ComparedCopy | None:
         original, uri, version = originals[file], join(target, file), versions[file]
-        if (known := before.algorithm_of(original, uri, version)) is not None:
-            return ComparedCopy(file, version.size, version.etag, known)
+        if (algorithm := earlier_copies.algorithm_of(original, uri, version)) is not None:
+            return ComparedCopy(file, version.size, version.etag, algorithm)
         by_etag = checksum_of_etag(original.pin.etag or "")
         if by_etag is not None and by_etag == checksum_of_etag(version.etag or ""):
             return None
         store = open_store(uri)
-        common = common_checksum(store.checksums(original.uri, original.pin), store.checksums(uri, version))
-        is_equal = common is not None and version.size == original.length
-        return ComparedCopy(file, version.size, version.etag, common.algorithm) if common and is_equal else None
+        shared_checksum = common_checksum(store.checksums(original.uri, original.pin), store.checksums(uri, version))
+        is_equal = shared_checksum is not None and version.size == original.length
+        return (
+            ComparedCopy(file, version.size, version.etag, shared_checksum.algorithm)
+            if shared_checksum and is_equal
+            else None
+        )
 
-    results = side_by_side(compared, [file for file in originals if file in versions])
+    results = side_by_side(compare_copy, [file for file in originals if file in versions])
     copies = {copy.name: copy for copy in results if copy is not None}
-    if copies != before.copies:
+    if copies != earlier_copies.copies:
         put_document(copies_place(target), msgspec.json.encode(list(copies.values())))

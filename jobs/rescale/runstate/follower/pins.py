@@ -3,16 +3,16 @@
 Flink deletes a file once no retained checkpoint uses it. A pin is a hard link to the file, or a copy that the store
 makes. Pins have the same relative paths as the files in the job's checkpoint directory, so a pinned checkpoint is
 opened like one that was moved to the directory of the pins. Pins of files from other directories, such as those of a
-savepoint that the job was restored from, are in directories named by a hash of the original one. The same holds for the
-job's checkpoint directory: a restarted job has another one, and rounds of its earlier checkpoints may still need their
-pins.
+savepoint that the job was restored from, are in directories named by a hash of the original one. The directory for the
+job's checkpoint directory has such a name, too: a restarted job has another one, and rounds of its earlier checkpoints
+may still need their pins.
 
 The `_metadata` of a checkpoint is pinned last and removed first: if it exists, all files that it names are pinned. A
 file has one name for all checkpoints. So each checkpoint pins only its new files, and files that were pinned for a
 checkpoint that has vanished serve the next one.
 
 For a checkpoint *between* two rounds, only flushed SST files are pinned: the next round looks for changed keys in them.
-SST files below level 0, which compactions write, are left out. The `_metadata` is pinned as `_flushed`.
+SST files of level 1 and higher, which compactions write, are left out. The `_metadata` is pinned as `_flushed`.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ class Pins:
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
         snapshot_files = list_files(metadata, self.allow_prefixes)
         existing_sizes = {entry.uri: entry.size for entry in open_store(self.directory).list(self.directory)}
-        missing: list[Span] = []
+        missing_files: list[Span] = []
         for uri, version in stats_of(snapshot_files.files).items():
             size = existing_sizes.get(self._pin_uri(uri))
             if version is None and size is None:
                 raise SnapshotError("a file of the checkpoint is gone", path=uri)
             if version is not None and version.size != size:
-                missing.append(_whole_file(uri, version))
-        side_by_side(self._keep, missing)
+                missing_files.append(_whole_file(uri, version))
+        side_by_side(self._keep, missing_files)
         self._keep(_whole_file(metadata, snapshot_files.metadata))
         return self._pinned_checkpoint(checkpoint, snapshot_files.files)
 
@@ -136,8 +136,8 @@ class Pins:
         for checkpoint, metadata in [*((n, METADATA) for n in pinned), *((n, FLUSHED) for n in between)]:
             needed.add(self._metadata(checkpoint, metadata))
             needed |= {self._pin_uri(uri) for uri in self._files(checkpoint, metadata)}
-        rest = [entry.uri for entry in store.list(place) if entry.uri not in needed]
-        delete_metadata_first(store, rest)
+        unneeded = [entry.uri for entry in store.list(place) if entry.uri not in needed]
+        delete_metadata_first(store, unneeded)
 
     def _files(self, checkpoint: int, metadata_name: str = METADATA) -> tuple[str, ...]:
         """Return the original URIs of a pinned checkpoint's files, in the job's directory."""
@@ -164,7 +164,6 @@ class Pins:
         return PinnedCheckpoint(checkpoint, checkpoint_directory(self.directory, checkpoint), self._moves(files))
 
     def _moves(self, files: Collection[str]) -> tuple[Move, ...]:
-        """Return the moves from the directories of these files to those of their pins."""
         outside = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
         return Move(self.checkpoints, self.directory), *(
             Move(folder, self._place_of_directory(folder)) for folder in outside

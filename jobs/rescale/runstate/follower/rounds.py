@@ -101,10 +101,10 @@ def begin_following(target: str, job: FollowedJob, *, accept_unconditional: bool
 
     Raises `RequestError` if they belong to another job, or have another shape.
     """
-    uri, store, current = follower_place(target), open_store(target), followed_job(target)
-    if current is None and not accept_unconditional:
+    uri, store, current_job = follower_place(target), open_store(target), followed_job(target)
+    if current_job is None and not accept_unconditional:
         store.put_if_absent(uri, _job_document(job))
-    elif current is None or current.checkpoints == BETWEEN_STARTS:
+    elif current_job is None or current_job.checkpoints == BETWEEN_STARTS:
         store.put(uri, _job_document(job))
     refuse_another_job(target, job)
 
@@ -124,13 +124,13 @@ def end_following(target: str) -> None:
 
 def refuse_another_job(target: str, job: FollowedJob) -> None:
     """Raise `RequestError` unless the target's rounds belong to this job, for a result in this shape."""
-    current = followed_job(target)
-    if current == job:
+    current_job = followed_job(target)
+    if current_job == job:
         return
     advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
-    if current is None:
+    if current_job is None:
         what = "this job is no longer followed: its target was finished, discarded or taken by another run"
-    elif current.checkpoints == BETWEEN_STARTS:
+    elif current_job.checkpoints == BETWEEN_STARTS:
         what = "this start of the job is no longer followed: the job was started again after its cut-over had failed"
         advice = Advice("follow the directory of checkpoints of the restarted job")
     else:
@@ -138,8 +138,8 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
     raise RequestError(
         what,
         path=follower_place(target),
-        expected=_job_in_words(job),
-        found=None if current is None or current.checkpoints == BETWEEN_STARTS else _job_in_words(current),
+        expected=_describe_job(job),
+        found=None if current_job is None or current_job.checkpoints == BETWEEN_STARTS else _describe_job(current_job),
         advice=advice,
     )
 
@@ -147,16 +147,16 @@ def refuse_another_job(target: str, job: FollowedJob) -> None:
 def refuse_followed_target(target: str) -> None:
     """Raise `RequestError` if the target has a follower: then only its last round may become the target's result.
 
-    A run of its own would publish another result, and the follower's rounds and pins would stay beside it. Every run
+    Any other run would publish another result, and the follower's rounds and pins would stay beside it. Every run
     except that of a follower calls this function before it writes anything.
     """
     check_documents(target)
-    if (current := followed_job(target)) is not None:
+    if (current_job := followed_job(target)) is not None:
         raise RequestError(
             "the target belongs to a follower, so no other run may use it",
             path=target,
             expected="a target without a follower",
-            found=f"a follower of {_job_in_words(current)}",
+            found=f"a follower of {_describe_job(current_job)}",
             advice=Advice(
                 "name another target; or if you want the follower's result, finish the follower; or if you do not want "
                 "it, remove its rounds: ",
@@ -173,8 +173,10 @@ def round_target(target: str, checkpoint: int) -> str:
 def finished_rounds(target: str) -> list[int]:
     """Return the checkpoint numbers of the finished rounds, in ascending order."""
     place = rounds_place(target)
-    of_round = re.compile(rf"{re.escape(place)}/([0-9]+)/{METADATA}")
-    return sorted(int(match[1]) for entry in open_store(place).list(place) if (match := of_round.fullmatch(entry.uri)))
+    metadata_pattern = re.compile(rf"{re.escape(place)}/([0-9]+)/{METADATA}")
+    return sorted(
+        int(match[1]) for entry in open_store(place).list(place) if (match := metadata_pattern.fullmatch(entry.uri))
+    )
 
 
 def newest_round(target: str, before: float = inf) -> Round | None:
@@ -189,17 +191,17 @@ def read_round(target: str, checkpoint: int) -> Round | None:
     return read_json(uri, Round) if exists(uri) else None
 
 
-def write_round(target: str, finished: Round) -> None:
+def write_round(target: str, finished_round: Round) -> None:
     """Write the document of a finished round."""
-    put_document(_document_place(target, finished.checkpoint), msgspec.json.encode(finished))
+    put_document(_document_place(target, finished_round.checkpoint), msgspec.json.encode(finished_round))
 
 
 def described_rounds(target: str) -> tuple[Round, ...]:
     """Return the last rounds that a follower made, in order; most of their results were removed."""
     place = rounds_place(target)
     numbers = sorted(_documented_rounds(place, [entry.uri for entry in open_store(place).list(place)]))
-    finished = side_by_side(lambda number: read_round(target, number), numbers[-KEPT_DOCUMENTS:])
-    return tuple(made_round for made_round in finished if made_round is not None)
+    rounds = side_by_side(lambda number: read_round(target, number), numbers[-KEPT_DOCUMENTS:])
+    return tuple(made_round for made_round in rounds if made_round is not None)
 
 
 def remove_rounds(
@@ -211,14 +213,14 @@ def remove_rounds(
     the last rounds stay, for the report; `documents` is their number.
     """
     place = rounds_place(target)
-    store, kept = open_store(place), {str(checkpoint) for checkpoint in keep}
-    present = [entry.uri for entry in store.list(place)]
-    made = sorted(_documented_rounds(place, present), reverse=True)
-    stays = {*files, *(_document_place(target, number) for number in made[:documents])}
-    rest = [uri for uri in present if _round_of(place, uri) not in kept and uri not in stays]
-    for number in {_round_of(place, uri) for uri in rest}:
+    store, kept_rounds = open_store(place), {str(checkpoint) for checkpoint in keep}
+    existing_uris = [entry.uri for entry in store.list(place)]
+    newest_first = sorted(_documented_rounds(place, existing_uris), reverse=True)
+    kept_files = {*files, *(_document_place(target, number) for number in newest_first[:documents])}
+    unneeded = [uri for uri in existing_uris if _round_of(place, uri) not in kept_rounds and uri not in kept_files]
+    for number in {_round_of(place, uri) for uri in unneeded}:
         store.abort_parts(join(place, number), lambda _: True)
-    delete_metadata_first(store, rest)
+    delete_metadata_first(store, unneeded)
 
 
 def _round_of(place: str, uri: str) -> str:
@@ -228,16 +230,15 @@ def _round_of(place: str, uri: str) -> str:
 
 
 def _documented_rounds(place: str, files: Iterable[str]) -> Iterator[int]:
-    """Yield the checkpoint numbers of the rounds whose documents are among these files."""
-    of_document = re.compile(rf"{re.escape(place)}/([0-9]+)\.json")
-    return (int(match[1]) for uri in files if (match := of_document.fullmatch(uri)))
+    document_pattern = re.compile(rf"{re.escape(place)}/([0-9]+)\.json")
+    return (int(match[1]) for uri in files if (match := document_pattern.fullmatch(uri)))
 
 
 def _document_place(target: str, checkpoint: int) -> str:
     return join(rounds_place(target), f"{checkpoint}.json")
 
 
-def _job_in_words(job: FollowedJob) -> str:
+def _describe_job(job: FollowedJob) -> str:
     options = [
         f"{option} {value if isinstance(value, str) else ' '.join(value)}"
         for option, value in job.options.items()

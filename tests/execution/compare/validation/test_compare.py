@@ -198,6 +198,6 @@ def test_read_that_does_not_repeat_raises_store_error_naming_its_side(
     for doubtful in checks:
         compare = comparer(SOURCE, RESULT)
         misread_once(side, broken)
-        with pytest.raises(StoreError, match=f"the {side} did not read the same twice") as caught:
+        with pytest.raises(StoreError, match=f"two reads of the {side} differ") as caught:
             compare(doubtful)
         assert caught.value.operator == "op"

@@ -51,7 +51,7 @@ def test_other_errors_keep_their_kind(*, in_result: bool) -> None:
 @pytest.mark.parametrize(("in_result", "side"), [(False, "source"), (True, "result")])
 def test_error_that_does_not_repeat_is_a_store_error_of_its_side(*, in_result: bool, side: str) -> None:
     error = IntegrityError("a record differs") if in_result else damaged()
-    with pytest.raises(StoreError, match=f"the {side} did not read the same twice"):
+    with pytest.raises(StoreError, match=f"two reads of the {side} differ"):
         read_side(failing(error), "counts", in_result=in_result)
 
 

@@ -152,7 +152,7 @@ def test_read_that_does_not_repeat_raises_store_error_naming_its_side(
         yield read[:20] if first and first.pop() else read
 
     monkeypatch.setattr(SnapshotFiles, "chunks", once)
-    with pytest.raises(StoreError, match=f"the {side} did not read the same twice"):
+    with pytest.raises(StoreError, match=f"two reads of the {side} differ"):
         comparer(check(record_source, in_result=side == "result"))
 
 

@@ -120,7 +120,7 @@ def test_single_misread_raises_store_error(moved: Plan, at_most: int) -> None:
         assert isinstance(error, StoreError), (misreading, error)
         assert misreading.place is not None
         side = "result" if misreading.place[0].startswith(moved.target) else "source"
-        assert error.what == f"the {side} did not read the same twice"
+        assert error.what == f"two reads of the {side} differ"
     assert len(errors) > at_most // 2
     assert validate_coverage(moved, InProcessTasks()).verdict == "complete"
 
@@ -172,5 +172,5 @@ def test_single_misread_of_metadata_header_or_manifest_raises_store_error(
             Opening(at).validate(plan, proof)
         except RescaleError as error:
             errors.append(error)
-    assert all(isinstance(error, StoreError) and "did not read the same twice" in error.what for error in errors)
+    assert all(isinstance(error, StoreError) and "two reads of the" in error.what for error in errors)
     assert len(errors) > at_most // 2

@@ -189,7 +189,7 @@ def test_elements_that_do_not_read_the_same_twice_raise_store_error(
         yield read
 
     monkeypatch.setattr(SnapshotFiles, "chunks", once)
-    with pytest.raises(StoreError, match=f"the {which} did not read the same twice"):
+    with pytest.raises(StoreError, match=f"two reads of the {which} differ"):
         pair.compare()
     assert pair.compare()
 
