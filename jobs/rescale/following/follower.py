@@ -66,7 +66,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.discovery import (
     checkpoint_directory,
     complete_checkpoints,
-    newest_complete,
+    newest_complete_checkpoint,
     refuse_two_starts,
 )
 from rescale.storage.side_by_side import side_by_side
@@ -148,7 +148,7 @@ class Follower:
             while not ended.wait(POLL_SECONDS):
                 with suppress(RescaleError), self._pins_lock:
                     refuse_another_job(self.target, self.job)
-                    newest = newest_complete(self.job.checkpoints)
+                    newest = newest_complete_checkpoint(self.job.checkpoints)
                     pinned = [*self._pins.numbers(), *self._pins.flushed_numbers()]
                     if newest is not None and newest > max(pinned, default=-1):
                         self._pins.pin_flushed(newest)
@@ -171,7 +171,7 @@ class Follower:
 
     def has_checkpoint_after(self, newest: Round) -> bool:
         """Return whether the job has a checkpoint for a round after the newest one."""
-        number = newest_complete(self.job.checkpoints)
+        number = newest_complete_checkpoint(self.job.checkpoints)
         return (number is not None and number > newest.checkpoint) or have_numbers_restarted(
             self.job.checkpoints, newest
         )

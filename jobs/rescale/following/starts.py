@@ -29,7 +29,7 @@ from rescale.snapshot.reading.discovery import (
     METADATA,
     checkpoint_directory,
     complete_checkpoints,
-    newest_complete,
+    newest_complete_checkpoint,
     refuse_two_starts,
 )
 from rescale.snapshot.reading.opening import open_snapshot
@@ -52,7 +52,7 @@ _ATTEMPTS = 5
 
 def have_numbers_restarted(checkpoints: str, newest: Round) -> bool:
     """Return whether the newest checkpoint was written after that of the newest round, though its number is lower."""
-    number = newest_complete(checkpoints)
+    number = newest_complete_checkpoint(checkpoints)
     return number is not None and number < newest.checkpoint and _is_later(checkpoints, number, newest)
 
 
@@ -165,6 +165,6 @@ def _open_newest(checkpoints: str, prefixes: Sequence[str]) -> tuple[int, Snapsh
         try:
             return numbers[-1], open_snapshot(checkpoint_directory(checkpoints, numbers[-1]), prefixes)
         except SnapshotError:
-            if attempt == _ATTEMPTS - 1 or newest_complete(checkpoints) == numbers[-1]:
+            if attempt == _ATTEMPTS - 1 or newest_complete_checkpoint(checkpoints) == numbers[-1]:
                 raise
     return -1, None

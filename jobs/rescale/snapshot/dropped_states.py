@@ -79,13 +79,13 @@ def with_stored_bytes(dropped: DroppedState, operator: Operator) -> DroppedState
     """
     if dropped.elements is not None or not any(database.tables for database in operator.databases):
         return dropped
-    tables = [
+    table_sizes = [
         table.extent.length
         for database in operator.databases
         for table in database.tables
         if require_header(database.parsed).states[table.state].name == dropped.name
     ]
-    return replace(dropped, stored_bytes=sum(tables))
+    return replace(dropped, stored_bytes=sum(table_sizes))
 
 
 def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
@@ -132,7 +132,6 @@ def _lost_elements(operator: Operator, name: str) -> Iterator[DroppedState]:
 
 
 def _keyed_types(operator: Operator) -> dict[str, str]:
-    """Return the types of the managed keyed states, by name."""
     headers = [holder.parsed for holder in operator.managed_keyed if holder.parsed is not None]
     return {state.name: state.state_type for header in headers for state in header.states}
 

@@ -69,9 +69,12 @@ def _misplaced_key_group_findings(operator: Operator) -> Iterator[str]:
                 holders[key_group] = stream.subtask
         if streams:
             owned_groups = {key_group for subtask in stateless for key_group in operator.key_groups_of(subtask)}
-            gap = [g for g in range(operator.max_parallelism) if g not in holders and g not in owned_groups]
-            if gap:
-                yield f"{operator.label}: {len(gap)} key groups lie in no subtask's keyed state, such as {gap[0]}"
+            unheld_groups = [g for g in range(operator.max_parallelism) if g not in holders and g not in owned_groups]
+            if unheld_groups:
+                yield (
+                    f"{operator.label}: {len(unheld_groups)} key groups lie in no subtask's keyed state, such as "
+                    f"{unheld_groups[0]}"
+                )
 
 
 def _checkpoint_findings(snapshot: Snapshot) -> Iterator[str]:

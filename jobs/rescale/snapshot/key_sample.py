@@ -62,9 +62,9 @@ def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int
         for key_group, extent in stream.filled_groups
         if stream.parsed is not None
     ]
-    chosen = filled_groups[:: -(-len(filled_groups) // _PIECES)] if filled_groups else []
-    keys_per_group = _MOST_KEYS // len(chosen) + 1 if chosen else 0
-    for stream, key_group, extent in chosen:
+    chosen_groups = filled_groups[:: -(-len(filled_groups) // _PIECES)] if filled_groups else []
+    keys_per_group = _MOST_KEYS // len(chosen_groups) + 1 if chosen_groups else 0
+    for stream, key_group, extent in chosen_groups:
         for key in islice(keys_of_group(operator.max_parallelism, stream, files, key_group, extent), keys_per_group):
             yield key_group, key
 

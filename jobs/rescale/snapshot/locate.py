@@ -101,9 +101,9 @@ class Locator:
         return Extent(number, 0, size)
 
     def _absolute_uri(self, path: str) -> str:
-        recorded = normalised_place(path)
-        if (place := moved_place(recorded, self._moves)) is not None:
-            self.moved[recorded] = place
+        recorded_path = normalised_place(path)
+        if (place := moved_place(recorded_path, self._moves)) is not None:
+            self.moved[recorded_path] = place
             return place
         try:
             return normalise(path)
@@ -129,15 +129,15 @@ class Locator:
         return self._numbers[uri]
 
     def _refuse_outside(self, uri: str) -> None:
-        local_from_s3 = is_s3(self.directory) and not is_s3(uri)
-        if local_from_s3 or not any(contains(allowed_place, uri) for allowed_place in self._allowed):
+        is_local_from_s3 = is_s3(self.directory) and not is_s3(uri)
+        if is_local_from_s3 or not any(contains(allowed_place, uri) for allowed_place in self._allowed):
             raise SnapshotError(
                 "a handle points outside the snapshot",
                 path=self.files[0],
                 expected=" or ".join(f"below {allowed_place}" for allowed_place in self._allowed),
                 found=uri,
                 advice="take a savepoint, whose files all lie in its own directory"
-                if local_from_s3
+                if is_local_from_s3
                 else Advice(
                     "if the file belongs to the job, allow its place: ",
                     mention("allow-prefix", parent(uri)),

@@ -28,10 +28,10 @@ _CEP_STATES = ("nfaStateName", "eventQueuesStateName")
 
 def lost_timers(snapshot: Snapshot) -> Iterator[str]:
     """Yield a sentence if operators of windows (`WindowOperator`) or patterns (`CepOperator`) lack their timers."""
-    without = [operator.label for operator in snapshot.operators if _lacks_timers(operator)]
-    if without:
+    labels = [operator.label for operator in snapshot.operators if _lacks_timers(operator)]
+    if labels:
         yield (
-            f"{', '.join(without)}: the state of windows or patterns needs timers, but there are no timers. "
+            f"{', '.join(labels)}: the state of windows or patterns needs timers, but there are no timers. "
             "A native savepoint lacks timers that are kept on the heap beside RocksDB, and windows that wait for them "
             f"would never fire: while the job still runs, {RESCALE_CANONICAL_SAVEPOINT}"
         )
@@ -39,14 +39,14 @@ def lost_timers(snapshot: Snapshot) -> Iterator[str]:
 
 def _lacks_timers(operator: Operator) -> bool:
     states = operator.keyed_states
-    has_some = bool(operator.raw_keyed) or any(state.kind is StateKind.PRIORITY_QUEUE for state in states)
-    return bool(operator.databases) and not has_some and any(map(_needs_timers, states))
+    has_timers = bool(operator.raw_keyed) or any(state.kind is StateKind.PRIORITY_QUEUE for state in states)
+    return bool(operator.databases) and not has_timers and any(map(_needs_timers, states))
 
 
 def _needs_timers(state: StateMetaInfo) -> bool:
     namespace = state.serializer(SerializerKey.NAMESPACE)
-    in_windows = namespace is not None and namespace.class_name not in _NAMESPACES_WITHOUT_TIMERS
-    return in_windows or state.name in _CEP_STATES
+    is_in_window = namespace is not None and namespace.class_name not in _NAMESPACES_WITHOUT_TIMERS
+    return is_in_window or state.name in _CEP_STATES
 
 
 def mislaid_files(snapshot: Snapshot) -> Iterator[str]:

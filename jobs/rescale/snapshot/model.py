@@ -191,8 +191,8 @@ class Operator:
     def bytes(self) -> int:
         """Size of all state of the operator in bytes, without its coordinator."""
         keyed_bytes = sum(holder.size for holder in (*self.managed_keyed, *self.raw_keyed))
-        elements = sum(stream.extent.length for stream in (*self.operator, *self.raw_operator))
-        return keyed_bytes + elements + sum(other.size for other in self.other_keyed) + self.channel_bytes
+        element_bytes = sum(stream.extent.length for stream in (*self.operator, *self.raw_operator))
+        return keyed_bytes + element_bytes + sum(other.size for other in self.other_keyed) + self.channel_bytes
 
 
 @dataclass(frozen=True)

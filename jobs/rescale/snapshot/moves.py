@@ -100,29 +100,30 @@ def find_moves(
     may be at either of two places.
     """
     home = parent(directory) if is_checkpoint_directory(directory) else directory
-    recorded = {
+    recorded_sizes = {
         path: size
         for path, size in _recorded_sizes(streams).items()
         if not contains(home, path) and moved_place(path, moves) is None
     }
-    candidates = {path: list(_candidates(path, directory)) for path in recorded}
+    candidates = {path: list(_candidates(path, directory)) for path in recorded_sizes}
     sizes = _existing_sizes(
         {_place_after_move(path, move) for path, possible_moves in candidates.items() for move in possible_moves}
     )
-    chosen: dict[str, Move] = {}
+    chosen_moves: dict[str, Move] = {}
     for path, possible_moves in candidates.items():
         fitting_moves = {
-            target: move
+            place: move
             for move in reversed(possible_moves)
-            if (size := sizes.get(target := _place_after_move(path, move))) is not None and recorded[path].fits(size)
+            if (size := sizes.get(place := _place_after_move(path, move))) is not None
+            and recorded_sizes[path].fits(size)
         }
         if len(fitting_moves) > 1:
             raise _ambiguous_places_error(metadata_uri, path, fitting_moves)
-        chosen |= dict.fromkeys((path,) if fitting_moves else (), *fitting_moves.values())
+        chosen_moves |= dict.fromkeys((path,) if fitting_moves else (), *fitting_moves.values())
     accepted_moves = tuple(
-        sorted({move for move in chosen.values() if not _old_files_remain(move, recorded, directory)})
+        sorted({move for move in chosen_moves.values() if not _old_files_remain(move, recorded_sizes, directory)})
     )
-    for path, move in chosen.items():
+    for path, move in chosen_moves.items():
         new_place = moved_place(path, accepted_moves)
         if move in accepted_moves and new_place not in (None, _place_after_move(path, move)):
             raise _ambiguous_places_error(metadata_uri, path, (_place_after_move(path, move), str(new_place)))
@@ -167,13 +168,13 @@ def _existing_sizes(uris: Collection[str]) -> dict[str, int]:
     return {uri: pin.size for uri, pin in stats_of(sorted(uris)).items() if pin is not None}
 
 
-def _old_files_remain(move: Move, recorded: Mapping[str, FileSize], directory: str) -> bool:
+def _old_files_remain(move: Move, recorded_sizes: Mapping[str, FileSize], directory: str) -> bool:
     """Tell whether files are still at the old place, or may be, because reading the old place fails."""
-    old = [path for path in recorded if contains(move.old, path)]
-    if not all(map(is_readable, old)) or (is_s3(directory) and not any(map(is_s3, old))):
+    old_paths = [path for path in recorded_sizes if contains(move.old, path)]
+    if not all(map(is_readable, old_paths)) or (is_s3(directory) and not any(map(is_s3, old_paths))):
         return False
     try:
-        return bool(_existing_sizes(old))
+        return bool(_existing_sizes(old_paths))
     except RescaleError:
         return True
 

@@ -47,14 +47,14 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             state=name,
             advice="let the TTL of the job itself remove old rows",
         )
-    with_ttl = sorted({state.name for state in states if _has_ttl(state)})
+    names_with_ttl = sorted({state.name for state in states if _has_ttl(state)})
     if not infos:
         raise RequestError(
             f"no keyed state {name!r} in the operator",
             operator=operator.label,
-            expected=f"a state with a TTL: {', '.join(with_ttl) or 'there is none'}",
+            expected=f"a state with a TTL: {', '.join(names_with_ttl) or 'there is none'}",
             found=name,
-            advice=did_you_mean(name, with_ttl),
+            advice=did_you_mean(name, names_with_ttl),
         )
     with located(operator=operator.label, state=name):
         has_ttl = any(timed_content(state) is not None for state in infos)
@@ -63,7 +63,7 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             "the state has no time to live (TTL), so its rows do not say when they were last accessed",
             operator=operator.label,
             state=name,
-            expected=f"a state with a TTL: {', '.join(with_ttl) or 'the operator has none'}",
+            expected=f"a state with a TTL: {', '.join(names_with_ttl) or 'the operator has none'}",
             found=f"a state of type {infos[0].state_type} without a TTL",
             advice=Advice("do not name this state, or drop the whole state (", mention("drop-state", "UID:NAME"), ")"),
         )

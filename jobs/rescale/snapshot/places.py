@@ -130,7 +130,7 @@ class PassedFile(NamedTuple):
 
 
 class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="changes"):
-    """The changes of a RocksDB directory between two checkpoints: `before` and `after`, None where it is missing.
+    """The changes of a RocksDB directory between two checkpoints: `before` and `after`, None if one lacks it.
 
     Both sides have the key groups `key_groups` (first, last). The header names the states to read, in order.
     `transient` are the files that neither side has but that may have changed keys.

@@ -134,19 +134,19 @@ class _Judge:
         return tuple(worst_by_name.values())
 
     def _judged_states(self, operator: Operator) -> Iterator[JudgedState]:
-        keyed = {holder.header or id(holder.parsed): holder for holder in operator.record_holders}
-        for holder in keyed.values():
+        holders_by_header = {holder.header or id(holder.parsed): holder for holder in operator.record_holders}
+        for holder in holders_by_header.values():
             if holder.parsed is not None:
                 yield from self._judged_keyed(holder.parsed, holder.framing)
             else:
                 yield JudgedState("keyed state", self._reason_of_unread_header(holder.header, read_keyed_header))
-        elements = {(stream.header, tuple(s.name for s in stream.states)): stream for stream in operator.operator}
-        for stream in elements.values():
+        streams_by_header = {(s.header, tuple(state.name for state in s.states)): s for s in operator.operator}
+        for stream in streams_by_header.values():
             if stream.parsed is not None:
                 yield from self._judged_elements(operator, stream.parsed)
             else:
-                hidden = self._reason_of_unread_header(stream.header, read_operator_state_header)
-                yield from (JudgedState(state.name, hidden) for state in stream.states)
+                reason_unread = self._reason_of_unread_header(stream.header, read_operator_state_header)
+                yield from (JudgedState(state.name, reason_unread) for state in stream.states)
         yield from (
             JudgedState(name, untyped_state_reason(name, self._line)) for name in _kinds_without_header(operator)
         )
@@ -154,16 +154,18 @@ class _Judge:
             yield JudgedState("coordinator", self._reason_of_source(operator))
 
     def _judged_keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
-        """Yield the prospects of the states in a header; what is wrong with the key serializer affects all of them."""
+        """Yield the prospects of the states in a header; the reasons of the key serializer affect all of them."""
         worst_reason = self._worst(reasons(header.key_serializer, self._writer, self._line))
         key = () if worst_reason is None else (worst_reason._replace(why=f"its key: {worst_reason.why}"),)
         names = set(header.names)
-        for state in self._judged_by_header(header.states, key, alone=framing is not Framing.HEAP):
+        for state in self._judged_by_header(header.states, key, states_fail_alone=framing is not Framing.HEAP):
             reason_by_name = keyed_state_reason(state.name, names, self._writer, self._line)
             yield JudgedState(state.name, self._worst(filter(None, (reason_by_name, state.reason))))
 
     def _judged_elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
-        for state in self._judged_by_header((*header.list_states, *header.broadcast_states), (), alone=True):
+        for state in self._judged_by_header(
+            (*header.list_states, *header.broadcast_states), (), states_fail_alone=True
+        ):
             is_source = state.name == READER_STATE
             reason_by_name = (
                 self._reason_of_source(operator)
@@ -173,11 +175,11 @@ class _Judge:
             yield JudgedState(state.name, self._worst(filter(None, (reason_by_name, state.reason))))
 
     def _judged_by_header(
-        self, states: Sequence[StateMetaInfo], common: Sequence[Reason], *, alone: bool
+        self, states: Sequence[StateMetaInfo], common: Sequence[Reason], *, states_fail_alone: bool
     ) -> Iterator[JudgedState]:
         """Yield the prospects of the states that a header describes; `common` are reasons that affect all of them.
 
-        `alone` tells whether a misread state leaves the other states readable. In the native format of the
+        `states_fail_alone` tells whether a misread state leaves the other states readable. In the native format of the
         hashmap backend it does not, because only the serializer tells where a value ends.
         """
         by_state = {
@@ -189,7 +191,7 @@ class _Judge:
                 shared_reason
                 for name, own_reasons in by_state.items()
                 if name != state.name
-                for shared_reason in _reasons_of_neighbour(name, own_reasons, alone=alone)
+                for shared_reason in _reasons_of_neighbour(name, own_reasons, states_fail_alone=states_fail_alone)
             ]
             yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *reasons_of_others)))
 
@@ -230,11 +232,11 @@ def _kinds_without_header(operator: Operator) -> Iterator[str]:
         yield "records in flight"
 
 
-def _reasons_of_neighbour(name: str, causes: Sequence[Reason], *, alone: bool) -> Iterator[Reason]:
+def _reasons_of_neighbour(name: str, causes: Sequence[Reason], *, states_fail_alone: bool) -> Iterator[Reason]:
     """Yield the reasons of all other states in a header that follow from the reasons `causes` of the state `name`."""
     for reason in causes:
         if reason.fails_all:
             yield reason._replace(why=f"its header also describes {name}, which cannot be read")
-        elif not alone:
+        elif not states_fail_alone:
             why = f"its file also holds {name}, of which this Flink may read too many or too few bytes"
             yield reason._replace(restores=Restores.UNKNOWN, why=why)

@@ -10,13 +10,13 @@ _thread = threading.local()
 
 
 @contextmanager
-def counting(weight: int, report_bytes: Callable[[int], None]) -> Iterator[None]:
-    """Report the number of bytes that this thread reads in the block, and at its end the rest of `weight`.
+def counting(unit_size: int, report_bytes: Callable[[int], None]) -> Iterator[None]:
+    """Report the bytes that this thread reads in the block, and at its end the difference to `unit_size`.
 
-    `weight` is the size of the unit in bytes. A unit may be read twice, so no more than `weight` bytes are reported. If
-    the block raises an error, the rest is not reported.
+    A unit may be read twice, so no more than `unit_size` bytes are reported. If the block raises an error, only the
+    bytes read are reported.
     """
-    unreported = weight
+    unreported = unit_size
 
     def add(size: int) -> None:
         nonlocal unreported

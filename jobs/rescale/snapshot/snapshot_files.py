@@ -84,8 +84,8 @@ class SnapshotFiles:
         run: list[int] = []
         whole_extent = Extent(0, 0, 0)
         for i in sorted(range(len(extents)), key=extents.__getitem__):
-            follows = run and (whole_extent.file, whole_extent.start + whole_extent.length) == extents[i][:2]
-            if not follows or whole_extent.length + extents[i].length > LARGEST_READ:
+            is_adjacent = run and (whole_extent.file, whole_extent.start + whole_extent.length) == extents[i][:2]
+            if not is_adjacent or whole_extent.length + extents[i].length > LARGEST_READ:
                 contents |= self._split(extents, run, whole_extent)
                 run, whole_extent = [], extents[i]._replace(length=0)
             run.append(i)

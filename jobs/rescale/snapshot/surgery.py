@@ -113,13 +113,15 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     dropped_names: dict[str, set[str]] = defaultdict(set)
     for state in surgery.dropped_states:
         dropped_names[state.operator_id].add(state.name)
-    old: dict[str, list[OldRows]] = defaultdict(list)
+    old_rows_by_id: dict[str, list[OldRows]] = defaultdict(list)
     for rows in surgery.old_rows:
-        old[rows.operator_id].append(rows)
+        old_rows_by_id[rows.operator_id].append(rows)
     restarted_ids = {operator.operator_id for operator in surgery.restarted}
     operators = tuple(
         _renamed(
-            without_old_rows(without_states(operator, dropped_names[operator.operator_id]), old[operator.operator_id]),
+            without_old_rows(
+                without_states(operator, dropped_names[operator.operator_id]), old_rows_by_id[operator.operator_id]
+            ),
             renamed_by_id,
             holds_uids=holds_uids,
         )
@@ -214,8 +216,8 @@ def _restarted(operator: Operator) -> Operator:
 
 def _renamed(operator: Operator, renamed: Mapping[str, Renamed], *, holds_uids: bool) -> Operator:
     """Return the operator with its new id; `holds_uids` tells whether entries of this metadata version hold uids."""
-    new = renamed.get(operator.operator_id)
-    if new is None:
+    renaming = renamed.get(operator.operator_id)
+    if renaming is None:
         return operator
-    entry = replace(operator.entry, operator_id=new.new_operator_id, uid=new.uid if holds_uids else "")
-    return replace(operator, entry=entry, label=new.new_label)
+    entry = replace(operator.entry, operator_id=renaming.new_operator_id, uid=renaming.uid if holds_uids else "")
+    return replace(operator, entry=entry, label=renaming.new_label)

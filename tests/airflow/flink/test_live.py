@@ -26,7 +26,7 @@ from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.runstate.places import beside, is_prepared_file, pins_place, rounds_place
-from rescale.snapshot.reading.discovery import newest_complete
+from rescale.snapshot.reading.discovery import newest_complete_checkpoint
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, StoreError, UnsupportedError
@@ -109,8 +109,10 @@ def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionC
 def wait_for_all_keys(cluster: SessionCluster, story: LiveStory) -> None:
     """Wait until a job `Bulk` is written and compacted; else it compacts, and rewrites all files, after a restart."""
     wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
-    checkpoint = newest_complete(story.before.directory) or 0
-    wait_until(lambda: (newest_complete(story.before.directory) or 0) >= checkpoint + 2, "the compactions to end")
+    checkpoint = newest_complete_checkpoint(story.before.directory) or 0
+    wait_until(
+        lambda: (newest_complete_checkpoint(story.before.directory) or 0) >= checkpoint + 2, "the compactions to end"
+    )
 
 
 @pytest.mark.slow

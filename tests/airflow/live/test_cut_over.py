@@ -72,7 +72,7 @@ def cut(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(cut_over, "open_flink", lambda _: nullcontext())
         monkeypatch.setattr(cut_over, "take_source", job.take_source)
         monkeypatch.setattr(last_checkpoint, "newest_checkpoint", lambda _: str(job.checkpoint))
-        monkeypatch.setattr(cut_over, "newest_complete", lambda _: job.checkpoint)
+        monkeypatch.setattr(cut_over, "newest_complete_checkpoint", lambda _: job.checkpoint)
         follower: Any = job
         mover: Any = None
         return CutOver(stopped("a"), follower, mover, record_of("a"), 60, None)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from rescale.airflow.flink.answer_watch import first_fresh_request
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.responses import LatestCheckpoints
-from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints, newest_complete
+from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints, newest_complete_checkpoint
 from rescale.storage.locations import name
 from rescale.text.errors import RequestError
 
@@ -82,7 +82,7 @@ def recorded_checkpoint(job_id: str, checkpoints: str, final_number: int | None)
 
     Raises `RequestError` if it is not in the directory `checkpoints`.
     """
-    numbers = _CheckpointNumbers(newest_complete(checkpoints), final_number, job_is_known=False)
+    numbers = _CheckpointNumbers(newest_complete_checkpoint(checkpoints), final_number, job_is_known=False)
     return _directory_of_completed(checkpoints, job_id, numbers)
 
 
@@ -136,7 +136,7 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
-    newest = newest_complete(checkpoints)
+    newest = newest_complete_checkpoint(checkpoints)
     end_time = first_fresh_request(flink, time.monotonic())
     completed_number: int | None = None
     # A checkpoint that is gone was the running job's own: Flink deletes no other ones.
@@ -166,7 +166,7 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int
             _refuse_stop_by_others(flink, job_id, latest)
         completed_number = _completed_number(latest)
         last_completed = known_number if completed_number is None else max(completed_number, known_number or 0)
-        numbers = _CheckpointNumbers(newest_complete(checkpoints), last_completed, latest is not None)
+        numbers = _CheckpointNumbers(newest_complete_checkpoint(checkpoints), last_completed, latest is not None)
         if numbers.agree or latest is None:
             return numbers
         fresh_from = fresh_from or first_fresh_request(flink, asked_from)

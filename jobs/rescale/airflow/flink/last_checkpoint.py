@@ -17,7 +17,7 @@ from rescale.airflow.flink.final_checkpoint import refuse_checkpoints_of_earlier
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import CANCELLING, JobOverview
-from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, newest_complete
+from rescale.snapshot.reading.discovery import METADATA, checkpoint_directory, newest_complete_checkpoint
 from rescale.snapshot.reading.opening import METADATA_LIMIT
 from rescale.storage.locations import join, name, normalise, parent
 from rescale.storage.store import open_store
@@ -119,7 +119,7 @@ def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
     """
     for _ in range(_ATTEMPTS):
         number = take_checkpoint(flink, job_id)
-        if (newest_complete(checkpoints) or 0) > (number or 0):
+        if (newest_complete_checkpoint(checkpoints) or 0) > (number or 0):
             refuse_checkpoints_of_earlier_start(flink, job_id, checkpoints)
         if not with_newest(checkpoints, holds_records_in_flight):
             return number
@@ -164,7 +164,7 @@ def cancel(flink: Flink, job_id: str) -> None:
 
 def newest_checkpoint(checkpoints: str) -> str:
     """Return the newest complete checkpoint in a job's directory. Raises `RequestError` if there is none."""
-    newest = newest_complete(checkpoints)
+    newest = newest_complete_checkpoint(checkpoints)
     if newest is None:
         raise RequestError(
             "the job has left no checkpoint",

@@ -38,7 +38,7 @@ from rescale.plan.plan import Plan
 from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import Round, RoundKind
 from rescale.runstate.publication import publish, published_plan
-from rescale.snapshot.reading.discovery import newest_complete
+from rescale.snapshot.reading.discovery import newest_complete_checkpoint
 from rescale.text.advice import Advice
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
@@ -245,7 +245,7 @@ class CutOver:
 
     def _is_from_newest_checkpoint(self, round_plan: RoundPlan) -> bool:
         """Return whether the planned last round is from the job's newest checkpoint."""
-        return newest_complete(self.old_job.directory) == round_plan.prepared.plan.checkpoint_id
+        return newest_complete_checkpoint(self.old_job.directory) == round_plan.prepared.plan.checkpoint_id
 
     def _plan_last_round(self) -> RoundPlan:
         """Plan the last round. Raises `MovesAllStateError` if it would have to move all state."""

@@ -1,1 +1,1 @@
-"""Read what the small files of a snapshot's RocksDB directories and the indexes of their SST files tell."""
+"""Read the small files of a snapshot's RocksDB directories, and the indexes of their SST files."""

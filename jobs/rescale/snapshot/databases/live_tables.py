@@ -27,9 +27,9 @@ def with_tables(snapshot: Snapshot, contents: SnapshotFiles | None = None) -> Sn
     then name the operator.
     """
     snapshot.check_complete()
-    read_with = contents or snapshot.contents
-    pairs = [(operator, database) for operator in snapshot.operators for database in operator.databases]
-    databases = iter(side_by_side(lambda pair: _with_tables(read_with, *pair), pairs))
+    manifest_files = contents or snapshot.contents
+    owned_databases = [(operator, database) for operator in snapshot.operators for database in operator.databases]
+    databases = iter(side_by_side(lambda pair: _with_tables(manifest_files, *pair), owned_databases))
     operators = tuple(
         replace(operator, databases=tuple(next(databases) for _ in operator.databases))
         for operator in snapshot.operators
@@ -65,10 +65,10 @@ def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) ->
 
     Only the first database is checked, because all subtasks have the same options.
     """
-    databases_of_logs = (
+    changelog_databases = (
         part for changelog in operator.changelogs for part in changelog.base if isinstance(part, Database)
     )
-    for database in islice(chain(operator.databases, databases_of_logs), 1):
+    for database in islice(chain(operator.databases, changelog_databases), 1):
         if (options := newest_options_of(snapshot, database)) is not None:
             path, settings = options
             with located(operator=operator.label):

@@ -48,8 +48,8 @@ def own_tables(
 ) -> OwnTables:
     """Compare a RocksDB directory in two checkpoints: `before` and `after`, None if the checkpoint lacks the directory.
 
-    `readable` maps the names of SST files of checkpoints in between, as far as they still exist, to their sizes in
-    bytes. Raises the errors of `read_manifest`.
+    `readable` maps the names of the SST files of checkpoints in between that still exist to their sizes in bytes.
+    Raises the errors of `read_manifest`.
     """
     gone, added = differing_tables(earlier, before, later, after)
     if before is None or after is None or not gone or not added:
@@ -86,7 +86,7 @@ def paired_databases(
 def backends_of(operator: Operator) -> dict[int, str]:
     """Return a text with the id and the key groups of each RocksDB backend of an operator, by subtask.
 
-    A restore keeps both, unless it rescales the operator or reads a canonical savepoint.
+    A restore keeps id and key groups, unless it rescales the operator or reads a canonical savepoint.
     """
     handles = {
         subtask.index: subtask.state.managed_keyed for subtask in operator.entry.subtasks if subtask.state is not None
@@ -126,7 +126,6 @@ class _Place(NamedTuple):
 
 
 def _tables_by_place(snapshot: Snapshot, database: Database | None) -> dict[_Place, LiveTable]:
-    """Return a directory's SST files, by place."""
     if database is None:
         return {}
     return {
@@ -139,9 +138,9 @@ def _tables_by_place(snapshot: Snapshot, database: Database | None) -> dict[_Pla
 def _uploaded_again(
     earlier: Snapshot, gone: Sequence[LiveTable], later: Snapshot, added: Sequence[LiveTable]
 ) -> frozenset[str]:
-    """Return the names of the files `gone` that Flink has uploaded again, so that they are among the files `added`."""
+    """Return the names of the files in `gone` that Flink has uploaded again under another name, which is in `added`."""
     tables_by_entry = {_comparable_entry(table): table for table in added}
-    pairs = [
+    table_pairs = [
         (table, tables_by_entry[_comparable_entry(table)])
         for table in gone
         if _comparable_entry(table) in tables_by_entry
@@ -151,8 +150,8 @@ def _uploaded_again(
         old, new = pair
         return (writer := _session_and_number(earlier, old)) is not None and writer == _session_and_number(later, new)
 
-    are_same = side_by_side(is_same, pairs)
-    return frozenset(old.file.name for (old, _), equal in zip(pairs, are_same, strict=True) if equal)
+    are_same = side_by_side(is_same, table_pairs)
+    return frozenset(old.file.name for (old, _), equal in zip(table_pairs, are_same, strict=True) if equal)
 
 
 def _comparable_entry(table: LiveTable) -> LiveFile:

@@ -35,8 +35,8 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, limit: in
         if database.parsed is not None
         for table in database.tables
     ]
-    chosen = _in_spread_order(tables[:: -(-len(tables) // _MOST_TABLES)]) if tables else []
-    for key_start, table in chosen:
+    chosen_tables = _in_spread_order(tables[:: -(-len(tables) // _MOST_TABLES)]) if tables else []
+    for key_start, table in chosen_tables:
         room -= min(table.extent.length, TAIL_SIZE)
         if room < 0:
             return
@@ -51,7 +51,7 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, limit: in
                     continue
                 room -= block.size + TRAILER_SIZE
                 for row in islice(
-                    table_reader.rows(block), limit // (len(chosen) * min(len(blocks), _MOST_BLOCKS)) + 1
+                    table_reader.rows(block), limit // (len(chosen_tables) * min(len(blocks), _MOST_BLOCKS)) + 1
                 ):
                     yield int.from_bytes(row.key[:prefix], "big"), row.key[key_start:]
         except UnsupportedError:

@@ -41,16 +41,20 @@ class Runs(NamedTuple):
 
 def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with the bytes of its databases by key group. Raises `SnapshotError` for a damaged index."""
-    wide = [
+    wide_tables = [
         (operator, table)
         for operator in snapshot.operators
         for database in operator.databases
         for table in database.tables
         if len(_key_groups(table.file, prefix_size(operator.max_parallelism))) > 1
     ]
-    chosen = sorted(wide, key=lambda pair: (-pair[1].extent.length, pair[1].extent))[:MOST_INDEXES]
-    blocks = side_by_side(lambda pair: _block_runs(*pair, snapshot.contents), chosen)
-    runs = {table: own for (_, table), own in zip(chosen, blocks, strict=True) if own is not None}
+    chosen_tables = sorted(wide_tables, key=lambda pair: (-pair[1].extent.length, pair[1].extent))[:MOST_INDEXES]
+    blocks = side_by_side(lambda pair: _block_runs(*pair, snapshot.contents), chosen_tables)
+    runs = {
+        table: table_runs
+        for (_, table), table_runs in zip(chosen_tables, blocks, strict=True)
+        if table_runs is not None
+    }
     return replace(snapshot, operators=tuple(_measured_operator(operator, runs) for operator in snapshot.operators))
 
 
@@ -85,8 +89,8 @@ def _add_file(sizes: Longs, length: int, runs: Runs) -> None:
     shares = length * runs.sizes // (int(runs.sizes.sum()) * (runs.lasts - runs.firsts + 1))
     is_narrow = runs.firsts == runs.lasts
     np.add.at(sizes, runs.firsts[is_narrow], shares[is_narrow])
-    wide = (column[~is_narrow].tolist() for column in (runs.firsts, runs.lasts, shares))
-    for first, last, share in zip(*wide, strict=True):
+    wide_runs = (column[~is_narrow].tolist() for column in (runs.firsts, runs.lasts, shares))
+    for first, last, share in zip(*wide_runs, strict=True):
         sizes[first : last + 1] += share
 
 

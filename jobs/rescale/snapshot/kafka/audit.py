@@ -57,7 +57,7 @@ def stopped_consumers(snapshot: Snapshot) -> Iterator[OffsetFinding]:
             OFFSETS_STALE,
             label,
             "the savepoint stopped the job, and a stopping FlinkKafkaConsumer stores no offsets: these offsets are "
-            "from the checkpoint before, so later records are read twice. Take a savepoint and then cancel the job",
+            "from the previous checkpoint, so later records are read twice. Take a savepoint and then cancel the job",
         )
 
 
@@ -99,7 +99,7 @@ def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
         sentence = "partitions without a stored offset are read from the earliest record (FlinkKafkaConsumerBase)"
     elif kafka.holders(parallelism) != owners:
         sentence = (
-            "its partitions are dealt to subtasks in turn; later partitions go to subtasks by topic and number "
+            "its partitions are dealt to subtasks in turn; new partitions go to subtasks by topic and number "
             "(KafkaSourceEnumerator.getSplitOwner), even to subtasks with many, and are read from the earliest record"
         )
     else:
@@ -155,16 +155,16 @@ def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 def _partitions_without_offset(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     """Yield a finding about partitions without an offset. It lists only a few: damaged state may lack very many."""
     with_offset = {position.partition for position in offsets.held}
-    last = dict(sorted(with_offset))
-    number = sum(last.values()) + len(last) - len(with_offset)
-    if number:
+    last_by_topic = dict(sorted(with_offset))
+    missing_count = sum(last_by_topic.values()) + len(last_by_topic) - len(with_offset)
+    if missing_count:
         missing_partitions = (
             partition
-            for topic, count in last.items()
-            for i in range(count)
+            for topic, last in last_by_topic.items()
+            for i in range(last)
             if (partition := TopicPartition(topic, i)) not in with_offset
         )
-        partition_names = first_of(list(map(str, islice(missing_partitions, _MOST_SHOWN))), _MOST_SHOWN, number)
+        partition_names = first_of(list(map(str, islice(missing_partitions, _MOST_SHOWN))), _MOST_SHOWN, missing_count)
         yield PARTITION_MISSING, f"there is no offset for {partition_names}: these are read from the earliest record"
 
 

@@ -53,7 +53,7 @@ def _changed_snapshot(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Sna
     by_id = {change.operator_id: change for change in changes}
     writer = _Writer(snapshot)
     operators = tuple(
-        writer.changed(operator, by_id[operator.operator_id]) if operator.operator_id in by_id else operator
+        writer.changed_operator(operator, by_id[operator.operator_id]) if operator.operator_id in by_id else operator
         for operator in snapshot.operators
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
@@ -67,7 +67,7 @@ class _Writer:
         self._snapshot = snapshot
         self.written = bytearray(snapshot.written)
 
-    def changed(self, operator: Operator, change: KafkaChange) -> Operator:
+    def changed_operator(self, operator: Operator, change: KafkaChange) -> Operator:
         """Return the operator after the change."""
         if change.becomes_source:
             return self._operator_with_source(operator, change)
@@ -77,11 +77,11 @@ class _Writer:
             else (READER_STATE, edited_reader_element)
         )
         streams = tuple(
-            self._changed_stream(stream, name, edit_element, change.applied) for stream in operator.operator
+            self._changed_stream(stream, name, edit_element, change.new_position) for stream in operator.operator
         )
         entry = operator.entry
         if entry.coordinator is not None:
-            data = edited_coordinator(entry.coordinator.data, change.applied)
+            data = edited_coordinator(entry.coordinator.data, change.new_position)
             entry = replace(entry, coordinator=replace(entry.coordinator, data=data))
         return replace(operator, entry=entry, operator=streams)
 
@@ -92,7 +92,7 @@ class _Writer:
             for state in stream.states
             if state.name == OFFSETS_STATE and state.elements
             for element in contents_of(self._snapshot, stream, state.elements)
-            if (position := change.applied(read_consumer_element(element))) is not None
+            if (position := change.new_position(read_consumer_element(element))) is not None
         )
         splits = splits_of(stored_positions)
         streams = tuple(self._reader_stream(stream, splits.get(stream.subtask, [])) for stream in operator.operator)

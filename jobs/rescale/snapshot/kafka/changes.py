@@ -23,7 +23,7 @@ class ChangedPartition:
     dropped: bool = False
     new_topic: str | None = None
 
-    def applied(self, position: Position) -> Position | None:
+    def new_position(self, position: Position) -> Position | None:
         """Return the new position in the partition; None if the partition is dropped."""
         if self.dropped:
             return None
@@ -50,7 +50,7 @@ class KafkaChange:
     def _by_partition(self) -> dict[TopicPartition, ChangedPartition]:
         return {TopicPartition(partition.topic, partition.partition): partition for partition in self.partitions}
 
-    def applied(self, position: Position) -> Position | None:
+    def new_position(self, position: Position) -> Position | None:
         """Return the new position for a position of the source; None if its partition is dropped."""
         changed_partition = self._by_partition.get(position.partition)
-        return position if changed_partition is None else changed_partition.applied(position)
+        return position if changed_partition is None else changed_partition.new_position(position)

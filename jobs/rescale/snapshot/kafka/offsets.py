@@ -98,7 +98,7 @@ class KafkaOffsets:
 
 
 def kafka_offsets(snapshot: Snapshot) -> tuple[KafkaOffsets, ...]:
-    """Return the offsets of every operator that is a Kafka source; see `unread` for those that were not read."""
+    """Return the offsets of every operator that is a Kafka source; `unread` has the reason if they were not read."""
     sources = (
         _consumer_offsets(snapshot, o) if has_consumer(o) else _source_offsets(snapshot, o) for o in snapshot.operators
     )
@@ -151,7 +151,7 @@ def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | No
         except SnapshotError:
             kind = _unread_kind(snapshot, operator, coordinator)
             return None if kind is None else KafkaOffsets(operator, kind, unread=UNREAD_KINDS[kind])
-    if (enumerator is None or not enumerator.partitions) and not _begins_with(snapshot, operator, _is_split):
+    if (enumerator is None or not enumerator.partitions) and not _first_split_matches(snapshot, operator, _is_split):
         return None
     offsets = KafkaOffsets(operator, KafkaKind.SOURCE, enumerator=enumerator, unread_enumerator=unread_enumerator)
     try:
@@ -163,9 +163,9 @@ def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | No
 
 def _unread_kind(snapshot: Snapshot, operator: Operator, coordinator: bytes) -> KafkaKind | None:
     """Return the kind of a Kafka source with another enumerator than `KafkaSource`; None if it is no Kafka source."""
-    if is_dynamic_enumerator(coordinator) or _begins_with(snapshot, operator, is_dynamic_split):
+    if is_dynamic_enumerator(coordinator) or _first_split_matches(snapshot, operator, is_dynamic_split):
         return KafkaKind.DYNAMIC
-    if is_hybrid_enumerator(coordinator) or _begins_with(snapshot, operator, is_hybrid_split):
+    if is_hybrid_enumerator(coordinator) or _first_split_matches(snapshot, operator, is_hybrid_split):
         return KafkaKind.HYBRID
     return None
 
@@ -174,7 +174,7 @@ def _read_split(element: bytes) -> Position:
     return read_split(read_reader_element(element))
 
 
-def _begins_with(snapshot: Snapshot, operator: Operator, matches: Callable[[Versioned], bool]) -> bool:
+def _first_split_matches(snapshot: Snapshot, operator: Operator, matches: Callable[[Versioned], bool]) -> bool:
     """Return whether `matches` accepts the first split in the readers' state."""
     for stream, state in _streams_with_state(operator, READER_STATE):
         try:

@@ -30,33 +30,35 @@ def with_headers(read_parts: Sequence[ReadChangelog], label: str) -> tuple[Chang
 
     `label` names the operator in errors. Raises `SnapshotError` if descriptions of a state contradict each other.
     """
-    key = next((key for part in read_parts for key in _key_serializers(part)), None)
+    key_serializer = next((key_serializer for part in read_parts for key_serializer in _key_serializers(part)), None)
     known_headers: dict[bytes, tuple[bytes, KeyedHeader]] = {}
     with located(operator=label):
         return tuple(
-            _with_header(part, key, known_headers)
+            _with_header(part, key_serializer, known_headers)
             for part in read_parts
             if part.changelog.base or part.changelog.changes
         )
 
 
 def _with_header(
-    read: ReadChangelog, key: SerializerSnapshot | None, known_headers: dict[bytes, tuple[bytes, KeyedHeader]]
+    read_part: ReadChangelog,
+    key_serializer: SerializerSnapshot | None,
+    known_headers: dict[bytes, tuple[bytes, KeyedHeader]],
 ) -> Changelog:
     """Return the changelog with its header; `known_headers` stores equal headers of thousands of subtasks only once."""
-    base_headers = [part.parsed for part in read.changelog.base]
+    base_headers = [part.parsed for part in read_part.changelog.base]
     parsed_headers = [replace(header, compressed=False) for header in base_headers if header is not None]
-    if key is None or read.logged is None or len(parsed_headers) < len(base_headers):
-        return read.changelog
-    logged_headers = [KeyedHeader(False, key, (state,)) for state in read.logged]
+    if key_serializer is None or read_part.logged is None or len(parsed_headers) < len(base_headers):
+        return read_part.changelog
+    logged_headers = [KeyedHeader(False, key_serializer, (state,)) for state in read_part.logged]
     merged_header = merge_keyed_headers([*parsed_headers, *logged_headers]).header
     written_header = write_keyed_header(merged_header)
     header, parsed = known_headers.setdefault(written_header, (written_header, merged_header))
-    names = frozenset(state.name for state in read.logged)
-    return replace(read.changelog, header=header, parsed=parsed, logged=names)
+    names = frozenset(state.name for state in read_part.logged)
+    return replace(read_part.changelog, header=header, parsed=parsed, logged=names)
 
 
-def _key_serializers(read: ReadChangelog) -> Iterator[SerializerSnapshot]:
-    yield from (part.parsed.key_serializer for part in read.changelog.base if part.parsed is not None)
-    timers = filter(is_timer_queue, read.logged or ())
+def _key_serializers(read_part: ReadChangelog) -> Iterator[SerializerSnapshot]:
+    yield from (part.parsed.key_serializer for part in read_part.changelog.base if part.parsed is not None)
+    timers = filter(is_timer_queue, read_part.logged or ())
     yield from (serializer_of(state, SerializerKey.VALUE).nested[0] for state in timers)

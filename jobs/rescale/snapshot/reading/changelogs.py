@@ -21,18 +21,18 @@ _FIRST_CHUNK = 1 << 16
 """Bytes that are read at once to find the descriptions of states, which stand at the start of a change set."""
 
 
-def logged_changes(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[LoggedChange]:
-    """Yield all changes of some change sets, in order. Errors name the file."""
-    for change_set in sets:
+def logged_changes(files: SnapshotFiles, change_sets: Sequence[ChangeSet]) -> Iterator[LoggedChange]:
+    """Yield all changes of the change sets, in order. Errors name the file."""
+    for change_set in change_sets:
         yield from _changes_with_file_in_errors(files, change_set, _CHUNK)
 
 
-def logged_states(files: SnapshotFiles, sets: Sequence[ChangeSet]) -> Iterator[LoggedState]:
-    """Yield all states that some change sets describe, which stand before all changes. Errors name the file.
+def logged_states(files: SnapshotFiles, change_sets: Sequence[ChangeSet]) -> Iterator[LoggedState]:
+    """Yield all states that the change sets describe, which stand before all changes. Errors name the file.
 
     Raises `UnknownSerializer` if the class of a serializer is unknown.
     """
-    for change_set in sets:
+    for change_set in change_sets:
         changes = _changes_with_file_in_errors(files, change_set, _FIRST_CHUNK)
         if change_set.offset is not None:
             changes = takewhile(_describes_state, changes)
@@ -46,8 +46,10 @@ def _describes_state(change: LoggedChange) -> bool:
     return change[0] == METADATA_GROUP
 
 
-def _changes_with_file_in_errors(files: SnapshotFiles, change_set: ChangeSet, at_once: int) -> Iterator[LoggedChange]:
-    chunks = files.chunks(change_set.extent, at_once)
+def _changes_with_file_in_errors(
+    files: SnapshotFiles, change_set: ChangeSet, chunk_size: int
+) -> Iterator[LoggedChange]:
+    chunks = files.chunks(change_set.extent, chunk_size)
     with located(path=files.uri(change_set.extent)):
         yield from (
             read_in_memory_changes(chunks) if change_set.offset is None else read_change_set(chunks, change_set.offset)

@@ -55,7 +55,7 @@ def complete_checkpoints(directory: str) -> list[int]:
     )
 
 
-def newest_complete(directory: str) -> int | None:
+def newest_complete_checkpoint(directory: str) -> int | None:
     """Return the id of the newest complete checkpoint in a job's directory; None without one."""
     return max(complete_checkpoints(directory), default=None)
 
@@ -67,8 +67,8 @@ def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:
     other start they begin at 1 again. With high availability, all starts of a job may have the same job id, and so the
     same directory.
     """
-    places = [join(checkpoint_directory(directory, number), METADATA) for number in checkpoints]
-    times = side_by_side(open_store(directory).modified, places)
+    metadata_uris = [join(checkpoint_directory(directory, number), METADATA) for number in checkpoints]
+    times = side_by_side(open_store(directory).modified, metadata_uris)
     written_checkpoints = [(time, number) for time, number in zip(times, checkpoints, strict=True) if time is not None]
     if not written_checkpoints or (last := max(written_checkpoints)) == (
         highest := max(written_checkpoints, key=itemgetter(1))

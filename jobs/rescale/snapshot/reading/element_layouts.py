@@ -1,4 +1,4 @@
-"""Converts operator state for `redistribute`: streams of old subtasks to layouts, and shares of new ones to extents."""
+"""Converts streams of old subtasks to layouts for `redistribute`, and the shares of new subtasks to extents."""
 
 from __future__ import annotations
 

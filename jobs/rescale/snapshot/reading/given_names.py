@@ -10,14 +10,14 @@ from rescale.text.names import first_of
 _MOST_NAMED = 5
 
 
-def unused_names(pairs: Iterable[tuple[str, str]], operator_ids: Collection[str]) -> tuple[str, ...]:
-    """Return the names of `pairs` (operator id, name) whose operator does not exist.
+def unused_names(ids_and_names: Iterable[tuple[str, str]], operator_ids: Collection[str]) -> tuple[str, ...]:
+    """Return the names in `ids_and_names` (pairs of operator id and name) whose operator does not exist.
 
     A name that is not the operator's uid is followed by the id.
     """
     return tuple(
         name if operator_id == operator_id_of_uid(name) else f"{name} ({operator_id})"
-        for operator_id, name in pairs
+        for operator_id, name in ids_and_names
         if operator_id not in operator_ids
     )
 

@@ -82,7 +82,7 @@ def has_changes(delta: ChangelogDelta) -> bool:
 
 
 def bytes_of_changes(delta: ChangelogDelta) -> int:
-    """Return the size of the changes in bytes; in a file that several writers share, only this part counts."""
+    """Return the size of the changes in bytes, without the bytes of other writers in a shared file."""
     if isinstance(delta, ChangelogStreamHandle):
         return max(delta.state_size, 0)
     return sum(_CHANGE_HEAD + len(change.change) for change in delta.changes)

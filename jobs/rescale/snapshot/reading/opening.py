@@ -68,8 +68,8 @@ def open_readable(
     data, _ = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     all_ids = [entry.operator_id for entry in read_metadata(data, metadata_uri).operators]
     snapshot = open_snapshot(uri, allow_prefixes, uids, all_ids, moves)
-    unread = [operator.operator_id for operator in snapshot.operators if operator.unread is not None]
-    return open_snapshot(uri, allow_prefixes, uids, unread, moves)
+    unread_ids = [operator.operator_id for operator in snapshot.operators if operator.unread is not None]
+    return open_snapshot(uri, allow_prefixes, uids, unread_ids, moves)
 
 
 def open_candidate(
@@ -96,7 +96,7 @@ def open_candidate(
     labels = dict(uids)
     unused_uids = unused_names(labels.items(), {entry.operator_id for entry in metadata.operators})
     given_up_ids = frozenset(
-        entry.operator_id for entry in metadata.operators if _is_one_of(given_up, entry, _label(entry, labels))
+        entry.operator_id for entry in metadata.operators if _is_selected(given_up, entry, _label(entry, labels))
     )
     if finds_moves:
         streams = [stream for entry in metadata.operators for stream in streams_of(entry)]
@@ -115,7 +115,7 @@ def open_candidate(
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     files = files[:number_pinned]
-    missing = tuple(uri for uri, _ in files if uri in missing_uris)
+    missing_files = tuple(uri for uri, _ in files if uri in missing_uris)
     metadata_time = open_store(metadata_uri).modified(metadata_uri)
     kind = snapshot_type(metadata.properties)
     return Snapshot(
@@ -124,7 +124,7 @@ def open_candidate(
         data,
         kind,
         files,
-        missing,
+        missing_files,
         metadata_time,
         operators,
         unused_names=unused_uids,
@@ -181,7 +181,7 @@ def _operators(
 
 def _read_twice(pending: _Pending) -> Operator:
     """Read a given-up operator twice before declaring it unreadable, because a single read may fail."""
-    reads = chain((pending,), iter(pending.again, None))
+    reads = chain((pending,), iter(pending.read_again, None))
     return read_again_on_failure(lambda: next(reads).operator(), SOURCE)
 
 
@@ -195,7 +195,7 @@ def _ignoring_errors(entry: OperatorState, given_up: Collection[str]) -> Iterato
             raise
 
 
-def _is_one_of(selectors: Collection[str], entry: OperatorState, label: str) -> bool:
+def _is_selected(selectors: Collection[str], entry: OperatorState, label: str) -> bool:
     ids = {name.lower() if is_operator_id(name) else operator_id_of_uid(name) for name in selectors}
     return label in selectors or entry.operator_id in ids
 
@@ -216,7 +216,7 @@ class _Pending:
         is_logged = any(_is_logged(subtask.state.managed_keyed) for subtask in entry.subtasks if subtask.state)
         for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
             i, state = subtask.index, subtask.state or SubtaskState()
-            keyed_handle = _materialised(state.managed_keyed)
+            keyed_handle = _materialised_handle(state.managed_keyed)
             if is_logged and isinstance(state.managed_keyed, ChangelogHandle):
                 self.changelogs.append(pool.submit(reader.changelog, label, i, state.managed_keyed))
             elif isinstance(keyed_handle, KeyGroupsHandle):
@@ -233,7 +233,7 @@ class _Pending:
                 self.raw.append(pool.submit(reader.elements, label, i, state.raw_operator, raw=True))
             self.channels += (*state.input_channels, *state.output_channels)
 
-    def again(self) -> _Pending:
+    def read_again(self) -> _Pending:
         return _Pending(self.entry, self.label, self._reader, self._pool)
 
     def operator(self) -> Operator:
@@ -254,7 +254,7 @@ class _Pending:
 def _is_logged(handle: KeyedHandle | None) -> bool:
     """Return whether a handle is a changelog that must be read as such.
 
-    A changelog without changes need not, if its base is empty or one part with exactly its key groups.
+    A changelog without changes is read as its base if that is empty, or one part with exactly its key groups.
     """
     if not isinstance(handle, ChangelogHandle):
         return False
@@ -268,7 +268,7 @@ def _key_groups(handle: KeyedHandle) -> tuple[int, int]:
     return handle.first_key_group, number
 
 
-def _materialised(handle: KeyedHandle | None) -> KeyedHandle | None:
+def _materialised_handle(handle: KeyedHandle | None) -> KeyedHandle | None:
     """Return the base of a changelog that has no changes, and any other handle unchanged."""
     if not isinstance(handle, ChangelogHandle):
         return handle

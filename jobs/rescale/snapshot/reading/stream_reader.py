@@ -69,7 +69,7 @@ class StreamReader:
         self._contents = SnapshotFiles(files, data).unpinned()
         self._missing = missing
         self._locator = locator
-        self._shared = _begins_in_bases(entries)
+        self._base_offsets = _offsets_in_bases(entries)
         self._headers: dict[bytes, bytes] = {}
         self._keyed_headers: dict[bytes, KeyedHeader | None] = {}
         self._operator_headers: dict[bytes, OperatorStateHeader | None] = {}
@@ -82,7 +82,7 @@ class StreamReader:
     def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
         """Return the managed keyed stream of a subtask."""
         extent = self._extent(label, subtask, handle.stream)
-        other_offsets = self._shared.get(handle.stream, ())
+        other_offsets = self._base_offsets.get(handle.stream, ())
         next_index = bisect_right(other_offsets, max(handle.offsets, default=0))
         own_extent = extent.part(0, min((*other_offsets[next_index : next_index + 1], extent.length)))
         framing = framing_of(handle, own_extent, self._read)
@@ -147,13 +147,13 @@ class StreamReader:
             DatabaseFile(file.name, self._extent(label, subtask, file.stream))
             for file in (*handle.shared, *handle.private)
         )
-        odd = [file.name for file in files if not _FILE_NAME.fullmatch(file.name)]
-        if odd or len({file.name for file in files}) < len(files):
+        invalid_names = [file.name for file in files if not _FILE_NAME.fullmatch(file.name)]
+        if invalid_names or len({file.name for file in files}) < len(files):
             raise SnapshotError(
                 f"the RocksDB directory of subtask {subtask} has invalid or repeated file names",
                 path=self._files[0][0],
                 operator=label,
-                found=odd[0] if odd else "the same name twice",
+                found=invalid_names[0] if invalid_names else "the same name twice",
             )
         last = handle.first_key_group + handle.key_group_count - 1
         return Database(
@@ -181,7 +181,7 @@ class StreamReader:
             return ReadChangelog(changelog, None)
 
     def _base(self, label: str, subtask: int, handle: KeyedHandle, own_groups: KeyGroupRange) -> KeyedStream | Database:
-        """Return the key groups `own_groups` of one part of a materialised base; another subtask may have the rest."""
+        """Return the key groups `own_groups` of one part of a materialised base, which several subtasks may share."""
         if isinstance(handle, IncrementalHandle):
             database = self.database(label, subtask, handle)
             return replace(database, key_groups=database.key_groups.intersection(own_groups))
@@ -241,13 +241,13 @@ class StreamReader:
         """Check that a file has the size that its handle records, or that a merged file contains the whole segment."""
         uri, pin = self._files[extent.file]
         whole_size = self._locator.whole_sizes.get(extent.file)
-        ends = extent.start + extent.length
-        if uri not in self._missing and ((whole_size or pin.size) != pin.size or not 0 <= ends <= pin.size):
+        end = extent.start + extent.length
+        if uri not in self._missing and ((whole_size or pin.size) != pin.size or not 0 <= end <= pin.size):
             raise SnapshotError(
                 "a file of state does not have the size that its handle records",
                 path=uri,
                 operator=label,
-                expected=f"{whole_size or ends} bytes",
+                expected=f"{whole_size or end} bytes",
                 found=f"{pin.size} bytes",
                 advice="the file was cut or overwritten: take another snapshot",
             )
@@ -258,12 +258,12 @@ class StreamReader:
         The services come from the smallest key group, because all key groups list the same services.
         """
         present_groups = [group for group in groups if group is not None]
-        telling_groups = [group for group in present_groups if group.length > EMPTY_BLOCK_SIZE] or present_groups
-        smallest = min(telling_groups, key=lambda group: group.length, default=None)
+        nonempty_groups = [group for group in present_groups if group.length > EMPTY_BLOCK_SIZE] or present_groups
+        smallest = min(nonempty_groups, key=lambda group: group.length, default=None)
         if smallest is None or not len(BLOCK_HEAD) <= smallest.length <= HEADER_LIMIT:
             return None
-        is_of_timers = self._read(smallest.part(0, len(BLOCK_HEAD))) == BLOCK_HEAD
-        return read_services(self._read(smallest)) if is_of_timers else None
+        holds_timers = self._read(smallest.part(0, len(BLOCK_HEAD))) == BLOCK_HEAD
+        return read_services(self._read(smallest)) if holds_timers else None
 
     def _groups(
         self, label: str, extent: Extent, handle: KeyGroupsHandle, framing: Framing
@@ -308,7 +308,7 @@ class StreamReader:
         return self._contents.read(extent)
 
 
-def _begins_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[int, ...]]:
+def _offsets_in_bases(entries: Iterable[OperatorState]) -> dict[Stream, tuple[int, ...]]:
     """Return the sorted offsets of the key groups in each stream that is a base of a changelog, from all handles.
 
     After a restore at another parallelism, and until state is materialised again, each handle has only some of the

@@ -89,7 +89,7 @@ def _positions_after(old: _SourcePositions, change: KafkaChange) -> _SourcePosit
     If the operator becomes a `KafkaSource`, each partition of its union state becomes one split and is assigned.
     """
     held, waiting, assigned = (
-        [new for position in positions if (new := change.applied(position)) is not None] for positions in old
+        [new for position in positions if (new := change.new_position(position)) is not None] for positions in old
     )
     if change.becomes_source:
         held = list(dict.fromkeys(held))
