@@ -58,7 +58,7 @@ class Places:
 
     @property
     def plan_page(self) -> str:
-        """URI of the plan as a page for readers, in Markdown."""
+        """URI of the plan as a page in Markdown."""
         return self._beside(f"plan-{self.digest}.md")
 
     @property

@@ -124,8 +124,8 @@ class Pins:
         """Return a checkpoint whose files are all pinned."""
         return self._pinned_checkpoint(number, self._files(number))
 
-    def remove_all_but(self, checkpoints: Collection[int], between: Collection[int] = ()) -> None:
-        """Remove all pins except the files of `checkpoints` and the flushed files of the checkpoints `between`.
+    def remove_all_but(self, checkpoints: Collection[int], flushed_checkpoints: Collection[int] = ()) -> None:
+        """Remove all pins except the files of `checkpoints` and the flushed files of `flushed_checkpoints`.
 
         Pins of an earlier start of the job stay as long as one of `checkpoints` is from that start.
         """
@@ -133,7 +133,7 @@ class Pins:
         store = open_store(self.directory)
         place = self.directory if len(pinned) < len(checkpoints) else pins_place(self.target)
         needed = set[str]()
-        for checkpoint, metadata in [*((n, METADATA) for n in pinned), *((n, FLUSHED) for n in between)]:
+        for checkpoint, metadata in [*((n, METADATA) for n in pinned), *((n, FLUSHED) for n in flushed_checkpoints)]:
             needed.add(self._metadata(checkpoint, metadata))
             needed |= {self._pin_uri(uri) for uri in self._files(checkpoint, metadata)}
         unneeded = [entry.uri for entry in store.list(place) if entry.uri not in needed]
@@ -164,9 +164,9 @@ class Pins:
         return PinnedCheckpoint(checkpoint, checkpoint_directory(self.directory, checkpoint), self._moves(files))
 
     def _moves(self, files: Collection[str]) -> tuple[Move, ...]:
-        outside = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
+        outside_directories = sorted({parent(uri) for uri in files if not contains(self.checkpoints, uri)})
         return Move(self.checkpoints, self.directory), *(
-            Move(folder, self._place_of_directory(folder)) for folder in outside
+            Move(folder, self._place_of_directory(folder)) for folder in outside_directories
         )
 
 
