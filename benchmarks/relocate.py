@@ -31,7 +31,7 @@ from rescale.planning.request.request import make_request
 from rescale.runstate.claim import claim
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import is_s3, join, name, split_s3
-from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_client import client_for
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import Entry, open_store, read_in_chunks
 
@@ -52,7 +52,7 @@ def copy_file(pair: tuple[str, str]) -> None:
 def copy_object(pair: tuple[str, str]) -> None:
     bucket, key = split_s3(pair[1])
     source_bucket, source_key = split_s3(pair[0])
-    own_client().copy_object(Bucket=bucket, Key=key, CopySource={"Bucket": source_bucket, "Key": source_key})
+    client_for().copy_object(Bucket=bucket, Key=key, CopySource={"Bucket": source_bucket, "Key": source_key})
 
 
 def read_file(entry: Entry) -> int:
@@ -87,7 +87,7 @@ def report(home: str) -> None:
 
 
 def put_all(directory: Path, place: str) -> None:
-    client = own_client()
+    client = client_for()
     for path in directory.iterdir():
         bucket, key = split_s3(join(place, path.name))
         client.upload_file(str(path), bucket, key)

@@ -37,7 +37,7 @@ from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.runstate.claim import claim
 from rescale.runstate.publication import publish
-from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_client import client_for
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.s3_store import S3Store
 from support.s3 import S3Server, put_files, strict_s3_server
@@ -137,7 +137,7 @@ def main() -> None:
         (objects := home / "objects").mkdir()
         with strict_s3_server(objects) as server, patch.dict("os.environ", server.environment):
             server.create_bucket(BUCKET)
-            stores = {RESCALE: S3Store(), BOTO3: S3Store(own_client())}
+            stores = {RESCALE: S3Store(), BOTO3: S3Store(client_for())}
             compare_requests(server, stores, arguments.requests, arguments.megabytes, arguments.rounds)
             many, large = home / "many", home / "large"
             write_savepoint(

@@ -12,7 +12,7 @@ from botocore.credentials import RefreshableCredentials
 
 from rescale.airflow.connections.credentials import serve_credentials
 from rescale.storage.locations import join
-from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_client import client_for
 from rescale.storage.s3.s3_store import S3Store
 from support import warm
 from support.resuming import Case, assert_right
@@ -101,6 +101,6 @@ def test_run_with_expired_credentials_says_so_and_resumes_with_new_ones(
         assert "the credentials have expired" in warm.output(faults)
         account.lives = 10_000
         patch.setenv("AWS_SESSION_TOKEN", "second")
-        assert S3Store(own_client()).stat(join(target, "_metadata")) is None
+        assert S3Store(client_for()).stat(join(target, "_metadata")) is None
         case.succeed(target)
     assert_right(target, case.source)

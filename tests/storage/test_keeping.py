@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from rescale.storage.contract import Pin, Span
-from rescale.storage.keeping import is_one_file, keep, may_be_kept
+from rescale.storage.keeping import is_one_file, keep, takes_one_request
 from rescale.storage.locations import parent
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.store import open_store
@@ -77,9 +77,9 @@ def test_a_file_that_changed_is_not_kept(tmp_path: Path) -> None:
 
 def test_only_whole_files_of_one_kind_of_store_can_be_kept_by_one_request() -> None:
     pin = Pin(100)
-    assert may_be_kept("/b", Span("/a", 0, 100, pin))
-    assert may_be_kept("s3://b/b", Span("s3://b/a", 0, 100, pin))
-    assert not may_be_kept("/b", Span("/a", 1, 99, pin))
-    assert not may_be_kept("/b", Span("s3://b/a", 0, 100, pin))
-    assert not may_be_kept("s3://b/b", Span("s3://b/a", 0, 6 << 30, Pin(6 << 30)))
+    assert takes_one_request("/b", Span("/a", 0, 100, pin))
+    assert takes_one_request("s3://b/b", Span("s3://b/a", 0, 100, pin))
+    assert not takes_one_request("/b", Span("/a", 1, 99, pin))
+    assert not takes_one_request("/b", Span("s3://b/a", 0, 100, pin))
+    assert not takes_one_request("s3://b/b", Span("s3://b/a", 0, 6 << 30, Pin(6 << 30)))
     assert not is_one_file("s3://b/a", "s3://b/a")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_client import client_for
 from rescale.storage.sides import (
     TARGETS,
     StoreSide,
@@ -94,7 +94,7 @@ def test_client_of_a_profile_has_its_keys_endpoint_region_and_addressing_style(t
     os.environ.pop("AWS_CA_BUNDLE")
     configure_side(StoreSide.SOURCE, {"AWS_PROFILE": "p"})
     before = dict(os.environ)
-    source, target = own_client(StoreSide.SOURCE), own_client(StoreSide.TARGET)
+    source, target = client_for(StoreSide.SOURCE), client_for(StoreSide.TARGET)
     assert (source.meta.endpoint_url, source.meta.region_name) == ("http://store.example", "eu-west-1")
     assert source.meta.config.s3 == {"addressing_style": "virtual"}  # type: ignore[attr-defined]
     assert source._request_signer._credentials.access_key == "k"  # type: ignore[attr-defined]

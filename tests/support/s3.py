@@ -150,9 +150,9 @@ def requests_of(look: Callable[[], object]) -> Counter[str]:
     `look` is repeated if a request was repeated, as happens with a busy server.
     """
     while True:
-        before, repeated = REQUESTS.by_kind, REQUESTS.tried_again
+        before, repeated = REQUESTS.by_kind, REQUESTS.repeat_count
         look()
-        if REQUESTS.tried_again == repeated:
+        if REQUESTS.repeat_count == repeated:
             return REQUESTS.by_kind - before
 
 

@@ -100,7 +100,7 @@ class Meter:
         with self._lock:
             self._peaks.append(_peak_of_memory())
             _reset_peak()
-            counters = StepCounters(self._records, REQUESTS.by_kind, REQUESTS.tried_again, REQUESTS.bytes_copied)
+            counters = StepCounters(self._records, REQUESTS.by_kind, REQUESTS.repeat_count, REQUESTS.bytes_copied)
             return Reading(counters, len(self._workers), len(self._stages), len(self._peaks))
 
     def own_since(self, before: Reading) -> StepCounters:

@@ -40,8 +40,12 @@ def checksum_of_etag(etag: str) -> Checksum | None:
 def common_checksum(checksums: Iterable[Checksum], others: Iterable[Checksum]) -> Checksum | None:
     """Return the first checksum of an algorithm that both have; None if there is none, or the values differ."""
     other_sums = dict(others)
-    common = [checksum for checksum in checksums if checksum.algorithm in other_sums]
-    return common[0] if common and common[0].value == other_sums[common[0].algorithm] else None
+    shared_checksums = [checksum for checksum in checksums if checksum.algorithm in other_sums]
+    return (
+        shared_checksums[0]
+        if shared_checksums and shared_checksums[0].value == other_sums[shared_checksums[0].algorithm]
+        else None
+    )
 
 
 @dataclass(frozen=True)
@@ -94,11 +98,10 @@ def _multiply(a: int, b: int, crc: Crc) -> int:
 
 @lru_cache(1 << 16)
 def _power_of_x(crc: Crc, exponent: int) -> int:
-    """Return x^exponent, modulo the polynomial."""
-    result, square = 1 << crc.bits - 1, 1 << crc.bits - 2
+    power, square = 1 << crc.bits - 1, 1 << crc.bits - 2
     while exponent:
         if exponent & 1:
-            result = _multiply(result, square, crc)
+            power = _multiply(power, square, crc)
         square = _multiply(square, square, crc)
         exponent >>= 1
-    return result
+    return power

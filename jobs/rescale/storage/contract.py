@@ -61,7 +61,6 @@ class Entry:
 
     @property
     def size(self) -> int:
-        """Size in bytes."""
         return self.pin.size
 
 
@@ -75,7 +74,6 @@ class Span(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the range is the whole file."""
         return (self.start, self.length) == (0, self.pin.size)
 
 
@@ -129,7 +127,7 @@ class Store(Protocol):
         """Put a small file, or replace it; a file with the same bytes may keep its version."""
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
-        """Put a file if it is absent; tell whether it then holds exactly `data`, perhaps put by an earlier try."""
+        """Put a file if it is absent; tell whether the existing or the new file holds exactly `data`."""
 
     def honours_conditions(self, uri: str, data: bytes) -> bool:
         """Tell whether the store refuses a second `put_if_absent`; `uri` was just put with `data`."""

@@ -1,4 +1,4 @@
-"""Copy files that Flink will delete: inside the store if it can, else through this process."""
+"""Copy files that Flink will delete: inside the store if possible, else through this process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def keep(uri: str, source: Span, staging: str) -> None:
     """
     store = open_store(uri)
     copied_by_store = is_one_store(uri, source.uri)
-    if may_be_kept(uri, source):
+    if takes_one_request(uri, source):
         try:
             store.keep(uri, source)
             return
@@ -48,7 +48,7 @@ def keep(uri: str, source: Span, staging: str) -> None:
     store.complete_parts(uri, token, receipts, source.length)
 
 
-def may_be_kept(uri: str, source: Span) -> bool:
+def takes_one_request(uri: str, source: Span) -> bool:
     """Tell whether one request can link or copy `source` to `uri` inside the store, which may still refuse it."""
     return source.is_whole and is_one_store(uri, source.uri) and (not is_s3(uri) or source.length <= _LARGEST_COPY)
 

@@ -112,7 +112,6 @@ def parent(uri: str) -> str:
 
 
 def name(uri: str) -> str:
-    """Return the last component of a location."""
     return uri.rpartition("/")[2]
 
 

@@ -130,13 +130,13 @@ def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
     """Make a new directory in `place` for the block, and remove it afterwards. `place` is made if needed, and stays."""
     owned.make_folder(place)
     remove_abandoned(place)
-    path = owned.new_folder(place, kind)
+    path = owned.make_unique_folder(place, kind)
     identity = mounts.identity_of(path)
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     marker = owned.new_file(path / MARKER)
     try:
         for lock in (directory, marker):  # lock the directory, too: releases without markers check only that lock
-            with _locks_or_none():
+            with _ignoring_missing_locks():
                 fcntl.flock(lock, fcntl.LOCK_EX)
         os.write(marker, msgspec.json.encode(_marker_of(path)))
         yield path
@@ -162,15 +162,19 @@ def remove_if_abandoned(path: Path) -> None:
     with suppress(OSError, RequestError), ExitStack() as stack:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         stack.callback(os.close, folder)
-        status = os.fstat(folder)
+        folder_status = os.fstat(folder)
         marker = owned.open_in(folder, MARKER)
         stack.callback(os.close, marker)
-        file = os.fstat(marker)
-        if not stat.S_ISREG(file.st_mode) or file.st_nlink > 1 or {file.st_uid, status.st_uid} != {os.geteuid()}:
+        marker_status = os.fstat(marker)
+        if (
+            not stat.S_ISREG(marker_status.st_mode)
+            or marker_status.st_nlink > 1
+            or {marker_status.st_uid, folder_status.st_uid} != {os.geteuid()}
+        ):
             return
         fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_abandoned(os.read(marker, _LARGEST_MARKER), path, status.st_ino):
-            owned.remove_tree(path, mounts.Identity(status.st_dev, status.st_ino), MARKER)
+        if _is_abandoned(os.read(marker, _LARGEST_MARKER), path, folder_status.st_ino):
+            owned.remove_tree(path, mounts.Identity(folder_status.st_dev, folder_status.st_ino), MARKER)
 
 
 def remove_all_abandoned() -> None:
@@ -190,7 +194,7 @@ def spooled_file(in_memory: int) -> IO[bytes]:
 
 
 @contextmanager
-def _locks_or_none() -> Iterator[None]:
+def _ignoring_missing_locks() -> Iterator[None]:
     """Ignore errors of a file system without locks."""
     try:
         yield
@@ -209,8 +213,8 @@ def _is_abandoned(data: bytes, path: Path, inode: int) -> bool:
     except DECODE_ERRORS:
         return False
     boot = _text_of(_BOOT)
-    is_here = marker.boot == boot != "" or marker.host == socket.gethostname()
-    return (marker.directory, marker.inode) == (path.name, inode) and is_here
+    is_of_this_machine = marker.boot == boot != "" or marker.host == socket.gethostname()
+    return (marker.directory, marker.inode) == (path.name, inode) and is_of_this_machine
 
 
 def _marker_of(path: Path) -> _Marker:

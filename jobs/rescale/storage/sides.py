@@ -44,7 +44,7 @@ They name the files with profiles, and give keys that a profile may refer to by 
 profile takes precedence over such keys.
 """
 
-_ACCESS = (
+_ACCESS_VARIABLES = (
     *_VARIABLES_BESIDE_PROFILES,
     *(_PROFILE, "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE"),
 )
@@ -110,8 +110,8 @@ def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str
         _VARIABLES_BESIDE_PROFILES
         if own_variables.get(_PROFILE)
         else ()
-        if own_variables.keys() & {*_ACCESS}
-        else _ACCESS
+        if own_variables.keys() & {*_ACCESS_VARIABLES}
+        else _ACCESS_VARIABLES
     )
     kept_names = (*_SHARED_VARIABLES, *access)
     merged_variables = {
@@ -167,11 +167,9 @@ def side_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def refuse_same_place(source: str, target: str) -> None:
-    """Raise `RequestError` if source and target are in two stores, but their locations do not tell on which side a file
-    is.
-    """
-    nested = contains(target, source) or contains(source, target)
-    if nested and is_s3(source) and is_s3(target) and has_two_stores():
+    """Raise `RequestError` if source and target are in two stores, but one location is, or lies in, the other."""
+    are_nested = contains(target, source) or contains(source, target)
+    if are_nested and is_s3(source) and is_s3(target) and has_two_stores():
         raise RequestError(
             "source and target are in two stores, but by their names one is the other, or lies in it",
             path=source,

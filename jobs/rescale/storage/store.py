@@ -22,7 +22,6 @@ def open_store(uri: str) -> Store:
 
 
 def exists(uri: str) -> bool:
-    """Return whether there is a file at `uri`."""
     return open_store(uri).stat(uri) is not None
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from rescale.airflow.connections.access import DRIVER_POD, form_access, s3_store_of, storage_access
 from rescale.storage.s3.s3_advice import ADDRESSING
-from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_client import client_for
 from rescale.storage.sides import StoreSide, side_of
 from rescale.text.errors import RequestError, StoreError
 from support.hosted_buckets import hosted_buckets
@@ -85,7 +85,7 @@ def test_connection_of_the_source_gives_access_to_the_source_alone(
     before = dict(os.environ)
     with form_access({"connection": "state", "source_connection": "premises"}):
         assert not {"planted-1", "planted-2"} & {*os.environ.values()}
-        clients = {side: own_client(side) for side in StoreSide}
+        clients = {side: client_for(side) for side in StoreSide}
         keys = {side: client._request_signer._credentials for side, client in clients.items()}  # type: ignore[attr-defined]
         assert [keys[side].access_key for side in StoreSide] == ["of-source", "of-target"]
         assert [clients[side].meta.region_name for side in StoreSide] == ["eu-west-1", "eu-central-1"]
@@ -94,7 +94,7 @@ def test_connection_of_the_source_gives_access_to_the_source_alone(
         assert side_of("s3://bucket/anything") is StoreSide.TARGET
     with form_access({"connection": None, "source_connection": "premises"}, reads_source=True):
         assert side_of("s3://bucket/anything") is StoreSide.SOURCE
-        assert own_client()._request_signer._credentials.access_key == "the-worker-s-own"  # type: ignore[attr-defined]
+        assert client_for()._request_signer._credentials.access_key == "the-worker-s-own"  # type: ignore[attr-defined]
     assert os.environ == before
 
 

@@ -15,7 +15,7 @@ import pytest
 from rescale.storage.contract import Pin, Span
 from rescale.storage.files import owned
 from rescale.storage.files.document_folders import is_marked
-from rescale.storage.files.durable_directories import force_to_disk, is_in_one_mount
+from rescale.storage.files.durable_directories import are_in_one_mount, force_to_disk
 from rescale.storage.files.local_errors import is_absent
 from rescale.storage.files.local_store import LocalStore
 from rescale.storage.files.mounts import identity_of
@@ -350,7 +350,7 @@ def test_directory_removed_during_the_mount_check_is_in_the_mount_of_its_parent(
     other = threading.Thread(target=come_and_go)
     other.start()
     try:
-        assert {is_in_one_mount(staging, home) for _ in range(5_000)} == {True}
+        assert {are_in_one_mount(staging, home) for _ in range(5_000)} == {True}
     finally:
         is_done.set()
         other.join()

@@ -9,7 +9,7 @@ import pytest
 
 from rescale.cli.main import main
 from rescale.storage.s3.s3_advice import ADDRESSING
-from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_client import client_for
 from rescale.storage.s3.s3_store import S3Store
 from rescale.text.errors import RequestError
 from support.hosted_buckets import hosted_buckets
@@ -31,7 +31,7 @@ def address() -> str:
         urls.append(request.url)  # type: ignore[attr-defined]
         raise _Seen
 
-    client = own_client()
+    client = client_for()
     client.meta.events.register_last("before-sign.s3.HeadObject", see)
     with pytest.raises(_Seen):
         client.head_object(Bucket="bucket", Key="key")
@@ -80,7 +80,7 @@ def test_bucket_is_named_in_the_host_without_an_endpoint(monkeypatch: pytest.Mon
 def test_addressing_variable_that_is_neither_true_nor_false_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ADDRESSING, "virtual")
     with pytest.raises(RequestError, match=ADDRESSING) as caught:
-        own_client()
+        client_for()
     assert (caught.value.expected, caught.value.found) == ("true or false", "virtual")
 
 

@@ -11,7 +11,7 @@ from botocore.response import StreamingBody
 from botocore.stub import Stubber
 
 from rescale.storage.contract import Pin
-from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_client import client_for
 from rescale.storage.s3.s3_store import S3Store
 from rescale.text.errors import LockedError, RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from support.s3 import S3Server, closed_port
@@ -35,7 +35,7 @@ def store() -> S3Store:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "test")
         patch.setenv("AWS_SECRET_ACCESS_KEY", "not-a-secret")
-        return S3Store(own_client())
+        return S3Store(client_for())
 
 
 @pytest.mark.parametrize("operation", _OPERATIONS)
@@ -348,7 +348,7 @@ def test_line_break_after_a_key_is_reported_without_the_key(
         lambda store: store.read(_URI, 5, 3),
         lambda store: store.put(_URI, b"x"),
     ):
-        error = _error_of(lambda call=call: call(S3Store(own_client())))
+        error = _error_of(lambda call=call: call(S3Store(client_for())))
         assert type(error) is RequestError
         assert variable in (error.advice or "")
         assert "planted" not in f"{error} {error.document()}"

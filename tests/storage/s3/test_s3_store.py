@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from rescale.storage.contract import CopyRefused, Pin, Span
-from rescale.storage.s3.s3_client import CONNECT_SECONDS, READ_SECONDS, RETRY_SECONDS, own_client
+from rescale.storage.s3.s3_client import CONNECT_SECONDS, READ_SECONDS, RETRY_SECONDS, client_for
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.s3_store import S3Store
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
@@ -174,16 +174,16 @@ def test_reads_go_through_a_proxy(server: ScriptedServer, monkeypatch: pytest.Mo
 
 def test_requests_and_retries_of_reads_are_counted(server: ScriptedServer) -> None:
     server.answers = [Answer(503), HANG_UP, Answer(206, b"12", sent=1), Answer(206, b"12")]
-    before, retries = REQUESTS.by_kind, REQUESTS.tried_again
+    before, retries = REQUESTS.by_kind, REQUESTS.repeat_count
     S3Store().read(_URI, 0, 2)
     assert REQUESTS.by_kind - before == {"GetObject": 4}
-    assert REQUESTS.tried_again - retries == 2, "a body that broke off is another request"
+    assert REQUESTS.repeat_count - retries == 2, "a body that broke off is another request"
 
 
 def test_object_name_is_quoted_as_boto3_quotes_it(server: ScriptedServer) -> None:
     server.answers = [Answer(206, b"12")]
     S3Store().read("s3://bucket/a b/ü%2F?&+=~'(é)", 0, 2)
-    S3Store(own_client()).read("s3://bucket/a b/ü%2F?&+=~'(é)", 0, 2)
+    S3Store(client_for()).read("s3://bucket/a b/ü%2F?&+=~'(é)", 0, 2)
     first, second = server.paths
     assert first == second
 

@@ -165,7 +165,7 @@ def s3_store_of(connection_id: str) -> Store:
     from botocore.config import Config
 
     from rescale.storage.s3.object_settings import ObjectSettings
-    from rescale.storage.s3.s3_client import CONNECT_SECONDS, READ_SECONDS, limit_silence
+    from rescale.storage.s3.s3_client import CONNECT_SECONDS, READ_SECONDS, limit_retry_time
     from rescale.storage.s3.s3_errors import translated_errors
     from rescale.storage.s3.s3_store import S3Store
 
@@ -177,7 +177,7 @@ def s3_store_of(connection_id: str) -> Store:
             config = Config(connect_timeout=CONNECT_SECONDS, read_timeout=READ_SECONDS).merge(hook.config)
             client = hook.get_client_type(hook.region_name, config)
         ObjectSettings.read({**os.environ, **settings}).apply(client)
-        limit_silence(client)
+        limit_retry_time(client)
         return S3Store(client)
     except RescaleError:
         raise

@@ -81,12 +81,11 @@ def not_ours_error(folder: Path, content: str) -> RequestError:
     )
 
 
-def is_recorded(folder: Path) -> bool:
+def records_made_target(folder: Path) -> bool:
     """Tell whether the documents of a target record that a run made its directory."""
     documents = documents_of(folder)
     return is_marked(documents) and (documents / MADE_TARGET).exists()
 
 
 def documents_of(folder: Path) -> Path:
-    """Return the directory of documents of a target."""
     return Path(f"{os.path.realpath(folder)}{BESIDE}")

@@ -26,14 +26,13 @@ def directory_for(folder: Path) -> Iterator[None]:
 
 
 def make_directory(folder: Path) -> None:
-    """Make a directory and those above it, durably."""
     owned.make_folder(folder, force_to_disk)
 
 
-def is_in_one_mount(*folders: Path) -> bool:
+def are_in_one_mount(*folders: Path) -> bool:
     """Tell whether a rename can move files between two directories, once both exist."""
     existing_folders = [next(path for path in (folder, *folder.parents) if path.is_dir()) for folder in folders]
-    return owned.is_in_one_mount(*existing_folders)
+    return owned.are_in_one_mount(*existing_folders)
 
 
 def force_to_disk(path: Path) -> None:

@@ -22,10 +22,10 @@ from pathlib import Path
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, holds_bytes, instant_of
 from rescale.storage.files import document_folders, owned
-from rescale.storage.files.durable_directories import directory_for, force_to_disk, is_in_one_mount, make_directory
+from rescale.storage.files.durable_directories import are_in_one_mount, directory_for, force_to_disk, make_directory
 from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated_errors
 from rescale.storage.files.mounts import closed_after
-from rescale.storage.files.pinned_files import copy_span, has_same_bytes, opened, pin_of, read_exactly
+from rescale.storage.files.pinned_files import copy_span, have_same_bytes, opened, pin_of, read_exactly
 from rescale.storage.files.temporary_files import remove_abandoned, temporary
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.advice import Advice, mention
@@ -34,17 +34,12 @@ from rescale.text.errors import RequestError, SnapshotError, StoreError, Unsuppo
 _ATTEMPTS = 8
 
 _PATIENCE = 0.01
-"""Seconds of looking up files one by one, after which the remaining ones are looked up in parallel.
-
-Starting the threads takes about as long.
-"""
+"""Seconds, about as long as threads take to start, after which files are looked up in parallel, not one by one."""
 
 _WRITTEN_AT_ONCE = 1 << 20
 """Largest number of bytes that one call writes. For a larger write, Linux takes memory for its cache in blocks of 2
-MiB.
-
-A virtual machine may have returned such blocks to its host. Fetching them again, page by page, took seven times as long
-as the write.
+MiB. A virtual machine may have returned such blocks to its host; fetching them again took seven times as long as the
+write.
 """
 
 _PARTIAL_SUFFIX = re.compile(r"\.[0-9a-f]{32}")
@@ -102,18 +97,18 @@ class LocalStore:
         _refuse_device(uri)
         if holds_bytes(self, uri, data):
             return
-        with translated_errors(uri), temporary(uri, _writing(data)) as path:
+        with translated_errors(uri), temporary(uri, _writer_of(data)) as path:
             owned.replace(path, Path(uri))
             force_to_disk(Path(uri).parent)
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
         with translated_errors(uri):
-            with temporary(uri, _writing(data)) as path:
+            with temporary(uri, _writer_of(data)) as path:
                 try:
                     owned.link(path, Path(uri))
-                    holds = True
+                    holds_data = True
                 except FileExistsError:
-                    holds = holds_bytes(self, uri, data)
+                    holds_data = holds_bytes(self, uri, data)
                 except OSError as error:
                     if error.errno not in NO_LINKS:
                         raise
@@ -127,7 +122,7 @@ class LocalStore:
                         ),
                     ) from None
             force_to_disk(Path(uri).parent)
-            return holds
+            return holds_data
 
     def honours_conditions(self, uri: str, data: bytes) -> bool:  # noqa: ARG002
         return True  # link(2) never replaces a file
@@ -194,14 +189,12 @@ class LocalStore:
 
     def copy(self, uri: str, source: Span) -> None:
         with translated_errors(uri), temporary(uri, lambda file: copy_span(source, file, 0)) as path:
-            if not has_same_bytes(path, Path(uri), source.length):
+            if not have_same_bytes(path, Path(uri), source.length):
                 owned.replace(path, Path(uri))
                 force_to_disk(Path(uri).parent)
 
     def keep(self, uri: str, source: Span) -> None:
-        """Create a hard link. Copy the file if the file system has no hard links, or if `uri` is in another file
-        system.
-        """
+        """Create a hard link; copy the file if the link would cross file systems, or the file system has no links."""
         path = Path(uri)
         with translated_errors(uri), opened(source.uri, source.pin), directory_for(path.parent):
             try:
@@ -232,7 +225,7 @@ class LocalStore:
                         expected=f"{size} bytes",
                         found=f"{written_size} bytes",
                     )
-                if not has_same_bytes(Path(token), Path(uri), size):
+                if not have_same_bytes(Path(token), Path(uri), size):
                     make_directory(Path(uri).parent)
                     force_to_disk(Path(token))
                     owned.replace(Path(token), Path(uri))
@@ -274,7 +267,7 @@ def _refuse_mount_point(folder: Path, staging: Path) -> None:
     Staged files are moved by a rename, which cannot cross mounts.
     """
     with translated_errors(str(folder)):
-        if is_in_one_mount(folder, staging):
+        if are_in_one_mount(folder, staging):
             return
     raise RequestError(
         "large files cannot be written here: they are staged beside this directory, which is in another mount",
@@ -315,7 +308,7 @@ def _is_special(place: str) -> bool:
     return not (stat.S_ISDIR(mode) or stat.S_ISREG(mode))
 
 
-def _writing(data: bytes | bytearray) -> Callable[[int], None]:
+def _writer_of(data: bytes | bytearray) -> Callable[[int], None]:
     def write(descriptor: int) -> None:
         view = memoryview(data)
         while view:

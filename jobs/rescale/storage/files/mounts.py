@@ -43,20 +43,20 @@ def closed_after(descriptor: int) -> Iterator[int]:
 
 def location_of(path: Path) -> Location:
     """Return the location that a path leads to, whether or not anything exists there yet."""
-    real = Path(os.path.realpath(path))
-    existing_folder = next(folder for folder in (real, *real.parents) if folder.is_dir())
+    real_path = Path(os.path.realpath(path))
+    existing_folder = next(folder for folder in (real_path, *real_path.parents) if folder.is_dir())
     try:
         with closed_after(os.open(existing_folder, FOLDER)) as descriptor:
             mount = mount_of(descriptor)
-        table = _MOUNTS.read_text().splitlines() if mount is not None else []
+        mount_table = _MOUNTS.read_text().splitlines() if mount is not None else []
     except OSError:  # nothing at this path is accessible, or the system has no mount table
-        return Location("", str(real))
-    for line in table:
+        return Location("", str(real_path))
+    for line in mount_table:
         number, _, device, root, point = line.split()[:5]
         if number == mount:
-            relative_path = os.path.relpath(real, _unescaped_path(point))
+            relative_path = os.path.relpath(real_path, _unescaped_path(point))
             return Location(device, os.path.normpath(os.path.join(_unescaped_path(root), relative_path)))  # noqa: PTH118
-    return Location("", str(real))
+    return Location("", str(real_path))
 
 
 def mount_of(descriptor: int) -> str | None:

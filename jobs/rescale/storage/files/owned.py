@@ -38,8 +38,8 @@ from rescale.storage.files.document_folders import (
     is_below_documents,
     is_inside_marked,
     is_marked,
-    is_recorded,
     not_ours_error,
+    records_made_target,
     refuse_other_place,
 )
 from rescale.storage.files.local_errors import naming
@@ -62,30 +62,30 @@ _DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FILE_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-_protected: dict[str, Location] = {}
+_protected_locations: dict[str, Location] = {}
 """Locations of protected directories, by the path that was given."""
 
-_checked: dict[Path, Identity] = {}
-_led_to: dict[Path, str] = {}
-_made: set[Identity] = set()
+_checked_identities: dict[Path, Identity] = {}
+_first_destinations: dict[Path, str] = {}
+_made_identities: set[Identity] = set()
 
 
 def protect(folders: Iterable[str]) -> None:
     """Refuse every later change in or below these directories, by whatever name they are reached."""
     for folder in folders:
-        if folder not in _protected:
-            _protected[folder] = location_of(Path(folder))
-            _checked.clear()
+        if folder not in _protected_locations:
+            _protected_locations[folder] = location_of(Path(folder))
+            _checked_identities.clear()
 
 
 def protected_folders() -> tuple[str, ...]:
     """Return the protected directories, as they were given."""
-    return tuple(_protected)
+    return tuple(_protected_locations)
 
 
 def forget() -> None:
     """Forget which directories are protected or made, and where paths led, as at the start of the process."""
-    for memory in (_protected, _checked, _led_to, _made):
+    for memory in (_protected_locations, _checked_identities, _first_destinations, _made_identities):
         memory.clear()
 
 
@@ -102,9 +102,7 @@ def open_for_writing(path: Path) -> int:
 
 
 def open_in(folder: int, name: str) -> int:
-    """Open a file in the open directory `folder` for reading and writing, without which some file systems do not lock
-    it.
-    """
+    """Open a file in the directory `folder` (a descriptor) for writing too, as some file systems need for a lock."""
     return os.open(name, os.O_RDWR | os.O_NONBLOCK | _FILE_FLAGS, dir_fd=folder)
 
 
@@ -143,7 +141,6 @@ def link_from(source: Path, path: Path) -> None:
 
 
 def symlink(path: Path, leads_to: str) -> None:
-    """Create a symbolic link."""
     with _folder_of(path) as folder, naming(path):
         os.symlink(leads_to, path.name, dir_fd=folder)
 
@@ -172,7 +169,7 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
                 if not stat.S_ISDIR(folder.stat().st_mode):
                     raise
         else:
-            _checked.pop(folder, None)  # the new directory may have the identity of a removed one
+            _checked_identities.pop(folder, None)  # the new directory may have the identity of a removed one
             _note_made(folder)
         after(folder.parent)
     if folder.name.endswith(BESIDE):
@@ -180,7 +177,7 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
             pass  # opening an empty directory of documents marks it
 
 
-def new_folder(place: Path, prefix: str) -> Path:
+def make_unique_folder(place: Path, prefix: str) -> Path:
     """Make a directory with a new name in `place` that only this user can access, and return its path."""
     with opened_folder(place) as parent_descriptor:
         while True:
@@ -198,7 +195,7 @@ def remove_folder(folder: Path) -> None:
             identity_here = identity_from(os.fstat(descriptor))
             is_in_marked = is_inside_marked(folder)
             may_be_removed = is_in_marked or folder.name.endswith(BESIDE)
-            if not may_be_removed and identity_here not in _made and not is_recorded(folder):
+            if not may_be_removed and identity_here not in _made_identities and not records_made_target(folder):
                 return
             if folder.name.endswith(BESIDE) and _names_in(descriptor) <= HIDDEN:
                 for name in sorted(HIDDEN):
@@ -211,7 +208,7 @@ def remove_folder(folder: Path) -> None:
             if folder.name.endswith(BESIDE):  # another run has just put a document into it
                 mark(folder)
             return
-        _made.discard(identity_here)
+        _made_identities.discard(identity_here)
         if is_in_marked and is_inside_marked(folder.parent):
             remove_folder(folder.parent)
 
@@ -231,7 +228,7 @@ def remove_tree(folder: Path, identity: Identity, last: str) -> None:
             with suppress(FileNotFoundError):
                 os.unlink(last, dir_fd=descriptor)
         os.rmdir(folder.name, dir_fd=parent_descriptor)
-    _made.discard(identity)
+    _made_identities.discard(identity)
 
 
 def unpack(archive: Path, folder: Path, kind: str | None = None) -> None:
@@ -268,7 +265,7 @@ def refuse_other_folder(folder: Path) -> None:
         pass
 
 
-def is_in_one_mount(*folders: Path) -> bool:
+def are_in_one_mount(*folders: Path) -> bool:
     """Tell whether a rename can move a file from the first directory to the second.
 
     Device numbers do not tell, because a file system may be mounted twice. But rename(2) of a name that does not exist
@@ -290,7 +287,7 @@ def opened_folder(folder: Path) -> Iterator[int]:
         folder_descriptor = os.open(folder, FOLDER)
     with closed_after(folder_descriptor) as descriptor:
         identity = identity_from(os.fstat(descriptor))
-        if _checked.get(folder) != identity:
+        if _checked_identities.get(folder) != identity:
             _check(folder, descriptor, identity)
         yield descriptor
 
@@ -303,11 +300,11 @@ def _folder_of(path: Path) -> Iterator[int]:
 
 def _check(folder: Path, descriptor: int, identity: Identity) -> None:
     leads_to = os.path.realpath(folder)
-    if _led_to.setdefault(folder, leads_to) != leads_to:
+    if _first_destinations.setdefault(folder, leads_to) != leads_to:
         raise RequestError(
             "a directory was replaced by another one while Rescale wrote to it",
             path=str(folder),
-            expected=_led_to[folder],
+            expected=_first_destinations[folder],
             found=leads_to,
             advice=Advice("find out what changed it, undo that, then ", SAME_COMMAND),
         )
@@ -318,15 +315,15 @@ def _check(folder: Path, descriptor: int, identity: Identity) -> None:
             pass
     if folder.name.endswith(BESIDE):
         _check_marked(folder, descriptor)
-    _checked[folder] = identity
+    _checked_identities[folder] = identity
 
 
 def _refuse_protected(folder: Path, leads_to: str) -> None:
-    if not _protected:
+    if not _protected_locations:
         return
     location = location_of(folder)
-    for source, protected_identity in _protected.items():
-        if protected_identity.contains(location):
+    for source, protected_location in _protected_locations.items():
+        if protected_location.contains(location):
             raise RequestError(
                 "this directory is the source or lies in it, and Rescale never writes to a source",
                 path=str(folder),
@@ -369,7 +366,7 @@ def _mark(descriptor: int) -> None:
 def _note_made(folder: Path) -> None:
     """Remember a directory that was just made. If it is a target, its documents record that, for later processes."""
     if (identity := identity_of(folder)) is not None:
-        _made.add(identity)
+        _made_identities.add(identity)
     documents = documents_of(folder)
     if not folder.name.endswith(BESIDE) and is_marked(documents):
         with suppress(OSError), opened_folder(documents) as descriptor:

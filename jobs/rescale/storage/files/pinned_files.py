@@ -59,7 +59,7 @@ def copy_span(source: Span, target: int, offset: int) -> None:
             raise _short_file_error(source.uri, source.start, source.length, number_copied)
 
 
-def has_same_bytes(path: Path, other: Path, size: int) -> bool:
+def have_same_bytes(path: Path, other: Path, size: int) -> bool:
     """Tell whether two files hold the same bytes; `size` is the size of the first in bytes."""
     try:
         with other.open("rb") as other_file:
@@ -95,22 +95,22 @@ def _short_file_error(uri: str, start: int, length: int, present_size: int) -> S
 
 def copy_range(source: int, start: int, length: int, target: int, offset: int) -> int:
     """Copy `length` bytes between file descriptors; return the number of bytes copied, fewer if the source ends."""
-    copied_bytes, in_the_kernel = 0, hasattr(os, "copy_file_range")  # a call of Linux
+    copied_bytes, copies_in_kernel = 0, hasattr(os, "copy_file_range")  # a call of Linux
     while copied_bytes < length:
         offsets = start + copied_bytes, offset + copied_bytes
         try:
-            number_copied = (_copy_in_kernel if in_the_kernel else _copy_through_memory)(
+            number_copied = (_copy_in_kernel if copies_in_kernel else _copy_through_memory)(
                 source, target, length - copied_bytes, *offsets
             )
         except OSError as error:
-            if not in_the_kernel or error.errno not in _UNSUPPORTED_COPY_ERRORS:
+            if not copies_in_kernel or error.errno not in _UNSUPPORTED_COPY_ERRORS:
                 raise
-            in_the_kernel = False
+            copies_in_kernel = False
             continue
         if number_copied:
             copied_bytes += number_copied
-        elif in_the_kernel:
-            in_the_kernel = False  # some file systems return 0 in the middle of a file
+        elif copies_in_kernel:
+            copies_in_kernel = False  # some file systems return 0 in the middle of a file
         else:
             break
     return copied_bytes

@@ -1,8 +1,8 @@
 """Writes every file under a temporary name, and forces it to disk before it gets its own name.
 
 The temporary file is not in the directory of its final file, where a listing would show it as state: files of a run are
-written among its documents (`<target>.rescale`), all others beside the directory. If that place is in another mount,
-from which no file can be renamed into the directory, or is not writable, the temporary file is in the directory itself.
+written among its documents (`<target>.rescale`), other files beside their directory. If that place is not writable, or
+is in another mount, from which no rename leads into the directory, the temporary file is in the directory itself.
 
 The process that writes a file locks it, and the lock ends with the process, even if SIGKILL ends it. So unlocked
 temporary files among our documents, or in a target that a run has claimed, are removed.
@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rescale.storage.files import document_folders, owned
-from rescale.storage.files.durable_directories import directory_for, is_in_one_mount
+from rescale.storage.files.durable_directories import are_in_one_mount, directory_for
 from rescale.storage.files.mounts import closed_after
 
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp", re.DOTALL)
@@ -57,7 +57,7 @@ def _place_for(folder: Path) -> Path:
     documents = documents_of(folder)
     temporary_place = documents if document_folders.is_marked(documents) else folder.parent
     return (
-        temporary_place if is_in_one_mount(temporary_place, folder) and os.access(temporary_place, os.W_OK) else folder
+        temporary_place if are_in_one_mount(temporary_place, folder) and os.access(temporary_place, os.W_OK) else folder
     )
 
 

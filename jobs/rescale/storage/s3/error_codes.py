@@ -66,10 +66,10 @@ _BLOCKED_PAYER = ErrorCode(
 _OTHER_REGION = ErrorCode(
     "the bucket is in another region than the request was sent to", s3_advice("set {AWS_REGION} to the bucket's region")
 )
-_NO_BUCKET = ErrorCode("there is no such bucket", "create it, or name another")
-_INVALID_BUCKET_NAME = ErrorCode("no bucket can have this name", "name another")
+_NO_BUCKET = ErrorCode("there is no such bucket", "create it, or name another bucket")
+_INVALID_BUCKET_NAME = ErrorCode("no bucket can have this name", "name another bucket")
 _NO_ACCESS_POINT = ErrorCode(
-    "there is no such access point, or it cannot be used this way", "name the bucket, or an access point that is there"
+    "there is no such access point, or it cannot be used this way", "name the bucket, or an access point that exists"
 )
 _TOO_LONG_KEY = ErrorCode("no object can have a name of this length", "name another place")
 _INVALID_ADDRESS = ErrorCode("the store cannot interpret the address of the request", "name another place")
@@ -105,7 +105,7 @@ _NOT_SUPPORTED = ErrorCode(
 )
 _TOO_LARGE = ErrorCode(
     "the store does not accept an object, or a part of one, of this size",
-    "raise the store's limit, or use a store without it",
+    "raise the store's limit, or use a store without this limit",
 )
 _BUSY = ErrorCode(
     "the store is busy",

@@ -28,17 +28,16 @@ def list_objects(client: S3Client, directory: str, prefix: str) -> list[Entry]:
             Bucket=bucket, Prefix=listable_prefix(bucket, key_prefix)
         )
         for page in pages:
-            for item in page.get("Contents", ()):
+            for s3_object in page.get("Contents", ()):
                 # A key that ends in a slash is a directory, as consoles and Hadoop mark them.
-                if item["Key"].startswith(key_prefix) and not item["Key"].endswith("/"):
-                    pin = Pin(item["Size"], etag=item["ETag"])
-                    entries.append(Entry(f"s3://{bucket}/{item['Key']}", pin))
+                if s3_object["Key"].startswith(key_prefix) and not s3_object["Key"].endswith("/"):
+                    pin = Pin(s3_object["Size"], etag=s3_object["ETag"])
+                    entries.append(Entry(f"s3://{bucket}/{s3_object['Key']}", pin))
     return sorted(entries, key=lambda entry: entry.uri)
 
 
 def list_pins(client: S3Client, directory: str, wanted_uris: Collection[str]) -> dict[str, Pin]:
-    """Return the pins of the wanted objects that lie directly in a directory, as far as a listing is worth its
-    requests.
+    """Return the pins of wanted objects that lie directly in a directory, from its listing.
 
     Stops after the first page with few wanted objects, since a directory may hold many files of other snapshots.
     Returns no pins if the credentials may not list. The caller sends a HEAD for each wanted object that is missing in
@@ -49,10 +48,16 @@ def list_pins(client: S3Client, directory: str, wanted_uris: Collection[str]) ->
     with suppress(RescaleError), translated_errors(directory):
         pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=directory_prefix, Delimiter="/")
         for page in pages:
-            items = ((f"s3://{bucket}/{item['Key']}", item) for item in page.get("Contents", ()))
-            on_page = {uri: Pin(item["Size"], etag=item["ETag"]) for uri, item in items if uri in wanted_uris}
-            pins |= on_page
-            if len(on_page) < WORTH_A_PAGE:
+            uris_and_objects = (
+                (f"s3://{bucket}/{s3_object['Key']}", s3_object) for s3_object in page.get("Contents", ())
+            )
+            pins_on_page = {
+                uri: Pin(s3_object["Size"], etag=s3_object["ETag"])
+                for uri, s3_object in uris_and_objects
+                if uri in wanted_uris
+            }
+            pins |= pins_on_page
+            if len(pins_on_page) < WORTH_A_PAGE:
                 break
     return pins
 

@@ -28,12 +28,12 @@ class ObjectPuts:
         self._client = client
         self._checksum_buckets: set[str] = set()
 
-    def put_object(self, bucket: str, key: str, data: bytes | bytearray, **more: Any) -> None:
-        self._put(lambda **checksum: self._client.put_object(Key=key, **checksum, **more), bucket, data)
+    def put_object(self, bucket: str, key: str, data: bytes | bytearray, **options: Any) -> None:
+        self._put(lambda **checksum: self._client.put_object(Key=key, **checksum, **options), bucket, data)
 
-    def upload_part(self, bucket: str, key: str, data: bytes | bytearray, **more: Any) -> str:
+    def upload_part(self, bucket: str, key: str, data: bytes | bytearray, **options: Any) -> str:
         """Upload a part and return its ETag."""
-        answer = self._put(lambda **checksum: self._client.upload_part(Key=key, **checksum, **more), bucket, data)
+        answer = self._put(lambda **checksum: self._client.upload_part(Key=key, **checksum, **options), bucket, data)
         return answer["ETag"]
 
     def _put(self, put: Callable[..., T], bucket: str, data: bytes | bytearray) -> T:

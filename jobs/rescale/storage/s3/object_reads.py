@@ -41,7 +41,7 @@ _UNESCAPED = "/~"
 
 _PLACEHOLDER_KEY = "x"
 _OK_STATUSES = (200, 206)
-_SIGNED_PLAINLY = ("v4", "s3v4")
+_PLAIN_SIGNATURES = ("v4", "s3v4")
 _BUSY_STATUSES = (429, 500, 502, 503, 504)
 _REDIRECT_STATUSES = (301, 302, 307)
 _BOTO3_STATUSES = (*_REDIRECT_STATUSES, 400)
@@ -56,13 +56,13 @@ class _Address:
     prefix: str
     headers: dict[str, str]
     signer: Any
-    signed_by: tuple[str, str, str]
+    signing: tuple[str, str, str]
     session: Any
 
     def get(self, key: str, headers: dict[str, str]) -> AWSResponse:
         url = self.prefix + percent_encode(key, safe=_UNESCAPED)
         request = AWSRequest("GET", url=url, headers={**self.headers, **headers}, stream_output=True)
-        self.signer.get_auth_instance(*self.signed_by).add_auth(request)
+        self.signer.get_auth_instance(*self.signing).add_auth(request)
         answer: AWSResponse = self.session.send(request.prepare())
         return answer
 
@@ -74,28 +74,28 @@ class ObjectReads:
         self._client = client
         settings: Any = client.meta.config
         # If the user wants answers checked by checksums, boto3 makes all requests.
-        self._is_plain = settings.response_checksum_validation == "when_required"
+        self._bypasses_boto3 = settings.response_checksum_validation == "when_required"
         self._parser = RestXMLParser()
         self._shape: Any = client.meta.service_model.operation_model("GetObject").output_shape
         self._addresses: dict[str, _Address | None] = {}
         self._capturing = threading.local()
         client.meta.events.register_last("before-sign.s3.GetObject", self._capture_address)
 
-    def get_object(self, **wanted: Any) -> GetObjectOutputTypeDef:
+    def get_object(self, **parameters: Any) -> GetObjectOutputTypeDef:
         """Return the answer that the client's `get_object` would return. Raises boto3's errors."""
-        bucket = wanted["Bucket"]
+        bucket = parameters["Bucket"]
         if bucket not in self._addresses:
-            self._addresses[bucket] = self._address(bucket) if self._is_plain else None
+            self._addresses[bucket] = self._address(bucket) if self._bypasses_boto3 else None
         address = self._addresses[bucket]
         if address is None:
-            return self._client.get_object(**wanted)
-        headers = {header: wanted[name] for name, header in _HEADERS.items() if name in wanted}
+            return self._client.get_object(**parameters)
+        headers = {header: parameters[name] for name, header in _HEADERS.items() if name in parameters}
         REQUESTS.count_calls()
         give_up_at = time.monotonic() + s3_client.RETRY_SECONDS
         for attempt in range(ATTEMPTS):
             REQUESTS.count_request("GetObject")
             try:
-                answer = address.get(wanted["Key"], headers)
+                answer = address.get(parameters["Key"], headers)
                 size = answer.raw.length_remaining
                 body = StreamingBody(answer.raw, size)
                 if answer.status_code in _OK_STATUSES:
@@ -109,7 +109,7 @@ class ObjectReads:
                     body.close()
                     if answer.status_code in _REDIRECT_STATUSES:
                         self._addresses[bucket] = None
-                    return self._client.get_object(**wanted)
+                    return self._client.get_object(**parameters)
                 error = self._error(answer, body.read())
             except (ConnectionError, HTTPClientError, IncompleteReadError):
                 if attempt == ATTEMPTS - 1 or time.monotonic() >= give_up_at:
@@ -136,17 +136,17 @@ class ObjectReads:
             self._capturing.now = False
         raise AssertionError("nothing is sent")
 
-    def _capture_address(self, request: Any, request_signer: Any, **how: Any) -> None:
+    def _capture_address(self, request: Any, request_signer: Any, **details: Any) -> None:
         if not getattr(self._capturing, "now", False):
             return
-        signed_by = (how["signing_name"], how["region_name"], how["signature_version"])
+        signing = (details["signing_name"], details["region_name"], details["signature_version"])
         prefix = request.url.removesuffix(_PLACEHOLDER_KEY)
-        if signed_by[2] not in _SIGNED_PLAINLY or "?" in prefix:
+        if signing[2] not in _PLAIN_SIGNATURES or "?" in prefix:
             raise _CapturedError(None)
         headers = {"User-Agent": request.headers["User-Agent"]}
         headers |= {name: value for name, value in request.headers.items() if name.lower().startswith("x-amz-")}
         session = self._client._endpoint.http_session  # type: ignore[attr-defined]
-        raise _CapturedError(_Address(prefix, headers, request_signer, signed_by, session))
+        raise _CapturedError(_Address(prefix, headers, request_signer, signing, session))
 
 
 class _CapturedError(Exception):

@@ -80,7 +80,6 @@ class ObjectSettings:
             client.meta.events.register("provide-client-params.s3", add)
 
     def _parameters(self) -> dict[str, Any]:
-        """Return the settings as parameters of boto3's calls."""
         parameters: dict[str, Any] = {}
         if self.encryption is not None:
             parameters["ServerSideEncryption"] = self.encryption

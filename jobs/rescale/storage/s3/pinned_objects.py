@@ -17,7 +17,7 @@ from rescale.storage.s3 import s3_client
 from rescale.storage.s3.s3_advice import s3_advice
 from rescale.storage.s3.s3_client import ATTEMPTS
 from rescale.storage.s3.s3_errors import code_of, is_absent, status_of, translated_errors
-from rescale.storage.s3.side_errors import naming_store
+from rescale.storage.s3.side_errors import with_store_named
 from rescale.storage.sides import side_of
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
 
@@ -38,18 +38,18 @@ These answers have no body; only the answer to a GET names the cause.
 
 
 class PinnedObjects:
-    """HEAD and GET of pinned objects; raises Rescale's errors. `get_object` replaces the client's."""
+    """HEAD and GET of pinned objects; raises Rescale's errors. `get_object` replaces the client's method."""
 
     def __init__(self, client: S3Client, get_object: Callable[..., GetObjectOutputTypeDef]) -> None:
         self._client = client
         self._get_object = get_object
 
-    def head(self, uri: str, **more: Any) -> HeadObjectOutputTypeDef | None:
+    def head(self, uri: str, **options: Any) -> HeadObjectOutputTypeDef | None:
         """Return the answer to a HEAD; None if there is no such object."""
         bucket, key = split_s3(uri)
         with translated_errors(uri):
             try:
-                return _checked_answer(uri, self._client.head_object(Bucket=bucket, Key=key, **more))
+                return _checked_answer(uri, self._client.head_object(Bucket=bucket, Key=key, **options))
             except UnicodeEncodeError:
                 return None  # damaged snapshots may contain names that no object can have
             except ClientError as error:
@@ -97,7 +97,7 @@ class PinnedObjects:
                 return data, Pin(len(data) if size < 0 else size, etag=answer["ETag"])
         raise AssertionError("the last attempt returns or raises")
 
-    def changed(self, uri: str, pin: Pin | None) -> SnapshotError:
+    def changed_error(self, uri: str, pin: Pin | None) -> SnapshotError:
         """Return the error for an object whose current version is not the pinned one."""
         return SnapshotError(
             "an object has changed since it was first read",
@@ -131,7 +131,7 @@ class PinnedObjects:
                         return answer
                     answer["Body"].close()  # the store ignored IfMatch
                     break
-        raise self.changed(uri, pin)
+        raise self.changed_error(uri, pin)
 
 
 def conditions(pin: Pin | None) -> list[dict[str, Any]]:
@@ -146,7 +146,7 @@ def _checked_answer(uri: str, answer: _Answer) -> _Answer:
     if not answer.get("ETag"):
         advice = s3_advice("let {AWS_ENDPOINT_URL} name the S3 API of the store, not its console or a login page")
         what = "this endpoint is not S3: its answer names no version of the object"
-        raise naming_store(RequestError(what, path=uri, advice=advice), side_of(uri))
+        raise with_store_named(RequestError(what, path=uri, advice=advice), side_of(uri))
     return answer
 
 

@@ -16,8 +16,8 @@ def stored_checksums(head: Mapping[str, Any]) -> list[Checksum]:
         value = _decoded(head.get(f"Checksum{crc.name}", ""))
         if len(value) == crc.bits // 8 and head.get("ChecksumType", "FULL_OBJECT") == "FULL_OBJECT":
             checksums.append(Checksum(crc.name, int.from_bytes(value, "big")))
-    if (of_etag := checksum_of_etag(head["ETag"])) is not None:
-        checksums.append(of_etag)
+    if (etag_checksum := checksum_of_etag(head["ETag"])) is not None:
+        checksums.append(etag_checksum)
     return checksums
 
 

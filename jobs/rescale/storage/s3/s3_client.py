@@ -16,9 +16,9 @@ from botocore.exceptions import BotoCoreError, ProfileNotFound
 
 from rescale.storage.s3.object_settings import ObjectSettings
 from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
-from rescale.storage.s3.s3_errors import sentence
+from rescale.storage.s3.s3_errors import one_line_message
 from rescale.storage.s3.s3_requests import REQUESTS
-from rescale.storage.s3.side_errors import naming_store
+from rescale.storage.s3.side_errors import with_store_named
 from rescale.storage.sides import StoreSide, aws_variables, environment, has_own_variables, profile_of, variables_of
 from rescale.text.errors import RequestError
 
@@ -45,7 +45,7 @@ _CONNECTIONS = 32
 _ADDRESSING_STYLES = {"true": "virtual", "false": "path"}
 
 
-def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
+def client_for(side: StoreSide = StoreSide.TARGET) -> S3Client:
     """Return a client, configured by the AWS variables of a side. Raises `RequestError` if they are invalid."""
     variables, profile = variables_of(side, environment()), profile_of(side, os.environ)
     own_variables = variables if has_own_variables(side, os.environ) else None
@@ -65,10 +65,10 @@ def own_client(side: StoreSide = StoreSide.TARGET) -> S3Client:
     except ProfileNotFound:
         raise missing_profile_error(str(profile or variables.get("AWS_PROFILE")), variables) from None
     except (BotoCoreError, ValueError) as error:
-        what = f"the configuration of S3 is invalid: {sentence(error)}"
-        raise naming_store(RequestError(what, advice=s3_advice("{CONFIGURATION}")), side) from None
+        what = f"the configuration of S3 is invalid: {one_line_message(error)}"
+        raise with_store_named(RequestError(what, advice=s3_advice("{CONFIGURATION}")), side) from None
     settings.apply(client)
-    limit_silence(client)
+    limit_retry_time(client)
     REQUESTS.count_requests_of(client)
     return client
 
@@ -109,7 +109,7 @@ def _session(own_variables: Mapping[str, str] | None, profile: str | None) -> bo
     return boto3.session.Session(region_name=_region(), botocore_session=session)
 
 
-def limit_silence(client: S3Client) -> None:
+def limit_retry_time(client: S3Client) -> None:
     """Make `client` give up a request that has had no answer for `RETRY_SECONDS`.
 
     botocore limits the number of attempts but not their time. A store that does answer, such as by "slow down", gets

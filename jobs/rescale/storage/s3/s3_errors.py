@@ -29,7 +29,7 @@ from botocore.exceptions import (
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.error_codes import ERROR_CODES, KMS_DENIED, STORE_FULL, WRONG_ENCRYPTION, ErrorCode
 from rescale.storage.s3.s3_advice import s3_advice
-from rescale.storage.s3.side_errors import naming_store
+from rescale.storage.s3.side_errors import with_store_named
 from rescale.storage.sides import side_of
 from rescale.text.errors import LockedError, RequestError, RescaleError, StoreError
 
@@ -46,7 +46,7 @@ _BAD_HEADER = "Invalid header value"
 _UNTRUSTED_CERTIFICATE = "certificate verify failed"
 """Part of OpenSSL's message about a certificate that is not trusted."""
 
-_ABSENT_CODES_OF_OTHERS = ("NoSuchBucket", "XAdminUserNotFound", "NoSuchAccessPoint", "NoSuchMultiRegionAccessPoint")
+_OTHER_404_CODES = ("NoSuchBucket", "XAdminUserNotFound", "NoSuchAccessPoint", "NoSuchMultiRegionAccessPoint")
 """Codes with status 404 that are not about the object. `XAdminUserNotFound` is versitygw's code for an unknown access
 key.
 """
@@ -76,30 +76,30 @@ def translated_errors(uri: str) -> Iterator[None]:
     try:
         yield
     except (ClientError, BotoCoreError, UnicodeEncodeError, OSError) as error:
-        raise naming_store(_translated_error(error, uri), side_of(uri)) from None
+        raise with_store_named(_translated_error(error, uri), side_of(uri)) from None
 
 
 def _translated_error(error: Exception, uri: str) -> RescaleError:
     if isinstance(error, ClientError):
         return _answer_error(error, uri)
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
-        return RequestError(f"no credentials for S3: {sentence(error)}", path=uri, advice=s3_advice("{KEYS}"))
+        return RequestError(f"no credentials for S3: {one_line_message(error)}", path=uri, advice=s3_advice("{KEYS}"))
     if isinstance(error, UnicodeEncodeError):
         return RequestError("no object can have this name", path=ascii(uri), advice="name another place")
     if isinstance(error, MissingDependencyException):
         return _missing_library_error(error, uri)
     if not isinstance(error, (*_TRANSIENT, OSError)):
-        what = f"the request to S3 cannot be made: {sentence(error)}"
+        what = f"the request to S3 cannot be made: {one_line_message(error)}"
         return RequestError(what, path=uri, advice=s3_advice("{BUCKET}"))
     if _BAD_HEADER in str(error):
         what = "a key or a token has characters that HTTP headers cannot have"
         return RequestError(what, path=uri, advice=s3_advice("{KEYS}: is there a line break in one of them?"))
     if _UNTRUSTED_CERTIFICATE in str(error):
         advice = s3_advice("let {AWS_CA_BUNDLE} name a file with the certificate of the authority that signed it")
-        what = f"the endpoint of S3 has a certificate that is not trusted: {sentence(error)}"
+        what = f"the endpoint of S3 has a certificate that is not trusted: {one_line_message(error)}"
         return RequestError(what, path=uri, advice=advice)
     advice = s3_advice("check the endpoint of S3 and the network, then {AGAIN}")
-    return StoreError(f"S3 cannot be reached: {sentence(error)}", path=uri, advice=advice)
+    return StoreError(f"S3 cannot be reached: {one_line_message(error)}", path=uri, advice=advice)
 
 
 def status_of(error: ClientError) -> int:
@@ -114,7 +114,7 @@ def code_of(error: ClientError) -> str:
 
 def is_absent(error: ClientError) -> bool:
     """Return whether the object does not exist, but its bucket does."""
-    return status_of(error) == 404 and code_of(error) not in _ABSENT_CODES_OF_OTHERS
+    return status_of(error) == 404 and code_of(error) not in _OTHER_404_CODES
 
 
 def refuses_conditions(error: ClientError) -> bool:
@@ -176,14 +176,14 @@ def _answer_error(error: ClientError, uri: str) -> RescaleError:
 
 def _missing_library_error(error: MissingDependencyException, uri: str) -> RequestError:
     """Return the error for a request for which boto3 needs awscrt, such as to multi-region access points (SigV4A)."""
-    request, instead = "this request", ""
+    request, alternative = "this request", ""
     if split_s3(uri)[0].endswith(".mrap"):
-        request, instead = "a request to a multi-region access point", ", or name an access point of one region"
+        request, alternative = "a request to a multi-region access point", ", or name an access point of one region"
     return RequestError(
         f"{request} needs the library awscrt, which is not installed here",
         path=uri,
-        found=sentence(error),
-        advice=f"install it wherever Rescale runs (pip install awscrt){instead}",
+        found=one_line_message(error),
+        advice=f"install it wherever Rescale runs (pip install awscrt){alternative}",
     )
 
 
@@ -226,6 +226,6 @@ def _found_text(error: ClientError) -> str:
     return f"{code_of(error)}, storage class {storage_class}" if storage_class else code_of(error)
 
 
-def sentence(error: BaseException) -> str:
+def one_line_message(error: BaseException) -> str:
     """Return the message of an error on one line, without the password of an endpoint."""
     return _USER_INFO.sub(r"\1…@", " ".join(str(error).split()))

@@ -7,14 +7,14 @@ from collections import Counter
 from typing import Any
 
 
-class Requests:
+class RequestCounters:
     """Counters since the start of the process; safe to use from many threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._sent: Counter[str] = Counter()
-        self._asked = 0
-        self._copied = 0
+        self._sent_by_kind: Counter[str] = Counter()
+        self._calls = 0
+        self._copied_bytes = 0
 
     def count_requests_of(self, client: Any) -> None:
         """Count the requests that a client of boto3 sends from now on."""
@@ -25,29 +25,29 @@ class Requests:
     def by_kind(self) -> Counter[str]:
         """Requests sent by operation, such as `{"GetObject": 3}`; every attempt counts."""
         with self._lock:
-            return self._sent.copy()
+            return self._sent_by_kind.copy()
 
     @property
-    def tried_again(self) -> int:
+    def repeat_count(self) -> int:
         """Number of repeated requests."""
         with self._lock:
-            return self._sent.total() - self._asked
+            return self._sent_by_kind.total() - self._calls
 
     @property
     def bytes_copied(self) -> int:
         """Bytes that the store copied itself."""
         with self._lock:
-            return self._copied
+            return self._copied_bytes
 
     def count_copied_bytes(self, size: int) -> None:
         """Count bytes that the store copied itself."""
         with self._lock:
-            self._copied += size
+            self._copied_bytes += size
 
     def count_calls(self, times: int = 1) -> None:
         """Count `times` calls of boto3. A call sends one request, or several if it has to repeat the request."""
         with self._lock:
-            self._asked += times
+            self._calls += times
 
     def _before_call(self, **_: Any) -> None:
         self.count_calls()
@@ -55,11 +55,11 @@ class Requests:
     def count_request(self, kind: str) -> None:
         """Count a request that is sent; `kind` is its operation, such as `GetObject`."""
         with self._lock:
-            self._sent[kind] += 1
+            self._sent_by_kind[kind] += 1
 
     def _before_send(self, event_name: str, **_: Any) -> None:
         self.count_request(event_name.rpartition(".")[2])
 
 
-REQUESTS = Requests()
+REQUESTS = RequestCounters()
 """The counters of this process."""

@@ -26,13 +26,13 @@ from rescale.storage.s3.object_reads import ObjectReads
 from rescale.storage.s3.pinned_objects import PinnedObjects
 from rescale.storage.s3.request_size import request_size
 from rescale.storage.s3.s3_checksums import stored_checksums
-from rescale.storage.s3.s3_client import own_client
+from rescale.storage.s3.s3_client import client_for
 from rescale.storage.s3.s3_errors import (
     is_absent,
     is_locked,
     lock_of,
+    one_line_message,
     refuses_conditions,
-    sentence,
     status_of,
     translated_errors,
 )
@@ -55,7 +55,7 @@ class S3Store:
     part_limits = PartLimits(smallest=5 * 1024 * 1024, most_parts=10_000)
 
     def __init__(self, client: S3Client | None = None, side: StoreSide = StoreSide.TARGET) -> None:
-        self._client = client or own_client(side)
+        self._client = client or client_for(side)
         get_object = self._client.get_object if client else ObjectReads(self._client).get_object
         self._objects = PinnedObjects(self._client, get_object)
         self._puts = ObjectPuts(self._client)
@@ -220,7 +220,7 @@ class S3Store:
 
 def _no_conditions_error(uri: str, error: ClientError) -> UnsupportedError:
     return UnsupportedError(
-        f"the store does not support put-if-absent (If-None-Match): {sentence(error)}",
+        f"the store does not support put-if-absent (If-None-Match): {one_line_message(error)}",
         path=uri,
         advice=Advice(
             "use a store that honours If-None-Match; or make sure yourself that no other run has this target, and "

@@ -10,7 +10,14 @@ from botocore.exceptions import ClientError
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.pinned_objects import PinnedObjects, conditions, gone_error
-from rescale.storage.s3.s3_errors import code_of, is_absent, refuses_copies, sentence, status_of, translated_errors
+from rescale.storage.s3.s3_errors import (
+    code_of,
+    is_absent,
+    one_line_message,
+    refuses_copies,
+    status_of,
+    translated_errors,
+)
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.sides import is_one_store
 
@@ -26,7 +33,7 @@ class ServerCopies:
     def __init__(self, client: S3Client, objects: PinnedObjects) -> None:
         self._client = client
         self._objects = objects
-        self._refused: str | None = None
+        self._refusal: str | None = None
 
     def copy(self, uri: str, source: Span) -> None:
         bucket, key = split_s3(uri)
@@ -56,27 +63,27 @@ class ServerCopies:
 
         return self._request_copy(uri, source, request)
 
-    def _request_copy(self, uri: str, source: Span, ask: Callable[[dict[str, Any]], T]) -> T:
-        """Return the answer of `ask`, a request to copy the pinned version."""
+    def _request_copy(self, uri: str, source: Span, send_copy: Callable[[dict[str, Any]], T]) -> T:
+        """Return the answer to `send_copy`, a request to copy the pinned version."""
         if not is_one_store(uri, source.uri):
             raise CopyRefused("the source is in another store")
-        if self._refused is not None:
-            raise CopyRefused(self._refused)
+        if self._refusal is not None:
+            raise CopyRefused(self._refusal)
         bucket, key = split_s3(source.uri)
         parameters = {"CopySource": {"Bucket": bucket, "Key": key}}
         with translated_errors(uri):
             for condition in conditions(source.pin):
                 try:
-                    answer = ask(parameters | {f"CopySource{name}": etag for name, etag in condition.items()})
+                    answer = send_copy(parameters | {f"CopySource{name}": etag for name, etag in condition.items()})
                 except ClientError as error:
                     if is_absent(error) and code_of(error) == "NoSuchKey":
                         raise gone_error(source.uri) from None
                     if refuses_copies(error):
-                        self._refused = sentence(error)
-                        raise CopyRefused(self._refused) from None
+                        self._refusal = one_line_message(error)
+                        raise CopyRefused(self._refusal) from None
                     if status_of(error) not in (412, 416):
                         raise
                 else:
                     REQUESTS.count_copied_bytes(source.length)
                     return answer
-        raise self._objects.changed(source.uri, source.pin)
+        raise self._objects.changed_error(source.uri, source.pin)

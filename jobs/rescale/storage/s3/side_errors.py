@@ -35,15 +35,15 @@ it.
 """
 
 
-def naming_store(error: E, side: StoreSide) -> E:
+def with_store_named(error: E, side: StoreSide) -> E:
     """Return an error of S3 that names the store of a side, if source and target are in two stores."""
     if not has_two_stores():
         return error
     store, advice = _description(side), error.advice
     if isinstance(advice, Advice):
         advice = Advice(*(_part_for_side(part, side) for part in advice.parts))
-    answer = store if error.found is None else f"{error.found}, from {store}"
-    return error.recast(type(error), error.what, found=answer, advice=advice)
+    found_text = store if error.found is None else f"{error.found}, from {store}"
+    return error.recast(type(error), error.what, found=found_text, advice=advice)
 
 
 def _description(side: StoreSide) -> str:

@@ -28,7 +28,7 @@ from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.runstate.places import places_of
 from rescale.snapshot.databases.live_tables import listed_files
 from rescale.storage.contract import CopyRefused, Span
-from rescale.storage.keeping import may_be_kept
+from rescale.storage.keeping import takes_one_request
 from rescale.storage.locations import name
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
@@ -134,7 +134,7 @@ def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
 def _keep_file(plan: Plan, unit: _Unit) -> _TakenFile | None:
     """Let the store link or copy a file; return None if it can do neither."""
     uri = places_of(plan).stream(unit.stored)
-    if unit.inline or not may_be_kept(uri, unit.span):
+    if unit.inline or not takes_one_request(uri, unit.span):
         return None
     with _with_operator_in_errors(plan, unit), suppress(CopyRefused):
         open_store(uri).keep(uri, unit.span)
