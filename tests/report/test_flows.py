@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rescale.flink.key_groups import key_group_range, subtask_of_key_group
-from rescale.report.flows import KeyedShape, flow_matrix, flows, loads, stays_together
+from rescale.report.flows import KeyedShape, flow_matrix, flows, groups_stay_together, loads
 
 SHAPES = [
     (KeyedShape(4, 128), KeyedShape(6, 128)),
@@ -61,7 +61,7 @@ def test_flows_cover_every_key_group_with_its_old_and_new_subtask(old: KeyedShap
 
 def test_rehashed_key_groups_have_no_flows() -> None:
     old, new = KeyedShape(4, 128), KeyedShape(6, 1000)
-    assert not stays_together(old, new)
+    assert not groups_stay_together(old, new)
     assert list(flows(old, new)) == []
 
 

@@ -54,14 +54,14 @@ def loads(sizes: Sequence[int], parallelism: int) -> list[int]:
     return [ends[end] - ends[first] for first, end in pairwise(KeyedShape(parallelism, len(sizes)).starts)]
 
 
-def stays_together(old: KeyedShape, new: KeyedShape) -> bool:
+def groups_stay_together(old: KeyedShape, new: KeyedShape) -> bool:
     """Return whether all records of a key group have the same new key group."""
     return old.max_parallelism % new.max_parallelism == 0
 
 
 def flows(old: KeyedShape, new: KeyedShape) -> Iterator[Flow]:
     """Yield the flows of adjacent key groups; none if the records of a key group get different new key groups."""
-    if not stays_together(old, new):
+    if not groups_stay_together(old, new):
         return
     offsets = range(0, old.max_parallelism, new.max_parallelism)
     cuts = sorted({*old.starts, *(start + offset for offset in offsets for start in new.starts)})

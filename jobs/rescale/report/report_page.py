@@ -13,10 +13,10 @@ from rescale.report.pages.cluster_costs import cluster_blocks
 from rescale.report.pages.insights import sentences
 from rescale.report.pages.other_release import prospects_section
 from rescale.report.pages.rounds import rounds_section
-from rescale.report.sections.certified import proof
-from rescale.report.sections.costs import costs
-from rescale.report.sections.dealt_elements import operator_state
-from rescale.report.sections.kafka_sources import kafka_sources
+from rescale.report.sections.certified import certificate_section
+from rescale.report.sections.costs import costs_section
+from rescale.report.sections.dealt_elements import operator_state_section
+from rescale.report.sections.kafka_sources import kafka_section
 from rescale.report.sections.key_group_moves import key_group_map, moves_matrix, needs_matrix
 from rescale.report.sections.keyed_operator import KeyedOperator, keyed_operators
 from rescale.report.sections.loads import evenness_curve, load_charts
@@ -42,7 +42,9 @@ def html_report(document: ReportDocument) -> bytes:
 
     page = b""
     for detail in DETAIL_LEVELS:
-        page = html_of(report_page(document, detail), shortened(msgspec.to_builtins(document), detail.listed)).encode()
+        page = html_of(
+            report_page(document, detail), shortened(msgspec.to_builtins(document), detail.list_items)
+        ).encode()
         if len(page) < LIMIT:
             break
     return page
@@ -68,12 +70,12 @@ def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
             *listing,
             *_other_release_section(snapshot),
             *_keyed_state(keyed_operators(operators, insight), detail),
-            *operator_state(operators, detail),
-            *kafka_sources(subject.kafka, detail),
+            *operator_state_section(operators, detail),
+            *kafka_section(subject.kafka, detail),
             *(rounds_section(plan.rounds) if plan is not None else []),
-            *costs(insight, document.took),
+            *costs_section(insight, document.took),
             *(cluster_blocks(plan.cluster) if plan is not None else []),
-            *(proof(document.certificate, detail) if document.certificate is not None else []),
+            *(certificate_section(document.certificate, detail) if document.certificate is not None else []),
             *further_notes(sentences(insight), warnings, detail),
         ),
         _title(document),
@@ -95,8 +97,8 @@ def _title(document: ReportDocument) -> str:
 
 def _keyed_state(operators: Sequence[KeyedOperator], detail: DetailLevel) -> list[Block]:
     """Return all figures of the largest operators, the key groups of the next ones, and a note about the rest."""
-    drawn = operators[: detail.drawn]
-    strips = operators[detail.drawn : detail.drawn + detail.strips]
+    drawn = operators[: detail.drawn_operators]
+    strips = operators[detail.drawn_operators : detail.drawn_operators + detail.strips]
     not_drawn = operators[len(drawn) + len(strips) :]
     blocks: list[Block] = [Section(operator.label, tuple(_figures(operator, detail))) for operator in drawn]
     strips_only = detail._replace(parts=0, ribbons=0, rows=0)

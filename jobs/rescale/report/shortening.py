@@ -35,7 +35,7 @@ def state_bytes(operator: _Operator) -> int:
     return operator.keyed_bytes + operator.operator_bytes
 
 
-def left_operators(operators: Sequence[_Operator], shown_operators: Sequence[_Operator]) -> list[Block]:
+def note_on_other_operators(operators: Sequence[_Operator], shown_operators: Sequence[_Operator]) -> list[Block]:
     """Return a note about the operators that are not shown; nothing if all are."""
     size_text = human_bytes(sum(map(state_bytes, operators)) - sum(map(state_bytes, shown_operators)))
     rest_text = f"with {size_text} of state"
@@ -65,7 +65,7 @@ def _rest_text(what: str, *, reported: bool = True) -> str:
 def shortened(value: Any, longest: int) -> Any:
     """Return a JSON value in which longer lists have `longest` items; `{"left_out": 32768}` counts the others.
 
-    Of a list of numbers, or of entries for each subtask, all items are left out, because a part of it means nothing.
+    A list of numbers, or with an entry for each subtask, is left out whole, because a part of it means nothing.
     """
     if isinstance(value, dict):
         return {key: shortened(inner, longest) for key, inner in value.items()}
@@ -73,6 +73,6 @@ def shortened(value: Any, longest: int) -> Any:
         return value
     if len(value) <= longest:
         return [shortened(inner, longest) for inner in value]
-    leaves_out_all = isinstance(value[0], dict) and "subtask" not in value[0]
-    kept_items = value[:longest] if leaves_out_all else []
+    keeps_first_items = isinstance(value[0], dict) and "subtask" not in value[0]
+    kept_items = value[:longest] if keeps_first_items else []
     return [*(shortened(inner, longest) for inner in kept_items), {"left_out": len(value) - len(kept_items)}]

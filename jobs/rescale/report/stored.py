@@ -153,24 +153,24 @@ def run_document(plan: Plan) -> ReportDocument:
     state = state_of(plan.target, plan.digest)
     results = dict(_results(plan)) if state in _OWN_STATES else {}
     failed_results = [result for result in results.values() if isinstance(result, FailedResult)]
-    certificate = read_certificate(plan.target) if state in _CERTIFIED else None
+    certificate = read_certificate(plan.target) if state in _CERTIFIED_STATES else None
     if certificate is not None and state is State.PUBLISHED:
         metadata = places_of(plan).metadata
         refuse_changed_metadata(metadata, hashlib.sha256(read_document(metadata)).hexdigest(), certificate)
     return ReportDocument(
         plan=_stored_document(plan) or _document_from_source(plan),
         certificate=None if certificate is None else certificate.document(),
-        published=state in _PUBLISHED,
+        published=state in _PUBLISHED_STATES,
         error=failed_results[0] if failed_results else None,
         took={name: result.seconds for name, result in results.items() if result.seconds is not UNSET},
     )
 
 
-_PUBLISHED = (State.PUBLISHED, State.GONE, State.EMPTIED)
+_PUBLISHED_STATES = (State.PUBLISHED, State.GONE, State.EMPTIED)
 
-_CERTIFIED = (State.CERTIFIED, State.PUBLISHING, *_PUBLISHED)
+_CERTIFIED_STATES = (State.CERTIFIED, State.PUBLISHING, *_PUBLISHED_STATES)
 
-_OWN_STATES = (State.CLAIMED, State.MOVED, *_CERTIFIED)
+_OWN_STATES = (State.CLAIMED, State.MOVED, *_CERTIFIED_STATES)
 """States of a target in which the files beside it belong to this plan."""
 
 

@@ -50,7 +50,7 @@ def test_differences_are_listed_below_the_table_by_state() -> None:
         "\n\norders, last\n"
         '  only in A: key "x", user key 7: A: 8 bytes 0x00\n'
         "  other number: element 5: A: 1 time; B: 2 times\n"
-        "  and at least 10 others\n"
+        "  and at least 10 other differences\n"
         "  for a reason"
     )
 

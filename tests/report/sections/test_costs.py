@@ -11,7 +11,7 @@ from rescale.insight.flink_restore import OperatorRestore, SubtaskRestore
 from rescale.insight.insight import Insight, JobRestore
 from rescale.report.figures import StackedBars
 from rescale.report.page import Figure, Section, paragraph
-from rescale.report.sections.costs import costs
+from rescale.report.sections.costs import costs_section
 
 NOTHING = Insight((), (), (), (), ())
 SUBTASKS = (
@@ -25,7 +25,7 @@ FORMATS = (FormatRestore("canonical", 800, 800, 30, chosen=False), FormatRestore
 
 
 def figures(insight: Insight, took: dict[str, float]) -> list[Figure]:
-    (section,) = costs(insight, took)
+    (section,) = costs_section(insight, took)
     assert isinstance(section, Section)
     return [block for block in section.blocks if isinstance(block, Figure)]
 
@@ -44,7 +44,7 @@ def lengths(figure: Figure) -> list[tuple[str, list[tuple[int, float]], str]]:
 
 
 def test_nothing_known_has_no_section() -> None:
-    assert costs(NOTHING, {}) == []
+    assert costs_section(NOTHING, {}) == []
 
 
 def test_records_put_and_rows_copied_out_of_other_databases_are_told_apart() -> None:
@@ -57,7 +57,7 @@ def test_records_put_and_rows_copied_out_of_other_databases_are_told_apart() -> 
 
 
 def test_refused_shape_is_a_sentence_without_a_bar() -> None:
-    (section,) = costs(replace(NOTHING, restores=(GROWS, REFUSED)), {})
+    (section,) = costs_section(replace(NOTHING, restores=(GROWS, REFUSED)), {})
     assert isinstance(section, Section)
     assert section.blocks[0] == paragraph("Flink refuses another max parallelism")
     assert [bar.label for bar in bars(figures(replace(NOTHING, restores=(GROWS, REFUSED)), {})[0]).bars] == [

@@ -51,9 +51,9 @@ def _columns(heights: Sequence[float], full_height: int, tooltips: Sequence[str]
     """Yield a bar for each height, with a small gap between bars."""
     width = 1 / len(heights)
     for i, height in enumerate(heights):
-        tall = max(full_height * height, 0.5 if height else 0)
+        bar_height = max(full_height * height, 0.5 if height else 0)
         box = {"x": percentage((i + 0.06) * width), "width": percentage(0.88 * width)}
-        yield rect(y=f"{full_height - tall:.1f}", height=f"{tall:.1f}", **box)[
+        yield rect(y=f"{full_height - bar_height:.1f}", height=f"{bar_height:.1f}", **box)[
             hover_text(tooltips[i]) if tooltips else None
         ]
 
@@ -64,14 +64,12 @@ _MOST_STEPS = 200
 def _area(chart: Bars) -> Element:
     number = len(chart.heights)
     steps = min(number, _MOST_STEPS)
-    chosen = [(i / (steps - 1), chart.heights[i * (number - 1) // (steps - 1)]) for i in range(steps)]
-    outline = path_through([(0.0, 0.0), *chosen, (1.0, 0.0)])
+    sampled_points = [(i / (steps - 1), chart.heights[i * (number - 1) // (steps - 1)]) for i in range(steps)]
+    outline = path_through([(0.0, 0.0), *sampled_points, (1.0, 0.0)])
     return stretched(0, _BAR_HEIGHT, path(class_="area", d=outline + "Z"))
 
 
 def curve(figure: Curve, description: str) -> Element:
-    """Return the curve with its axes, grid and dots."""
-
     def x(at: float) -> str:
         return percentage(_MARGIN + at * (1 - 1.5 * _MARGIN))
 

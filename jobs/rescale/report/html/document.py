@@ -56,7 +56,6 @@ def _table_of_contents(page: Page) -> Element:
 
 
 def _links(page: Page) -> Iterator[Node]:
-    """Yield links to the sections by their ids."""
     titles = [block.title for block in page.blocks if isinstance(block, Section)]
     for number, title in enumerate(titles, 1):
         yield h.li[h.a(href=f"#s{number}")[title]]

@@ -100,10 +100,10 @@ def _ribbon(ribbon: Ribbon) -> Element:
 
 
 def _legend(figure: KeyGroupMap) -> Element:
-    hot = figure.before.hot or (figure.after is not None and figure.after.hot)
+    has_hot_groups = figure.before.hot or (figure.after is not None and figure.after.hot)
     return ul(class_="legend")[
         li[span(class_="key shades", aria_hidden="true"), "bytes, from none to three times the mean and more"],
-        li[span(class_="key hot", aria_hidden="true")["▼"], "hot key group"] if hot else None,
+        li[span(class_="key hot", aria_hidden="true")["▼"], "hot key group"] if has_hot_groups else None,
         li[span(class_="key stays", aria_hidden="true"), "stays with the subtask of this number"]
         if figure.ribbons
         else None,

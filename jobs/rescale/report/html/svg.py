@@ -22,7 +22,6 @@ def stretched(y: int, height: int, *content: Node) -> Element:
 
 
 def hover_text(tooltip: str) -> Element:
-    """Return the element that shows a tooltip on hover."""
     return _title[tooltip]
 
 

@@ -70,8 +70,8 @@ def _row(estimate: ClusterEstimate) -> tuple[str, ...]:
 
 
 def _misfits(estimate: ClusterEstimate) -> Iterator[str]:
-    for need, needed_amount, has in estimate.misfits:
+    for need, needed_amount, available in estimate.misfits:
         yield (
             f"{human_bytes(estimate.bytes)} of state does not fit on this cluster: it needs "
-            f"{human_bytes(needed_amount)} {_PURPOSES[need]}, and has {human_bytes(has)}; {_REMEDIES[need]}"
+            f"{human_bytes(needed_amount)} {_PURPOSES[need]}, and has {human_bytes(available)}; {_REMEDIES[need]}"
         )

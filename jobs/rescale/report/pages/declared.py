@@ -125,11 +125,11 @@ def _offset_lines(change: KafkaChange) -> Iterator[str]:
 def _moved_offset_text(partition: ChangedPartition) -> str:
     """Return the old and the new offset of a partition and the distance between them, an upper bound of the records."""
     offset_before, offset_after = partition.next, partition.new_next
-    what = f"{_partition_text(partition)} from {offset_after} instead of {offset_before}"
+    move = f"{_partition_text(partition)} from {offset_after} instead of {offset_before}"
     if not isinstance(offset_before, int) or not isinstance(offset_after, int):
-        return what
+        return move
     return (
-        f"{what} ({abs(offset_after - offset_before):,} {'skipped' if offset_after > offset_before else 'read again'})"
+        f"{move} ({abs(offset_after - offset_before):,} {'skipped' if offset_after > offset_before else 'read again'})"
     )
 
 
@@ -138,7 +138,6 @@ def _partition_text(partition: ChangedPartition) -> str:
 
 
 def _finished_phrase(restarted: Restarted) -> str:
-    """Return a phrase for the finished subtasks of an operator."""
     if restarted.finished == restarted.parallelism:
         return f"all {restarted.finished} finished subtasks" if restarted.finished > 1 else "the finished subtask"
     return f"{restarted.finished} finished of {counted(restarted.parallelism, 'subtask')}"
@@ -146,7 +145,7 @@ def _finished_phrase(restarted: Restarted) -> str:
 
 def _repeated_input_phrase(restarted: Restarted) -> str:
     if restarted.assigned:
-        return "they are assigned the splits that no subtask has finished, and read none of the others again"
+        return "they get the splits that no subtask has finished, and read no finished split again"
     return (
         "they begin without state; a source reads their input again, and all operators after it get these "
         "records a second time"

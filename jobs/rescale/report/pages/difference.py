@@ -38,10 +38,10 @@ def _differing_blocks(document: DiffDocument) -> list[Block]:
     blocks: list[Block] = []
     for operator in document.operators:
         if operator.differences:
-            blocks.append(Bullets(operator.label, _differences(operator.differences)))
+            blocks.append(Bullets(operator.label, _difference_lines(operator.differences)))
         for state in operator.states:
             if not state.equal and (state.differences or not operator.differences):
-                blocks.append(Bullets(f"{operator.label}, {state.state}", _state(state)))
+                blocks.append(Bullets(f"{operator.label}, {state.state}", _state_lines(state)))
     rest_note = note_on_rest(len(blocks) - MOST_OPERATORS, "more difference", "more differences", reported=False)
     return [*blocks[:MOST_OPERATORS], *rest_note]
 
@@ -63,12 +63,12 @@ def _row(operator: DiffedOperator, state: DiffedState) -> tuple[str, ...]:
     return operator.label, state.state, state.type, state.counted, *counts, *digests, equality
 
 
-def _state(state: DiffedState) -> tuple[str, ...]:
-    lines = [*_differences(state.differences)]
+def _state_lines(state: DiffedState) -> tuple[str, ...]:
+    lines = [*_difference_lines(state.differences)]
     number_unlisted = state.differing_at_least - len(state.differences)
     if number_unlisted > 0:
         lines.append(
-            f"and at least {counted(number_unlisted, 'other')}"
+            f"and at least {counted(number_unlisted, 'other difference')}"
             if lines
             else "the differing entries were not searched for"
         )
@@ -77,16 +77,16 @@ def _state(state: DiffedState) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _differences(differences: Sequence[ListedDifference]) -> tuple[str, ...]:
+def _difference_lines(differences: Sequence[ListedDifference]) -> tuple[str, ...]:
     return tuple(map(_difference_text, differences))
 
 
 def _difference_text(difference: ListedDifference) -> str:
-    what = ", ".join(f"{name.replace('_', ' ')} {_shortened(value)}" for name, value in difference.item.items())
+    item_text = ", ".join(f"{name.replace('_', ' ')} {_shortened(value)}" for name, value in difference.item.items())
     sides_text = "; ".join(
         f"{side}: {text}" for side, text in (("A", difference.a), ("B", difference.b)) if text is not None
     )
-    return ": ".join(part for part in (difference.found, what, sides_text) if part)
+    return ": ".join(part for part in (difference.found, item_text, sides_text) if part)
 
 
 def _shortened(text: str) -> str:

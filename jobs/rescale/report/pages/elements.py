@@ -16,13 +16,13 @@ _StateKey = tuple[Slot, str, DistributionMode]
 
 def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> tuple[DealtState, ...]:
     """Return the number of elements of each operator state by subtask; with a plan, also by new subtask."""
-    old: dict[_StateKey, list[int]] = {}
+    old_elements: dict[_StateKey, list[int]] = {}
     sizes: dict[_StateKey, int] = {}
     for slot, streams in ((Slot.OPERATOR, operator.operator), (Slot.RAW_OPERATOR, operator.raw_operator)):
         for stream in streams:
             for state in stream.states:
                 key = (slot, state.name, state.mode)
-                old.setdefault(key, [0] * operator.parallelism)[stream.subtask] += len(state.elements)
+                old_elements.setdefault(key, [0] * operator.parallelism)[stream.subtask] += len(state.elements)
                 sizes[key] = sizes.get(key, 0) + sum(extent.length for extent in state.elements)
     new_elements = _planned_elements(planned) if planned is not None else {}
     return tuple(
@@ -35,7 +35,7 @@ def dealt_elements(operator: Operator, planned: OperatorPlan | None = None) -> t
             per_subtask=tuple(numbers),
             new_per_subtask=UNSET if planned is None else tuple(new_elements.get((slot, name, mode), ())),
         )
-        for (slot, name, mode), numbers in old.items()
+        for (slot, name, mode), numbers in old_elements.items()
     )
 
 

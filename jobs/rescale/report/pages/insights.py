@@ -1,7 +1,4 @@
-"""Shows the insight into a snapshot or a plan as tables and sentences.
-
-Each sentence helps with one decision that readers may have to make.
-"""
+"""Shows the insight into a snapshot or a plan as tables and sentences."""
 
 from __future__ import annotations
 
@@ -37,13 +34,13 @@ def _restore_row(restore: JobRestore) -> tuple[str, ...]:
     state = sum(operator.state for operator in restore.operators)
     subtasks = [subtask for operator in restore.operators for subtask in operator.subtasks]
     bytes_read = sum(subtask.read for subtask in subtasks)
-    slowest = max(subtasks, key=lambda s: (s.by_record, s.read))
+    slowest_subtask = max(subtasks, key=lambda s: (s.by_record, s.read))
     databases = max((len(s.handles) for s in subtasks if s.base is not None), default=0)
     return (
         f"{restore_shape(restore)} ({restore.shape})",
         f"{human_bytes(bytes_read)} ({bytes_read / state:.2f} ×)" if state else human_bytes(bytes_read),
         human_bytes(sum(subtask.by_record for subtask in subtasks)),
-        f"{human_bytes(slowest.read)}, {human_bytes(slowest.by_record)} by record",
+        f"{human_bytes(slowest_subtask.read)}, {human_bytes(slowest_subtask.by_record)} by record",
         f"up to {databases} a subtask" if databases else "",
         f"about {duration(restore.seconds)}",
     )
@@ -83,7 +80,7 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
             f"{restore_shape(splitting_restore)} each subtask needs one database, and copies no rows"
         )
     if any(map(_merging_subtasks, insight.restores)):
-        foreign = {
+        foreign_handles = {
             (operator.operator_id, handle)
             for restore in insight.restores
             for operator in restore.operators
@@ -91,7 +88,9 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
             for handle in subtask.foreign
         }
         exceptions_clause = (
-            f", except {counted(len(foreign), 'database')} with rows left by an earlier rescale" if foreign else ""
+            f", except {counted(len(foreign_handles), 'database')} with rows left by an earlier rescale"
+            if foreign_handles
+            else ""
         )
         yield (
             "Flink 2 ingests files instead of copying rows if state.backend.rocksdb.use-ingest-db-restore-mode is set"

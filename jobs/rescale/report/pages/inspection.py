@@ -20,7 +20,7 @@ from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.other_release import prospects_section
 from rescale.report.renderers.text import render_text
-from rescale.report.shortening import MOST_OPERATORS, cut_table, left_operators, lowest, state_bytes
+from rescale.report.shortening import MOST_OPERATORS, cut_table, lowest, note_on_other_operators, state_bytes
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import spread
 from rescale.snapshot.kafka.offsets import KafkaOffsets
@@ -85,7 +85,7 @@ def inspection_page(document: Inspection) -> Page:
             ),
         ),
         _operators_table(shown_operators),
-        *left_operators(operators, shown_operators),
+        *note_on_other_operators(operators, shown_operators),
     ]
     states = [
         (operator.label, state.name, state.type, state.content)
@@ -208,16 +208,16 @@ def _states(operator: Operator) -> list[InspectedState]:
     sizes: Counter[tuple[str, str]] = Counter()
     for slot, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
         for element_stream in streams:
-            for part in element_stream.states:
-                key = (part.name, slot + part.mode.name)
-                elements[key] += len(part.elements)
-                sizes[key] += sum(extent.length for extent in part.elements)
-    result = list(states.values())
+            for element_state in element_stream.states:
+                key = (element_state.name, slot + element_state.mode.name)
+                elements[key] += len(element_state.elements)
+                sizes[key] += sum(extent.length for extent in element_state.elements)
+    inspected_states = list(states.values())
     for (name, mode), count in elements.items():
         size = sizes[name, mode]
         number_text = counted(count, "copy", "copies") if mode == "BROADCAST" else counted(count, "element")
-        result.append(InspectedState(name, mode, f"{number_text}, {human_bytes(size)}", size))
-    return result
+        inspected_states.append(InspectedState(name, mode, f"{number_text}, {human_bytes(size)}", size))
+    return inspected_states
 
 
 def _remarks(operator: Operator) -> Iterable[str]:

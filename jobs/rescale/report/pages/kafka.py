@@ -53,7 +53,6 @@ def kafka_tables(sources: Sequence[KafkaSource]) -> list[Block]:
 
 
 def kafka_line(source: KafkaSource) -> str:
-    """Return the offsets of a source in one line."""
     topics = _topics(source)
     if not topics:
         return f"{_label(source)}: {'its offsets were not read' if source.not_read else 'no offsets'}"

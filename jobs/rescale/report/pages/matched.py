@@ -70,7 +70,6 @@ def _same_id(match: MatchedOperator) -> Line:
 
 
 def _lists(document: MatchDocument) -> Iterator[tuple[str, tuple[Line, ...]]]:
-    """Yield the introduction and the lines of each list."""
     yield "The same id on both sides:", tuple(map(_same_id, document.same))
     yield "To be renamed:", tuple(map(_proposed_line, document.proposed))
     yield (

@@ -68,12 +68,12 @@ def _reasons(operators: list[OperatorProspect]) -> list[str]:
 
 def _remedies(operators: list[OperatorProspect]) -> list[str]:
     """Return each piece of advice once, with the operators to which it applies."""
-    ways: dict[str, list[str]] = {}
+    labels_by_way: dict[str, list[str]] = {}
     for operator in operators:
         for state in operator.states:
-            if state.reason is not None and operator.label not in ways.setdefault(state.reason.way, []):
-                ways[state.reason.way].append(operator.label)
-    return [f"{way}: {first_of(labels, _MOST_NAMED)}" for way, labels in ways.items()]
+            if state.reason is not None and operator.label not in labels_by_way.setdefault(state.reason.way, []):
+                labels_by_way[state.reason.way].append(operator.label)
+    return [f"{way}: {first_of(labels, _MOST_NAMED)}" for way, labels in labels_by_way.items()]
 
 
 def _drop_command(operators: list[OperatorProspect], snapshot: str) -> list[Block]:

@@ -48,11 +48,10 @@ def outcome_text(document: Outcome) -> str:
 
 
 def outcome_page(document: Outcome) -> Page:
-    """Return the page of an outcome: the published result, and how to start the job from it."""
     published_text = "was published before" if document.already_published else "is published"
     size, exceptions = human_bytes(document.bytes_compared), exceptions_clause(document.surgery)
-    what = "all that changed since the base" if document.proof == Proof.CHANGES else "all state"
-    lead = f"{document.target} {published_text}: {what} is accounted for{exceptions}, {size} compared"
+    compared_text = "all that changed since the base" if document.proof == Proof.CHANGES else "all state"
+    lead = f"{document.target} {published_text}: {compared_text} is accounted for{exceptions}, {size} compared"
     items = [f"certificate: {document.certificate}", f"report: {document.report}"]
     items += _proof_note(document)
     items.append(f"start the job: {document.start}")
@@ -104,7 +103,7 @@ def certificate_page(certificate: Certificate) -> Page:
 
 
 def proofs_table(certificate: Certificate) -> Table:
-    """Return the table of the state that was compared and found equal, by operator; zeros are left empty."""
+    """Return the table of the state that was compared and found equal, by operator; cells of zeros are empty."""
     return table(
         ("operator", "parallelism", "key groups", "elements", "broadcast copies", "state", "digest"),
         [

@@ -32,13 +32,12 @@ _EVENNESS = "worst ÷ mean: the keyed state of the fullest subtask as a multiple
 
 
 def plan_markdown(document: PlanDocument) -> str:
-    """Return the page for the approval of a plan, as Markdown."""
     return render_markdown(approval_page(document))
 
 
 def approval_page(document: PlanDocument) -> Page:
     operators = sorted(document.operators, key=state_bytes, reverse=True)
-    number = sum(operator.is_changed for operator in operators)
+    changed_count = sum(operator.is_changed for operator in operators)
     title = f"The {_MOST_OPERATORS} largest operators" if len(operators) > _MOST_OPERATORS else "Operators"
     shown_blocks: list[Block] = [table(OPERATOR_HEADERS, map(operator_row, operators[:_MOST_OPERATORS]))]
     if meanings := work_lines(document):
@@ -47,7 +46,8 @@ def approval_page(document: PlanDocument) -> Page:
         paragraph(
             (
                 Strong(human_bytes(document.bytes_moved)),
-                f" of state in {counted(len(operators), 'operator')} are moved, {number} of them to a new shape.",
+                f" of state in {counted(len(operators), 'operator')} are moved, {changed_count} of them to a new "
+                "shape.",
             )
         ),
         Bullets(

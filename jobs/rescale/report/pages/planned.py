@@ -23,7 +23,14 @@ from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.rounds import rounds_blocks
 from rescale.report.renderers.text import render_text
-from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, left_operators, lowest, note_on_rest, state_bytes
+from rescale.report.shortening import (
+    MOST_OPERATORS,
+    MOST_ROWS,
+    lowest,
+    note_on_other_operators,
+    note_on_rest,
+    state_bytes,
+)
 from rescale.runstate.follower.rounds import Round
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
@@ -45,7 +52,7 @@ def plan_document(
     """
     metadata_time = snapshot.metadata_time
     insight = plan_insight(plan, snapshot)
-    on_cluster = cluster_report(plan, cluster) if cluster is not None else None
+    estimate = cluster_report(plan, cluster) if cluster is not None else None
     shapes = {shape.operator_id: shape for shape in insight.shapes}
     parallelism = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
     return PlanDocument(
@@ -60,10 +67,10 @@ def plan_document(
         ),
         kafka=tuple(kafka_document(offsets, parallelism[offsets.operator.operator_id]) for offsets in kafka),
         surgery=plan.surgery,
-        warnings=(*plan.warnings, *cluster_warnings(on_cluster), *unused_names_note(snapshot.unused_names)),
+        warnings=(*plan.warnings, *cluster_warnings(estimate), *unused_names_note(snapshot.unused_names)),
         start=plan.start.command,
         insight=insight,
-        cluster=on_cluster,
+        cluster=estimate,
         rounds=tuple(rounds),
     )
 
@@ -88,7 +95,7 @@ def plan_page(document: PlanDocument) -> Page:
             ),
         ),
         table(OPERATOR_HEADERS, map(operator_row, shown_operators)),
-        *left_operators(operators, shown_operators),
+        *note_on_other_operators(operators, shown_operators),
         *_shares(operators, shown_operators),
     ]
     blocks += paragraphs(work_lines(document))
@@ -120,7 +127,7 @@ def _shares(operators: Sequence[PlannedOperator], shown_operators: Sequence[Plan
         *note_on_rest(
             number_omitted,
             "more new subtask",
-            "more new subtasks, none of which holds more than those of its operator that are shown",
+            "more new subtasks, which hold no more than the shown ones of the same operator",
         ),
     ]
 

@@ -10,7 +10,7 @@ from rescale.runstate.certificate import Certificate
 from rescale.text.units import counted
 
 
-def proof(certificate: Certificate, detail: DetailLevel) -> list[Block]:
+def certificate_section(certificate: Certificate, detail: DetailLevel) -> list[Block]:
     """Return the section about the certificate: its sentences, digests and tables."""
     facts: list[Line] = [(Strong("proves: "), certificate.proves)]
     if certificate.does_not_prove:

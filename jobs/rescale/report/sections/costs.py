@@ -13,9 +13,9 @@ from rescale.text.units import duration, human_bytes
 _LEGEND = ("read", "put into the backend, record by record", "copied out of other databases, row by row")
 
 
-def costs(insight: Insight, took: dict[str, float]) -> list[Block]:
-    """Return the section for the insight of a plan or a snapshot; `took` holds the seconds of ended steps by name."""
-    blocks: list[Block] = [*_own_rescale(insight), *_formats(insight), *_steps(insight, took)]
+def costs_section(insight: Insight, seconds_by_step: dict[str, float]) -> list[Block]:
+    """Return the section for the insight of a plan or a snapshot; `seconds_by_step` has the ended steps."""
+    blocks: list[Block] = [*_own_rescale(insight), *_formats(insight), *_steps(insight, seconds_by_step)]
     if not blocks:
         return []
     note = "Times are estimates from measured rates: they tell seconds from minutes, and minutes from hours."
@@ -49,7 +49,6 @@ def _restore_row(restore: JobRestore) -> _BarRow:
 
 
 def _formats(insight: Insight) -> list[Block]:
-    """Return the figure of what restoring the result costs in each format."""
     if insight.durations is None or not insight.durations.formats:
         return []
     formats = insight.durations.formats
@@ -83,20 +82,22 @@ def _bars(rows: Sequence[_BarRow]) -> StackedBars:
     return StackedBars(bars, _LEGEND[: used_kinds + 1])
 
 
-def _steps(insight: Insight, took: dict[str, float]) -> list[Block]:
+def _steps(insight: Insight, seconds_by_step: dict[str, float]) -> list[Block]:
     if insight.durations is None:
         return []
     steps = insight.durations.steps
-    largest = max([1.0, *(step.seconds for step in steps), *took.values()])
+    largest = max([1.0, *(step.seconds for step in steps), *seconds_by_step.values()])
     bars, rows = [], []
     for step in steps:
-        name, real = step.step, took.get(step.step)
+        name, measured_seconds = step.step, seconds_by_step.get(step.step)
         bars.append(_step_bar(0, f"{name}: estimated", step.seconds, largest))
-        if real is not None:
-            bars.append(_step_bar(1, f"{name}: took", real, largest))
-        rows.append((name, duration(step.seconds), duration(real) if real is not None else ""))
-    drawn = StackedBars(tuple(bars), ("estimated", "took")[: 2 if took else 1])
-    caption = "The steps of the run, estimated for Spark on two cores" + (", and the time they took." if took else ".")
+        if measured_seconds is not None:
+            bars.append(_step_bar(1, f"{name}: took", measured_seconds, largest))
+        rows.append((name, duration(step.seconds), duration(measured_seconds) if measured_seconds is not None else ""))
+    drawn = StackedBars(tuple(bars), ("estimated", "took")[: 2 if seconds_by_step else 1])
+    caption = "The steps of the run, estimated for Spark on two cores" + (
+        ", and the time they took." if seconds_by_step else "."
+    )
     return [Figure("Time by step", caption, drawn, table(("step", "estimated", "took"), rows))]
 
 

@@ -22,7 +22,7 @@ _MODES = {
 }
 
 
-def operator_state(
+def operator_state_section(
     operators: Sequence[InspectedOperator] | Sequence[PlannedOperator], detail: DetailLevel
 ) -> list[Block]:
     """Return the section for the operators of a plan or an inspection; the largest states come first."""
@@ -33,7 +33,7 @@ def operator_state(
     if not states:
         return []
     shown_states = states[: detail.rows]
-    sparks = Sparks(tuple(spark(*_row(label, state)) for label, state in shown_states))
+    sparks = Sparks(tuple(sparkline(*_row(label, state)) for label, state in shown_states))
     is_planned = states[0][1].new_per_subtask is not UNSET
     headers = ("operator", "state", "mode", "elements", "bytes", "a subtask holds", *(["then"] if is_planned else []))
     rows = [
@@ -51,10 +51,10 @@ def operator_state(
     cut_sentence = (
         f" The {len(shown_states)} largest of {len(states)} states." if len(states) > len(shown_states) else ""
     )
-    what = "before → after" if is_planned else "now"
+    time_text = "before → after" if is_planned else "now"
     figure = Figure(
         "Elements by subtask",
-        f"How many elements each subtask holds, {what}.{cut_sentence}",
+        f"How many elements each subtask holds, {time_text}.{cut_sentence}",
         sparks,
         table(headers, rows),
     )
@@ -73,7 +73,7 @@ def _mode(state: DealtState) -> str:
     return f"{'raw ' if state.raw else ''}{_MODES[state.mode][0]}"
 
 
-def spark(label: str, before: Sequence[int], after: Sequence[int] | None, caption: str) -> Sparkline:
+def sparkline(label: str, before: Sequence[int], after: Sequence[int] | None, caption: str) -> Sparkline:
     """Return small bars for the numbers of subtasks.
 
     If there are many subtasks, several share a bar, which shows the highest number among them.
@@ -89,6 +89,6 @@ def _heights(numbers: Sequence[int], largest: int) -> tuple[float, ...]:
 
 
 def range_text(numbers: Sequence[int]) -> str:
-    """Return the range of some numbers as text: `3`, or `2 to 5` if they differ."""
+    """Return the range of the numbers as text: `3`, or `2 to 5` if they differ."""
     least, most = min(numbers, default=0), max(numbers, default=0)
     return f"{least:,}" if least == most else f"{least:,} to {most:,}"

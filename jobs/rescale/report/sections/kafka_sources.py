@@ -11,16 +11,16 @@ from rescale.report.documents import KafkaSource
 from rescale.report.figures import Sparks
 from rescale.report.page import Block, Figure, Section, WarningBlock, paragraph, table
 from rescale.report.pages.kafka import kafka_line
-from rescale.report.sections.dealt_elements import spark
+from rescale.report.sections.dealt_elements import sparkline
 from rescale.text.units import counted
 
 
-def kafka_sources(documents: Sequence[KafkaSource], detail: DetailLevel) -> list[Block]:
+def kafka_section(documents: Sequence[KafkaSource], detail: DetailLevel) -> list[Block]:
     """Return the section about Kafka sources; none without a source."""
     shown_sources = documents[: detail.rows]
     blocks: list[Block] = []
     sparks = [
-        spark(
+        sparkline(
             f"{source.operator} ({source.kind})",
             source.per_subtask,
             source.new_per_subtask or None,
@@ -39,8 +39,11 @@ def kafka_sources(documents: Sequence[KafkaSource], detail: DetailLevel) -> list
         numbers = table(headers, rows[: 4 * detail.rows])
         blocks.append(Figure("Partitions by subtask", caption, Sparks(tuple(sparks)), numbers, rows_note))
     blocks += [paragraph(kafka_line(source)) for source in shown_sources if not source.partitions]
-    odd = [(source.operator, finding) for source in documents for finding in source.findings]
-    blocks += [WarningBlock(f"{label}: {finding.sentence} [{finding.name}]") for label, finding in odd[: detail.rows]]
+    labelled_findings = [(source.operator, finding) for source in documents for finding in source.findings]
+    blocks += [
+        WarningBlock(f"{label}: {finding.sentence} [{finding.name}]")
+        for label, finding in labelled_findings[: detail.rows]
+    ]
     return [Section("Kafka sources", tuple(blocks))] if blocks else []
 
 
@@ -48,12 +51,12 @@ def _partitions(documents: Sequence[KafkaSource]) -> Iterator[tuple[object, ...]
     for source in documents:
         for partition in source.partitions:
             next_offset = partition.next
-            new = [] if partition.new_subtask is UNSET else [partition.new_subtask]
+            new_subtask = [] if partition.new_subtask is UNSET else [partition.new_subtask]
             yield (
                 source.operator,
                 partition.topic,
                 partition.partition,
                 f"{next_offset:,}" if isinstance(next_offset, int) else next_offset,
                 partition.subtask,
-                *new,
+                *new_subtask,
             )

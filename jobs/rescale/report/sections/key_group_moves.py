@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from rescale.insight.shapes import HotKeyGroup
 from rescale.report.detail import DetailLevel
 from rescale.report.figures import KeyGroupMap, Mark, Matrix, Ribbon, Share, Strip
-from rescale.report.flows import KeyedShape, flow_matrix, flows, loads, stays_together
+from rescale.report.flows import KeyedShape, flow_matrix, flows, groups_stay_together, loads
 from rescale.report.page import Figure, Table, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.report.sections.loads import MOST_DRAWN_SUBTASKS, fullest
@@ -29,14 +29,14 @@ def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     old, new = operator.old, operator.new
     same_maximum = new is None or new.shape.max_parallelism == old.shape.max_parallelism
     marks = {group.key_group: _hot_text(group) for group in operator.hot}
-    top = _strip(old, detail, marks)
+    strip_before = _strip(old, detail, marks)
     sentences = [f"{side.name}: {_shape_text(side.shape)}{_expected_note(side)}" for side in operator.sides]
     ribbons: tuple[Ribbon, ...] = ()
     if new is not None:
         sentences.append(_moved_bytes_sentence(old, new))
         ribbons = tuple(_ribbons(old, new))
     drawn = KeyGroupMap(
-        top,
+        strip_before,
         ribbons if len(ribbons) <= detail.ribbons else (),
         _strip(new, detail, marks if same_maximum else {}) if new is not None else None,
     )
@@ -47,7 +47,7 @@ def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
 
 def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
     """Return whether a matrix shows the moves, because there are too many for ribbons; never after a rehash."""
-    if not stays_together(old.shape, new.shape):
+    if not groups_stay_together(old.shape, new.shape):
         return False
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_DRAWN_SUBTASKS:
         return True
@@ -156,10 +156,9 @@ def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
 
 
 def _moved_bytes_sentence(old: KeyedSide, new: KeyedSide) -> str:
-    """Return a sentence on how many bytes go to another subtask."""
     if old.shape == new.shape:
         return "Every key group stays with its subtask"
-    if not stays_together(old.shape, new.shape):
+    if not groups_stay_together(old.shape, new.shape):
         return "Every key is hashed again, so nearly every old subtask has records for every new one"
     ends = list(accumulate(old.sizes, initial=0))
     moving_flows = [flow for flow in flows(old.shape, new.shape) if flow.subtask != flow.new_subtask]

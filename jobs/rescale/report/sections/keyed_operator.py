@@ -46,14 +46,14 @@ def keyed_operators(operators: Sequence[InspectedOperator | PlannedOperator], in
     """Return the operators with keyed state of a plan or an inspection, the largest first."""
     by_id = {operator.operator_id: operator for operator in operators}
     hot_groups = {shape.operator_id: shape.hot for shape in insight.shapes}
-    result = [
-        _keyed(by_id[groups.operator_id], groups, hot_groups.get(groups.operator_id, ()))
+    with_keyed_state = [
+        _keyed_operator(by_id[groups.operator_id], groups, hot_groups.get(groups.operator_id, ()))
         for groups in insight.key_groups
     ]
-    return sorted(result, key=lambda operator: -operator.old.total)
+    return sorted(with_keyed_state, key=lambda operator: -operator.old.total)
 
 
-def _keyed(
+def _keyed_operator(
     operator: InspectedOperator | PlannedOperator, groups: KeyGroupBytes, hot: Sequence[HotKeyGroup]
 ) -> KeyedOperator:
     shape, side_after = KeyedShape(operator.parallelism, operator.max_parallelism), None

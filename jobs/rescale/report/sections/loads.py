@@ -21,7 +21,7 @@ _MOST_POINTS = 90
 _LARGEST_RATIO = 4.0
 """Largest worst ÷ mean that the curve shows; larger values are drawn at its top."""
 
-_HEIGHTS = (1.0, 1.5, 2.0, 3.0, 4.0)
+_Y_TICKS = (1.0, 1.5, 2.0, 3.0, 4.0)
 
 
 def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
@@ -70,8 +70,8 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
     last = min(maximum, max(4 * requested, 16))
     numbers = _parallelisms(maximum, last, requested)
     evenness = {number: evenness_over(ends, number) for number in numbers}
-    drawn = [number for number in numbers if maximum % number == 0 or number == requested]
-    near = sorted(sorted(drawn, key=lambda number: abs(log(number / requested)))[: detail.rows])
+    marked_numbers = [number for number in numbers if maximum % number == 0 or number == requested]
+    nearest_numbers = sorted(sorted(marked_numbers, key=lambda number: abs(log(number / requested)))[: detail.rows])
     rows = [
         (
             number,
@@ -79,7 +79,7 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
             _group_counts_text(maximum, number),
             "asked" if number == requested else "",
         )
-        for number in near
+        for number in nearest_numbers
     ]
     return Figure(
         "Evenness over parallelism",
@@ -109,7 +109,7 @@ def _curve(evenness: Mapping[int, float], last: int, requested: int, maximum: in
     at_least = "≥ " if max(evenness.values()) > top else ""
     y_ticks = tuple(
         AxisTick((height - 1) / (top - 1), f"{at_least if height == top else ''}{height:.3g}")
-        for height in _HEIGHTS
+        for height in _Y_TICKS
         if height <= top
     )
     return Curve(points, ticks, y_ticks, "parallelism", "worst ÷ mean")
@@ -119,8 +119,8 @@ def _parallelisms(maximum: int, last: int, requested: int) -> list[int]:
     """Return the parallelisms of the curve in order: divisors of the `maximum`, the requested one, some others."""
     divisors = [number for number in range(1, last + 1) if maximum % number == 0]
     steps = max(_MOST_POINTS - len(divisors), 10)
-    between = [round(last ** (step / steps)) for step in range(steps + 1)]
-    return sorted({*divisors, *between, requested})
+    spaced_numbers = [round(last ** (step / steps)) for step in range(steps + 1)]
+    return sorted({*divisors, *spaced_numbers, requested})
 
 
 def _log_position(number: int, last: int) -> float:

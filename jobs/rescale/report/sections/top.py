@@ -103,7 +103,7 @@ def _changes(operators: Sequence[PlannedOperator]) -> Iterator[Line]:
 def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:
     """Return the section with at most three sentences, those with the worst effects in production first."""
     kafka_warnings = [warning for warning in warnings if "[kafka-" in warning]
-    parts: Iterable[Iterable[str]] = (
+    sentence_groups: Iterable[Iterable[str]] = (
         hand_picked_sentences(insight),
         (warning for warning in kafka_warnings if DISCOVERY not in warning),
         shape_sentences(insight),
@@ -112,11 +112,13 @@ def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:
         (warning for warning in warnings if warning not in kafka_warnings),
         kafka_warnings,
     )
-    first = list(dict.fromkeys(sentence for part in parts for sentence in list(part)[:2]))[:_MOST_SENTENCES]
-    if not first:
+    first_sentences = list(dict.fromkeys(sentence for group in sentence_groups for sentence in list(group)[:2]))[
+        :_MOST_SENTENCES
+    ]
+    if not first_sentences:
         return []
-    title = {1: "One thing to look at", 2: "Two things to look at"}.get(len(first), "Three things to look at")
-    return [Section(title, (Bullets("", tuple(first)),))]
+    title = {1: "One thing to look at", 2: "Two things to look at"}.get(len(first_sentences), "Three things to look at")
+    return [Section(title, (Bullets("", tuple(first_sentences)),))]
 
 
 def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
@@ -153,7 +155,7 @@ def _remaining_line(
 
 
 def further_notes(sentences: Sequence[str], warnings: Sequence[str], detail: DetailLevel) -> list[Block]:
-    """Return the section with the first warnings and insights (`sentences`), and the number that it leaves out."""
+    """Return the section with the first warnings and insights (`sentences`), and the number of the others."""
     limit = 3 * detail.rows
     blocks: list[Block] = [*map(WarningBlock, warnings[:limit])]
     if sentences:
