@@ -108,7 +108,6 @@ def cluster_of(arguments: argparse.Namespace) -> Cluster | None:
 
 
 def request_of(arguments: argparse.Namespace) -> Request:
-    """Return the request that the arguments of `plan` or `run` describe."""
     return request_of_values(arguments.source, arguments.target, values_of(arguments, "plan"))
 
 
@@ -150,7 +149,6 @@ def prepared_plan_of(arguments: argparse.Namespace) -> PreparedPlan:
 
 
 def prefixes_of(arguments: argparse.Namespace) -> list[str]:
-    """Return the URIs of `--allow-prefix`, normalised."""
     return [normalise(prefix) for prefix in arguments.allow_prefix]
 
 

@@ -41,11 +41,9 @@ class Drawing:
         self._live.stop()
 
     def say(self, line: str) -> None:
-        """Print a line above the bar."""
         self._live.console.print(Text(line))
 
     def draw(self, tick: Tick) -> None:
-        """Draw the bar for the progress of a phase."""
         self._tick = None if tick.over else tick
         self._live.refresh()
 

@@ -104,7 +104,7 @@ def parser() -> argparse.ArgumentParser:
         schema,
     ):
         name = command.__name__.rpartition(".")[2].replace("_", "-")
-        sub = commands.add_parser(
+        command_parser = commands.add_parser(
             name,
             parents=[common],
             help=command.SUMMARY,
@@ -112,8 +112,8 @@ def parser() -> argparse.ArgumentParser:
             epilog=f"For example:\n\n  {command.EXAMPLE}",
             formatter_class=Formatter,
         )
-        command.add_arguments(sub)
-        sub.set_defaults(execute=command.execute, resumes=getattr(command, "RESUMES", False))
+        command.add_arguments(command_parser)
+        command_parser.set_defaults(execute=command.execute, resumes=getattr(command, "RESUMES", False))
     return root
 
 
@@ -178,13 +178,13 @@ def _mark_options_of_others(error: RescaleError, parsed: argparse.Namespace) -> 
     """Mark options in the advice that only other commands have, such as `--moved` in an error of `follow`."""
 
     def wording(part: Mention) -> str:
-        return f"{part.text} (which this command does not have)" if is_of_another(part) else part.text
+        return f"{part.text} (which this command does not have)" if is_of_other_command(part) else part.text
 
-    def is_of_another(part: Mention) -> bool:
+    def is_of_other_command(part: Mention) -> bool:
         return part.about is About.OPTION and part.name.replace("-", "_") not in parsed
 
     parts = error.advice.parts if isinstance(error.advice, Advice) else ()
-    if any(isinstance(part, Mention) and is_of_another(part) for part in parts):
+    if any(isinstance(part, Mention) and is_of_other_command(part) for part in parts):
         error.reword(wording, str)
 
 

@@ -25,12 +25,11 @@ _ATTEMPTS = 5
 
 
 def execute_preparation(arguments: argparse.Namespace, output: Output) -> None:
-    """Copy files ahead, and print the result."""
     if arguments.base is not None:
         raise RequestError(
             "a result that continues a base takes the base's files, so none are copied ahead",
             expected="either --prepare or --base",
-            found="both",
+            found="both options",
         )
     document = _copy_ahead(request_of(arguments), output, arguments.master)
     output.answer(document, lambda: _text(document))
@@ -45,11 +44,11 @@ def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
         try:
             result = run_own_step(Step.PREPARE, ["--plan", prepared_place(plan.target)], master)
         except SnapshotError as error:
-            newest = _plan_ahead(request)
-            if attempt == _ATTEMPTS or newest.source == plan.source:
+            newest_plan = _plan_ahead(request)
+            if attempt == _ATTEMPTS or newest_plan.source == plan.source:
                 raise
             output.say(f"{plan.source} is gone: {error.what}; trying the newest checkpoint")
-            plan = newest
+            plan = newest_plan
         else:
             prepared_files = result.read(PreparedFiles)
             bytes_left = plan.bytes_moved - prepared_files.bytes

@@ -19,7 +19,6 @@ def exit_code_of(interruption: KeyboardInterrupt) -> int:
 
 
 def raise_on_sigterm() -> None:
-    """Let SIGTERM raise `Terminated`."""
     signal.signal(signal.SIGTERM, _raise_terminated)
 
 

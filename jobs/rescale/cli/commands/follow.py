@@ -118,17 +118,17 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
 
 def _refuse_outdated(plan: Plan, checkpoints: str, *, is_published: bool) -> None:
     """Raise `RequestError` if the directory `checkpoints` has a later checkpoint than that of the result."""
-    newest = complete_checkpoints(checkpoints)[-1:]
-    if newest <= [plan.checkpoint_id]:
+    newest_numbers = complete_checkpoints(checkpoints)[-1:]
+    if newest_numbers <= [plan.checkpoint_id]:
         return
     outdated_clause = (
-        "there is a checkpoint after that of the result, so a start from it would repeat the work in between"
+        "there is a checkpoint after that of the result, so a job started from the result would repeat work"
     )
     raise RequestError(
         f"the result is published, but {outdated_clause}" if is_published else outdated_clause,
         path=plan.target,
         expected=f"checkpoint {plan.checkpoint_id} as the newest one in {checkpoints}",
-        found=f"checkpoint {newest[0]}",
+        found=f"checkpoint {newest_numbers[0]}",
         advice="if the job was already started from the result, nothing is left to do; otherwise cancel it if it still "
         "runs, and name another target"
         if is_published
@@ -162,7 +162,7 @@ def _finish_published(plan: Plan, arguments: argparse.Namespace, output: Output)
 
 
 def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
-    """Return the job to follow, in the shape of the options, or without any in the shape of the existing follower."""
+    """Return the job to follow, in the shape of the options; without them, in the shape of the existing follower."""
     values = values_of(arguments, "follow")
     job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED_OPTIONS})
     unset = {row.name: row.unset for row in OPTIONS}

@@ -51,7 +51,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     with waiting(f"reading {arguments.source}"):
         prefixes = prefixes_of(arguments)
         moves = moves_of(arguments)
-        old = open_snapshot(source, prefixes, uids, moves=moves)
+        source_snapshot = open_snapshot(source, prefixes, uids, moves=moves)
         is_graph = name(job) != METADATA and exists(job)
         if not is_graph:
             _refuse_missing_job(job)
@@ -60,9 +60,11 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             if is_graph
             else counterparts_of_snapshot(open_snapshot(job, prefixes, uids, moves=moves).operators)
         )
-    in_snapshot = counterparts_of_snapshot(old.operators)
+    in_snapshot = counterparts_of_snapshot(source_snapshot.operators)
     unused_uids = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new_counterparts)})
-    document = match(old.directory, job, in_snapshot, new_counterparts, of_plan=is_graph, unused_names=unused_uids)
+    document = match(
+        source_snapshot.directory, job, in_snapshot, new_counterparts, of_plan=is_graph, unused_names=unused_uids
+    )
     output.answer(document, lambda: matched_text(document))
     return 0 if document.certain else IntegrityError.exit_code
 

@@ -109,12 +109,12 @@ def carry_out(
                 output.say(sentence)
             claim(plan, accept_unconditional=accept_unconditional, by=this_process())
 
-            def explain() -> str:
+            def write_reports() -> str:
                 put_document(places_of(plan).plan_page, plan_markdown(planned).encode())
                 return put_report(plan, planned)
 
             with errors_in_report(plan):
-                carry_out_plan(plan, proof, explain)
+                carry_out_plan(plan, proof, write_reports)
         before_publishing()
         with waiting(f"publishing {plan.target}"):
             published = publish(plan, accept_unconditional=accept_unconditional)

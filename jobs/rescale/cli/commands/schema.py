@@ -43,5 +43,5 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         rows = [(entry.document, entry.version, entry.where) for entry in schemas.schemas]
         output.answer(schemas, lambda: tabulate(rows, headers=("document", "version", "where it comes from")))
         return
-    chosen = next(document for document in DOCUMENTS if document.name == arguments.document)
-    output.answer_json(schema_of(chosen))
+    chosen_document = next(document for document in DOCUMENTS if document.name == arguments.document)
+    output.answer_json(schema_of(chosen_document))

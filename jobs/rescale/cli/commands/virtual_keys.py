@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_number(word: str) -> int:
-    """Parse a number of at most nine digits: every larger one exceeds the largest max parallelism, too."""
+    """Parse a number of at most nine digits; the largest max parallelism has five."""
     if not re.fullmatch("[0-9]{1,9}", word):
         raise argparse.ArgumentTypeError(f"{word!r} is not a number from 1 to {UPPER_BOUND_MAX_PARALLELISM}")
     return int(word)
