@@ -136,11 +136,11 @@ def _driver_memory(work: Workload, run_stages: tuple[EstimatedStage, ...]) -> in
 
 def _misfits(work: Workload, cluster: Cluster, scratch: int, driver: int) -> Iterator[Shortage]:
     part_memory = PARTS_IN_MEMORY * part_size(work)
-    for need, needed_amount, has in (
+    for need, needed_amount, available_amount in (
         (Need.SCRATCH, scratch, cluster.scratch),
         (Need.DRIVER_MEMORY, driver, cluster.driver_memory),
         (Need.OBJECT, work.largest_file, LARGEST_OBJECT),
         (Need.WORKER_MEMORY, part_memory, WORKER_MEMORY),
     ):
-        if has is not None and needed_amount > has:
-            yield Shortage(need, needed_amount, has)
+        if available_amount is not None and needed_amount > available_amount:
+            yield Shortage(need, needed_amount, available_amount)

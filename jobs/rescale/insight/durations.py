@@ -64,12 +64,12 @@ ROWS_IN_ORDER, ROWS = Rates(450 * MB, 285 * MB, 100, 130), Rates(330 * MB, 285 *
 _KEY_SECONDS = 8e-6
 """CPU time for each key in the files that a round reads, in addition to the time for the bytes of the files.
 
-Its entries are decoded twice, and, for the proof, it is looked up in the result (`benchmarks/live.py`).
+Each entry is decoded twice, and each key is looked up in the result for the proof (`benchmarks/live.py`).
 """
 
 DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS = 0.04, 0.03
-"""CPU time to read the MANIFESTs of a directory and open its databases: in both checkpoints (`DIRECTORY_SECONDS`), and
-in base and result."""
+"""CPU time to read the MANIFESTs of a directory and open its databases: first in both checkpoints, then in base and
+result."""
 
 S3_CONNECTION_RATE = 85 * MB
 """Bytes per second that an S3 connection sends or receives (Amazon S3 performance guidelines: 85 to 90 MB/s)."""
@@ -144,31 +144,35 @@ def durations(
 
 def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSeconds]:
     """Yield the estimates of moving keyed state, moving operator state, and comparing source and result."""
-    keyed = elements = compared = changes = 0.0
+    keyed_time = elements_time = compare_time = changes_time = 0.0
     for operator in plan.operators:
         rekeyed_bytes = operator.rekeyed_bytes
         dealt_bytes = operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
-        copied = operator.bytes_of(*Slot) - rekeyed_bytes - dealt_bytes
-        rates, number = rates_of(operator), records.get(operator.operator_id, rekeyed_bytes // USUAL_RECORD)
-        keyed += copied / WHOLE_KEY_GROUPS.move + rates.seconds_to_move(rekeyed_bytes, number)
-        elements += dealt_bytes / WHOLE_KEY_GROUPS.move
+        copied_bytes = operator.bytes_of(*Slot) - rekeyed_bytes - dealt_bytes
+        rates, number_of_records = rates_of(operator), records.get(operator.operator_id, rekeyed_bytes // USUAL_RECORD)
+        keyed_time += copied_bytes / WHOLE_KEY_GROUPS.move + rates.seconds_to_move(rekeyed_bytes, number_of_records)
+        elements_time += dealt_bytes / WHOLE_KEY_GROUPS.move
         if operator.rekeying is not None and operator.is_continued:
-            changes += change_seconds(number, len(operator.rekeying.changes), len(operator.rekeying.bases))
-        compared += (copied + dealt_bytes) / WHOLE_KEY_GROUPS.compare + rates.seconds_to_compare(rekeyed_bytes, number)
+            changes_time += change_seconds(
+                number_of_records, len(operator.rekeying.changes), len(operator.rekeying.bases)
+            )
+        compare_time += (copied_bytes + dealt_bytes) / WHOLE_KEY_GROUPS.compare + rates.seconds_to_compare(
+            rekeyed_bytes, number_of_records
+        )
     dealt_bytes = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     rekeyed_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
     places_in_s3 = sum([is_s3(plan.source), is_s3(plan.target)])
-    transfer = places_in_s3 / S3_CONNECTION_RATE  # seconds for each byte that passes from or to S3
+    transfer_time = places_in_s3 / S3_CONNECTION_RATE  # for each byte that passes from or to S3
     has_workers = False
-    for step, work, size, by_python in (
-        ("reshuffle", keyed + changes / 2, plan.bytes_moved - dealt_bytes, rekeyed_bytes),
-        ("redistribute", elements, dealt_bytes, 0),
-        ("validate", compared + changes / 2, plan.bytes_moved, rekeyed_bytes + dealt_bytes),
+    for step, work, size, bytes_in_python in (
+        ("reshuffle", keyed_time + changes_time / 2, plan.bytes_moved - dealt_bytes, rekeyed_bytes),
+        ("redistribute", elements_time, dealt_bytes, 0),
+        ("validate", compare_time + changes_time / 2, plan.bytes_moved, rekeyed_bytes + dealt_bytes),
     ):
-        starts_workers = not has_workers and (size if places_in_s3 else by_python) > LITTLE_BYTES
+        starts_workers = not has_workers and (size if places_in_s3 else bytes_in_python) > LITTLE_BYTES
         has_workers = has_workers or starts_workers
         start = PROCESS_SECONDS + (WORKERS_SECONDS if starts_workers else 0)
-        yield StepSeconds(step, start + (work + transfer * size) / CORES)
+        yield StepSeconds(step, start + (work + transfer_time * size) / CORES)
 
 
 def change_seconds(keys: int, directories: int, new_directories: int) -> float:
@@ -213,7 +217,7 @@ def _format_restores(plan: Plan) -> Iterator[FormatRestore]:
 
 
 def _slowest_restore_seconds(plan: Plan, inserts_records: Sequence[bool]) -> float:
-    """Return the seconds until the slowest subtask has read its state and inserted its records, where Flink does that.
+    """Return the seconds until the slowest subtask has read its state and inserted its records.
 
     `inserts_records` tells for each operator of the plan whether Flink inserts its records one by one.
     """

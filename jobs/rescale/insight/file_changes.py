@@ -104,15 +104,17 @@ class FileChanges(msgspec.Struct, frozen=True):
             return PROCESS_SECONDS + (work + changes) / CORES
 
         full_run_seconds = estimate(size) + (WORKERS_SECONDS if size + bytes_whole > LITTLE_BYTES else 0)
-        last = estimate(bytes_read, change_seconds(_total(operators, "entries"), directories, new_directories))
+        last_round_seconds = estimate(
+            bytes_read, change_seconds(_total(operators, "entries"), directories, new_directories)
+        )
         return cls(
             a,
             b,
             seconds,
             operators,
-            last,
+            last_round_seconds,
             full_run_seconds,
-            pays=size > 0 and last * _LEAST_SPEEDUP <= full_run_seconds,
+            pays=size > 0 and last_round_seconds * _LEAST_SPEEDUP <= full_run_seconds,
         )
 
     def total(self, field: SummedField) -> int:
@@ -235,17 +237,17 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
             whole=after.bytes,
             reason=reason,
         ), 0
-    pairs = [(old, new) for _, old, new in paired_databases(before, after)]
+    directory_pairs = [(old, new) for _, old, new in paired_databases(before, after)]
     size = gone_bytes = added_bytes = 0
-    for old, new in pairs:
+    for old, new in directory_pairs:
         only_a, only_b = differing_tables(a, old, b, new)
         size += _bytes(_tables(new))
         gone_bytes += _bytes(table for table in _tables(old) if table.file.name in only_a)
         added_bytes += _bytes(table for table in _tables(new) if table.file.name in only_b)
-    differing = side_by_side(lambda pair: own_tables(a, pair[0], b, pair[1], {}), pairs)
+    tables_of_pairs = side_by_side(lambda pair: own_tables(a, pair[0], b, pair[1], {}), directory_pairs)
     read_tables = [
         (snapshot, table)
-        for (old, new), tables in zip(pairs, differing, strict=True)
+        for (old, new), tables in zip(directory_pairs, tables_of_pairs, strict=True)
         for snapshot, database, names in ((a, old, tables.gone), (b, new, tables.added))
         for table in _tables(database)
         if table.file.name in names
@@ -262,11 +264,11 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
         whole=after.bytes - sum(database.size for database in after.databases),
         reason=None,
     )
-    return changes, sum(bool(key_groups.gone or key_groups.added) for key_groups in differing)
+    return changes, sum(bool(tables.gone or tables.added) for tables in tables_of_pairs)
 
 
 def _obstacle(before: Operator, after: Operator) -> str | None:
-    """Return why a round moves the operator's keyed state whole; None if it reads only changes, or there is none."""
+    """Return why a round moves the operator's keyed state whole; None if it does not, or if there is no keyed state."""
     if not after.managed_keyed and not after.other_keyed:
         return None
     for operator, name in ((before, "A"), (after, "B")):

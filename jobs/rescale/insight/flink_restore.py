@@ -8,9 +8,9 @@ RocksDB directory whole (`RocksDBIncrementalRestoreOperation`):
 * of several directories, one becomes the base: the one with the most key groups of the subtask; among equals the one
   with the largest share of such key groups; among equals again the first
   (`RocksDBIncrementalCheckpointUtils.findTheBestStateHandleForInitial`, with the default threshold of
-  `state.backend.rocksdb.restore-overlap-fraction-threshold`, 0). The rows of all others are copied into it one by one.
+  `state.backend.rocksdb.restore-overlap-fraction-threshold`, 0). The rows of the others are copied into it one by one.
 
-At twice the parallelism, every directory is cut in two, and nothing is copied. At one and a half times the parallelism,
+At twice the parallelism, every directory is cut in two, and no row is copied. At one and a half times the parallelism,
 some subtasks need two directories, download both and copy rows. Flink 2 can ingest files instead of copying rows
 (`state.backend.rocksdb.use-ingest-db-restore-mode`, off by default) if these files hold no rows that an earlier rescale
 left for other subtasks; Flink 1.20 has the option but no code behind it. At the stored parallelism every subtask gets
@@ -79,14 +79,14 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     logs = _handles_of_subtasks(operator.changelogs, operator, parallelism)
     without_logs = replace(operator, databases=tuple(all_databases), changelogs=())
     ends = list(accumulate(key_group_sizes(without_logs).sizes, initial=0)) if all_databases else []
-    foreign = {d.subtask for d in all_databases if _holds_foreign_rows(d, operator.max_parallelism)}
+    with_foreign_rows = {d.subtask for d in all_databases if _holds_foreign_rows(d, operator.max_parallelism)}
     subtasks = []
     for subtask in range(parallelism):
         own_groups = key_group_range(operator.max_parallelism, parallelism, subtask)
-        files = _from_streams(subtask, own_groups, streams[subtask])
+        restore = _from_streams(subtask, own_groups, streams[subtask])
         if databases[subtask]:
-            files = _with_databases(files, own_groups, databases[subtask], ends, foreign)
-        subtasks.append(_with_logs(files, own_groups, logs[subtask]))
+            restore = _with_databases(restore, own_groups, databases[subtask], ends, with_foreign_rows)
+        subtasks.append(_with_logs(restore, own_groups, logs[subtask]))
     state = sum(holder.size for holder in (*operator.managed_keyed, *operator.raw_keyed))
     return OperatorRestore(
         operator.operator_id, operator.label, operator.parallelism, parallelism, state, tuple(subtasks)
@@ -128,29 +128,31 @@ def _from_streams(subtask: int, own_groups: KeyGroupRange, streams: Sequence[Key
 
 
 def _with_databases(
-    files: SubtaskRestore,
+    restore: SubtaskRestore,
     own_groups: KeyGroupRange,
     databases: Sequence[Database],
     ends: Sequence[int],
-    foreign: Collection[int],
+    with_foreign_rows: Collection[int],
 ) -> SubtaskRestore:
-    """Return the restore of a subtask: `files`, its restore from key-group streams, plus that from its databases.
+    """Return the restore of a subtask: `restore`, from key-group streams, plus that from its databases.
 
-    `own_groups` are the key groups of the subtask. `ends` are the cumulative sizes of key groups. `foreign` are the old
-    subtasks whose databases hold rows outside their key groups.
+    `own_groups` are the key groups of the subtask. `ends` are the cumulative sizes of key groups. `with_foreign_rows`
+    are the old subtasks whose databases hold rows outside their key groups.
     """
     base = best_base([database.key_groups for database in databases], own_groups)
     other_databases = [database for i, database in enumerate(databases) if i != base]
     common_groups = [database.key_groups.intersection(own_groups) for database in other_databases]
     return replace(
-        files,
+        restore,
         handles=tuple(database.subtask for database in databases),
-        read=files.read + sum(database.size for database in databases),
-        by_record=files.by_record + sum(ends[part.last + 1] - ends[part.first] for part in common_groups),
+        read=restore.read + sum(database.size for database in databases),
+        by_record=restore.by_record + sum(ends[part.last + 1] - ends[part.first] for part in common_groups),
         base=databases[base].subtask,
         hidden=tuple(_ranges_outside(databases[base].key_groups, own_groups)),
         copied=tuple(database.subtask for database in other_databases),
-        foreign=tuple(database.subtask for database in databases if other_databases and database.subtask in foreign),
+        foreign=tuple(
+            database.subtask for database in databases if other_databases and database.subtask in with_foreign_rows
+        ),
     )
 
 

@@ -79,10 +79,10 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     if header is None or not has_enough_keys or len({single.key for single in picked_keys}) < len(picked_keys):
         return None
     key_type = _KEY_TYPES.get(type_name(header.key_serializer))
-    texts = [
+    key_texts = [
         format_value(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked_keys
     ]
-    smallest = len(picked_keys) == parallelism and texts == _table(key_type, max_parallelism, parallelism)
+    smallest = len(picked_keys) == parallelism and key_texts == _smallest_keys(key_type, max_parallelism, parallelism)
     chance = math.perm(parallelism, len(picked_keys)) / parallelism ** len(picked_keys)
     if chance > _LARGEST_CHANCE and not smallest:
         return None
@@ -98,7 +98,7 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
         new_max_parallelism=shape.max_parallelism,
         keys=tuple(
             PickedKey(text, single.key_group, single.subtask, new_subtask)
-            for text, single, new_subtask in zip(texts, picked_keys, new_subtasks, strict=True)
+            for text, single, new_subtask in zip(key_texts, picked_keys, new_subtasks, strict=True)
         ),
         chance=chance,
         smallest=smallest,
@@ -106,7 +106,7 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
         crowded=tuple(i for i in range(shape.parallelism) if new_subtasks.count(i) > 1),
         key_type=key_type,
         table=virtual_keys(key_type, shape.max_parallelism, shape.parallelism) if key_type else (),
-        dealt=_dealt(operator),
+        dealt=_dealt_states(operator),
     )
 
 
@@ -116,7 +116,6 @@ _KEY_TYPES = {"Int": "int", "Long": "long", "String": "string"}
 def _new_key_groups(
     header: KeyedHeader, keys: Sequence[SingleKey], max_parallelism: int, shape: Shape
 ) -> list[int | None]:
-    """Return the new key group of each key; None if it is unknown."""
     work = work_class(max_parallelism, shape.max_parallelism)
     if work is not WorkClass.REHASH:
         return [single.key_group % shape.max_parallelism for single in keys]
@@ -136,7 +135,7 @@ def _new_key_groups(
     return [key_group_of_hash(int(code), shape.max_parallelism) for code in codes]
 
 
-def _table(key_type: str | None, max_parallelism: int, parallelism: int) -> list[str]:
+def _smallest_keys(key_type: str | None, max_parallelism: int, parallelism: int) -> list[str]:
     """Return the smallest keys of a shape as texts, one for each subtask; none for another type of key."""
     if key_type is None:
         return []
@@ -144,7 +143,6 @@ def _table(key_type: str | None, max_parallelism: int, parallelism: int) -> list
     return [f'"{number}"' if key_type == "string" else str(number) for number in numbers]
 
 
-def _dealt(operator: Operator) -> tuple[str, ...]:
-    """Return the names of list states whose elements are dealt round robin, without regard to keys."""
+def _dealt_states(operator: Operator) -> tuple[str, ...]:
     states = (state for stream in operator.operator for state in stream.states if state.elements)
     return tuple(dict.fromkeys(state.name for state in states if state.mode is DistributionMode.SPLIT_DISTRIBUTE))

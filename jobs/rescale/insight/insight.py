@@ -80,7 +80,7 @@ class Insight:
 def snapshot_insight(snapshot: Snapshot) -> Insight:
     """Return the insight into a snapshot without a plan.
 
-    Flink restores nothing if files are missing or damaged; sizes without those of missing files say nothing.
+    Restores are left out if files are missing or damaged, and advice on shapes if files are missing.
     """
     snapshot = with_measured_databases(snapshot)
     is_read = not any(operator.unread for operator in snapshot.operators)
@@ -102,7 +102,7 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}
     requested_restore = _requested_restore(plan, snapshot, parallelisms)
     records = {
-        operator.operator_id: _records(operator, planned_operators[operator.operator_id], snapshot)
+        operator.operator_id: _estimated_records(operator, planned_operators[operator.operator_id], snapshot)
         for operator in snapshot.operators
         if planned_operators[operator.operator_id].rekeyed_bytes
     }
@@ -121,7 +121,7 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     )
 
 
-def _records(operator: Operator, planned: OperatorPlan, snapshot: Snapshot) -> int:
+def _estimated_records(operator: Operator, planned: OperatorPlan, snapshot: Snapshot) -> int:
     """Return an estimate of the number of records to move; for a continued operator, only changed files count."""
     records = estimated_number_of_records(operator, snapshot.contents)
     if planned.rekeying is None or not planned.is_continued:

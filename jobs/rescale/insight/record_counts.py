@@ -35,16 +35,16 @@ _MOST_RECORDS = 50_000
 
 def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int:
     """Return an estimate of an operator's records of keyed state; overwritten and deleted rows count, too."""
-    canonical = [stream for stream in operator.keyed if stream.framing is Framing.CANONICAL]
+    canonical_streams = [stream for stream in operator.keyed if stream.framing is Framing.CANONICAL]
     other_streams = [stream for stream in operator.keyed if stream.framing is not Framing.CANONICAL]
-    unknown: list[KeyedStateHolder] = [*other_streams, *operator.raw_keyed, *operator.changelogs]
-    measurable: list[KeyedStateHolder] = [*canonical, *operator.databases]
+    unread_holders: list[KeyedStateHolder] = [*other_streams, *operator.raw_keyed, *operator.changelogs]
+    sampled_holders: list[KeyedStateHolder] = [*canonical_streams, *operator.databases]
     tables = [table for database in operator.databases for table in database.tables]
     try:
-        counted_records = _rows(tables, files) + _records(canonical, files)
+        counted_records = _rows(tables, files) + _records(canonical_streams, files)
     except RescaleError:  # if a run needs the records, it raises this error
-        counted_records = _assumed_records(measurable)
-    return counted_records + _assumed_records(unknown)
+        counted_records = _assumed_records(sampled_holders)
+    return counted_records + _assumed_records(unread_holders)
 
 
 def _assumed_records(holders: Iterable[KeyedStateHolder]) -> int:

@@ -49,15 +49,15 @@ def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
     filled_streams = [(stream, list(stream.filled_groups)) for stream in operator.keyed]
     if any(len(groups) > 1 for _, groups in filled_streams):
         return []
-    single = []
+    only_keys = []
     try:
         for subtask, keys in _keys(snapshot, operator, filled_streams):
             if len(keys) > 1:
                 return []
-            single += [SingleKey(subtask, *key) for key in keys]
+            only_keys += [SingleKey(subtask, *key) for key in keys]
     except (SnapshotError, UnsupportedError):
         return []  # if a run needs the state, it raises this error
-    return sorted(single)
+    return sorted(only_keys)
 
 
 _KeyInGroup = tuple[int, bytes]

@@ -30,7 +30,7 @@ LAST_TASKS = 2
 """Time for which cores wait for slow executors at the end of a stage, as a multiple of a task's duration."""
 
 _SORTING = 0.45
-"""Share of a record's time in which it is read, hashed, sorted and sent; then it is fetched, framed and written."""
+"""Share of a record's time in which it is read, hashed, sorted and sent, before it is fetched, framed and written."""
 
 
 @dataclass(frozen=True)
@@ -126,28 +126,28 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         cpu = 1 / WHOLE_KEY_GROUPS.move
         yield _UntimedStage(name, -(-size // max(1, unit)), size, min(size, unit), cpu, 2, 1, 0, requests)
     remote_share = 1 - 1 / cluster.executors
-    total = sum(records.bytes for records in work.rekeyed)
-    if total:
+    rekeyed_bytes = sum(records.bytes for records in work.rekeyed)
+    if rekeyed_bytes:
         reading_tasks = sum(read_tasks(records, cluster) for records in work.rekeyed)
-        cpu = sum(records.bytes / records.rates.move for records in work.rekeyed) / total
+        cpu = sum(records.bytes / records.rates.move for records in work.rekeyed) / rekeyed_bytes
         largest = max(max(records.largest, records.bytes // read_tasks(records, cluster)) for records in work.rekeyed)
         reading_requests = EstimatedRequests(
             0, sum(_number_of_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
         )
         yield _UntimedStage(
-            "read and sort records", reading_tasks, total, largest, cpu * _SORTING, 1, 1, 1, reading_requests
+            "read and sort records", reading_tasks, rekeyed_bytes, largest, cpu * _SORTING, 1, 1, 1, reading_requests
         )
         number_of_write_tasks = sum(write_tasks(records, cluster) for records in work.rekeyed)
         largest = max(
             max(records.new_largest, records.bytes // write_tasks(records, cluster)) for records in work.rekeyed
         )
-        writing_requests = EstimatedRequests(_number_of_parts(total, part), 0)
-        shuffled_bytes = int(total * remote_share)
+        writing_requests = EstimatedRequests(_number_of_parts(rekeyed_bytes, part), 0)
+        shuffled_bytes = int(rekeyed_bytes * remote_share)
         cpu *= 1 - _SORTING
         yield _UntimedStage(
             "write records",
             number_of_write_tasks,
-            total,
+            rekeyed_bytes,
             largest,
             cpu,
             1,
@@ -156,8 +156,8 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
             writing_requests,
             shuffled_bytes,
         )
-    copied = work.bytes - total
-    comparing_stages = [
+    copied = work.bytes - rekeyed_bytes
+    compared_sizes_and_rates = [
         (copied, WHOLE_KEY_GROUPS.compare),
         *((records.bytes, records.rates.compare) for records in work.rekeyed),
     ]
@@ -165,7 +165,7 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
     if size:
         tasks = max(1, -(-2 * size // max(_slice(2 * size, cluster), 1)))
         largest = max([size // tasks, *(max(records.largest, records.new_largest) for records in work.rekeyed)])
-        cpu = sum(part / rate for part, rate in comparing_stages) / size
+        cpu = sum(part / rate for part, rate in compared_sizes_and_rates) / size
         reads = _number_of_reads(copied, min(UNIT_SIZE, copied)) * 2
         reads += sum(
             _number_of_reads(n.bytes, n.bytes // n.pieces) + _number_of_reads(n.bytes, n.bytes // n.new_pieces)
@@ -178,13 +178,13 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
 
 def _time_stage(work: _UntimedStage, cluster: Cluster) -> EstimatedStage:
     seconds_per_byte = work.cpu + work.passes / S3_CONNECTION_RATE
-    last = LAST_TASKS * work.bytes / work.tasks * seconds_per_byte
+    last_tasks_seconds = LAST_TASKS * work.bytes / work.tasks * seconds_per_byte
     used_executors = min(cluster.executors, work.tasks)
     limits: Mapping[str, float] = {
-        "cores": work.bytes / cluster.slots * seconds_per_byte + last,
+        "cores": work.bytes / cluster.slots * seconds_per_byte + last_tasks_seconds,
         "the executors' network": work.bytes * work.network / (used_executors * cluster.bandwidth),
         "the executors' disks": work.bytes * work.disk / (used_executors * LOCAL_DISK_RATE),
-        "the largest key group, which one core works through": work.most_bytes * seconds_per_byte + last,
+        "the largest key group, which one core works through": work.most_bytes * seconds_per_byte + last_tasks_seconds,
         "the driver, which starts task after task": work.tasks / TASKS_A_SECOND,
         "S3's rate of requests per prefix": max(
             work.requests.writes / WRITES_A_SECOND, work.requests.reads / READS_A_SECOND / work.prefixes

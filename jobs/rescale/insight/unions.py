@@ -35,14 +35,14 @@ class UnionList:
 
 def union_lists(snapshot: Snapshot, operator: Operator, parallelism: int) -> list[UnionList]:
     """Return the union list states of an operator that is restored at `parallelism`."""
-    parts: dict[str, list[ElementState]] = {}
+    states_by_name: dict[str, list[ElementState]] = {}
     for stream in operator.operator:
         for state in stream.states:
             if state.mode is DistributionMode.UNION:
-                parts.setdefault(state.name, []).append(state)
+                states_by_name.setdefault(state.name, []).append(state)
     return [
         _union_list(snapshot, operator, name, states, parallelism)
-        for name, states in parts.items()
+        for name, states in states_by_name.items()
         if any(state.elements for state in states)
     ]
 

@@ -65,7 +65,7 @@ def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
     for operator in plan.operators:
         for rekeying in operator.rekeyings:
             expected_sizes = rekeying.expected_key_group_bytes(operator.max_parallelism, operator.new_max_parallelism)
-            sizes = _readable(rekeying)
+            sizes = _readable_sizes(rekeying)
             new_sizes = [size for size in expected_sizes if size]
             if not _is_cut(rekeying):
                 new_sizes = [
@@ -77,7 +77,7 @@ def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
                 )
 
 
-def _readable(rekeying: Rekeying) -> list[int]:
+def _readable_sizes(rekeying: Rekeying) -> list[int]:
     """Return the sizes of the pieces that tasks can read separately: key groups of streams, and databases."""
     streams = [source for source in rekeying.sources if isinstance(source.place, StreamPlace)]
     groups = [size for stream in streams for size in stream.key_group_sizes if size]
