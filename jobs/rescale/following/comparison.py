@@ -17,8 +17,8 @@ def compare_records(
 ) -> Round:
     """Compare every record of the newest round with its checkpoint, unless a round since the base was compared.
 
-    `validate` compares the result of a plan with its source. Returns the round, with `compared`. Raises
-    `IntegrityError` if they differ. The rounds are removed then, so that none of them is continued.
+    `validate` compares the result of a plan with its source. Returns the round, with `compared`. If round and
+    checkpoint differ, removes all rounds, so that none of them is continued, and raises `IntegrityError`.
     """
     if newest.kind is RoundKind.BASE or newest.compared is not None:
         return newest
@@ -32,6 +32,6 @@ def compare_records(
             "checkpoint or of a round, or a change was missed: if you find no damage, report this as a bug"
         )
         raise
-    compared = replace(newest, compared=newest.checkpoint)
-    write_round(target, compared)
-    return compared
+    compared_round = replace(newest, compared=newest.checkpoint)
+    write_round(target, compared_round)
+    return compared_round

@@ -32,7 +32,7 @@ from rescale.following.round_plan import RoundPlan, plan_round
 from rescale.following.starts import (
     forget_earlier_start,
     have_numbers_restarted,
-    refuse_no_directory,
+    refuse_no_checkpoint_directory,
     take_over,
     waiting_sentence,
 )
@@ -105,17 +105,17 @@ class Follower:
         """
         with self.following():
             self._publish_due(limits)
-            rounds, newest = 0, self.newest_round()
+            rounds_made, newest = 0, self.newest_round()
             if newest is not None and limits.max_rounds != 0:
                 self.say(f"going on after round {newest.number}, waiting for a checkpoint after {newest.checkpoint}")
-            while newest is None or limits.max_rounds is None or rounds < limits.max_rounds:
-                rounds += newest is not None
+            while newest is None or limits.max_rounds is None or rounds_made < limits.max_rounds:
+                rounds_made += newest is not None
                 newest = self.next_round()
                 pause = pause_after(newest, limits.pause_above)
-                ended = limits.max_rounds is not None and rounds >= limits.max_rounds
-                report(newest, "nothing" if ended else awaited_event(newest, pause))
+                has_ended = limits.max_rounds is not None and rounds_made >= limits.max_rounds
+                report(newest, "nothing" if has_ended else awaited_event(newest, pause))
                 self._publish_due(limits)
-                if not ended:
+                if not has_ended:
                     time.sleep(pause)
 
     @contextmanager
@@ -131,9 +131,9 @@ class Follower:
             with self._pinning() if pins else nullcontext():
                 yield
         except RescaleError:
-            self._leave_nothing_behind()
+            self._remove_late_files()
             raise
-        self._leave_nothing_behind()
+        self._remove_late_files()
 
     @contextmanager
     def _pinning(self) -> Iterator[None]:
@@ -142,10 +142,10 @@ class Follower:
         If the files of all checkpoints since a round are pinned, the next round need not read files that only
         compactions have rewritten.
         """
-        ended = threading.Event()
+        block_ended = threading.Event()
 
         def pin_newest() -> None:
-            while not ended.wait(POLL_SECONDS):
+            while not block_ended.wait(POLL_SECONDS):
                 with suppress(RescaleError), self._pins_lock:
                     refuse_another_job(self.target, self.job)
                     newest = newest_complete_checkpoint(self.job.checkpoints)
@@ -158,7 +158,7 @@ class Follower:
         try:
             yield
         finally:
-            ended.set()
+            block_ended.set()
             thread.join()
 
     def newest_round(self) -> Round | None:
@@ -182,9 +182,9 @@ class Follower:
         Raises `IntegrityError` if the round is the first one after a base, and differs from its checkpoint.
         """
         before = self.newest_round()
-        newest = -1 if before is None else before.checkpoint
+        newest_number = -1 if before is None else before.checkpoint
         while True:
-            pinned = self._next_pinned(newest)
+            pinned = self._next_pinned(newest_number)
             before = self.newest_round()
             try:
                 planned = self._plan(pinned)
@@ -192,12 +192,12 @@ class Follower:
                 if before is None:
                     raise
                 self.say(f"checkpoint {pinned.checkpoint} is skipped: {error.what}")
-                newest = pinned.checkpoint
+                newest_number = pinned.checkpoint
                 continue
-            finished = self._make_round(planned)
-            self._prune(finished)
-            copy_ahead(self.target, finished, self._copied_roots, self.say)
-            return compare_records(self.target, finished, self.move, self.say)
+            finished_round = self._make_round(planned)
+            self._prune(finished_round)
+            copy_ahead(self.target, finished_round, self._copied_roots, self.say)
+            return compare_records(self.target, finished_round, self.move, self.say)
 
     def plan_last(self) -> RoundPlan:
         """Plan the last round, into the target itself.
@@ -248,7 +248,7 @@ class Follower:
 
     def _begin(self) -> None:
         self._request(self.job.checkpoints, self.target)  # this refuses options that contradict each other
-        refuse_no_directory(self.job.checkpoints)
+        refuse_no_checkpoint_directory(self.job.checkpoints)
         self.take_over()
         refuse_taken_target(self.target, self.job.checkpoints)
         take_documents(self.target)
@@ -264,7 +264,7 @@ class Follower:
             remove_follower(self.target)
         refuse_another_job(self.target, self.job)
 
-    def _leave_nothing_behind(self) -> None:
+    def _remove_late_files(self) -> None:
         """Remove files that this follower wrote after another process had finished, discarded or taken the target."""
         if followed_job(self.target) is None:
             remove_follower(self.target)
@@ -294,7 +294,7 @@ class Follower:
         """Wait for a checkpoint that is newer than `newest`, and pin it."""
         if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest:
             return pinned
-        tried, attempts, waits_for, start_time = -1, 0, "", time.monotonic()
+        tried_number, attempts, waits_for, start_time = -1, 0, "", time.monotonic()
         numbers: list[int] = []
         while True:
             self._refuse_lost_target()
@@ -302,15 +302,17 @@ class Follower:
             if numbers != before:
                 refuse_two_starts(self.job.checkpoints, numbers)
             if numbers and numbers[-1] > newest:
-                attempts = attempts + 1 if numbers[-1] == tried else 1
-                tried = numbers[-1]
+                attempts = attempts + 1 if numbers[-1] == tried_number else 1
+                tried_number = numbers[-1]
                 try:
                     with self._pins_lock:
-                        return self._pins.pin(tried)
+                        return self._pins.pin(tried_number)
                 except SnapshotError as error:
                     if attempts == _ATTEMPTS:
                         raise
-                    self.say(f"the files of checkpoint {tried} could not be kept: {error.what}; trying the newest one")
+                    self.say(
+                        f"the files of checkpoint {tried_number} could not be kept: {error.what}; trying the newest one"
+                    )
             else:
                 seconds = time.monotonic() - start_time
                 before_wait, waits_for = waits_for, waiting_sentence(self.job.checkpoints, newest, numbers, seconds)
@@ -344,11 +346,11 @@ class Follower:
             if state_of(target, plan.digest) is State.TAKEN:  # by a plan with another base, or of another version
                 remove_unneeded_rounds(self.target, self.newest_round())
             self._run(plan, planned.proof)
-        finished = describe_round(plan, read_certificate(target), newest_round(self.target, plan.checkpoint_id))
+        finished_round = describe_round(plan, read_certificate(target), newest_round(self.target, plan.checkpoint_id))
         seconds = time.monotonic() - planned.start_time
-        finished = with_duration(replace(finished, reason=planned.reason), seconds, time.time())
-        write_round(self.target, finished)
-        return finished
+        finished_round = with_duration(replace(finished_round, reason=planned.reason), seconds, time.time())
+        write_round(self.target, finished_round)
+        return finished_round
 
     def move_last(self, planned: RoundPlan) -> None:
         """Claim the target for the last round, then move and certify it."""
@@ -362,10 +364,10 @@ class Follower:
 
     def _prune(self, newest: Round) -> None:
         """Remove rounds that no later round can continue, then the pins that only the removed rounds needed."""
-        kept = remove_unneeded_rounds(self.target, newest)
+        kept_rounds = remove_unneeded_rounds(self.target, newest)
         with self._pins_lock:
             newer = [number for number in self._pins.flushed_numbers() if number > newest.checkpoint]
-            self._pins.remove_all_but(kept, newer)
+            self._pins.remove_all_but(kept_rounds, newer)
 
     def _publish_due(self, limits: Limits) -> None:
         """Publish a copy of the newest round, if one is due and not published yet."""
@@ -373,8 +375,8 @@ class Follower:
         if limits.publish_every is None or newest is None or not newest.number or newest.number % limits.publish_every:
             return
         source = round_target(self.target, newest.checkpoint)
-        refers = _values({"allow-prefix": [rounds_place(self.target)]})
-        request = request_of_values(source, f"{self.target}-{newest.checkpoint}", refers)
+        reference_options = _values({"allow-prefix": [rounds_place(self.target)]})
+        request = request_of_values(source, f"{self.target}-{newest.checkpoint}", reference_options)
         plan = prepare(request).plan
         if not was_published(plan):
             by_files = any(operator.databases for operator in plan.operators)

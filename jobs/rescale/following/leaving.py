@@ -28,14 +28,14 @@ def leave(target: str, checkpoints: str, by: Mapping[str, str]) -> None:
     The last round that the run `by` has claimed is removed, even if it is published, because no job runs from it. Does
     nothing if another run has claimed the target, or if its follower does not follow `checkpoints`.
     """
-    followed, holder = followed_job(target), claim_on(target)
-    if followed is None or followed.checkpoints != checkpoints or (holder is not None and holder.by != by):
+    followed, claim = followed_job(target), claim_on(target)
+    if followed is None or followed.checkpoints != checkpoints or (claim is not None and claim.by != by):
         return
-    if holder is not None:
-        if Transition.DISCARD in TRANSITIONS[state_of(target, holder.plan)]:
+    if claim is not None:
+        if Transition.DISCARD in TRANSITIONS[state_of(target, claim.plan)]:
             discard(target, keeps_follower=True)
         else:
-            withdraw(load_plan(Places(target, holder.plan).plan))
+            withdraw(load_plan(Places(target, claim.plan).plan))
     finish_discard(target)
     end_following(target)
 
@@ -52,8 +52,8 @@ def may_be_discarded(target: str, job: FollowedJob) -> bool:
     place = Places(target, digest or "").plan
     if digest is None or not exists(place):
         return False
-    is_its = contains(job.checkpoints, load_plan(place).source)
-    return is_its and Transition.DISCARD in TRANSITIONS[state_of(target, digest)]
+    is_of_job = contains(job.checkpoints, load_plan(place).source)
+    return is_of_job and Transition.DISCARD in TRANSITIONS[state_of(target, digest)]
 
 
 def holds_last_round(target: str, checkpoints: str) -> bool:
@@ -92,10 +92,10 @@ def refuse_taken_target(target: str, checkpoints: str | None) -> None:
     )
 
 
-def is_left(target: str, checkpoints: str) -> bool:
+def may_be_continued(target: str, checkpoints: str) -> bool:
     """Return whether another run may go on with the target's rounds of the job in the directory `checkpoints`.
 
-    It may not if a run has claimed the target, if the rounds belong to another start of the job, or if a run has
+    Returns False if a run has claimed the target, if the rounds belong to another start of the job, or if a run has
     decided on the cut-over: its decision would hold for the other run, too.
     """
     followed = followed_job(target)

@@ -20,14 +20,16 @@ class Limits:
     pause_above: int | None = None
 
 
-def pause_after(finished: Round, bytes_per_second: int | None) -> float:
+def pause_after(finished_round: Round, bytes_per_second: int | None) -> float:
     """Return the seconds to wait until a round has read and written at most `bytes_per_second` on average."""
-    if bytes_per_second is None or finished.seconds is None:
+    if bytes_per_second is None or finished_round.seconds is None:
         return 0.0
-    return max(0.0, (finished.bytes_read + finished.bytes_changed) / bytes_per_second - finished.seconds)
+    return max(
+        0.0, (finished_round.bytes_read + finished_round.bytes_changed) / bytes_per_second - finished_round.seconds
+    )
 
 
-def awaited_event(finished: Round, pause: float) -> str:
+def awaited_event(finished_round: Round, pause: float) -> str:
     """Return what a follower waits for after a round and a pause, as a clause."""
-    limited = f"{pause:.0f} seconds to pass because of the limit on the rate, then " if pause >= 1 else ""
-    return f"{limited}a checkpoint after {finished.checkpoint}"
+    pause_clause = f"{pause:.0f} seconds to pass because of the limit on the rate, then " if pause >= 1 else ""
+    return f"{pause_clause}a checkpoint after {finished_round.checkpoint}"

@@ -26,12 +26,12 @@ def describe_round(plan: Plan, certificate: Certificate, before: Round | None) -
     kind = _kind(plan, before)
     changes = [operator.changes for operator in certificate.operators if operator.changes is not None]
     metadata = open_store(plan.target).stat(join(plan.target, METADATA))
-    total = sum(file.size for file in certificate.files) + (metadata.size if metadata else 0)
-    written = max(0, total - plan.base_bytes)
+    total_bytes = sum(file.size for file in certificate.files) + (metadata.size if metadata else 0)
+    written_bytes = max(0, total_bytes - plan.base_bytes)
     taken = _checkpoint_time(plan)
     rate = None
     if before is not None and taken is not None and before.taken is not None and taken > before.taken:
-        rate = written / (taken - before.taken)
+        rate = written_bytes / (taken - before.taken)
     return Round(
         number=0 if before is None else before.number + 1,
         checkpoint=plan.checkpoint_id,
@@ -40,7 +40,7 @@ def describe_round(plan: Plan, certificate: Certificate, before: Round | None) -
         reason=None,
         rows_deleted=sum(change.deleted for change in changes) if changes else None,
         rows_written=sum(change.written for change in changes) if changes else None,
-        bytes_changed=written,
+        bytes_changed=written_bytes,
         bytes_read=sum(file.pin.size for file in plan.files) if kind is RoundKind.BASE else plan.bytes_compared,
         change_rate=rate if kind is not RoundKind.BASE else None,
         taken=taken,
@@ -63,12 +63,12 @@ def complete_newest_round(target: str) -> None:
 def _kind(plan: Plan, before: Round | None) -> RoundKind:
     if plan.continued is None:
         return RoundKind.BASE
-    newest = before is None or name(plan.continued.target) == str(before.checkpoint)
-    return RoundKind.ROUND if newest else RoundKind.JOINED
+    continues_newest = before is None or name(plan.continued.target) == str(before.checkpoint)
+    return RoundKind.ROUND if continues_newest else RoundKind.JOINED
 
 
 def _checkpoint_time(plan: Plan) -> float | None:
     """Return the time of the checkpoint's `_metadata`, in seconds since 1970."""
     uri = join(plan.source, METADATA)
-    modified = open_store(uri).modified(uri)
-    return None if modified is None else modified.timestamp()
+    write_time = open_store(uri).modified(uri)
+    return None if write_time is None else write_time.timestamp()

@@ -18,10 +18,10 @@ from rescale.text.errors import RequestError
 
 
 def remove_unneeded_rounds(target: str, newest: Round | None) -> set[int]:
-    """Remove all rounds but the root, and those that the next round may continue: the newest one and its anchor.
+    """Remove all rounds but the newest, its anchor and its root; return the checkpoints of the newest and its anchor.
 
-    Files of other rounds stay if one of these two refers to them. If no round is finished (None), all are removed.
-    Returns the checkpoints of the two.
+    The next round may continue one of these two, so files of other rounds stay if one of the two refers to them. If no
+    round is finished (None), all are removed.
     """
     if newest is None:
         remove_rounds(target, keep=())

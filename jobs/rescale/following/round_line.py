@@ -15,45 +15,48 @@ class RoundLine(Round):
     waits_for: str = field(kw_only=True)
 
 
-def round_document(finished: Round, waits_for: str) -> RoundLine:
-    """Return a round as a document."""
-    return RoundLine(**vars(finished), waits_for=waits_for)
+def round_document(finished_round: Round, waits_for: str) -> RoundLine:
+    return RoundLine(**vars(finished_round), waits_for=waits_for)
 
 
-def round_line(finished: Round, waits_for: str | None) -> str:
+def round_line(finished_round: Round, waits_for: str | None) -> str:
     """Return a sentence on a round: what it moved, how long it took, and how long a last round would take.
 
     `waits_for` is what the next round, or the cut-over, waits for; None if the cut-over begins.
     """
-    parts = [f"{_title(finished)}: checkpoint {finished.checkpoint}", *_reason(finished)]
-    if finished.rows_written is not None and finished.rows_deleted is not None:
-        parts.append(f"{counted(finished.rows_written, 'row')} written and {finished.rows_deleted:,} deleted")
-    parts.append(f"{human_bytes(finished.bytes_changed)} written, {human_bytes(finished.bytes_read)} of files read")
-    if finished.change_rate is not None:
-        parts.append(f"the job changes {human_bytes(finished.change_rate)}/s")
-    if finished.seconds is not None:
-        parts.append(f"took {duration(finished.seconds)}")
-    if finished.compared is not None:
-        parts.append(f"every record was compared at checkpoint {finished.compared}")
-    parts.append(last_round_phrase(finished))
+    parts = [f"{_title(finished_round)}: checkpoint {finished_round.checkpoint}", *_reason(finished_round)]
+    if finished_round.rows_written is not None and finished_round.rows_deleted is not None:
+        parts.append(
+            f"{counted(finished_round.rows_written, 'row')} written and {finished_round.rows_deleted:,} deleted"
+        )
+    parts.append(
+        f"{human_bytes(finished_round.bytes_changed)} written, {human_bytes(finished_round.bytes_read)} of files read"
+    )
+    if finished_round.change_rate is not None:
+        parts.append(f"the job changes {human_bytes(finished_round.change_rate)}/s")
+    if finished_round.seconds is not None:
+        parts.append(f"took {duration(finished_round.seconds)}")
+    if finished_round.compared is not None:
+        parts.append(f"every record was compared at checkpoint {finished_round.compared}")
+    parts.append(last_round_phrase(finished_round))
     return "; ".join([", ".join(parts), *([] if waits_for is None else [f"waits for {waits_for}"])])
 
 
-def last_round_phrase(finished: Round) -> str:
+def last_round_phrase(finished_round: Round) -> str:
     """Return a clause on the duration of a last round that would follow this one."""
-    seconds = finished.last_round_seconds
+    seconds = finished_round.last_round_seconds
     if seconds is None:
         return "the time of a last round is not known yet"
     return f"a last round would take about {duration(seconds)}"
 
 
-def _title(finished: Round) -> str:
-    if finished.kind is RoundKind.BASE:
-        return f"round {finished.number}, a new base" if finished.number else "base"
-    return f"round {finished.number}"
+def _title(finished_round: Round) -> str:
+    if finished_round.kind is RoundKind.BASE:
+        return f"round {finished_round.number}, a new base" if finished_round.number else "base"
+    return f"round {finished_round.number}"
 
 
-def _reason(finished: Round) -> list[str]:
-    if finished.kind is RoundKind.JOINED:
-        return [f"all changes since checkpoint {finished.anchor}, because {finished.reason}"]
-    return [f"a full run, because {finished.reason}"] if finished.reason else []
+def _reason(finished_round: Round) -> list[str]:
+    if finished_round.kind is RoundKind.JOINED:
+        return [f"all changes since checkpoint {finished_round.anchor}, because {finished_round.reason}"]
+    return [f"a full run, because {finished_round.reason}"] if finished_round.reason else []

@@ -54,8 +54,8 @@ def has_rounds(plan: Plan) -> bool:
 
 def is_light(plan: Plan) -> bool:
     """Return whether no record gets a new key group, and little is written besides files that were copied ahead."""
-    ahead = sum(prepared_sizes(plan).values()) if plan.prepared else 0
-    return not has_rounds(plan) and plan.bytes_moved - ahead <= LIGHT_BYTES
+    ahead_bytes = sum(prepared_sizes(plan).values()) if plan.prepared else 0
+    return not has_rounds(plan) and plan.bytes_moved - ahead_bytes <= LIGHT_BYTES
 
 
 def plan_round(
@@ -68,7 +68,7 @@ def plan_round(
     result refers to SST files in the directory `refers_to`, and has copies of the others.
     """
     start_time = time.monotonic()
-    full = prepare(request)
+    full_plan = prepare(request)
     reasons = []
     for kind, target in zip((RoundKind.ROUND, RoundKind.JOINED), bases, strict=False):
         try:
@@ -76,11 +76,11 @@ def plan_round(
             if rounds_left(base) <= reserve:
                 reasons.append(_NO_LEVEL)
                 continue
-            plan = continued_plan(full.plan, full.snapshot, base, between, refers_to)
+            plan = continued_plan(full_plan.plan, full_plan.snapshot, base, between, refers_to)
         except (RequestError, UnsupportedError, SnapshotError, IntegrityError) as error:
             where = f" (operator {error.operator!r})" if error.operator else ""
             detail = f": {error.found}" if error.found else ""
             reasons.append(f"{error.what}{where}{detail}")
             continue
-        return RoundPlan(full._replace(plan=plan), kind, next(iter(reasons), None), start_time)
-    return RoundPlan(full, RoundKind.BASE, next(iter(reasons), None), start_time)
+        return RoundPlan(full_plan._replace(plan=plan), kind, next(iter(reasons), None), start_time)
+    return RoundPlan(full_plan, RoundKind.BASE, next(iter(reasons), None), start_time)

@@ -59,8 +59,8 @@ def have_numbers_restarted(checkpoints: str, newest: Round) -> bool:
 def forget_earlier_start(pins: Pins) -> str | None:
     """Remove all rounds and pins of a target if the job's checkpoint numbers restarted, and return a sentence on it.
 
-    Returns None if they did not. The numbers of rounds must rise, so the next round is a new base. Pins are removed
-    first: as long as there is a round, another call sees that the numbers restarted.
+    Returns None if they did not restart. The numbers of rounds must rise, so the next round is a new base. Pins are
+    removed first: as long as there is a round, another call sees that the numbers restarted.
     """
     newest = newest_round(pins.target)
     if newest is None or not have_numbers_restarted(pins.checkpoints, newest):
@@ -76,11 +76,11 @@ def forget_earlier_start(pins: Pins) -> str | None:
 def _is_later(checkpoints: str, number: int, newest: Round) -> bool:
     """Return whether a checkpoint was written after that of the newest round; False if one time is unknown."""
     uri = join(checkpoint_directory(checkpoints, number), METADATA)
-    written = open_store(uri).modified(uri)
-    return written is not None and newest.taken is not None and written.timestamp() > newest.taken
+    write_time = open_store(uri).modified(uri)
+    return write_time is not None and newest.taken is not None and write_time.timestamp() > newest.taken
 
 
-def refuse_no_directory(checkpoints: str) -> None:
+def refuse_no_checkpoint_directory(checkpoints: str) -> None:
     """Raise `RequestError` for a snapshot or a file: a follower would wait there forever for a checkpoint."""
     for uri in (checkpoints, join(checkpoints, METADATA)):
         if exists(uri):
@@ -100,11 +100,11 @@ def take_over(target: str, job: FollowedJob, newest: Round, prefixes: Sequence[s
     options. Raises `RequestError` unless both starts have a state backend with the same id, which a restore keeps: the
     base of another job would replace the rounds. An unpublished last round of the earlier start is discarded.
     """
-    before = followed_job(target)
-    if before is None or before.options != job.options or before.checkpoints in (BETWEEN_STARTS, job.checkpoints):
+    followed = followed_job(target)
+    if followed is None or followed.options != job.options or followed.checkpoints in (BETWEEN_STARTS, job.checkpoints):
         return False
     _refuse_unrelated_job(target, newest, job, prefixes)
-    if may_be_discarded(target, before):
+    if may_be_discarded(target, followed):
         discard(target, keeps_follower=True)
     end_following(target)
     return True
@@ -114,26 +114,26 @@ def _refuse_unrelated_job(target: str, newest: Round, job: FollowedJob, prefixes
     advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
     number, later = _open_newest(job.checkpoints, prefixes)
     if later is None:
-        shown = "no complete checkpoint"
+        evidence = "no complete checkpoint"
         advice = Advice("wait for a checkpoint if the job was just started again; otherwise ", advice)
     elif not _is_later(job.checkpoints, number, newest):
-        shown = f"chk-{number}, which was written before that checkpoint"
+        evidence = f"chk-{number}, which was written before that checkpoint"
     elif not _have_common_backends(open_base(round_target(target, newest.checkpoint), prefixes).source, later):
-        shown = f"chk-{number}, which has other state backends"
+        evidence = f"chk-{number}, which has other state backends"
     else:
         return
     raise RequestError(
         "the target has rounds of a job in another directory, and nothing shows that this is a later start of that job",
         path=job.checkpoints,
         expected=f"the state backends of checkpoint {newest.checkpoint}, from which the newest round was made",
-        found=shown,
+        found=evidence,
         advice=advice,
     )
 
 
 def _have_common_backends(earlier: Snapshot, later: Snapshot) -> bool:
-    others = {operator.operator_id: backends_of(operator) for operator in later.operators}
-    return any(backends_of(own).items() & others.get(own.operator_id, {}).items() for own in earlier.operators)
+    later_backends = {operator.operator_id: backends_of(operator) for operator in later.operators}
+    return any(backends_of(own).items() & later_backends.get(own.operator_id, {}).items() for own in earlier.operators)
 
 
 def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int], seconds: float) -> str:
@@ -144,15 +144,17 @@ def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int], seco
     """
     if newest == -1:
         return f"waiting for the first complete checkpoint in {checkpoints}: {_CHECK_DIRECTORY}"
-    waits = f"waiting for a checkpoint after {newest} in {checkpoints}"
+    waiting_clause = f"waiting for a checkpoint after {newest} in {checkpoints}"
     if not numbers:
-        return f"{waits}, which has no complete checkpoint: {_CHECK_DIRECTORY}; {_IF_STARTED_AGAIN}"
+        return f"{waiting_clause}, which has no complete checkpoint: {_CHECK_DIRECTORY}; {_IF_STARTED_AGAIN}"
     if numbers[-1] < newest:
         return (
-            f"{waits}, whose newest one is {numbers[-1]}: check that the job runs, and that no checkpoint was removed; "
-            f"{_IF_STARTED_AGAIN}"
+            f"{waiting_clause}, whose newest one is {numbers[-1]}: check that the job runs, and that no checkpoint was "
+            f"removed; {_IF_STARTED_AGAIN}"
         )
-    return f"{waits}, for {duration(_LONG_SECONDS)} now; {_IF_STARTED_AGAIN}" if seconds > _LONG_SECONDS else ""
+    if seconds > _LONG_SECONDS:
+        return f"{waiting_clause}, for {duration(_LONG_SECONDS)} now; {_IF_STARTED_AGAIN}"
+    return ""
 
 
 def _open_newest(checkpoints: str, prefixes: Sequence[str]) -> tuple[int, Snapshot | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from rescale.following.leaving import is_left, leave
+from rescale.following.leaving import leave, may_be_continued
 from rescale.runstate.follower.rounds import finished_rounds
 from rescale.text.errors import RescaleError
 
@@ -30,7 +30,7 @@ def leave_rounds(target: str, checkpoints: str, by: Mapping[str, str]) -> str:
 
 def next_run(target: str, checkpoints: str) -> str | None:
     """Return the advice to trigger another run with this target; None if that run would be refused."""
-    if not is_left(target, checkpoints):
+    if not may_be_continued(target, checkpoints):
         return None
     if not finished_rounds(target):
         return "trigger another run with the job's name and the same target"
