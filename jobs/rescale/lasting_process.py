@@ -20,7 +20,15 @@ import msgspec
 
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.process import GRACE_SECONDS, LAST_LINES_SECONDS, end, listening, read_result, refuse_without_spark, start
+from rescale.process import (
+    GRACE_SECONDS,
+    LAST_LINES_SECONDS,
+    end_process_group,
+    listening,
+    read_result,
+    refuse_without_spark,
+    start_process,
+)
 from rescale.runstate.places import places_of
 from rescale.runstate.step import Step
 from rescale.storage.scratch import ScratchKind, scratch_folder, temporary_directory
@@ -44,9 +52,8 @@ class LastingProcess:
     """The process, which starts with `begin` or with the first order, and ends with the block.
 
     `say` gets the lines that the process prints, without control characters. With `drawn`, the process also sends
-    ticks. `record_bytes` are the bytes of records that the first order moves, if known: the process starts what they
-    need before the order comes. `environment` holds the process's environment variables; None stands for the variables
-    of this process.
+    ticks. `record_bytes` are the bytes of records that the first order moves, if known: before the order comes, the
+    process starts workers or imports modules for them. `environment` has its variables; None: those of this process.
     """
 
     def __init__(
@@ -96,7 +103,7 @@ class LastingProcess:
     def end(self) -> None:
         """End the process and the run that it carries out. The next run starts a new process."""
         if self._process is not None:
-            end(self._process)
+            end_process_group(self._process)
 
     def carry_out(
         self,
@@ -121,7 +128,7 @@ class LastingProcess:
             if has_answered:  # the last lines may still be in the pipe
                 self._all_lines_came.wait(LAST_LINES_SECONDS)
         except BaseException:
-            end(self._process)
+            end_process_group(self._process)
             raise
         finally:
             self._say, self._draw = self._default_say, None
@@ -149,9 +156,11 @@ class LastingProcess:
         own_end, process_end = socket.socketpair()
         self._ending.enter_context(own_end)
         with process_end:
-            main = [Step.ROUNDS.value, "--orders", str(process_end.fileno()), *self._arguments]
+            module_arguments = [Step.ROUNDS.value, "--orders", str(process_end.fileno()), *self._arguments]
             environment = os.environ if self._environment is None else self._environment
-            process = start(main, environment, is_heard=True, pass_fds=[process_end.fileno()])
+            process = start_process(
+                module_arguments, environment, captures_output=True, pass_fds=[process_end.fileno()]
+            )
         self._ending.enter_context(listening(process, lambda line: self._say(line), self._pass_on_tick))
         self._ending.callback(_end_gently, process, own_end)
         return process, own_end
@@ -169,6 +178,6 @@ def _end_gently(process: subprocess.Popen[bytes], orders: socket.socket) -> None
     try:
         process.wait(GRACE_SECONDS)
     except subprocess.TimeoutExpired:
-        end(process)
+        end_process_group(process)
     if process.stdin is not None:
         process.stdin.close()

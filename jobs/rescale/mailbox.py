@@ -1,4 +1,4 @@
-"""Orders for a process on another machine, as documents in a directory of a store that both can reach.
+"""Orders for a process on another machine, as documents in a directory that sender and process can reach.
 
 The sender puts an order, and the process puts the result document. As long as the sender runs, it puts a sign of life
 every half minute. After five minutes without a sign of life the process ends: its sender must have ended, and a new
@@ -79,9 +79,9 @@ def orders_at(place: str) -> Iterator[Order]:
             continue
         if time.monotonic() > last_look + _SIGN_SECONDS:
             last_look = time.monotonic()
-            newest = read_document(_sign_uri(place)) if exists(_sign_uri(place)) else b""
-            if newest != sign:
-                sign, last_sign = newest, last_look
+            newest_sign = read_document(_sign_uri(place)) if exists(_sign_uri(place)) else b""
+            if newest_sign != sign:
+                sign, last_sign = newest_sign, last_look
         if time.monotonic() > last_sign + _PATIENCE_SECONDS:
             return
         time.sleep(_POLL_SECONDS)

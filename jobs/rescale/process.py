@@ -53,23 +53,24 @@ def run_step(
     """Run a step's process to its end, and return its result document.
 
     The step's log goes to standard error, or line by line to `say`, without control characters. `draw` gets the step's
-    progress. Both are called in another thread. `environment` holds the process's environment variables; None
-    stands for the variables of this process.
-    Raises the error of the step, or `StoreError` if it ended without a result. If this process is interrupted, it ends
-    all processes of the step, including workers and Spark.
+    progress. Both are called in another thread. `environment` has the process's variables; None stands for those of
+    this process. Raises the error of the step, or `StoreError` if it ended without a result. If this process is
+    interrupted, it ends all processes of the step, including workers and Spark.
     """
     refuse_without_spark()
     refuse_unsafe_result(result_uri)
     if exists(result_uri):  # a policy may forbid deleting files that the run has not put
         open_store(result_uri).delete([result_uri])
     drawn = [] if draw is None else ["--drawn"]
-    main = [step.value, "--attached", *drawn, "--result", result_uri, *arguments]
-    process = start(main, os.environ if environment is None else environment, is_heard=say is not None)
+    module_arguments = [step.value, "--attached", *drawn, "--result", result_uri, *arguments]
+    process = start_process(
+        module_arguments, os.environ if environment is None else environment, captures_output=say is not None
+    )
     try:
         with listening(process, say, draw):
             code = process.wait()
     except BaseException:
-        end(process)
+        end_process_group(process)
         raise
     finally:
         if process.stdin is not None:
@@ -93,15 +94,19 @@ def refuse_without_spark() -> None:
         )
 
 
-def start(
-    main: Sequence[str], environment: Mapping[str, str], *, is_heard: bool, pass_fds: Sequence[int] = ()
+def start_process(
+    module_arguments: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    captures_output: bool,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start `main`, a module and its arguments, in a new process group; with `is_heard`, its output goes to a pipe."""
+    """Start a module with its arguments in a new process group; with `captures_output`, its output goes to a pipe."""
     return subprocess.Popen(
-        [sys.executable, "-m", *main],
+        [sys.executable, "-m", *module_arguments],
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE if is_heard else sys.stderr.fileno(),
-        stderr=subprocess.STDOUT if is_heard else None,
+        stdout=subprocess.PIPE if captures_output else sys.stderr.fileno(),
+        stderr=subprocess.STDOUT if captures_output else None,
         start_new_session=True,
         pass_fds=pass_fds,
         env={**environment, _SAFE_PATH: "1"},
@@ -162,7 +167,7 @@ def listening(
     listener.join(LAST_LINES_SECONDS)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end_process_group(process: subprocess.Popen[bytes]) -> None:
     """End the step's process group: by SIGTERM, then by SIGKILL."""
     for signal_number in (signal.SIGTERM, signal.SIGKILL):
         try:
