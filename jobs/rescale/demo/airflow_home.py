@@ -53,9 +53,9 @@ class AirflowHome:
     @property
     def environment(self) -> dict[str, str]:
         """Environment of every process of this Airflow; only the connection gives access to S3."""
-        foreign = ("AIRFLOW", "AWS_")
+        removed_prefixes = ("AIRFLOW", "AWS_")
         return {
-            **{name: value for name, value in os.environ.items() if not name.startswith(foreign)},
+            **{name: value for name, value in os.environ.items() if not name.startswith(removed_prefixes)},
             "TMPDIR": str(self._scratch),
             "SPARK_LOCAL_DIRS": str(self._scratch),
             "AIRFLOW_HOME": str(self.folder),

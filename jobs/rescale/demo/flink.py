@@ -50,8 +50,8 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
     classes = folder / "classes"
     with as_file(files("rescale.demo") / "Restored.java") as program:
         _run(["javac", "-nowarn", "-d", str(classes), "-cp", _class_path(jars), str(program)], "the compiler")
-    state_before = _restored_state(_downloaded(source, folder / "before"), 4, [classes, *jars], folder)
-    state_after = _restored_state(_downloaded(target, folder / "after"), parallelism, [classes, *jars], folder)
+    state_before = _restored_state(_download(source, folder / "before"), 4, [classes, *jars], folder)
+    state_after = _restored_state(_download(target, folder / "after"), parallelism, [classes, *jars], folder)
     if _content(state_before) != _content(state_after):
         raise IntegrityError(
             "Flink restores other state from the result", path=target, expected=state_before, found=state_after
@@ -83,7 +83,7 @@ def _content(states: Sequence[UserState]) -> list[tuple[str, int, str]]:
     return sorted((state.user, state.clicks, state.pages) for state in states)
 
 
-def _downloaded(directory: str, folder: Path) -> Path:
+def _download(directory: str, folder: Path) -> Path:
     """Copy a savepoint whose handles are relative to a local folder, and return it."""
     owned.make_folder(folder)
     store = open_store(directory)

@@ -33,7 +33,6 @@ class S3Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment variables with which a process uses the server."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ACCESS_KEY_ID": _KEY,
@@ -43,7 +42,6 @@ class S3Server:
 
     @property
     def airflow_connection_json(self) -> str:
-        """JSON of an Airflow connection to the server."""
         extra = {"endpoint_url": self.endpoint, "region_name": _REGION}
         return json.dumps({"conn_type": "aws", "login": _KEY, "password": _SECRET, "extra": extra})
 

@@ -58,7 +58,6 @@ class CheckList:
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """The checks so far."""
         return Diagnosis(all(check.outcome is not CheckOutcome.ERROR for check in self.done), tuple(self.done))
 
     @contextmanager

@@ -110,7 +110,7 @@ def _check_increments(
 ) -> None:
     """Check whether checkpoints are incremental, by the last checkpoint and the configuration of the cluster."""
     written_bytes = None if last is None else last.checkpointed_size
-    smaller = last is not None and written_bytes is not None and written_bytes < last.state_size
+    is_smaller = last is not None and written_bytes is not None and written_bytes < last.state_size
     is_configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL)
     backend = config.state_backend or "an unknown state backend"
     sizes_text = (
@@ -118,8 +118,10 @@ def _check_increments(
         if last
         else "none yet"
     )
-    result = f"{backend}, {'incremental' if is_configured or smaller else 'not known to be incremental'} ({sizes_text})"
-    if (is_configured or smaller) and "RocksDB" in backend:
+    result = (
+        f"{backend}, {'incremental' if is_configured or is_smaller else 'not known to be incremental'} ({sizes_text})"
+    )
+    if (is_configured or is_smaller) and "RocksDB" in backend:
         trial.ok(result, "rescale follow and --base can move only what changed")
         return
     trial.warn(

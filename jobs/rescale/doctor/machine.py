@@ -81,7 +81,7 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
     with checks.trying(subject, "SPARK_LOCAL_DIRS, else the system's directory for temporary files", meaning):
         for place in scratch_directories():
             trial, path = Trial(checks, subject, f"write a file below {place}"), Path(place)
-            absent = [folder for folder in (path, *path.parents) if not folder.exists()]
+            missing_folders = [folder for folder in (path, *path.parents) if not folder.exists()]
             try:
                 with scratch_folder(path, ScratchKind.RESULT) as folder:
                     owned.write_new(folder / "probe", b"probe")
@@ -90,7 +90,7 @@ def check_scratch(checks: CheckList, state_bytes: int | None) -> None:
                 trial.fail(f"{error.strerror}: {error.filename or place}", meaning, advice)
                 continue
             finally:
-                for folder in absent:
+                for folder in missing_folders:
                     owned.remove_folder(folder)
             needed_bytes = MIN_SCRATCH if state_bytes is None else state_bytes
             needed_text = human_bytes(needed_bytes)

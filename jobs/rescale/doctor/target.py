@@ -41,11 +41,11 @@ def check_target(checks: CheckList, target: str, source: str | None) -> None:
             refuse_overlap(source, target)
         check_documents(target)
         refuse_misplaced(target)
-        absent = [] if is_s3(target) else [path for path in _with_parents(beside(target)) if not path.exists()]
+        missing_folders = [] if is_s3(target) else [path for path in _with_parents(beside(target)) if not path.exists()]
         try:
             _Probes(checks, target, source).check()
         finally:
-            for folder in absent:
+            for folder in missing_folders:
                 owned.remove_folder(folder)
 
 
@@ -63,7 +63,7 @@ class _Probes:
         self._target = target
         self._store: Store = open_store(target)
         self._data = name.encode()
-        self._put, self._conditional, self._copy, self._parts = (
+        self._put_uri, self._conditional_uri, self._copy_uri, self._parts_uri = (
             probe_place(target, f"{name}-{kind}") for kind in ("put", "conditional", "copy", "parts")
         )
         self._is_put = False
@@ -106,7 +106,7 @@ class _Probes:
 
     def _check_put(self) -> None:
         with self._trying("put a probe", "a run cannot write") as trial:
-            self._store.put(self._put, self._data)
+            self._store.put(self._put_uri, self._data)
             self._is_put = True
             trial.ok(counted(len(self._data), "byte"), "a run can write")
 
@@ -114,8 +114,8 @@ class _Probes:
         with self._trying(
             "put a probe if it is absent, twice", "a run claims its target, and publishes, with such a put"
         ) as trial:
-            if self._store.put_if_absent(self._conditional, self._data) and not self._store.honours_conditions(
-                self._conditional, self._data
+            if self._store.put_if_absent(self._conditional_uri, self._data) and not self._store.honours_conditions(
+                self._conditional_uri, self._data
             ):
                 trial.fail(
                     "the store accepted both",
@@ -129,7 +129,7 @@ class _Probes:
         if not self._is_put:
             return
         with self._trying("read the probe", "validation reads every byte of a result back") as trial:
-            data, _ = self._store.read_all(self._put, len(self._data))
+            data, _ = self._store.read_all(self._put_uri, len(self._data))
             if data == self._data:
                 trial.ok("the bytes that were put", "validation can read a result back")
             else:
@@ -137,7 +137,7 @@ class _Probes:
                 trial.fail(f"{len(data)} other bytes", meaning, "ask the store's operator")
 
     def _check_copy(self) -> None:
-        uri, tried = self._put, "copy the probe within the store"
+        uri, tried = self._put_uri, "copy the probe within the store"
         if self._source is not None and is_s3(self._source) and is_one_store(self._source, self._target):
             uri, tried = join(self._source, "_metadata"), "copy _metadata of the source within the store"
         with self._trying(tried, "state that does not change is copied by the store") as trial:
@@ -145,7 +145,7 @@ class _Probes:
             if pin is None:  # `check_source` or `_check_put` has already reported that the file is missing
                 return
             try:
-                self._store.copy(self._copy, Span(uri, 0, pin.size, pin))
+                self._store.copy(self._copy_uri, Span(uri, 0, pin.size, pin))
             except CopyRefused as refused:
                 meaning = "all state passes through Rescale's processes instead, which takes longer"
                 advice = "allow CopyObject and UploadPartCopy if the store has them"
@@ -159,16 +159,16 @@ class _Probes:
             "write a probe in parts, and abort another such upload",
             "a run writes large files in parts, and aborts uploads that were left open",
         ) as trial:
-            self._store.begin_parts(self._parts, staging)
-            self._store.abort_parts(self._parts)
-            token = self._store.begin_parts(self._parts, staging)
+            self._store.begin_parts(self._parts_uri, staging)
+            self._store.abort_parts(self._parts_uri)
+            token = self._store.begin_parts(self._parts_uri, staging)
             try:
-                receipt = self._store.put_part(self._parts, token, 1, 0, self._data)
-                self._store.complete_parts(self._parts, token, [receipt], len(self._data))
+                receipt = self._store.put_part(self._parts_uri, token, 1, 0, self._data)
+                self._store.complete_parts(self._parts_uri, token, [receipt], len(self._data))
             except RescaleError:
                 self._abandon(token)
                 raise
-            pin = self._store.stat(self._parts)
+            pin = self._store.stat(self._parts_uri)
             if pin is None or pin.size != len(self._data):
                 trial.fail(f"found: {pin}", "the store does not put parts together", "ask the store's operator")
             else:
@@ -177,7 +177,7 @@ class _Probes:
     def _abandon(self, token: str) -> None:
         """Remove the parts that an unfinished upload left; ignore errors of the store."""
         with suppress(RescaleError):
-            self._store.abort_parts(self._parts)
+            self._store.abort_parts(self._parts_uri)
             if not is_s3(self._target):  # the token of a local upload is the path of its file
                 self._store.delete([token])
 
@@ -188,9 +188,9 @@ class _Probes:
             "compare the clock of this machine with the time of the probe",
             "S3 refuses requests of a machine whose clock is wrong",
         ) as trial:
-            write_time = self._store.modified(self._put)
+            write_time = self._store.modified(self._put_uri)
             if write_time is None:
-                raise RequestError("the probe is gone", path=self._put, advice="find out who deletes files there")
+                raise RequestError("the probe is gone", path=self._put_uri, advice="find out who deletes files there")
             skew = (datetime.now(UTC) - write_time).total_seconds()
             result = f"{abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}" if abs(skew) >= 1 else "less than 1 s"
             if abs(skew) > MOST_SKEW_SECONDS:
@@ -200,7 +200,7 @@ class _Probes:
                 trial.ok(result, "the clocks agree")
 
     def _check_delete(self) -> None:
-        probes = (self._put, self._conditional, self._copy, self._parts)
+        probes = (self._put_uri, self._conditional_uri, self._copy_uri, self._parts_uri)
         with self._trying(
             f"delete the probes in {beside(self._target)}", "discard, and a run that resumes, delete what a run has put"
         ) as trial:
@@ -213,12 +213,14 @@ class _Probes:
                 meaning = "a run publishes all the same, and its leftovers stay until the lock ends"
                 trial.warn(result_text(error), meaning, None)
                 return
-            remaining = [
+            remaining_probes = [
                 uri
                 for uri, pin in zip(existing_probes, self._store.stats(existing_probes), strict=True)
                 if pin is not None
             ]
-            if remaining:
-                trial.fail(f"still there: {', '.join(remaining)}", "the store does not delete", "delete them yourself")
+            if remaining_probes:
+                trial.fail(
+                    f"still there: {', '.join(remaining_probes)}", "the store does not delete", "delete them yourself"
+                )
             elif existing_probes:
                 trial.ok(f"{counted(len(existing_probes), 'probe')} deleted", "discard can remove what a run leaves")

@@ -1,7 +1,7 @@
 """An option of a request, with everything that the command line, forms and documentation need.
 
-`rows` has all options. The command line, the steps, the trigger form, windows, the chart's schema, the reference pages
-and the advice in errors are made from these options.
+`rows` has the options of requests. The command line, the steps, the trigger form, windows, the chart's schema, the
+reference pages and the advice in errors are made from them.
 """
 
 from __future__ import annotations

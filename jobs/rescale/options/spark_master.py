@@ -38,5 +38,4 @@ def is_on_this_machine(master: str | None) -> bool:
 
 
 def is_master(text: str) -> bool:
-    """Return whether a text is a Spark master URL."""
     return is_on_this_machine(text) or _CLUSTER.fullmatch(text) is not None

@@ -11,17 +11,17 @@ class StrictArgumentParser(argparse.ArgumentParser):
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(allow_abbrev=False, **arguments)
-        self._given: set[argparse.Action] = set()
+        self._given_actions: set[argparse.Action] = set()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        self._given.clear()
+        self._given_actions.clear()
         return super().parse_known_args(args, namespace)
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         if action.option_strings and isinstance(
             action, argparse._StoreAction
         ):  # options with other actions keep all their values, or are flags
-            if action in self._given:
+            if action in self._given_actions:
                 raise argparse.ArgumentError(action, "given more than once, and only one value is taken")
-            self._given.add(action)
+            self._given_actions.add(action)
         return super()._get_values(action, arg_strings)

@@ -91,7 +91,6 @@ DOCUMENTS = (
 
 
 def schema_list() -> SchemaList:
-    """Return all documents with a schema."""
     return SchemaList(
         tuple(PublishedSchema(document.name, document.version, document.id, document.where) for document in DOCUMENTS)
     )
