@@ -129,7 +129,7 @@ def prepare_with_links(plan: Plan, say: Callable[[str], None]) -> None:
     """Make or repeat a whole preparation in this process: link the files, or let the store copy them.
 
     Copies only files that the target lacks, and calls `say` with lines about them. Raises `RequestError` as
-    `begin_preparing`. If the target is claimed or discarded meanwhile, removes the new copies and raises `RequestError`.
+    `begin_preparing`. If the target is claimed or discarded meanwhile, removes new copies and raises `RequestError`.
     """
     store, spans = open_store(plan.target), _prepared_spans(plan)
     existing_sizes = {name(entry.uri): entry.size for entry in store.list(plan.target)}
@@ -140,9 +140,9 @@ def prepare_with_links(plan: Plan, say: Callable[[str], None]) -> None:
 
     if spans and (missing_files or existing_sizes.keys() != spans.keys()):
         begin_preparing(plan)
-        sizes = [spans[file].length for file in missing]
-        files_text, size_text, said_at = counted(len(missing), "file"), human_bytes(sum(sizes)), time.monotonic()
-        if missing:
+        sizes = [spans[file].length for file in missing_files]
+        files_text, size_text, said_at = counted(len(missing_files), "file"), human_bytes(sum(sizes)), time.monotonic()
+        if missing_files:
             say(f"copying {files_text} ahead into the target, {size_text}")
         try:
             for at in range(0, len(missing_files), _FILES_BETWEEN_CHECKS):
