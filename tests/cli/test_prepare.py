@@ -78,7 +78,7 @@ def test_preparation_is_refused_if_no_file_can_be_copied_unchanged(
 
 def test_preparation_with_a_base_is_refused(job: Checkpoints, target: str, capsys: Captured) -> None:
     code, error = answer(capsys, "run", job.newest, "--target", target, *SHAPE, "--prepare", "--base", "/base")
-    assert (code, error["found"]) == (2, "both")
+    assert (code, error["found"]) == (2, "both options")
 
 
 def test_newest_checkpoint_is_prepared_if_flink_deletes_the_named_one(
