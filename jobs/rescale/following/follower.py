@@ -2,7 +2,7 @@
 
 A full run makes the base from the first complete checkpoint. Each newer checkpoint becomes a round, which continues the
 round before. A round is a published result of its own, in a place that no job restores from. Once rounds have used up
-the levels of the databases, the next round continues the first round after the base, with all changes since, and
+the levels of the databases, the next round continues the first round after the base, with all changes since then, and
 replaces the rounds in between. A checkpoint that continues no round becomes a new base. Files beside the target record
 progress (`runstate.states`).
 

@@ -26,11 +26,13 @@ def remove_unneeded_rounds(target: str, newest: Round | None) -> set[int]:
     if newest is None:
         remove_rounds(target, keep=())
         return set()
-    continuable = {newest.checkpoint, newest.anchor}
-    places = [round_target(target, number) for number in continuable.intersection(finished_rounds(target))]
+    continuable_rounds = {newest.checkpoint, newest.anchor}
+    places = [round_target(target, number) for number in continuable_rounds.intersection(finished_rounds(target))]
     files = [file for place in places for file in read_certificate(place).files]
-    remove_rounds(target, keep={*continuable, newest.root}, files={file.name for file in files if file.is_elsewhere})
-    return continuable
+    remove_rounds(
+        target, keep={*continuable_rounds, newest.root}, files={file.name for file in files if file.is_elsewhere}
+    )
+    return continuable_rounds
 
 
 def copy_ahead(target: str, newest: Round, copied_roots: set[int], say: Callable[[str], None]) -> None:
@@ -56,8 +58,8 @@ def plan_of_copies(place: str, target: str) -> Plan:
 
     It has only the operators whose directories a later round can continue; all other state is moved anew.
     """
-    continuable = {
+    continuable_ids = {
         operator.operator_id for operator in certified_plan(place).operators if operator.rekeying is not None
     }
     plan = prepare(Request(place, target, {}, (parent(place),)), ahead=True).plan
-    return replace(plan, operators=tuple(o for o in plan.operators if o.operator_id in continuable))
+    return replace(plan, operators=tuple(o for o in plan.operators if o.operator_id in continuable_ids))
