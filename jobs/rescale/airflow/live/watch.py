@@ -296,8 +296,8 @@ class Watch:
                 operator=self.old_job.name,
                 expected="a running job",
                 found="a job that Flink does not know" if job is None else job.state,
-                advice='if it was cancelled on purpose, run "rescale follow --finish" for its checkpoints, which makes '
-                "the result from the last one. If not, start the job again, and trigger a run with another target",
+                advice="if it was cancelled on purpose, finish a follower of its checkpoints on a command line, which "
+                "makes the result from the last one. If not, start the job again, and run with another target",
             )
 
 
