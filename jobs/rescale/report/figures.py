@@ -69,11 +69,11 @@ class KeyGroupMap:
 class Matrix:
     """Bytes that move from each old subtask (row) to each new subtask (column), as shades.
 
-    If there are many subtasks, neighbours share a row or column. `rows` and `columns` are the labels of the axes.
+    If there are many subtasks, neighbours share a row or column.
     """
 
-    rows: str
-    columns: str
+    row_label: str
+    column_label: str
     shades: tuple[tuple[int, ...], ...]
 
 
@@ -132,11 +132,11 @@ class Part(NamedTuple):
 
 
 class StackedBar(NamedTuple):
-    """A bar of parts, with the text for its whole length."""
+    """A bar of parts."""
 
     label: str
     parts: tuple[Part, ...]
-    total: str
+    total_text: str
 
 
 @dataclass(frozen=True)

@@ -70,13 +70,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture with a caption, and the table of its `numbers`; `rows` names the rows, such as `subtasks`."""
+    """A picture with a caption, and the table of its `numbers`; `rows_text` names the rows, such as `subtasks`."""
 
     title: str
     caption: str
     drawing: DrawnFigure
     numbers: Table
-    rows: str = ""
+    rows_text: str = ""
 
 
 class RunProgress(StrEnum):

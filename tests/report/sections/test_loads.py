@@ -56,7 +56,7 @@ def test_many_subtasks_have_no_tooltips_and_a_table_of_the_fullest() -> None:
     sizes = list(range(MOST_DRAWN_SUBTASKS + 1))
     operator = KeyedOperator("counts", side(len(sizes), sizes), None, ())
     assert bars(operator).charts[0].tooltips == ()
-    assert load_charts(operator, MOST).rows == f"the {MOST.rows} fullest subtasks"
+    assert load_charts(operator, MOST).rows_text == f"the {MOST.rows} fullest subtasks"
 
 
 @pytest.mark.parametrize(("maximum", "parallelism"), [(128, 3), (12, 4), (1, 1), (1000, 7)])

@@ -67,8 +67,8 @@ def _block(block: Block, level: int) -> Node:
             return h.pre(tabindex="0")[h.code[line]]
         case Table():
             return _table(block, "Table")
-        case Figure(title, text, drawn, numbers, rows):
-            return _figure(title, text, drawn, numbers, rows, level)
+        case Figure(title, text, drawn, numbers, rows_text):
+            return _figure(title, text, drawn, numbers, rows_text, level)
         case Verdict(progress, text):
             sign = h.span(class_="sign", aria_hidden="true")[_SIGNS[progress]]
             return h.p(class_=f"verdict {progress}")[sign, h.strong[progress.capitalize()], h.span[text]]
@@ -118,10 +118,11 @@ def _table(table: Table, name: str) -> Element:
     ]
 
 
-def _figure(title: str, caption: str, drawn: DrawnFigure, numbers: Table, rows: str, level: int) -> Element:
+def _figure(title: str, caption: str, drawn: DrawnFigure, numbers: Table, rows_text: str, level: int) -> Element:
     folded_numbers = (
         h.details[
-            h.summary[f"Numbers: {rows}" if rows else "Numbers"], _table(numbers, f"{title}: {rows or 'numbers'}")
+            h.summary[f"Numbers: {rows_text}" if rows_text else "Numbers"],
+            _table(numbers, f"{title}: {rows_text or 'numbers'}"),
         ]
         if numbers.rows
         else None

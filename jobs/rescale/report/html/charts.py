@@ -124,9 +124,9 @@ def _stack(bar: StackedBar) -> Node:
             ]
         )
         at += segment.length
-    description = f"{bar.label}: {'; '.join(segment.tooltip for segment in bar.parts)}; {bar.total}"
+    description = f"{bar.label}: {'; '.join(segment.tooltip for segment in bar.parts)}; {bar.total_text}"
     return div(class_="stack")[
-        div(class_="name")[bar.label], drawing(description, 12, parts), div(class_="total")[bar.total]
+        div(class_="name")[bar.label], drawing(description, 12, parts), div(class_="total")[bar.total_text]
     ]
 
 

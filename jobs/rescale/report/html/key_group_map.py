@@ -116,7 +116,7 @@ def matrix(figure: Matrix, description: str) -> Element:
     return drawing(
         description,
         300,
-        text(class_="label", x=0, y=13)[f"↓ {figure.rows}   → {figure.columns}"],
+        text(class_="label", x=0, y=13)[f"↓ {figure.row_label}   → {figure.column_label}"],
         rect(class_="frame", y=20, width=280, height=280),
         image(href=shades_uri(figure.shades), y=20, width=280, height=280, preserveAspectRatio="none", class_="few"),
         kind="matrix",

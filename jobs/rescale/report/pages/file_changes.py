@@ -8,7 +8,7 @@ from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_ROWS, lowest, note_on_rest
 from rescale.text.units import counted, duration, human_bytes
 
-_HEADERS = ("operator", "SST files", "shared", "new in B", "gone from A", "read", "rows at most", "moved whole")
+_HEADERS = ("operator", "SST files", "shared", "new in B", "gone in B", "read", "changed rows ≤", "moved whole")
 
 
 def file_changes_text(changes: FileChanges) -> str:

@@ -227,7 +227,7 @@ def union_sentences(insight: Insight) -> Iterator[str]:
 
 
 def hand_picked_sentences(insight: Insight) -> Iterator[str]:
-    """Yield sentences about hand-picked keys: the subtasks that own them in the new shape, and what to do about it."""
+    """Yield sentences about keys that a job picked to address subtasks: their new subtasks, and what to do."""
     for keys in insight.hand_picked_keys:
         key_names = _first_items_text([key.key for key in keys.keys])
         reason = "the smallest possible" if keys.smallest else f"by chance in {_percent_text(keys.chance)} of cases"

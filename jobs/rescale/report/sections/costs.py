@@ -74,9 +74,9 @@ def _bars(rows: Sequence[_BarRow]) -> StackedBars:
                 for kind, size in enumerate(sizes)
                 if size
             ),
-            total,
+            total_text,
         )
-        for label, sizes, total in rows
+        for label, sizes, total_text in rows
     )
     used_kinds = max((kind for _, sizes, _ in rows for kind, size in enumerate(sizes) if size), default=0)
     return StackedBars(bars, _LEGEND[: used_kinds + 1])
