@@ -309,7 +309,7 @@ def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _
 
 
 def _candidates(operator: Counterpart, free_counterparts: Sequence[Counterpart]) -> list[Counterpart]:
-    """Return the operators of the job that have no counterpart yet and share some evidence with `operator`."""
+    """Return the free counterparts that share some evidence with `operator`, unless the states contradict."""
     return [
         other
         for other in free_counterparts

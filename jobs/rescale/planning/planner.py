@@ -153,7 +153,7 @@ class _OperatorPlanner:
     notes: list[str]
     prepared: bool
 
-    def plan(self, operator: Operator, shape: Shape, key_hash: str | None) -> OperatorPlan:
+    def plan(self, operator: Operator, shape: Shape, hash_name: str | None) -> OperatorPlan:
         result_format = self.request.format
         by_record = is_rewritten_by_record(operator, shape, result_format)
         refuse_unreadable_state(operator)
@@ -165,7 +165,7 @@ class _OperatorPlanner:
         headers = HeaderPlanner(operator.label, self.literals)
         groups = KeyGroupPlanner(operator, shape, headers, self.literals, self.inline)
         if by_record:
-            keyed_plan = self._plan_records(operator, shape, headers, groups, key_hash)
+            keyed_plan = self._plan_records(operator, shape, headers, groups, hash_name)
         elif becomes_databases(operator, result_format):
             keyed_plan = self._plan_directories(operator, shape, headers, groups)
         else:
@@ -190,7 +190,7 @@ class _OperatorPlanner:
         )
 
     def _plan_records(
-        self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner, key_hash: str | None
+        self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner, hash_name: str | None
     ) -> _PlannedKeyedState:
         """Plan keyed state whose records are read; raw keyed state moves by key group if the max parallelism stays."""
         result_format = self.request.format
@@ -200,14 +200,14 @@ class _OperatorPlanner:
             shape,
             headers,
             self.literals,
-            key_hash,
+            hash_name,
             timers=() if timers_stay else operator.heap_timers,
             created=_creation_time(self.snapshot) if becomes_databases(operator, result_format) else None,
             stays_on_heap=stays_on_heap(operator, result_format),
         )
         if shape.max_parallelism == operator.max_parallelism:
             return _PlannedKeyedState(groups.raw_streams() if timers_stay else groups.own_raw_streams(), rekeying)
-        heap_timers = plan_heap_timers(operator, shape, headers, self.literals, key_hash) if timers_stay else None
+        heap_timers = plan_heap_timers(operator, shape, headers, self.literals, hash_name) if timers_stay else None
         return _PlannedKeyedState((), rekeying, heap_timers)
 
     def _plan_directories(

@@ -79,21 +79,21 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
     return shapes
 
 
-def refuse_result_in_another_shape(result: Plan, request: Request) -> None:
+def refuse_result_in_another_shape(plan: Plan, request: Request) -> None:
     """Raise `RequestError` if the request asks for another shape than that of the result of a plan."""
     if request.parallelism or request.max_parallelism:
-        shapes = _requested_shapes(result.operators, request)
-        refuse_another_shape("the target holds a result in another shape", result, shapes, "name another target")
+        shapes = _requested_shapes(plan.operators, request)
+        refuse_another_shape("the target holds a result in another shape", plan, shapes, "name another target")
 
 
-def refuse_another_shape(what: str, result: Plan, shapes: Mapping[str, Shape], advice: str) -> None:
-    """Raise `RequestError` if an operator of a plan's result has not the one of `shapes`, which are by operator id."""
-    for operator in result.operators:
+def refuse_another_shape(what: str, plan: Plan, shapes: Mapping[str, Shape], advice: str) -> None:
+    """Raise `RequestError` if a plan gives an operator another shape than `shapes`, which maps operator ids."""
+    for operator in plan.operators:
         shape = Shape(operator.new_parallelism, operator.new_max_parallelism)
         if shape != shapes[operator.operator_id]:
             raise RequestError(
                 what,
-                path=result.target,
+                path=plan.target,
                 operator=operator.label,
                 expected=f"{shapes[operator.operator_id]}, as requested",
                 found=shape,

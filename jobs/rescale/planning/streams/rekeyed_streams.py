@@ -27,7 +27,7 @@ def plan_rekeyed(
     shape: Shape,
     headers: HeaderPlanner,
     literals: Literals,
-    key_hash: str | None,
+    hash_name: str | None,
     *,
     timers: Sequence[KeyedStream],
     created: int | None,
@@ -74,13 +74,13 @@ def plan_rekeyed(
         header=header_piece,
         number_of_states=header.number_of_states,
         compressed=compressed,
-        key_hash=key_hash,
+        key_hash=hash_name,
         streams=_streams_of_subtasks(shape, new_stream),
     )
 
 
 def plan_heap_timers(
-    operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, key_hash: str | None
+    operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, hash_name: str | None
 ) -> Rekeying | None:
     """Return the records to read and the new streams of timers that stay raw keyed state; None if there are none."""
     timers = operator.raw_timers
@@ -103,7 +103,7 @@ def plan_heap_timers(
         header=header.piece,
         number_of_states=header.number_of_states,
         compressed=False,
-        key_hash=key_hash,
+        key_hash=hash_name,
         streams=_streams_of_subtasks(shape, new_stream),
     )
 
