@@ -2,8 +2,8 @@
 
     source side    the changes from the earlier checkpoint to the later one: the new value, or the deletion, of every
                    key that was written in between, or whose value differs
-    result side    the changes from the base to the result: the value, or the deletion, of every key in the files above
-                   the base's, and what RocksDB finds for it in the result
+    result side    the changes from the base to the result: the value, or the deletion, of every key in files that only
+                   the result has, and what RocksDB finds for it in the result
 
 The changes must have the same digests on both sides, state by state, and on both sides each key must lie in the key
 group of its hash. Every file of the base is in the result, below the changes (`base_files`). So the result holds the

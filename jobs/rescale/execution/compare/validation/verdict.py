@@ -14,7 +14,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.snapshot.surgery import NO_SURGERY, Surgery
 from rescale.storage.locations import contains
 
-_CLAIM_OF_RECORDS = (
+_PROVEN_OF_RECORDS = (
     "where the max parallelism changed, this holds for every record, and every record whose key has a given hash rule "
     "lies in the key group of that hash: in the source under the old maximum, in the result under the new one"
 )
@@ -69,20 +69,20 @@ _LIMIT_OF_CHECKSUMS = (
     "2^-32, and can be forged on purpose (a validation with the proof `records` reads all state)"
 )
 
-_CLAIM = (
+_PROVEN = (
     "every key group, list element, union element and broadcast copy of the source was read from storage and is in "
     "the result, in the subtask that Flink will restore it to"
 )
-_CLAIM_OF_FILES = (
+_PROVEN_OF_FILES = (
     "in RocksDB directories that were compared by their files, every SST file of the source that may have rows of a "
     "subtask is in the subtask's directory, at its level and in its order: as the source's own file in the pinned "
     "version, or as a copy with the same digest or the same checksum of the store; range tombstones, newer than all "
     "rows, hide the rows of other key groups in these files, and no row of the subtask's own"
 )
-_CLAIM_OF_BLOCKS = (
+_PROVEN_OF_BLOCKS = (
     "in SST files that were compared byte by byte, every block has the checksum that RocksDB wrote with it"
 )
-_CLAIM_OF_CHANGES = (
+_PROVEN_OF_CHANGES = (
     "in RocksDB directories that continue the base, every key was examined if it is in a file that only one of the two "
     "checkpoints has, or that was written and compacted between them: by its entries in these files if they show that "
     "it did not change, or which value it has now; else by its rows in both checkpoints; files that, by RocksDB's "
@@ -90,35 +90,35 @@ _CLAIM_OF_CHANGES = (
     "those in the result, where RocksDB finds each of them; and all files of the base are in the result, below these "
     "changes: as the base's own files, under a second name, with the same checksum of the store, or byte for byte"
 )
-_CLAIM_OF_THE_RENAMED = (
+_PROVEN_OF_THE_RENAMED = (
     "for an operator that was declared as renamed, this holds for all its state under its new id, and no operator of "
     "the result has the old id"
 )
-_CLAIM_OF_THE_DROPPED = (
+_PROVEN_OF_THE_DROPPED = (
     "an operator that was declared as dropped has no state in the result, so the comparison left its state out"
 )
-_CLAIM_OF_KAFKA = (
+_PROVEN_OF_KAFKA = (
     "the result's own bytes hold the declared Kafka offsets where offsets were declared, and the source's offsets "
     "everywhere else"
 )
-_CLAIM_OF_SOURCES = (
+_PROVEN_OF_SOURCES = (
     "for a FlinkKafkaConsumer that was declared to become a KafkaSource, every partition is one split, with the offset "
     "of the next record, and is assigned in the enumerator's state"
 )
-_CLAIM_OF_DROPPED_STATES = (
+_PROVEN_OF_DROPPED_STATES = (
     "a state that was declared as dropped is not in the result, but all other state of its operator is"
 )
-_CLAIM_OF_OLD_ROWS = (
+_PROVEN_OF_OLD_ROWS = (
     "of a state that was declared to lose old rows, the result holds exactly the rows and list elements whose last "
     "access is later than declared; the time of last access was read in every row and element"
 )
-_CLAIM_OF_RESTARTS = "no subtask of an operator that was declared as restarted counts as finished in the result"
-_CLAIM_OF_CHECKSUMS = (
+_PROVEN_OF_RESTARTS = "no subtask of an operator that was declared as restarted counts as finished in the result"
+_PROVEN_OF_CHECKSUMS = (
     "for state that was compared by checksums of its store, the bytes of all files after their headers, end to end, "
     "have the same checksum as the source's bytes, computed by the store itself"
 )
 _EXCEPTION_CLAUSE = "except for the declared differences, "
-_CLAIM_OF_THE_REST = f"for all other state, {_CLAIM}"
+_PROVEN_OF_THE_REST = f"for all other state, {_PROVEN}"
 
 
 def certificate_of(
@@ -138,14 +138,14 @@ def certificate_of(
     """
     base_files = plan.base_files_referred_to if plan else {}
     uris_elsewhere = {uri for uri, _ in result.files[1:] if not contains(result.directory, uri)}
-    claims, limits = _claims(proofs, surgery), _limits(source, result, proofs, metadata_checked=metadata_checked)
+    proven, limits = _proven(proofs, surgery), _limits(source, result, proofs, metadata_checked=metadata_checked)
     limits += _if_true(
         (_LIMIT_OF_REFERENCES, uris_elsewhere - base_files.keys()),
         (_LIMIT_OF_BASE_FILES, uris_elsewhere & base_files.keys()),
     )
     return Certificate(
         verdict=COMPLETE,
-        proves=f"{_EXCEPTION_CLAUSE if _changes_state(surgery) else ''}{'; '.join(claims)}",
+        proves=f"{_EXCEPTION_CLAUSE if _changes_state(surgery) else ''}{'; '.join(proven)}",
         does_not_prove="; ".join(limits) or None,
         digests="sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
         source=source.directory,
@@ -170,32 +170,32 @@ def certificate_of(
     )
 
 
-def _claims(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
-    without_records = _claims_without_records(proofs)
+def _proven(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
+    without_records = _proven_without_records(proofs)
     becomes_source = any(change.becomes_source for change in surgery.kafka)
     return [
         *without_records,
-        _CLAIM_OF_THE_REST if without_records else _CLAIM,
-        *_if_true((_CLAIM_OF_RECORDS, any(proof.records for proof in proofs))),
-        *_if_true((_CLAIM_OF_BLOCKS, any(proof.tables and proof.tables.checked for proof in proofs))),
-        *_if_true((_CLAIM_OF_THE_RENAMED, surgery.renamed), (_CLAIM_OF_THE_DROPPED, surgery.dropped)),
-        *_if_true((_CLAIM_OF_KAFKA, surgery.kafka), (_CLAIM_OF_SOURCES, becomes_source)),
-        *_if_true((_CLAIM_OF_DROPPED_STATES, surgery.dropped_states), (_CLAIM_OF_RESTARTS, surgery.restarted)),
-        *_if_true((_CLAIM_OF_OLD_ROWS, surgery.old_rows)),
+        _PROVEN_OF_THE_REST if without_records else _PROVEN,
+        *_if_true((_PROVEN_OF_RECORDS, any(proof.records for proof in proofs))),
+        *_if_true((_PROVEN_OF_BLOCKS, any(proof.tables and proof.tables.checked for proof in proofs))),
+        *_if_true((_PROVEN_OF_THE_RENAMED, surgery.renamed), (_PROVEN_OF_THE_DROPPED, surgery.dropped)),
+        *_if_true((_PROVEN_OF_KAFKA, surgery.kafka), (_PROVEN_OF_SOURCES, becomes_source)),
+        *_if_true((_PROVEN_OF_DROPPED_STATES, surgery.dropped_states), (_PROVEN_OF_RESTARTS, surgery.restarted)),
+        *_if_true((_PROVEN_OF_OLD_ROWS, surgery.old_rows)),
     ]
 
 
 def _proof_depth(proofs: Sequence[CertifiedOperator]) -> Proof:
     if any(proof.changes for proof in proofs):
         return Proof.CHANGES
-    return Proof.FILES if _claims_without_records(proofs) else Proof.RECORDS
+    return Proof.FILES if _proven_without_records(proofs) else Proof.RECORDS
 
 
-def _claims_without_records(proofs: Sequence[CertifiedOperator]) -> list[str]:
-    """Return the claims about state that was not compared record by record, if there is any."""
+def _proven_without_records(proofs: Sequence[CertifiedOperator]) -> list[str]:
+    """Return what is proven about state that was not compared record by record, if there is any."""
     by_files, by_sums = any(proof.directories is not None for proof in proofs), any(proof.checksums for proof in proofs)
     by_changes = any(proof.changes for proof in proofs)
-    return _if_true((_CLAIM_OF_FILES, by_files), (_CLAIM_OF_CHECKSUMS, by_sums), (_CLAIM_OF_CHANGES, by_changes))
+    return _if_true((_PROVEN_OF_FILES, by_files), (_PROVEN_OF_CHECKSUMS, by_sums), (_PROVEN_OF_CHANGES, by_changes))
 
 
 def _limits(
