@@ -1,4 +1,4 @@
-"""The work of the tasks in `savepoint_tasks`, which reads snapshots and plans.
+"""The work of the tasks in `savepoint_tasks`, on snapshots and plans.
 
 Only running tasks import this module, because it imports most of this package.
 """

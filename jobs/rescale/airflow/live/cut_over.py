@@ -130,7 +130,7 @@ class CutOver:
 
     @property
     def plan(self) -> Plan:
-        """The plan of the last round that `prepare` has planned."""
+        """The plan that `prepare` has made for the last round."""
         assert self._round_plan is not None
         return self._round_plan.prepared.plan
 
