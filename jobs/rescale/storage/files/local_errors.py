@@ -15,7 +15,7 @@ NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 
 _ABSENT_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _DENIED_ERRORS = (errno.EACCES, errno.EPERM, errno.EROFS)
-_WRONG_KIND_ERRORS = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
+_WRONG_PLACE_ERRORS = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP, errno.EXDEV)
 
 _NO_DIRECTORY = "a file, or a link to nothing, stands where a directory is needed"
 """Meaning of `EEXIST`: only making a directory raises it here."""
@@ -28,7 +28,7 @@ def is_absent(error: OSError | ValueError) -> bool:
 
 def error_class(error: OSError) -> type[RequestError] | type[StoreError]:
     """Return the class for an error of the operating system: `RequestError` if a file cannot be in this place."""
-    return RequestError if error.errno in (*_DENIED_ERRORS, *_WRONG_KIND_ERRORS) else StoreError
+    return RequestError if error.errno in (*_DENIED_ERRORS, *_WRONG_PLACE_ERRORS) else StoreError
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def translated_errors(uri: str) -> Iterator[None]:
 def _advice(error: OSError) -> str:
     if error.errno in _DENIED_ERRORS:
         return "give the user that runs Rescale access to it, or name another place"
-    if error.errno in _WRONG_KIND_ERRORS:
+    if error.errno in _WRONG_PLACE_ERRORS:
         return "name another place"
     if error.errno == errno.EFBIG:
         return "have the limit on the size of files raised (ulimit -f), or name a place on another file system"

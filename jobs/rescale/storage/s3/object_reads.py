@@ -118,7 +118,7 @@ class ObjectReads:
                 if attempt == ATTEMPTS - 1 or answer.status_code not in _BUSY_STATUSES:
                     raise error
             time.sleep(min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2**attempt))
-        raise AssertionError("the last attempt returns or raises")
+        raise AssertionError("unreachable: after the last attempt")
 
     def _error(self, answer: AWSResponse, body: bytes) -> ClientError:
         parsed_answer = {"headers": answer.headers, "status_code": answer.status_code, "body": body}
@@ -134,7 +134,7 @@ class ObjectReads:
             return captured.address
         finally:
             self._capturing.now = False
-        raise AssertionError("nothing is sent")
+        raise AssertionError("a request was sent")
 
     def _capture_address(self, request: Any, request_signer: Any, **details: Any) -> None:
         if not getattr(self._capturing, "now", False):

@@ -95,7 +95,7 @@ class PinnedObjects:
                     body.close()
                     raise _large_object_error(uri, start, length, most_bytes, len(data))
                 return data, Pin(len(data) if size < 0 else size, etag=answer["ETag"])
-        raise AssertionError("the last attempt returns or raises")
+        raise AssertionError("unreachable: after the last attempt")
 
     def changed_error(self, uri: str, pin: Pin | None) -> SnapshotError:
         """Return the error for an object whose current version is not the pinned one."""
