@@ -1,4 +1,4 @@
-"""Converts streams of old subtasks to layouts for `redistribute`, and the shares of new subtasks to extents."""
+"""Counts the elements of old subtasks for `redistribute`, and finds the extents of a new subtask's share."""
 
 from __future__ import annotations
 
