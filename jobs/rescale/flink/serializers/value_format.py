@@ -63,7 +63,7 @@ def format_value(tree: TypeTree, reader: ByteReader) -> str:
         case Masked(fields, has_kind):
             return _format_row(fields, reader, has_kind=has_kind)
         case Repeat(items):
-            return f"[{', '.join(_format_item(items, reader) for _ in range(reader.count(1)))}]"
+            return f"[{', '.join(_format_entry(items, reader) for _ in range(reader.count(1)))}]"
         case Union(left, right, right_tag):
             return format_value(right if _is_right(reader, right_tag) else left, reader)
         case Nullable(inner, padding):
@@ -126,7 +126,7 @@ def _format_number(reader: ByteReader, *, scaled: bool) -> str:
     return f"{digits}E{-scale}" if scale else digits
 
 
-def _format_item(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
+def _format_entry(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
     return ": ".join(format_value(item, reader) for item in items)
 
 
