@@ -92,7 +92,7 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeL
         raise UnsupportedError("the state has no value serializer")
     if state.kind is StateKind.PRIORITY_QUEUE:
         timer = Program("timer", Sequence((Fixed(TIME_SIZE), key.tree, namespace.tree)))
-        return ChangeLayout(state, EntryKind.ELEMENT, key, namespace, timer, None, has_lengths=False)
+        return ChangeLayout(state, EntryKind.QUEUE_ELEMENT, key, namespace, timer, None, has_lengths=False)
     kind, parts = content_of(state, value)
     first, second = (*(map(compile_if_known, parts)), None)[:2]
     if kind is EntryKind.MAP:

@@ -91,7 +91,7 @@ def parsed_changes(
 
 def _find_parts(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs, indices: Longs) -> _ChangeParts:
     begins = starts + CHANGE_HEAD_SIZE
-    if layout.kind is EntryKind.ELEMENT:
+    if layout.kind is EntryKind.QUEUE_ELEMENT:
         return _ChangeParts(indices, begins, begins, begins)
     key_ends = _ends(layout, layout.key, "key", data, begins, limits)
     scope_ends = _ends(layout, layout.namespace, "namespace", data, key_ends, limits)
@@ -131,7 +131,7 @@ def _check_key_groups(
     if not layout.key.hashable:
         return
     begins = parts.key_starts
-    if layout.kind is EntryKind.ELEMENT:
+    if layout.kind is EntryKind.QUEUE_ELEMENT:
         is_added_element = data[parts.key_starts - CHANGE_HEAD_SIZE] == Operation.ADD_ELEMENT
         begins = begins + TIME_SIZE + np.where(is_added_element, _COUNT_SIZE, 0)
     walked_keys = walk_keys(layout.key, data, np.minimum(begins, limits), limits)

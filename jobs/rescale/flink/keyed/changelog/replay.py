@@ -64,7 +64,7 @@ class ReplayedState:
         name the state.
         """
         match self.layout.kind:
-            case EntryKind.ELEMENT:
+            case EntryKind.QUEUE_ELEMENT:
                 self._apply_to_timers(change)
             case EntryKind.MAP:
                 self._apply_to_map(change)

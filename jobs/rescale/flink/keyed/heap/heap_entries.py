@@ -33,7 +33,7 @@ class EntryKind(IntEnum):
     VALUE = 0
     LIST = 1
     MAP = 2
-    ELEMENT = 3
+    QUEUE_ELEMENT = 3
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
     if state.kind is StateKind.PRIORITY_QUEUE:
         timer_key = compile_program(serializer_of(state, SerializerKey.VALUE).nested[0])
         timer = Sequence((_TIME, timer_key.tree, namespace.tree))
-        return EntryLayout(EntryKind.ELEMENT, _NO_BYTES, _NO_BYTES, timer, _NO_BYTES, has_lengths=False)
+        return EntryLayout(EntryKind.QUEUE_ELEMENT, _NO_BYTES, _NO_BYTES, timer, _NO_BYTES, has_lengths=False)
     has_lengths = key.fixed_length is None and namespace.fixed_length is None
     value = state.serializer(SerializerKey.VALUE)
     if value is None:

@@ -10,7 +10,7 @@ from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.record_walk import read_u32
 from rescale.flink.keys import machine
 
-VALUE, LIST, MAP, ELEMENT = range(4)
+VALUE, LIST, MAP, QUEUE_ELEMENT = range(4)
 """Content of an entry (`EntryKind`): a value, a list, a map, or just an element of a priority queue."""
 
 ENTRIES, ITEMS, HELD_SIZE = range(3)
@@ -131,7 +131,7 @@ def copy_entries(
             value_end = copy_bytes(data, user_key, end, out, key_end + LENGTH_SIZE)
             at = end
             progress[ITEMS] -= 1
-        elif kind == ELEMENT:
+        elif kind == QUEUE_ELEMENT:
             end, error_code = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
             if error_code == FINE and record + end - at + LENGTH_SIZE > len(out):
                 error_code = np.int64(NO_ROOM)

@@ -28,7 +28,7 @@ def write_entries(
     begin: Long,
     end: Long,
     prefix_size: int,
-    is_element: int,
+    in_queue: int,
     key_program: Longs,
     depth: int,
     has_lengths: int,
@@ -43,7 +43,7 @@ def write_entries(
     while begin < end:
         start, key_end = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
         value, begin = key_end + LENGTH_SIZE, key_end + LENGTH_SIZE + read_u32(data, key_end)
-        if is_element:
+        if in_queue:
             at = copy_bytes(data, start, key_end, out, at)
             continue
         numbers[0], numbers[1] = start, key_end

@@ -68,10 +68,10 @@ class HeapWriter:
         read_only = data.view()
         # A writeable array is another type, for which numba would compile the loop again.
         read_only.flags.writeable = False
-        is_element = int(layout.kind is EntryKind.ELEMENT)
+        in_queue = int(layout.kind is EntryKind.QUEUE_ELEMENT)
         with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
             size = write_entries(
-                read_only, begin, end, self._prefix, is_element, instructions, depth, int(layout.has_lengths), self._out
+                read_only, begin, end, self._prefix, in_queue, instructions, depth, int(layout.has_lengths), self._out
             )
         if size < 0:
             state = self._header.states[state_id].name
