@@ -19,11 +19,11 @@ _LEAST_FRACTION_FOR_ESTIMATE = 0.01
 """The remaining time is not estimated before this fraction of the bytes is done."""
 
 
-def say_compiling(cached: bool) -> None:
-    """Print that loops are being compiled; `cached` says whether the machine code is cached for later runs."""
+def say_compiling(will_be_cached: bool) -> None:
+    """Print that loops are being compiled; `will_be_cached` says whether later runs can load the code."""
     clause = (
         "which later runs on this machine reuse"
-        if cached
+        if will_be_cached
         else "and later runs will compile them again: to cache them, set NUMBA_CACHE_DIR to a writable directory"
     )
     print(f"compiling loops over records, {clause}", file=sys.stderr, flush=True)

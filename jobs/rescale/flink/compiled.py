@@ -96,7 +96,7 @@ else:
                 with suppress(OSError):
                     self.flush()  # type: ignore[no-untyped-call]
             if overload is None:
-                compiling.notify_listeners(is_cached=True)
+                compiling.notify_listeners(will_be_cached=True)
             return overload
 
         def save_overload(self, sig: Any, data: Any) -> None:
@@ -107,7 +107,7 @@ else:
         """Cache that keeps nothing, because numba finds no writable directory."""
 
         def load_overload(self, sig: Any, target_context: Any) -> None:  # noqa: ARG002
-            compiling.notify_listeners(is_cached=False)
+            compiling.notify_listeners(will_be_cached=False)
 
         def cached_signatures(self, codegen: Any) -> list[Any]:  # noqa: ARG002
             return []

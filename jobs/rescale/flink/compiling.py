@@ -13,12 +13,12 @@ _listeners: list[Callable[[bool], None]] = []
 def notify_once(listener: Callable[[bool], None]) -> None:
     """Call `listener` once, when this process (or a fork of it) first compiles a loop that is not in the cache.
 
-    The argument of `listener` says whether the machine code is cached for later processes.
+    The argument of `listener` says whether later processes can load the machine code.
     """
     _listeners.append(listener)
 
 
-def notify_listeners(*, is_cached: bool) -> None:
-    """Call all listeners with `is_cached` and remove them, because a loop is about to be compiled."""
+def notify_listeners(*, will_be_cached: bool) -> None:
+    """Call all listeners with `will_be_cached` and remove them, because a loop is about to be compiled."""
     while _listeners:
-        _listeners.pop()(is_cached)
+        _listeners.pop()(will_be_cached)

@@ -32,10 +32,10 @@ def worker(sock: socket.socket, authenticated: bool) -> int:
         return 1
 
 
-def _say_compiling(cached: bool) -> None:
+def _say_compiling(will_be_cached: bool) -> None:
     task = TaskContext.get()
     if task is not None and task.partitionId() == 0:
-        say_compiling(cached)
+        say_compiling(will_be_cached)
 
 
 if __name__ == "__main__":
