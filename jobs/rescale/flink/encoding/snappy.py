@@ -48,45 +48,45 @@ class FramedDecompressor:
             kind = self._buffer[at]
             length = int.from_bytes(self._buffer[at + 1 : at + 4], "little")
             if kind in (_COMPRESSED, _PLAIN) and length > _LONGEST_CHUNK:
-                raise self._error("a snappy chunk with an impossible length", at, length)
+                raise self._error("a snappy chunk with an impossible length", length)
             if len(self._buffer) - at - 4 < length:
                 break
-            out.append(self._content(kind, bytes(self._buffer[at + 4 : at + 4 + length]), at))
+            out.append(self._content(kind, bytes(self._buffer[at + 4 : at + 4 + length])))
             at += 4 + length
+            self._position += 4 + length
         del self._buffer[:at]
-        self._position += at
         return b"".join(out)
 
     def finish(self) -> None:
         """Raise `SnapshotError` if the stream ended inside a chunk."""
         if self._buffer:
-            raise self._error("the data ends inside a snappy chunk", 0, f"{len(self._buffer)} bytes of it")
+            raise self._error("the data ends inside a snappy chunk", f"{len(self._buffer)} bytes of it")
 
-    def _content(self, kind: int, body: bytes, at: int) -> bytes:
+    def _content(self, kind: int, body: bytes) -> bytes:
         if kind == _IDENTIFIER and body == IDENTIFIER[4:]:
             self._identifier_due = False
             return b""
         if self._identifier_due:
-            raise self._error("a snappy stream that does not begin with its identifier", at, f"type {kind:#04x}")
+            raise self._error("a snappy stream that does not begin with its identifier", f"type {kind:#04x}")
         if kind >= _FIRST_SKIPPABLE and kind != _IDENTIFIER:
             return b""
         if kind not in (_COMPRESSED, _PLAIN) or len(body) < 4:
-            raise self._error("not a snappy chunk", at, f"type {kind:#04x}")
+            raise self._error("not a snappy chunk", f"type {kind:#04x}")
         content = body[4:]
         if kind == _COMPRESSED:
             try:
                 # Check the length first, so that a damaged length does not allocate memory.
                 if cramjam.snappy.decompress_raw_len(content) > BLOCK_SIZE:
-                    raise self._error("a snappy chunk with more than 64 KiB of content", at, None)
+                    raise self._error("a snappy chunk with more than 64 KiB of content", None)
                 content = bytes(cramjam.snappy.decompress_raw(content))
             except cramjam.DecompressionError as error:
-                raise self._error(f"a snappy chunk that does not decompress: {error}", at, None) from None
+                raise self._error(f"a snappy chunk that does not decompress: {error}", None) from None
         if _checksum(content) != body[:4]:
-            raise self._error("a snappy chunk with a wrong checksum", at, _checksum(content).hex(), body[:4].hex())
+            raise self._error("a snappy chunk with a wrong checksum", _checksum(content).hex(), body[:4].hex())
         return content
 
-    def _error(self, what: str, at: int, found: object, expected: object = None) -> SnapshotError:
-        return SnapshotError(what, offset=self._position + at, expected=expected, found=found)
+    def _error(self, what: str, found: object, expected: object = None) -> SnapshotError:
+        return SnapshotError(what, offset=self._position, expected=expected, found=found)
 
 
 class FramedCompressor:
