@@ -101,7 +101,7 @@ def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Ite
 
 
 def missing_class(class_name: str, line: ReleaseLine) -> Reason:
-    """Return why `line` may not restore a header whose snapshot class, or the version of this class, has no row."""
+    """Return why `line` may not restore a header whose snapshot class, or its version, has no `Serializer`."""
     return next(
         class_reasons(class_name, line),
         _old_class_reason(class_name, line)
@@ -142,7 +142,7 @@ def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
 
 
 def _old_class_reason(class_name: str, line: ReleaseLine) -> Reason:
-    """Return the reason for a class of Flink without a row; lines from 2.0 on do not have such a class."""
+    """Return the reason for a class of Flink without a `Serializer`; lines from 2.0 on do not have such a class."""
     if line >= FIRST_OF_FLINK_2:
         return Reason(
             Restores.NO,

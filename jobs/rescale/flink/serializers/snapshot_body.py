@@ -96,7 +96,7 @@ class Body:
             raise self.reader.error(f"not {what}", at=at, expected=number, found=actual)
 
     def outer_version(self) -> int:
-        """Read and return the outer version; `UnknownSerializer` if the row does not have this outer version."""
+        """Read and return the outer version. Raises `UnknownSerializer` if the class has no such version."""
         at = self.reader.position
         version = self.reader.i32()
         if version not in self._outer_versions:
