@@ -128,7 +128,9 @@ def test_a_live_rescale_pays_off_if_a_round_is_much_faster_than_a_full_run(
     changes = compared(*apart)
     (operator, *_) = (operator for operator in changes.operators if operator.bytes)
     operator = msgspec.structs.replace(operator, bytes=3 * GB, added=GB, read=read, whole=0)
-    estimated = FileChanges.estimated("/a", "/b", 10.0, (operator,), directories=1, new_directories=1, places_in_s3=0)
+    estimated = FileChanges.estimated(
+        "/a", "/b", 10.0, (operator,), directory_count=1, new_directory_count=1, places_in_s3=0
+    )
     assert estimated.pays is pays
     text = file_changes_text(estimated)
     assert ("pays off (rescale follow)" in text) is pays
@@ -142,7 +144,7 @@ def test_a_round_takes_time_for_each_entry_and_each_directory_that_it_reads(apar
     def seconds(entries: int, directories: int, new: int) -> float:
         operators = [msgspec.structs.replace(operator, entries=entries) for operator in changes.operators[:1]]
         estimated = FileChanges.estimated(
-            "/a", "/b", 1.0, (*operators,), directories=directories, new_directories=new, places_in_s3=0
+            "/a", "/b", 1.0, (*operators,), directory_count=directories, new_directory_count=new, places_in_s3=0
         )
         return estimated.round_seconds
 

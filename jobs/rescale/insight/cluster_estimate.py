@@ -127,11 +127,11 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
 
 def _driver_memory(work: Workload, run_stages: tuple[EstimatedStage, ...]) -> int:
     parts = work.bytes // part_size(work)
-    copied_units = min(work.copied // part_size(work), MOST_UNITS)
+    units = min(work.copied // part_size(work), MOST_UNITS)
     ranges = sum(max(records.new_pieces, 1) for records in work.rekeyed)
     tasks = max((stage.tasks for stage in run_stages), default=0)
-    files = EACH_FILE * (work.source_files + work.new_files)
-    return DRIVER_BASE + files + EACH_RANGE * ranges + EACH_UNIT * copied_units + EACH_PART * parts + EACH_TASK * tasks
+    file_bytes = EACH_FILE * (work.source_files + work.new_files)
+    return DRIVER_BASE + file_bytes + EACH_RANGE * ranges + EACH_UNIT * units + EACH_PART * parts + EACH_TASK * tasks
 
 
 def _misfits(work: Workload, cluster: Cluster, scratch: int, driver: int) -> Iterator[Shortage]:

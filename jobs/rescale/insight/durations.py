@@ -175,13 +175,13 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
         yield StepSeconds(step, start + (work + transfer_time * size) / CORES)
 
 
-def change_seconds(keys: int, directories: int, new_directories: int) -> float:
+def change_seconds(key_count: int, directory_count: int, new_directory_count: int) -> float:
     """Return the CPU time of a round in addition to the time for the bytes that it reads.
 
-    `keys` is the number of keys in the files that the round reads, and `directories` the number of RocksDB directories
-    of the source with such files. `new_directories` is the number of directories of the base, and so of the result.
+    `key_count` counts the keys in the files that the round reads, `directory_count` the source's RocksDB directories
+    with such files, and `new_directory_count` the directories of the base, and so of the result.
     """
-    return keys * _KEY_SECONDS + directories * DIRECTORY_SECONDS + new_directories * NEW_DIRECTORY_SECONDS
+    return key_count * _KEY_SECONDS + directory_count * DIRECTORY_SECONDS + new_directory_count * NEW_DIRECTORY_SECONDS
 
 
 def rates_of(operator: OperatorPlan) -> Rates:

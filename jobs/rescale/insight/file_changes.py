@@ -87,15 +87,15 @@ class FileChanges(msgspec.Struct, frozen=True):
         seconds: float | None,
         operators: tuple[OperatorChanges, ...],
         *,
-        directories: int,
-        new_directories: int,
+        directory_count: int,
+        new_directory_count: int,
         places_in_s3: int,
     ) -> FileChanges:
         """Return the changes of the operators with the estimates of a round and of a full run.
 
-        `places_in_s3` (0, 1 or 2) says how many of source and target are in S3. `directories` is the number of RocksDB
-        directories of which a round reads files, and `new_directories` the number of the base's directories to which
-        rows of these files belong. Every row counts as a changed key.
+        `places_in_s3` (0, 1 or 2) says how many of source and target are in S3. `directory_count` counts the RocksDB
+        directories of which a round reads files, and `new_directory_count` the base's directories to which rows of
+        these files belong. Every row counts as a changed key.
         """
         size, bytes_read, bytes_whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
@@ -105,7 +105,7 @@ class FileChanges(msgspec.Struct, frozen=True):
 
         full_run_seconds = estimate(size) + (WORKERS_SECONDS if size + bytes_whole > LITTLE_BYTES else 0)
         last_round_seconds = estimate(
-            bytes_read, change_seconds(_total(operators, "entries"), directories, new_directories)
+            bytes_read, change_seconds(_total(operators, "entries"), directory_count, new_directory_count)
         )
         return cls(
             a,
@@ -146,11 +146,11 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
         )
     a, b = with_tables(a), with_tables(b)
     changes_of_operators = [_changes(a, a.operator(operator.operator_id), b, operator) for operator in b.operators]
-    operators, directories = (
+    operators, directory_count = (
         tuple(changes for changes, _ in changes_of_operators),
         sum(number for _, number in changes_of_operators),
     )
-    new_directories = sum(
+    new_directory_count = sum(
         min(len(operator.databases), changes.entries) for operator, changes in zip(b.operators, operators, strict=True)
     )
     seconds = (
@@ -158,15 +158,15 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
         if a.metadata_time is None or b.metadata_time is None
         else (b.metadata_time - a.metadata_time).total_seconds()
     )
-    places = sum(is_s3(snapshot.directory) for snapshot in (a, b))
+    places_in_s3 = sum(is_s3(snapshot.directory) for snapshot in (a, b))
     return FileChanges.estimated(
         a.directory,
         b.directory,
         seconds,
         operators,
-        directories=directories,
-        new_directories=new_directories,
-        places_in_s3=places,
+        directory_count=directory_count,
+        new_directory_count=new_directory_count,
+        places_in_s3=places_in_s3,
     )
 
 

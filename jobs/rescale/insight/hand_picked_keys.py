@@ -82,9 +82,11 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     key_texts = [
         format_value(compile_program(header.key_serializer).tree, ByteReader(single.key)) for single in picked_keys
     ]
-    smallest = len(picked_keys) == parallelism and key_texts == _smallest_keys(key_type, max_parallelism, parallelism)
+    are_smallest = len(picked_keys) == parallelism and key_texts == _smallest_keys(
+        key_type, max_parallelism, parallelism
+    )
     chance = math.perm(parallelism, len(picked_keys)) / parallelism ** len(picked_keys)
-    if chance > _LARGEST_CHANCE and not smallest:
+    if chance > _LARGEST_CHANCE and not are_smallest:
         return None
     new_groups = _new_key_groups(header, picked_keys, max_parallelism, shape)
     new_subtasks = [
@@ -101,7 +103,7 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
             for text, single, new_subtask in zip(key_texts, picked_keys, new_subtasks, strict=True)
         ),
         chance=chance,
-        smallest=smallest,
+        smallest=are_smallest,
         idle=() if None in new_subtasks else tuple(i for i in range(shape.parallelism) if i not in new_subtasks),
         crowded=tuple(i for i in range(shape.parallelism) if new_subtasks.count(i) > 1),
         key_type=key_type,

@@ -64,9 +64,9 @@ def _rows(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
     rows = 0
     for tables_of_state in by_state.values():
         largest = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[:tables_per_state]
-        entries = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest))
+        entry_count = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest))
         sampled_bytes = sum(table.extent.length for table in largest)
-        rows += entries * sum(table.extent.length for table in tables_of_state) // sampled_bytes
+        rows += entry_count * sum(table.extent.length for table in tables_of_state) // sampled_bytes
     return rows
 
 

@@ -54,11 +54,11 @@ def workload_of(plan: Plan) -> Workload:
     rekeyed_work = tuple(_rekeyed_work(plan))
     elements = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     copied = plan.bytes_moved - elements - sum(operator.rekeyed_bytes for operator in plan.operators)
-    files = sum(
+    new_file_count = sum(
         len(operator.streams) + len(operator.rekeyed_streams) + len(operator.compacted) for operator in plan.operators
     )
     largest = max((max(operator.new_keyed_bytes, default=0) for operator in plan.operators), default=0)
-    return Workload(max(0, copied), elements, rekeyed_work, len(plan.files), files, largest, plan.part_size)
+    return Workload(max(0, copied), elements, rekeyed_work, len(plan.files), new_file_count, largest, plan.part_size)
 
 
 def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
