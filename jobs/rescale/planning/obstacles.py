@@ -47,10 +47,12 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
 def _refuse_unmergeable_headers(operator: Operator) -> None:
     """Raise an error if a new subtask cannot get state of all old ones, because their headers cannot be merged."""
     moves_whole_groups = not all(can_delimit_entries(stream.parsed) for stream in operator.heap_streams)
-    headers = HeaderPlanner(operator.label, Literals())
+    header_planner = HeaderPlanner(operator.label, Literals())
     if operator.managed_keyed:
-        headers.plan(operator.managed_keyed, left_out=operator.dropped_states, moves_whole_groups=moves_whole_groups)
+        header_planner.plan(
+            operator.managed_keyed, left_out=operator.dropped_states, moves_whole_groups=moves_whole_groups
+        )
     if operator.heap_timers:
-        headers.plan((), operator.heap_timers)
+        header_planner.plan((), operator.heap_timers)
     if operator.operator:
         common_header(operator, operator.operator, Literals())

@@ -149,7 +149,7 @@ class _OperatorPlanner:
     snapshot: Snapshot
     request: Request
     literals: Literals
-    inline: InlineBudget
+    budget: InlineBudget
     notes: list[str]
     prepared: bool
 
@@ -162,15 +162,15 @@ class _OperatorPlanner:
         refuse_old_rows(operator, result_format)
         if by_record:
             refuse_heap(operator)
-        headers = HeaderPlanner(operator.label, self.literals)
-        groups = KeyGroupPlanner(operator, shape, headers, self.literals, self.inline)
+        header_planner = HeaderPlanner(operator.label, self.literals)
+        group_planner = KeyGroupPlanner(operator, shape, header_planner, self.literals, self.budget)
         if by_record:
-            keyed_plan = self._plan_records(operator, shape, headers, groups, hash_name)
+            keyed_plan = self._plan_records(operator, shape, group_planner, hash_name)
         elif becomes_databases(operator, result_format):
-            keyed_plan = self._plan_directories(operator, shape, headers, groups)
+            keyed_plan = self._plan_directories(operator, shape, group_planner)
         else:
-            keyed_plan = _PlannedKeyedState(groups.streams())
-        elements = plan_elements(operator, shape.parallelism, self.literals, self.inline)
+            keyed_plan = _PlannedKeyedState(group_planner.streams())
+        elements = plan_elements(operator, shape.parallelism, self.literals, self.budget)
         return OperatorPlan(
             operator_id=operator.operator_id,
             label=operator.label,
@@ -180,7 +180,7 @@ class _OperatorPlanner:
             new_max_parallelism=shape.max_parallelism,
             work=work_class(operator.max_parallelism, shape.max_parallelism),
             states=_keyed_states(operator),
-            id_tables=tuple(headers.id_tables),
+            id_tables=tuple(header_planner.id_tables),
             streams=(*keyed_plan.streams, *elements),
             rekeying=keyed_plan.rekeying,
             heap_timers=keyed_plan.heap_timers,
@@ -190,15 +190,15 @@ class _OperatorPlanner:
         )
 
     def _plan_records(
-        self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner, hash_name: str | None
+        self, operator: Operator, shape: Shape, group_planner: KeyGroupPlanner, hash_name: str | None
     ) -> _PlannedKeyedState:
         """Plan keyed state whose records are read; raw keyed state moves by key group if the max parallelism stays."""
         result_format = self.request.format
-        timers_stay = keeps_heap_timers(operator, result_format)
+        timers_stay, header_planner = keeps_heap_timers(operator, result_format), group_planner.header_planner
         rekeying = plan_rekeyed(
             operator,
             shape,
-            headers,
+            header_planner,
             self.literals,
             hash_name,
             timers=() if timers_stay else operator.heap_timers,
@@ -206,21 +206,29 @@ class _OperatorPlanner:
             stays_on_heap=stays_on_heap(operator, result_format),
         )
         if shape.max_parallelism == operator.max_parallelism:
-            return _PlannedKeyedState(groups.raw_streams() if timers_stay else groups.own_raw_streams(), rekeying)
-        heap_timers = plan_heap_timers(operator, shape, headers, self.literals, hash_name) if timers_stay else None
+            plan_raw_streams = group_planner.raw_streams if timers_stay else group_planner.own_raw_streams
+            return _PlannedKeyedState(plan_raw_streams(), rekeying)
+        if not timers_stay:
+            return _PlannedKeyedState((), rekeying)
+        heap_timers = plan_heap_timers(operator, shape, header_planner, self.literals, hash_name)
         return _PlannedKeyedState((), rekeying, heap_timers)
 
-    def _plan_directories(
-        self, operator: Operator, shape: Shape, headers: HeaderPlanner, groups: KeyGroupPlanner
-    ) -> _PlannedKeyedState:
+    def _plan_directories(self, operator: Operator, shape: Shape, group_planner: KeyGroupPlanner) -> _PlannedKeyedState:
         """Plan RocksDB directories that are assembled from whole files, or compacted."""
         sizes = {number: pin.size for number, (_, pin) in enumerate(self.snapshot.files)}
         referable_sizes = sizes if self.request.files is Files.REFER else None
         planner = DatabasePlanner(
-            operator, shape, headers, self.literals, self.inline, self.notes, referable_sizes, prepared=self.prepared
+            operator,
+            shape,
+            group_planner.header_planner,
+            self.literals,
+            self.budget,
+            self.notes,
+            referable_sizes,
+            prepared=self.prepared,
         )
         planned_databases = planner.plan()
-        streams = (*planned_databases.files, *groups.raw_streams())
+        streams = (*planned_databases.files, *group_planner.raw_streams())
         return _PlannedKeyedState(streams, databases=planned_databases.databases, compacted=planned_databases.compacted)
 
 

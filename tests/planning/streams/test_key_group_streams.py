@@ -41,10 +41,10 @@ class Planned:
 
     def __init__(self, of: Operator, parallelism: int) -> None:
         self.literals = Literals()
-        headers = HeaderPlanner(of.label, self.literals)
+        header_planner = HeaderPlanner(of.label, self.literals)
         shape = Shape(parallelism, of.max_parallelism)
-        self.streams = KeyGroupPlanner(of, shape, headers, self.literals, InlineBudget()).streams()
-        self.id_tables = headers.id_tables
+        self.streams = KeyGroupPlanner(of, shape, header_planner, self.literals, InlineBudget()).streams()
+        self.id_tables = header_planner.id_tables
 
     def groups(self, stream: CopiedKeyGroups | TranslatedKeyGroups) -> dict[int, tuple[Piece, ...]]:
         """Return the pieces of each key group."""

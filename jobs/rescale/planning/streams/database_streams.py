@@ -54,9 +54,9 @@ class DatabasePlanner:
 
     operator: Operator
     shape: Shape
-    headers: HeaderPlanner
+    header_planner: HeaderPlanner
     literals: Literals
-    inline: InlineBudget
+    budget: InlineBudget
     notes: list[str]
     referable_sizes: Mapping[int, int] | None
     prepared: bool
@@ -92,7 +92,7 @@ class DatabasePlanner:
 
     def _add_subtask(self, subtask: int, key_groups: KeyGroupRange, old_databases: Sequence[Database]) -> None:
         maximum = self.shape.max_parallelism
-        header = self.headers.plan(old_databases).piece
+        header = self.header_planner.plan(old_databases).piece
         sources = [old_database.known_source for old_database in old_databases]
         if len(sources) > 1:
             for source in sources:
@@ -118,7 +118,7 @@ class DatabasePlanner:
                     database_place(old_database, piece_of(old_database.header_extent)) for old_database in old_databases
                 ),
                 size=size,
-                inline=self.inline.try_take(size),
+                inline=self.budget.try_take(size),
             )
         )
 
@@ -136,7 +136,7 @@ class DatabasePlanner:
             CopiedFile(
                 subtask=subtask,
                 pieces=(piece,) if piece.length else (),
-                inline=self.inline.try_take(piece.length),
+                inline=self.budget.try_take(piece.length),
                 local_name=name,
             )
             for name, piece in copied_files.items()

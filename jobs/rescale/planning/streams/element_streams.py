@@ -16,7 +16,7 @@ from rescale.text.errors import UnsupportedError, located
 
 
 def plan_elements(
-    operator: Operator, new_parallelism: int, literals: Literals, inline: InlineBudget
+    operator: Operator, new_parallelism: int, literals: Literals, budget: InlineBudget
 ) -> list[CopiedElements | CheckedElements]:
     """Return the managed and raw operator-state streams of one operator at `new_parallelism`."""
     planned_streams: list[CopiedElements | CheckedElements] = []
@@ -33,12 +33,12 @@ def plan_elements(
             if keeps_parallelism and subtask not in by_subtask:
                 continue
             header = shared_header or common_header(operator, [by_subtask[subtask]], literals)
-            states = [(share, elements_of(share, by_subtask)) for share in shares]
-            pieces = merge_adjacent([header, *(piece_of(extent) for _, extents in states for extent in extents)])
-            is_inline = inline.try_take(sum(piece.length for piece in pieces))
+            share_extents = [(share, elements_of(share, by_subtask)) for share in shares]
+            pieces = merge_adjacent([header, *(piece_of(extent) for _, extents in share_extents for extent in extents)])
+            is_inline = budget.try_take(sum(piece.length for piece in pieces))
             elements = tuple(
                 StateElements(share.name, share.mode, tuple(extent.length for extent in extents))
-                for share, extents in states
+                for share, extents in share_extents
             )
             planned_streams.append(
                 CheckedElements(subtask=subtask, pieces=pieces, inline=is_inline, states=elements)

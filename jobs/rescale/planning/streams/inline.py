@@ -20,8 +20,8 @@ class InlineBudget:
     """
 
     def __init__(self, operators: Iterable[OperatorPlan] = ()) -> None:
-        inline = (stream.size for operator in operators for stream in operator.streams if stream.inline)
-        self._left = INLINE_BUDGET - sum(inline)
+        inline_sizes = (stream.size for operator in operators for stream in operator.streams if stream.inline)
+        self._left = INLINE_BUDGET - sum(inline_sizes)
 
     def try_take(self, size: int) -> bool:
         """Return whether a stream of `size` bytes is stored inline; if so, deduct its bytes from the budget."""

@@ -32,9 +32,9 @@ class KeyGroupPlanner:
 
     operator: Operator
     shape: Shape
-    headers: HeaderPlanner
+    header_planner: HeaderPlanner
     literals: Literals
-    inline: InlineBudget
+    budget: InlineBudget
 
     def streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Return the new streams of managed and raw keyed state."""
@@ -70,19 +70,19 @@ class KeyGroupPlanner:
         old_streams: Sequence[KeyedStream],
         owners: dict[int, KeyedStream],
     ) -> CopiedKeyGroups | TranslatedKeyGroups | None:
-        header = self.headers.plan(old_streams, moves_whole_groups=True) if slot is Slot.KEYED else NO_HEADER
+        header = self.header_planner.plan(old_streams, moves_whole_groups=True) if slot is Slot.KEYED else NO_HEADER
         is_heap = old_streams[0].framing is Framing.HEAP
         groups = [self._key_group(key_group, owners.get(key_group), header, is_heap=is_heap) for key_group in new_range]
         pieces = [header.piece, *(piece for piece in groups if piece is not None)]
         if slot is Slot.RAW_KEYED and len(pieces) == 1:
             return None
         lengths = tuple(-1 if piece is None else piece.length for piece in groups)
-        inline = self.inline.try_take(sum(piece.length for piece in pieces))
+        is_inline = self.budget.try_take(sum(piece.length for piece in pieces))
         if any(piece.ids is not None for piece in pieces):
             return TranslatedKeyGroups(
                 subtask=subtask,
                 pieces=merge_adjacent(pieces),
-                inline=inline,
+                inline=is_inline,
                 first_key_group=new_range.first,
                 key_groups=lengths,
                 compressed=header.parsed is not None and header.parsed.compressed,
@@ -91,7 +91,7 @@ class KeyGroupPlanner:
             slot=slot,
             subtask=subtask,
             pieces=merge_adjacent(pieces),
-            inline=inline,
+            inline=is_inline,
             first_key_group=new_range.first,
             key_groups=lengths,
             handle_tag=HandleTag.SAVEPOINT_KEY_GROUPS

@@ -25,7 +25,7 @@ from rescale.text.errors import UnsupportedError, located
 def plan_rekeyed(
     operator: Operator,
     shape: Shape,
-    headers: HeaderPlanner,
+    header_planner: HeaderPlanner,
     literals: Literals,
     hash_name: str | None,
     *,
@@ -48,7 +48,7 @@ def plan_rekeyed(
     owners_of(operator, timers)
     duplicates = operator.duplicate_timers if created is not None else ()
     left_out = {state.name for part in duplicates if part.parsed is not None for state in part.parsed.states}
-    header = headers.plan(old_holders, timers, left_out | operator.dropped_states)
+    header = header_planner.plan(old_holders, timers, left_out | operator.dropped_states)
     compressed = bool(old_holders) and is_compressed(old_holders[0].header)
     header_piece = (
         header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
@@ -80,14 +80,14 @@ def plan_rekeyed(
 
 
 def plan_heap_timers(
-    operator: Operator, shape: Shape, headers: HeaderPlanner, literals: Literals, hash_name: str | None
+    operator: Operator, shape: Shape, header_planner: HeaderPlanner, literals: Literals, hash_name: str | None
 ) -> Rekeying | None:
     """Return the records to read and the new streams of timers that stay raw keyed state; None if there are none."""
     timers = operator.raw_timers
     if not timers:
         return None
     owners_of(operator, timers)
-    header = headers.plan((), timers)
+    header = header_planner.plan((), timers)
 
     def new_stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
         return RekeyedTimers(
