@@ -163,11 +163,11 @@ class PlannedOperator(msgspec.Struct, frozen=True):
 
 
 class PlanDocument(msgspec.Struct, frozen=True):
-    """The answer of `plan`: a plan without byte ranges, and the insight into it.
+    """The answer of `plan`: a plan without byte ranges, and insight into it.
 
-    `start` is the line that starts the job; None if no run may carry out the plan. `refused` is the error that a run
-    would raise now, because of the files in its target. `rounds` are the last rounds that a follower of the target made
-    before this plan.
+    `plan` is a digest, `start` the line that starts the job; None if no run may carry out the plan. `refused` is the
+    error that a run would raise now, because of files in its target. `rounds` are the last rounds that a follower of
+    the target made before this plan.
     """
 
     plan: str
@@ -187,7 +187,7 @@ class PlanDocument(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """The answer of `run`: what is published, and where its certificate and report are."""
+    """The answer of `run`: the published `plan` (its digest), and places of certificate and report."""
 
     target: str
     metadata_sha256: str

@@ -41,14 +41,14 @@ def first_lines(lines: list[str], limit: int) -> list[str]:
 def exceptions_clause(surgery: Surgery) -> str:
     """Return a clause to follow "all state", such as " except what was dropped (2 states)"; "" without exceptions."""
     partitions = [partition for change in surgery.kafka for partition in change.partitions]
-    operators, states, old = len(surgery.dropped), len(surgery.dropped_states), len(surgery.old_rows)
-    offsets = sum(partition.dropped for partition in partitions)
-    changed_offsets = sum(partition.new_next is not None for partition in partitions)
-    old_rows_text = f"old rows of {counted(old, 'state')}" if old else ""
+    operator_count, state_count = len(surgery.dropped), len(surgery.dropped_states)
+    offset_count = sum(partition.dropped for partition in partitions)
+    changed_offset_count = sum(partition.new_next is not None for partition in partitions)
+    old_rows_text = f"old rows of {counted(len(surgery.old_rows), 'state')}" if surgery.old_rows else ""
     parts = (
         ("left out", old_rows_text),
-        ("dropped", _counts_text((operators, "operator"), (states, "state"), (offsets, "Kafka offset"))),
-        ("changed", _counts_text((changed_offsets, "Kafka offset"))),
+        ("dropped", _counts_text((operator_count, "operator"), (state_count, "state"), (offset_count, "Kafka offset"))),
+        ("changed", _counts_text((changed_offset_count, "Kafka offset"))),
     )
     clause = " and ".join(f"{verb} ({numbers})" for verb, numbers in parts if numbers)
     return f" except what was {clause}" if clause else ""

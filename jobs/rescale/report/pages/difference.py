@@ -50,8 +50,8 @@ def _counts_text(document: DiffDocument, states: list[tuple[DiffedOperator, Diff
     if document.equal:
         return f"{counted(len(states), 'state')} compared"
     number_differing = sum(not state.equal for _, state in states)
-    unlike_operators = sum(bool(operator.differences) for operator in document.operators)
-    others_text = f", and {counted(unlike_operators, 'operator')}" if unlike_operators else ""
+    number_unlike = sum(bool(operator.differences) for operator in document.operators)
+    others_text = f", and {counted(number_unlike, 'operator')}" if number_unlike else ""
     return f"{number_differing} of {counted(len(states), 'state')}{others_text}"
 
 

@@ -236,7 +236,7 @@ def _remarks(operator: Operator) -> Iterable[str]:
     if not all(can_delimit_entries(stream.parsed) for stream in operator.heap_streams):
         yield "heap entries that cannot be delimited"
     if operator.changelogs:
-        changes = sum(changelog.log_size for changelog in operator.changelogs)
-        yield f"{human_bytes(changes)} of changes that are not materialised"
+        log_bytes = sum(changelog.log_size for changelog in operator.changelogs)
+        yield f"{human_bytes(log_bytes)} of changes that are not materialised"
     if operator.has_channel_state:
         yield f"{human_bytes(operator.channel_bytes)} in flight"

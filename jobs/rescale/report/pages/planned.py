@@ -166,8 +166,8 @@ _WORK = {
 
 def _work_text(operator: PlannedOperator) -> str:
     """Return the class of work, with the formula of the key hash unless the hash is a known one."""
-    own_hash = operator.key_hash not in (None, KNOWN)
-    return f"{operator.work} by {operator.key_hash}" if own_hash else operator.work
+    has_own_hash = operator.key_hash not in (None, KNOWN)
+    return f"{operator.work} by {operator.key_hash}" if has_own_hash else operator.work
 
 
 _MOST_SUBTASKS = 16

@@ -27,7 +27,7 @@ _MATRIX = 64
 def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     """Return the map of an operator's key groups, before and, for a plan, after."""
     old, new = operator.old, operator.new
-    same_maximum = new is None or new.shape.max_parallelism == old.shape.max_parallelism
+    keeps_maximum = new is None or new.shape.max_parallelism == old.shape.max_parallelism
     marks = {group.key_group: _hot_text(group) for group in operator.hot}
     strip_before = _strip(old, detail, marks)
     sentences = [f"{side.name}: {_shape_text(side.shape)}{_expected_note(side)}" for side in operator.sides]
@@ -38,7 +38,7 @@ def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     drawn = KeyGroupMap(
         strip_before,
         ribbons if len(ribbons) <= detail.ribbons else (),
-        _strip(new, detail, marks if same_maximum else {}) if new is not None else None,
+        _strip(new, detail, marks if keeps_maximum else {}) if new is not None else None,
     )
     sentences += _hot_summary(operator.hot)
     title = "Key groups before and after" if new is not None else "Key groups"
