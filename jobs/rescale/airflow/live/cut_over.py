@@ -1,8 +1,8 @@
 """The cut-over: from the cancel of the old job to the start of the new one.
 
 The last round is made while the job still runs, right before the cancel. So the job stands still only for the cancel,
-the publication and the start. The start needs an answer about checkpoints that Flink made after the cancel, so the
-cancel waits until Flink is about to make a new answer (`answer_watch`). If the job makes another checkpoint during this
+the publication and the start. Flink caches its answers about checkpoints, and the start needs one from after the
+cancel. So the cancel waits until a new answer is due (`answer_watch`). If the job makes another checkpoint during this
 wait, one more round comes first. If it does so again and again, or right before its end, the last round comes after the
 cancel. In all cases, the new job processes the records after the last checkpoint again.
 
