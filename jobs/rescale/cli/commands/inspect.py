@@ -31,11 +31,11 @@ DESCRIPTION = (
     "and the exit code is that of the error."
     "\n\n"
     "With --for-flink it also shows, by operator and state, whether that release of Flink restores it, and if not, why "
-    "and what to do: what the job has to rewrite first, and what can be dropped. Among the reasons: Flink 2 has a new "
-    "format of Kryo, and reads wrong values from the old one without an error; POJOs with lists, maps or sets have new "
-    "serializers; classes of the Scala API and of old sinks were removed; and an older Flink does not read the "
-    "_metadata of a newer one. If the snapshot does not show whether Flink restores a state, the answer is unknown, "
-    "never yes."
+    "and what to do: what the job must write in another form first, and what can be dropped. Among the reasons: Flink "
+    "2 has a new format of Kryo, and reads wrong values from the old one without error; POJOs with lists, maps or sets "
+    "have new serializers; classes of the Scala API and of old sinks were removed; and an older Flink does not read "
+    "the _metadata of a newer one. If the snapshot does not show whether Flink restores a state, the answer is "
+    "unknown, never yes."
 )
 EXAMPLE = "rescale inspect s3://flink/savepoint-1a2b --for-flink 2.3"
 
