@@ -229,19 +229,10 @@ def measurements(release: str, gigabytes: float, keys: int, bulk: Bulk, times: i
         cut_overs = [cut_over_live(bulk, f"{way}-{number}".replace(" ", "-"), changes) for number in range(times)]
         seconds = [each.seconds for each in cut_overs]
         predicted = [each.is_predicted for each in cut_overs if each.last_round_seconds is not None]
-        yield (
-            release,
-            gigabytes,
-            way,
-            median(seconds),
-            max(seconds),
-            max(seconds) - plain,
-            MOST_ADDED_SECONDS,
-            cut_overs[-1].parts,
-            median(each.keys_before for each in cut_overs),
-            median(each.keys_meanwhile for each in cut_overs),
-            f"{sum(predicted)} of {len(predicted)}",
-        )
+        downtimes = median(seconds), max(seconds), max(seconds) - plain, MOST_ADDED_SECONDS
+        rates = median(each.keys_before for each in cut_overs), median(each.keys_meanwhile for each in cut_overs)
+        predictions = f"{sum(predicted)} of {len(predicted)}"
+        yield release, gigabytes, way, *downtimes, cut_overs[-1].parts, *rates, predictions
     if bulk.keeps_maximum:
         ahead = [copied_ahead(bulk, f"ahead-{number}") for number in range(times)]
         seconds = [downtime for downtime, _ in ahead]
@@ -304,14 +295,8 @@ def cut_over_live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> CutOver:
     parts = ", ".join(f"{part} {value:.1f}" for part, value in summary["seconds"].items())
     predicted_seconds = (story.state.get(ROUNDS) or {}).get("last_round_seconds")
     meanwhile = median(rates) if rates else before
-    cut_over = CutOver(
-        summary["downtime_seconds"],
-        parts,
-        before,
-        meanwhile,
-        predicted_seconds,
-        last_round_seconds[-1] if last_round_seconds else None,
-    )
+    took_seconds = last_round_seconds[-1] if last_round_seconds else None
+    cut_over = CutOver(summary["downtime_seconds"], parts, before, meanwhile, predicted_seconds, took_seconds)
     print(name, *cut_over, file=sys.stderr)
     return cut_over
 
