@@ -29,7 +29,7 @@ from rescale.planning.request.request import make_request
 from rescale.rocksdb import options_file
 from rescale.rocksdb.engine.changes.changed_keys import Candidates
 from rescale.rocksdb.engine.changes.keys import NO_KEYS
-from rescale.runstate.base_result import open_base
+from rescale.runstate.pinned_snapshots import open_base
 from rescale.snapshot.databases import own_tables
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.model import Snapshot

@@ -17,9 +17,9 @@ from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request, make_request
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import parse_surgery
-from rescale.runstate.base_result import open_base
 from rescale.runstate.claim import claim
 from rescale.runstate.documents import load_plan
+from rescale.runstate.pinned_snapshots import open_base
 from rescale.runstate.places import places_of
 from rescale.runstate.preparation import begin_preparing, prepare_with_links, prepared_sizes
 from rescale.runstate.publication import is_published, publish

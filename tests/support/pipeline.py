@@ -20,9 +20,9 @@ from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import parse_surgery
-from rescale.runstate.base_result import open_base
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.claim import claim
+from rescale.runstate.pinned_snapshots import open_base
 from rescale.runstate.publication import Published, publish
 from support.needs import need
 

@@ -17,7 +17,7 @@ from rescale.options.text_files import read_text
 from rescale.planning.continuing import continued_plan, refuse_format
 from rescale.planning.prepare import PreparedPlan, prepare
 from rescale.planning.request.request import Request, parse_uids, request_of_values
-from rescale.runstate.base_result import open_base
+from rescale.runstate.pinned_snapshots import open_base
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import normalise
 

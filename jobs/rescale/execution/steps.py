@@ -43,8 +43,8 @@ from rescale.report.step_results import MovedStreams
 from rescale.runstate.candidate import put_candidate
 from rescale.runstate.certificate import Certificate, certificate_beside, write_certificate
 from rescale.runstate.certified_files import check_files
+from rescale.runstate.pinned_snapshots import open_pinned
 from rescale.runstate.places import places_of
-from rescale.runstate.planned_source import open_pinned
 from rescale.runstate.preparation import remove_unused_files
 from rescale.runstate.states import KEYED, OPERATOR
 from rescale.runstate.written_handles import WrittenHandles, begin_moving, write_handles

@@ -11,8 +11,8 @@ from rescale.plan.proof import Proof
 from rescale.planning.continuing import continued_plan, rounds_left
 from rescale.planning.prepare import PreparedPlan, prepare
 from rescale.planning.request.request import Request
-from rescale.runstate.base_result import open_base
 from rescale.runstate.follower.rounds import RoundKind
+from rescale.runstate.pinned_snapshots import open_base
 from rescale.runstate.preparation import prepared_sizes
 from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rescale.following.leaving import may_be_discarded
-from rescale.runstate.base_result import open_base
 from rescale.runstate.follower.pins import Pins
 from rescale.runstate.follower.rounds import (
     BETWEEN_STARTS,
@@ -22,6 +21,7 @@ from rescale.runstate.follower.rounds import (
     remove_rounds,
     round_target,
 )
+from rescale.runstate.pinned_snapshots import open_base
 from rescale.runstate.removal import discard
 from rescale.snapshot.databases.own_tables import backends_of
 from rescale.snapshot.model import Snapshot

@@ -26,7 +26,7 @@ from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format
 from rescale.rocksdb.assembly.new_database import place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
-from rescale.runstate.base_result import FULL_RUN, Base, refuse_surgery
+from rescale.runstate.pinned_snapshots import FULL_RUN, Base, refuse_surgery
 from rescale.snapshot.databases.own_tables import (
     OwnTables,
     backends_of,

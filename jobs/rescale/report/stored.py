@@ -24,8 +24,8 @@ from rescale.report.step_results import FailedResult
 from rescale.runstate.certificate import read_certificate, refuse_changed_metadata
 from rescale.runstate.documents import load_plan, put_document, read_document
 from rescale.runstate.follower.rounds import Round
+from rescale.runstate.pinned_snapshots import refuse_another_source
 from rescale.runstate.places import Places, places_of
-from rescale.runstate.planned_source import refuse_another_source
 from rescale.runstate.states import State, claimed_by, state_of
 from rescale.runstate.step import STEPS_OF_A_RUN, Step, StepEnd
 from rescale.snapshot.kafka.offsets import kafka_offsets

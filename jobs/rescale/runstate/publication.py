@@ -119,8 +119,8 @@ def _certified_candidate(plan: Plan) -> tuple[Certificate, bytes]:
         raise IntegrityError(
             "the candidate for `_metadata` is not the validated one",
             path=place,
-            expected=certificate.candidate_sha256,
-            found=sha256,
+            expected=f"SHA-256 {certificate.candidate_sha256}",
+            found=f"SHA-256 {sha256}",
             advice=Advice(SAME_COMMAND, ": it validates again"),
         )
     return certificate, candidate

@@ -15,7 +15,7 @@ from rescale.execution.compare.validation.record_compare import RecordComparer
 from rescale.execution.compare.validation.validation import SnapshotPair, compare_snapshots, validate_result
 from rescale.execution.sources import byte_digests
 from rescale.runstate.certified_files import CertifiedFile, certified_files
-from rescale.runstate.planned_source import open_pinned
+from rescale.runstate.pinned_snapshots import open_pinned
 from rescale.snapshot.reading.opening import open_candidate
 from rescale.storage.locations import contains, name
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, StoreError

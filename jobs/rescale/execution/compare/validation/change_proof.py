@@ -42,7 +42,6 @@ from rescale.flink.keyed.header import KeyedHeader, require_header
 from rescale.flink.keyed.new_key_groups import NewKeyGroups
 from rescale.plan.plan import Plan
 from rescale.rocksdb.manifest.version_edit import DELETION
-from rescale.runstate.base_result import Base, open_base
 from rescale.runstate.certificate import (
     CertifiedChanges,
     CertifiedChecksums,
@@ -51,6 +50,7 @@ from rescale.runstate.certificate import (
     CertifiedState,
 )
 from rescale.runstate.follower.compared_copies import NO_COPIES, compared_copies
+from rescale.runstate.pinned_snapshots import Base, open_base
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.own_tables import OwnTables, own_tables, paired_databases
 from rescale.snapshot.keyed_state import Database

@@ -1,4 +1,7 @@
-"""Opens a base, the earlier result that a run continues: certificate, plan, state and source checkpoint."""
+"""Opens snapshots, and refuses those that have changed: the source of a plan, and the base that a run continues.
+
+A base is an earlier result: certificate, plan, state and source checkpoint.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,9 @@ from rescale.runstate.certificate import read_certificate
 from rescale.runstate.certified_files import check_files
 from rescale.runstate.documents import load_plan
 from rescale.runstate.places import Places
-from rescale.runstate.planned_source import open_pinned
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.reading.opening import open_snapshot
+from rescale.snapshot.reading.opening import open_candidate, open_snapshot
 from rescale.storage.locations import normalise, parent
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
@@ -32,6 +34,47 @@ class Base:
     plan: Plan
     snapshot: Snapshot
     source: Snapshot
+
+
+def open_pinned(plan: Plan, allow_prefixes: Sequence[str] = ()) -> Snapshot:
+    """Open the source. Raises `SnapshotError` unless its metadata and files are those of the plan.
+
+    `allow_prefixes` are more places outside of the source in which its files may be.
+    """
+    prefixes, dropped = (*plan.allow_prefixes, *allow_prefixes), plan.surgery.dropped_ids
+    source = open_candidate(plan.files[0].uri, plan.source, prefixes, given_up=dropped, moves=plan.moves)
+    refuse_another_source(source, plan)
+    planned_pins = {file.uri: file.pin for file in plan.files}
+    for uri, pin in source.files:
+        if pin.matches(planned_pins.get(uri)):
+            continue
+        if uri in source.missing:
+            raise SnapshotError(
+                "a file of the source was deleted after the plan was made",
+                path=uri,
+                expected=planned_pins.get(uri),
+                advice="make sure that nothing deletes files of the source, and start again",
+            )
+        raise SnapshotError(
+            "a file of the source has changed since the plan was made",
+            path=uri,
+            expected=planned_pins.get(uri),
+            found=pin,
+            advice="make sure that nothing writes to the source, and plan again",
+        )
+    return source
+
+
+def refuse_another_source(snapshot: Snapshot, plan: Plan) -> None:
+    """Raise `SnapshotError` if the snapshot is not the one that the plan was made for."""
+    if snapshot.metadata_sha256 != plan.metadata_sha256:
+        raise SnapshotError(
+            "the source is not the snapshot that the plan was made for",
+            path=snapshot.metadata_uri,
+            expected=f"SHA-256 {plan.metadata_sha256}",
+            found=f"SHA-256 {snapshot.metadata_sha256}",
+            advice="plan again",
+        )
 
 
 def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
@@ -54,7 +97,7 @@ def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
             "the base is not the result that its certificate names",
             path=result.metadata_uri,
             expected=f"SHA-256 {certificate.candidate_sha256}",
-            found=result.metadata_sha256,
+            found=f"SHA-256 {result.metadata_sha256}",
             advice=FULL_RUN,
         )
     check_files(target, certificate.files, published=True)
