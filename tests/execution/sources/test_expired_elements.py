@@ -11,7 +11,7 @@ import pytest
 
 from execution.sources.test_change_records import Checkpoints, changes_by_state
 from rescale.execution.sources.change_records import ChangeReader
-from rescale.rocksdb.engine.changes import changed_keys
+from rescale.rocksdb.engine.changes import entry_batches
 from support.assembled import STATES
 from support.changing_job import OPTIONS
 from support.rocksdb_writer import Writer
@@ -53,11 +53,11 @@ def test_list_without_its_expired_element_is_a_change(reader: ChangeReader) -> N
 def test_comparison_by_sequence_numbers_alone_would_miss_it(
     reader: ChangeReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decoded = changed_keys._decoded
+    decoded = entry_batches._decoded
 
     def without_values(*arguments: Any) -> Any:
         entries = decoded(*arguments)
         return replace(entries, value_ends=entries.value_starts)
 
-    monkeypatch.setattr(changed_keys, "_decoded", without_values)
+    monkeypatch.setattr(entry_batches, "_decoded", without_values)
     assert changes_by_state(reader)[STATES[0]] == {b"\7new": b"young"}

@@ -13,7 +13,7 @@ from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.sst.table import SstTable
-from rescale.rocksdb.sst.table_blocks import BlockHandle, ChecksumType
+from rescale.rocksdb.sst.table_blocks import BlockHandle, Blocks, ChecksumType
 from rescale.rocksdb.sst.table_entries import TableRow, entries
 from rescale.rocksdb.sst.table_properties import PREFIX
 from rescale.rocksdb.stored_files import StoredFile
@@ -38,6 +38,10 @@ def stored_number(table: SstTable, name: str) -> int:
     """Return a number in the properties block, which RocksDB wrote."""
     values = dict(entries(table._block(table.properties_handle), table.path, 0))
     return EditReader(values[f"{PREFIX}{name}".encode()], table.path, 0).varint()
+
+
+def all_blocks_of(table: SstTable) -> Blocks:
+    return table.read_blocks(*table.data_blocks())
 
 
 def rows_of(table: SstTable) -> list[TableRow]:
@@ -194,10 +198,11 @@ def test_unsupported_table_format_is_refused(options: str, what: str, tmp_path: 
         files = writer.checkpoint(tmp_path / "checkpoint")
     tables = [file for file in files if file.name.endswith(".sst")]
     largest = max(tables, key=lambda file: file.length)
-    with pytest.raises(UnsupportedError, match=what) as caught:
-        rows_of(opened(read_file(largest), largest.uri))
-    assert caught.value.path == largest.uri
-    assert caught.value.advice
+    for read in (rows_of, all_blocks_of):
+        with pytest.raises(UnsupportedError, match=what) as caught:
+            read(opened(read_file(largest), largest.uri))
+        assert caught.value.path == largest.uri
+        assert caught.value.advice
 
 
 def test_table_compressed_with_a_dictionary_is_read_except_for_its_rows(tmp_path: Path) -> None:

@@ -25,6 +25,17 @@ class InternalKey(NamedTuple):
         return self.user_key, -(self.sequence << 8 | self.kind)
 
 
+def leading_varint(data: bytes) -> tuple[int, int]:
+    """Return the varint at the beginning of `data` and its size in bytes; (-1, 0) if it does not end in `data`."""
+    value = shift = 0
+    for byte in data:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, shift // 7
+    return -1, 0
+
+
 class EditReader(ByteReader):
     """Cursor over one record of a MANIFEST; `origin` is the record's offset in the file."""
 
@@ -50,15 +61,16 @@ class EditReader(ByteReader):
 
     def varint(self, bits: int = 64) -> int:
         """Read a varint of at most `bits` bits: seven bits in each byte, the lowest bits first."""
-        value, at = 0, self.position
+        at, most_bytes = self.position, -(-bits // 7)
         if at < self.end and (byte := self.data[at]) < 0x80:  # fast path for one byte, the most frequent case
             self.position = at + 1
             return byte
-        for shift in range(0, bits, 7):
-            byte = self.u8()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80 and value < 1 << bits:
-                return value
+        value, size = leading_varint(self.data[at : min(at + most_bytes, self.end)])
+        if size and value < 1 << bits:
+            self.position = at + size
+            return value
+        if self.remaining < most_bytes:
+            self.raw(self.remaining + 1)
         raise self.error(f"a varint has more than {bits} bits", at=at)
 
     def varint32(self) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from rescale.rocksdb.sst.table import SstTable
-from rescale.rocksdb.sst.table_blocks import CHECKSUMS, LARGEST_BLOCK, TRAILER_SIZE, check_block
+from rescale.rocksdb.sst.table_blocks import LARGEST_BLOCK, TRAILER_SIZE, check_block, check_blocks
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 
@@ -50,7 +50,7 @@ class BlockChecksums:
 
         Raises `SnapshotError` at the first wrong checksum. Memory holds one chunk and the beginning of one block.
         """
-        checksum = CHECKSUMS[self._table.checksum]
+        table = self._table
         # `block_beginning` has the bytes of block `number` that were in earlier chunks.
         block_beginning, number, position = b"", 0, 0
         for chunk in chunks:
@@ -58,16 +58,12 @@ class BlockChecksums:
             end_number = int(np.searchsorted(self._ends, limit, "right"))
             if block_beginning and end_number > number:
                 start, end = int(self._starts[number]), int(self._ends[number])
-                self._check(block_beginning + chunk[: end - position], start)
+                stored_block = block_beginning + chunk[: end - position]
+                check_block(stored_block, table.checksum, table.path, table.start + start)
                 block_beginning, number = b"", number + 1
-            starts, ends = ((places[number:end_number] - position).tolist() for places in (self._starts, self._ends))
-            for start, end in zip(starts, ends, strict=True):
-                if checksum(chunk[start : end - 4]) != int.from_bytes(chunk[end - 4 : end], "little"):
-                    self._check(chunk[start:end], position + start)
+            starts, ends = (places[number:end_number] - position for places in (self._starts, self._ends))
+            check_blocks(chunk, starts, ends, table.checksum, table.path, table.start + position)
             if end_number < len(self._starts) and (start := int(self._starts[end_number])) < limit:
                 block_beginning += chunk[max(start - position, 0) :]
             number, position = end_number, limit
             yield chunk
-
-    def _check(self, stored_block: bytes, start: int) -> None:
-        check_block(stored_block, self._table.checksum, self._table.path, self._table.start + start)

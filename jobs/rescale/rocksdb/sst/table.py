@@ -15,7 +15,15 @@ from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, check_handle, read_footer
 from rescale.rocksdb.sst.index_places import block_offsets, key_groups_of_blocks, separators
-from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, BlockHandle, ChecksumType, read_handle, uncompressed_content
+from rescale.rocksdb.sst.table_blocks import (
+    TRAILER_SIZE,
+    BlockHandle,
+    Blocks,
+    ChecksumType,
+    read_handle,
+    uncompressed_blocks,
+    uncompressed_content,
+)
 from rescale.rocksdb.sst.table_entries import HASH_INDEX, IndexEntry, TableRow, entries, index_entries, rows
 from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, TableProperties, read_properties
 from rescale.text.errors import SnapshotError, UnsupportedError
@@ -170,28 +178,25 @@ class SstTable:
             return [self._footer.index]
         return [partition.block for partition in self._index_block(self._footer.index)]
 
-    def read_blocks(self, offsets: Longs, sizes: Longs) -> list[bytes]:
+    def read_blocks(self, offsets: Longs, sizes: Longs) -> Blocks:
         """Return the uncompressed contents of consecutive data blocks, with one read.
 
         `offsets` and `sizes` are slices of the arrays that `data_blocks` returns.
         """
         self._refuse_dictionary()
         start, end = int(offsets[0]), int(offsets[-1] + sizes[-1] + TRAILER_SIZE)
-        stored_bytes = self._read(start, end - start)
-        if len(stored_bytes) < end - start:
+        stored = self._read(start, end - start)
+        if len(stored) < end - start:
             raise SnapshotError(
-                "an SST file ends inside a data block", path=self.path, expected=end, found=start + len(stored_bytes)
+                "an SST file ends inside a data block", path=self.path, expected=end, found=start + len(stored)
             )
-        contents = []
-        for offset, size in zip((offsets - start).tolist(), sizes.tolist(), strict=True):
-            block = stored_bytes[offset : offset + size + TRAILER_SIZE]
-            content = uncompressed_content(block, self._footer.checksum, self.path, self.start + start + offset)
-            if int.from_bytes(content[-4:], "little") & HASH_INDEX:
-                raise UnsupportedError(
-                    "cannot read data blocks with a hash index", path=self.path, advice=RESCALE_CANONICAL_SAVEPOINT
-                )
-            contents.append(content)
-        return contents
+        starts = offsets - start
+        blocks = uncompressed_blocks(stored, starts, starts + sizes, self.checksum, self.path, self.start + start)
+        if (blocks.data[blocks.ends[blocks.ends > blocks.starts] - 1] & HASH_INDEX >> 24).any():
+            raise UnsupportedError(
+                "cannot read data blocks with a hash index", path=self.path, advice=RESCALE_CANONICAL_SAVEPOINT
+            )
+        return blocks
 
     def first_and_last_row(self) -> tuple[TableRow, TableRow] | None:
         """Return the first and the last row, in RocksDB's order; None for a file that has only range tombstones.

@@ -13,10 +13,12 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import cramjam
+import numpy as np
 import xxhash
 
 from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT
-from rescale.rocksdb.manifest.edit_reader import EditReader
+from rescale.flink.arrays import Bytes, Longs
+from rescale.rocksdb.manifest.edit_reader import EditReader, leading_varint
 from rescale.rocksdb.manifest.log_framing import masked_crc32c
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -27,6 +29,10 @@ LARGEST_BLOCK = 64 * 1024 * 1024
 _LAST_BYTE_FACTOR = 0x6B9083D9
 _SNAPPY, _ZSTD = 1, 7
 _LZ4 = (4, 5)
+_COMPRESSIONS = frozenset((_SNAPPY, *_LZ4, _ZSTD))
+
+
+Buffer = bytes | memoryview
 
 
 class BlockHandle(NamedTuple):
@@ -54,6 +60,35 @@ def read_handle(reader: EditReader) -> BlockHandle:
     return BlockHandle(reader.varint(), reader.varint())
 
 
+class Blocks(NamedTuple):
+    """Uncompressed contents of data blocks; the content of block i is `data[starts[i]:ends[i]]`."""
+
+    data: Bytes
+    starts: Longs
+    ends: Longs
+
+
+def uncompressed_blocks(
+    stored: bytes, starts: Longs, ends: Longs, kind: ChecksumType, path: str, offset: int
+) -> Blocks:
+    """Return the uncompressed contents of stored blocks.
+
+    Block i has the content `stored[starts[i]:ends[i]]`, then its trailer. `stored` lies in the file `path` from
+    `offset` on. Raises the errors of `uncompressed_content`.
+    """
+    check_blocks(stored, starts, ends + TRAILER_SIZE, kind, path, offset)
+    data = np.frombuffer(bytearray(stored), np.uint8)
+    if not data[ends].any():
+        return Blocks(data, starts, ends)
+    contents = [
+        _decompressed(stored, start, end, path, offset + start) if stored[end] else stored[start:end]
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+    ]
+    content_ends = np.cumsum([len(content) for content in contents], dtype=np.int64)
+    content_starts = np.append(np.int64(0), content_ends[:-1])
+    return Blocks(np.frombuffer(bytearray().join(contents), np.uint8), content_starts, content_ends)
+
+
 def uncompressed_content(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
     """Return the uncompressed content of a block; `stored_block` includes the trailer.
 
@@ -61,8 +96,8 @@ def uncompressed_content(stored_block: bytes, kind: ChecksumType, path: str, off
     `UnsupportedError` for an unknown compression or more than `LARGEST_BLOCK` bytes.
     """
     check_block(stored_block, kind, path, offset)
-    content, compression = stored_block[:-TRAILER_SIZE], stored_block[-TRAILER_SIZE]
-    return _decompressed(content, compression, path, offset) if compression else content
+    end = len(stored_block) - TRAILER_SIZE
+    return bytes(_decompressed(stored_block, 0, end, path, offset)) if stored_block[end] else stored_block[:end]
 
 
 def check_block(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> None:
@@ -79,51 +114,74 @@ def check_block(stored_block: bytes, kind: ChecksumType, path: str, offset: int)
         )
 
 
-def _xxh3(data: bytes) -> int:
+def check_blocks(stored: bytes, starts: Longs, ends: Longs, kind: ChecksumType, path: str, offset: int) -> None:
+    """Raise `WrongChecksum` for the first block whose checksum is wrong.
+
+    Block i with its trailer is `stored[starts[i]:ends[i]]`; `stored` lies in the file `path` from `offset` on.
+    """
+    checksum, view = CHECKSUMS[kind], memoryview(stored)
+    content_ends = ends - 4
+    computed = [checksum(view[start:end]) for start, end in zip(starts.tolist(), content_ends.tolist(), strict=True)]
+    stored_bytes = np.frombuffer(stored, np.uint8)[content_ends[:, None] + np.arange(4)]
+    wrong = np.flatnonzero(stored_bytes.view("<u4")[:, 0] != np.array(computed, np.uint32))
+    if len(wrong):
+        start = int(starts[wrong[0]])
+        check_block(stored[start : int(ends[wrong[0]])], kind, path, offset + start)
+
+
+def _xxh3(data: Buffer) -> int:
     """Return the XXH3 checksum of a block, where the last byte is mixed in, not hashed (`ComputeBuiltinChecksum`)."""
     return (xxhash.xxh3_64_intdigest(data[:-1]) ^ data[-1] * _LAST_BYTE_FACTOR) & 0xFFFFFFFF
 
 
-CHECKSUMS: dict[ChecksumType, Callable[[bytes], int]] = {
-    ChecksumType.CRC32C: masked_crc32c,
+CHECKSUMS: dict[ChecksumType, Callable[[Buffer], int]] = {
+    ChecksumType.CRC32C: lambda data: masked_crc32c(bytes(data)),
     ChecksumType.XXHASH: lambda data: int(xxhash.xxh32_intdigest(data)),
     ChecksumType.XXHASH64: lambda data: xxhash.xxh64_intdigest(data) & 0xFFFFFFFF,
     ChecksumType.XXH3: _xxh3,
 }
 
 
-def _decompressed(content: bytes, compression: int, path: str, offset: int) -> bytes:
-    reader = EditReader(content, path, offset)
+def _decompressed(stored: bytes, start: int, end: int, path: str, offset: int) -> Any:
+    """Return the uncompressed content of a block as an object that holds bytes.
+
+    The compressed content is `stored[start:end]`, and `stored[end]` is the type of its compression. `offset` is the
+    offset of the block in the file `path`.
+    """
+    content: Any
+    compression = stored[end]
+    if compression not in _COMPRESSIONS:
+        raise EditReader(stored, path, offset).refusal(
+            "blocks with an unsupported compression", found=f"compression type {compression}"
+        )
+    size, varint_size = leading_varint(stored[start : start + 5])
+    if not 0 < varint_size <= end - start:
+        raise SnapshotError("the length of a compressed block is damaged", path=path, offset=offset)
+    if size > LARGEST_BLOCK:
+        raise UnsupportedError(
+            "a block of an SST file is too large",
+            path=path,
+            offset=offset,
+            expected=f"at most {LARGEST_BLOCK} bytes",
+            found=f"{size} bytes",
+            advice=RESCALE_CANONICAL_SAVEPOINT,
+        )
     try:
-        size = cramjam.snappy.decompress_raw_len(content) if compression == _SNAPPY else reader.varint32()
-        compressed_content = content[reader.position :]
-        if size > LARGEST_BLOCK:
-            raise UnsupportedError(
-                "a block of an SST file is too large",
-                path=path,
-                offset=offset,
-                expected=f"at most {LARGEST_BLOCK} bytes",
-                found=f"{size} bytes",
-                advice=RESCALE_CANONICAL_SAVEPOINT,
-            )
-        decompressed: Any
         if compression == _SNAPPY:
-            decompressed = cramjam.snappy.decompress_raw(compressed_content)
-        elif compression in _LZ4:
-            decompressed = cramjam.lz4.decompress_block(compressed_content, output_len=size)
-        elif compression == _ZSTD:
-            decompressed = bytearray(size)
-            decompressed = decompressed[: cramjam.zstd.decompress_into(compressed_content, decompressed)]
+            content = cramjam.snappy.decompress_raw(stored[start:end])
+            content_size = len(content)
         else:
-            raise reader.refusal("blocks with an unsupported compression", found=f"compression type {compression}")
+            content = bytearray(size)
+            decompress_into = cramjam.lz4.decompress_block_into if compression in _LZ4 else cramjam.zstd.decompress_into
+            content_size = decompress_into(stored[start + varint_size : end], content)
     except (cramjam.DecompressionError, ValueError) as error:
         raise SnapshotError(f"a block cannot be decompressed: {error}", path=path, offset=offset) from None
-    if len(decompressed) != size:
+    if content_size != size:
         raise SnapshotError(
             "a decompressed block does not have the length that is stored with it",
             path=path,
             offset=offset,
             expected=f"{size} bytes",
-            found=f"{len(decompressed)} bytes",
+            found=f"{content_size} bytes",
         )
-    return bytes(decompressed)
+    return content

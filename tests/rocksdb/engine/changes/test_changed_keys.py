@@ -17,13 +17,14 @@ import numpy as np
 import pytest
 
 from rescale.flink.arrays import Longs
-from rescale.rocksdb.engine.changes import changed_keys as module
+from rescale.rocksdb.engine.changes import entry_batches
 from rescale.rocksdb.engine.changes.changed_keys import Candidates, OwnTable, changed_keys
 from rescale.rocksdb.engine.changes.keys import joined_keys, keys_of
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, Blocks
 from rescale.text.errors import SnapshotError
 from support.slow import slow_but
 
@@ -134,7 +135,7 @@ def _merged(entries: Sequence[Entry], *, is_last: bool) -> tuple[Entry, ...]:
     return tuple(left)
 
 
-class Blocks:
+class BlocksOfEntries:
     """Stand-in for an SST file, with a few entries in each block."""
 
     path = "/somewhere/000001.sst"
@@ -147,9 +148,11 @@ class Blocks:
         sizes = np.array([len(block) for block in self._blocks], np.int64)
         return np.cumsum(sizes + 5) - sizes - 5, sizes
 
-    def read_blocks(self, offsets: Longs, sizes: Longs) -> list[bytes]:  # noqa: ARG002
-        first = self.data_blocks()[0].tolist().index(int(offsets[0]))
-        return self._blocks[first : first + len(offsets)]
+    def read_blocks(self, offsets: Longs, sizes: Longs) -> Blocks:
+        first, trailer = int(np.searchsorted(self.data_blocks()[0], offsets[0])), bytes(TRAILER_SIZE)
+        stored = b"".join(block + trailer for block in self._blocks[first : first + len(offsets)])
+        starts = offsets - offsets[0]
+        return Blocks(np.frombuffer(bytearray(stored), np.uint8), starts, starts + sizes)
 
 
 def encoded(entries: Sequence[Entry]) -> bytes:
@@ -196,7 +199,7 @@ def candidates(before: Tree, after: Tree, at_once: int = 2) -> Chosen:
 
     def own(files: dict[int, tuple[int, File]], others: dict[int, tuple[int, File]]) -> list[OwnTable]:
         return [
-            OwnTable(live_file(level, file), cast(SstTable, Blocks(file.entries, at_once)))
+            OwnTable(live_file(level, file), cast(SstTable, BlocksOfEntries(file.entries, at_once)))
             for number, (level, file) in files.items()
             if number not in others
         ]
@@ -229,7 +232,7 @@ def histories(rng: Random) -> Iterator[Tree]:
 def test_keys_with_differing_values_are_always_found(
     monkeypatch: pytest.MonkeyPatch, read_at_once: int, seed: int
 ) -> None:
-    monkeypatch.setattr(module, "_READ_AT_ONCE", read_at_once)
+    monkeypatch.setattr(entry_batches, "_READ_AT_ONCE", read_at_once)
     rng = Random(seed)
     for _ in range(25):
         states = list(histories(rng))
@@ -316,7 +319,7 @@ def test_entries_decide_whether_a_key_is_a_candidate(
     """Each inner list holds the entries of one file. A newer value or deletion decides alone."""
     sides = [
         [
-            OwnTable(live_file(0, file), cast(SstTable, Blocks(file.entries, 1)))
+            OwnTable(live_file(0, file), cast(SstTable, BlocksOfEntries(file.entries, 1)))
             for file in (File(tuple(Entry(KEYS[0], *entry) for entry in own)) for own in files)
         ]
         for files in (earlier, later)
@@ -332,7 +335,9 @@ def test_entries_decide_whether_a_key_is_a_candidate(
 
 def test_rows_of_an_ingested_file_have_the_sequence_number_of_the_file() -> None:
     row = File((Entry(KEYS[0], 0, VALUE, b"x"),))
-    tables = [OwnTable(live_file(1, row), cast(SstTable, Blocks(row.entries, 1, sequence))) for sequence in (4, 5)]
+    tables = [
+        OwnTable(live_file(1, row), cast(SstTable, BlocksOfEntries(row.entries, 1, sequence))) for sequence in (4, 5)
+    ]
     assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 4)) == ([KEYS[0]], {KEYS[0]: b"x"}, [])
     assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 5)) == ([KEYS[0]], {}, [])
     assert not list(changed_keys(tables[:1], tables[:1], [], BEGIN, END, 4))
@@ -341,7 +346,7 @@ def test_rows_of_an_ingested_file_have_the_sequence_number_of_the_file() -> None
 def test_changed_keys_are_limited_to_the_range() -> None:
     tree = Tree()
     tree.write([(key, VALUE, b"x") for key in KEYS])
-    files = [OwnTable(live_file(0, file), cast(SstTable, Blocks(file.entries, 1))) for file in tree.levels[0]]
+    files = [OwnTable(live_file(0, file), cast(SstTable, BlocksOfEntries(file.entries, 1))) for file in tree.levels[0]]
     in_range = chosen_by(changed_keys([], files, [], b"\0b", b"\1b", 0))
     assert in_range.keys == [key for key in KEYS if b"\0b" <= key < b"\1b"]
 
@@ -349,7 +354,7 @@ def test_changed_keys_are_limited_to_the_range() -> None:
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_unsorted_rows_are_refused(at_once: int) -> None:
     file = File((Entry(KEYS[1], 1, VALUE, b""), Entry(KEYS[0], 2, VALUE, b"")))
-    own = OwnTable(live_file(0, file), cast(Any, Blocks(file.entries, at_once)))
+    own = OwnTable(live_file(0, file), cast(Any, BlocksOfEntries(file.entries, at_once)))
     with pytest.raises(SnapshotError, match="not sorted"):
         list(changed_keys([], [own], [], BEGIN, END, 0))
 

@@ -18,14 +18,10 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Longs
 from rescale.rocksdb.engine.changes.entries import NO_ENTRIES, Entries, joined_entries
+from rescale.rocksdb.engine.changes.entry_batches import entry_batches, unsorted_file_error
 from rescale.rocksdb.engine.changes.keys import NO_KEYS, Keys, keys_of
 from rescale.rocksdb.manifest.version_edit import ABOVE_ALL_SEQUENCES, MERGE, LiveFile
 from rescale.rocksdb.sst.table import SstTable
-from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
-from rescale.text.errors import SnapshotError
-
-_READ_AT_ONCE = 1 << 20
-"""Size in bytes of the stored blocks that are read and decoded together."""
 
 
 class Candidates(NamedTuple):
@@ -121,7 +117,7 @@ class _SortedRun:
     def __init__(self, tables: Sequence[SstTable], is_later: bool) -> None:
         self.is_later = is_later
         self.is_at_end = False
-        self._batches = (batch for table in tables for batch in _batches(table))
+        self._batches = (batch for table in tables for batch in entry_batches(table))
         self.last = b""
         """Last decoded key: more entries of this key may follow, but none of a smaller key."""
         self._path = tables[0].path
@@ -156,7 +152,7 @@ class _SortedRun:
 
     def _append(self, batch: Entries) -> None:
         if batch.key(0) < self.last:
-            raise _unsorted_file_error(self._path)
+            raise unsorted_file_error(self._path)
         self._entries = joined_entries([self._entries, batch]) if len(self._entries.key_ends) else batch
         self.last = batch.key(-1)
 
@@ -190,41 +186,3 @@ def _oldest_sequences(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
             heappop(open_ranges)
         oldest.append(open_ranges[0][0] if open_ranges else ABOVE_ALL_SEQUENCES)
     return keys_of(points), np.array(oldest, np.int64)
-
-
-def _batches(table: SstTable) -> Iterator[Entries]:
-    """Yield the entries of a file in order, in batches of a few blocks."""
-    offsets, sizes = table.data_blocks()
-    sequence = table.properties.global_sequence
-    at = 0
-    while at < len(offsets):
-        start = int(offsets[at])
-        ends = offsets[at:] + sizes[at:] + TRAILER_SIZE - start
-        count = max(1, int(np.searchsorted(ends, _READ_AT_ONCE, "right")))
-        blocks = table.read_blocks(offsets[at : at + count], sizes[at : at + count])
-        yield _decoded(blocks, table.path, start, sequence)
-        at += count
-
-
-def _decoded(blocks: Sequence[bytes], path: str, offset: int, sequence: int) -> Entries:
-    """Return the entries of blocks; `sequence` is the sequence number of all rows of an ingested file, else 0."""
-    from rescale.rocksdb.engine.changes.entry_loop import decode_entries, first_unsorted, measure_entries
-
-    data = np.frombuffer(bytearray().join(blocks), np.uint8)
-    block_ends = np.cumsum([len(block) for block in blocks], dtype=np.int64)
-    count, size, damaged = measure_entries(data, block_ends)
-    if damaged >= 0:
-        raise SnapshotError("a block of rows cannot be decoded", path=path, offset=offset)
-    keys = np.empty(size, np.uint8)
-    key_ends, trailers, value_starts, value_ends = (np.empty(count, np.int64) for _ in range(4))
-    decode_entries(data, block_ends, keys, key_ends, trailers, value_starts, value_ends)
-    if first_unsorted(keys, key_ends, trailers) >= 0:
-        raise _unsorted_file_error(path)
-    if sequence:
-        trailers = trailers & 0xFF | sequence << 8
-    key_starts = np.append(np.int64(0), key_ends[:-1])[:count]
-    return Entries(data, keys, key_starts, key_ends, trailers, value_starts, value_ends)
-
-
-def _unsorted_file_error(path: str) -> SnapshotError:
-    return SnapshotError("the rows of an SST file are not sorted by their keys", path=path)

@@ -42,13 +42,14 @@ def _end_of_entries(data: Bytes, begin: Long, end: Long) -> Long:
 
 
 @compiled
-def measure_entries(data: Bytes, block_ends: Longs) -> tuple[Long, Long, Long]:
-    """Return the number of entries in blocks that lie end to end, and the total size of their user keys in bytes.
+def measure_entries(data: Bytes, block_starts: Longs, block_ends: Longs) -> tuple[Long, Long, Long]:
+    """Return the number of entries in the blocks, and the total size of their user keys in bytes.
 
     The third value is the index of the first damaged block, -1 if no block is damaged.
     """
-    count, total, begin = np.int64(0), np.int64(0), np.int64(0)
+    count, total = np.int64(0), np.int64(0)
     for block in range(len(block_ends)):
+        begin = block_starts[block]
         end = _end_of_entries(data, begin, block_ends[block])
         damaged = end < begin
         at, before = begin, np.int64(0)
@@ -64,13 +65,13 @@ def measure_entries(data: Bytes, block_ends: Longs) -> tuple[Long, Long, Long]:
             count += 1
         if damaged:
             return np.int64(0), np.int64(0), np.int64(block)
-        begin = block_ends[block]
     return count, total, np.int64(-1)
 
 
 @compiled
 def decode_entries(
     data: Bytes,
+    block_starts: Longs,
     block_ends: Longs,
     keys: Bytes,
     key_ends: Longs,
@@ -79,11 +80,11 @@ def decode_entries(
     value_ends: Longs,
 ) -> None:
     """Decode undamaged blocks (see `measure_entries`) into user keys end to end, trailers, and offsets of values."""
-    filled, count, begin = np.int64(0), 0, np.int64(0)
+    filled, count = np.int64(0), 0
     last = np.empty(1024, np.uint8)
     for block in range(len(block_ends)):
-        end = _end_of_entries(data, begin, block_ends[block])
-        at = begin
+        at = block_starts[block]
+        end = _end_of_entries(data, at, block_ends[block])
         while at < end:
             shared, at = _varint(data, at, end)
             unshared, at = _varint(data, at, end)
@@ -105,7 +106,6 @@ def decode_entries(
             at += value
             value_ends[count] = at
             count += 1
-        begin = block_ends[block]
 
 
 @compiled

@@ -1,0 +1,90 @@
+"""Stored blocks: one by one and several together, whole and damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cramjam
+import numpy as np
+import pytest
+
+from rescale.rocksdb.manifest.edit_writer import varint
+from rescale.rocksdb.sst.table_blocks import (
+    CHECKSUMS,
+    LARGEST_BLOCK,
+    TRAILER_SIZE,
+    ChecksumType,
+    WrongChecksum,
+    uncompressed_blocks,
+    uncompressed_content,
+)
+from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
+
+NO_COMPRESSION, SNAPPY, LZ4, ZSTD = 0, 1, 4, 7
+CONTENT = b"some content, " * 20
+COMPRESSED = {
+    NO_COMPRESSION: CONTENT,
+    SNAPPY: bytes(cramjam.snappy.compress_raw(CONTENT)),
+    LZ4: varint(len(CONTENT)) + bytes(cramjam.lz4.compress_block(CONTENT, store_size=False)),
+    ZSTD: varint(len(CONTENT)) + bytes(cramjam.zstd.compress(CONTENT)),
+}
+OFFSET = 1000
+
+
+@pytest.mark.parametrize("kind", ChecksumType)
+@pytest.mark.parametrize("compressions", [[NO_COMPRESSION] * 3, [SNAPPY, NO_COMPRESSION, LZ4, ZSTD]])
+def test_blocks_are_uncompressed_together_as_one_by_one(kind: ChecksumType, compressions: Sequence[int]) -> None:
+    stored_blocks = [stored_block(COMPRESSED[compression], compression, kind) for compression in compressions]
+    assert [uncompressed_content(block, kind, "table", 0) for block in stored_blocks] == [CONTENT] * len(stored_blocks)
+    assert contents_of(stored_blocks, kind) == [CONTENT] * len(stored_blocks)
+
+
+@pytest.mark.parametrize("kind", ChecksumType)
+def test_first_wrong_checksum_is_refused_with_its_offset(kind: ChecksumType) -> None:
+    whole = stored_block(CONTENT, NO_COMPRESSION, kind)
+    for at in (0, len(CONTENT) - 1, len(CONTENT), len(whole) - 1):
+        damaged = whole[:at] + bytes((whole[at] ^ 4,)) + whole[at + 1 :]
+        with pytest.raises(WrongChecksum) as caught:
+            contents_of([whole, damaged, damaged], kind)
+        assert (caught.value.path, caught.value.offset) == ("table", OFFSET + len(whole))
+
+
+@pytest.mark.parametrize(
+    ("compression", "stored", "error", "what"),
+    [
+        (2, CONTENT, UnsupportedError, "unsupported compression"),
+        (LZ4, b"", SnapshotError, "length of a compressed block"),
+        (SNAPPY, b"\xff", SnapshotError, "length of a compressed block"),
+        (ZSTD, b"\xff" * 5 + b"\1", SnapshotError, "length of a compressed block"),
+        *(
+            (kind, varint(LARGEST_BLOCK + 1) + COMPRESSED[kind], UnsupportedError, "too large")
+            for kind in (SNAPPY, LZ4, ZSTD)
+        ),
+        (LZ4, varint(len(CONTENT) + 1) + COMPRESSED[LZ4][2:], SnapshotError, "does not have the length"),
+        (ZSTD, varint(len(CONTENT) + 1) + COMPRESSED[ZSTD][2:], SnapshotError, "does not have the length"),
+        *((kind, COMPRESSED[kind][:-3], SnapshotError, "cannot be decompressed") for kind in (SNAPPY, LZ4, ZSTD)),
+    ],
+)
+def test_damaged_compressed_block_is_refused(
+    compression: int, stored: bytes, error: type[RescaleError], what: str
+) -> None:
+    whole = stored_block(CONTENT, NO_COMPRESSION, ChecksumType.XXH3)
+    damaged = stored_block(stored, compression, ChecksumType.XXH3)
+    with pytest.raises(error, match=what) as caught:
+        contents_of([whole, damaged], ChecksumType.XXH3)
+    assert (caught.value.path, caught.value.offset) == ("table", OFFSET + len(whole))
+    with pytest.raises(error, match=what):
+        uncompressed_content(damaged, ChecksumType.XXH3, "table", 0)
+
+
+def stored_block(content: bytes, compression: int, kind: ChecksumType) -> bytes:
+    block = content + bytes((compression,))
+    return block + CHECKSUMS[kind](block).to_bytes(4, "little")
+
+
+def contents_of(stored_blocks: Sequence[bytes], kind: ChecksumType) -> list[bytes]:
+    """Return the contents of blocks that lie end to end at offset `OFFSET` of a file, read together."""
+    ends = np.cumsum([len(block) for block in stored_blocks])
+    starts = np.append(0, ends[:-1])
+    blocks = uncompressed_blocks(b"".join(stored_blocks), starts, ends - TRAILER_SIZE, kind, "table", OFFSET)
+    return [blocks.data[start:end].tobytes() for start, end in zip(blocks.starts, blocks.ends, strict=True)]
