@@ -12,9 +12,10 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,7 @@ from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Format
 from rescale.rocksdb.engine.directory import fetched_database
-from rescale.rocksdb.engine.open_database import opened_database
+from rescale.rocksdb.engine.open_database import OpenDatabase, opened_database
 from rescale.runstate.claim import claim
 from rescale.snapshot.databases.live_tables import listed_files
 from rescale.snapshot.reading.opening import open_snapshot
@@ -74,20 +75,39 @@ def walk(iterator: int, length: npt.NDArray[np.int64]) -> int:
 
 
 def scan(source: Path) -> None:
-    snapshot = open_snapshot(str(source))
-    for database in snapshot.operators[0].databases:
-        assert database.parsed is not None
-        named = [(file.name, file.extent) for file in database.files]
-        states = [state.name for state in database.parsed.states]
-        files = listed_files(snapshot.contents, named)
-        with (
-            fetched_database(files, Path(tempfile.gettempdir())) as directory,
-            opened_database(directory, states) as opened,
-        ):
-            for state in database.parsed.states:
-                with opened.rows(state.name, b"", b"\xff") as rows:
-                    walk(rows.address, np.empty(1, np.int64))
-                    rows.check()
+    for opened in opened_databases(source):
+        walk_rows(opened)
+
+
+class Opened(NamedTuple):
+    """A database of a snapshot, open for reading; its files lie in `directory`."""
+
+    directory: Path
+    database: OpenDatabase
+    states: list[str]
+
+
+def opened_databases(snapshot: Path) -> Iterator[Opened]:
+    """Fetch and open the RocksDB databases of a snapshot, one at a time."""
+    opened_snapshot = open_snapshot(str(snapshot))
+    for operator in opened_snapshot.operators:
+        for database in operator.databases:
+            assert database.parsed is not None
+            named = [(file.name, file.extent) for file in database.files]
+            states = [state.name for state in database.parsed.states]
+            files = listed_files(opened_snapshot.contents, named)
+            with (
+                fetched_database(files, Path(tempfile.gettempdir())) as directory,
+                opened_database(directory, states) as opened,
+            ):
+                yield Opened(directory.path, opened, states)
+
+
+def walk_rows(opened: Opened) -> None:
+    for state in opened.states:
+        with opened.database.rows(state, b"", b"\xff") as rows:
+            walk(rows.address, np.empty(1, np.int64))
+            rows.check()
 
 
 def report(source: Path) -> None:
