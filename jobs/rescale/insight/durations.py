@@ -55,10 +55,10 @@ class Rates(NamedTuple):
 WHOLE_KEY_GROUPS = Rates(900 * MB, 2500 * MB)
 """Rates of key groups that are copied whole, and of elements of operator state (`benchmarks/relocate.py`)."""
 
-RECORDS = Rates(260 * MB, 1080 * MB, 50, 150)
+RECORDS = Rates(450 * MB, 1080 * MB, 100, 150)
 """Rates of records in key-group streams, at another max parallelism (`benchmarks/rehash.py`, `real_job.py`)."""
 
-ROWS_IN_ORDER, ROWS = Rates(450 * MB, 285 * MB, 100, 130), Rates(330 * MB, 285 * MB, 200, 130)
+ROWS_IN_ORDER, ROWS = Rates(500 * MB, 380 * MB, 100, 160), Rates(370 * MB, 380 * MB, 200, 160)
 """Rates of rows of databases if the max parallelism stays, and if it changes (`benchmarks/kinds.py`, `real_job.py`)."""
 
 _KEY_SECONDS = 8e-6
