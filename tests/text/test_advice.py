@@ -1,4 +1,4 @@
-"""Advice is what the command line says, and keeps what other surfaces need to say it."""
+"""Advice has the wording of the command line, and keeps its parts for the wording of a form."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Advice as data: a sentence with mentions of options, commands and settings, which each surface names differently.
+"""Advice as data: a sentence with mentions of options, commands and settings, which Airflow names differently.
 
 The command line says `--max-parallelism 256` where a form has the field *Max parallelism*, and `rescale discard TARGET`
-where Airflow has a DAG. As a string, advice has the wording of the command line; `worded` returns the sentence for
-another surface. Compose advice with `Advice(…)`: an f-string would turn it into a plain string without mentions.
+where Airflow has a DAG. As a string, advice has the wording of the command line; `worded` returns another wording.
+Compose advice with `Advice(…)`: an f-string would turn it into a plain string without mentions.
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ class RescaleError(Exception):
         return kind(document.what, **{name: value for name, value in details.items() if value is not UNSET})
 
     def reword(self, advice: Callable[[Mention], str], option: Callable[[str], str]) -> None:
-        """Reword the error for another surface: `advice` words a mention, and `option` the name of an option."""
+        """Reword the error, as for a form in Airflow: `advice` words a mention, and `option` the name of an option."""
         if isinstance(self.advice, Advice):
             self.advice = self.advice.worded(advice)
         if self.option is not None:
@@ -261,7 +261,7 @@ def error_to_show(exception: Exception) -> RescaleError:
 
 @contextmanager
 def located(**details: Any) -> Iterator[None]:
-    """Set the given details where an error of Rescale from the block has None."""
+    """Set the given details that a `RescaleError` from the block lacks."""
     try:
         yield
     except RescaleError as error:
@@ -274,7 +274,7 @@ def in_option(flag: str) -> AbstractContextManager[None]:
 
 
 def _shortened(text: str, longest: int = _LONGEST_DETAIL) -> str:
-    """Return both ends of a text with more than `longest` characters, so that the rest of the error stays visible."""
+    """Return the text; if it has more than `longest` characters, only both ends, so that the error stays readable."""
     if len(text) <= longest:
         return text
     half = longest // 2
