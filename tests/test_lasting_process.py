@@ -43,7 +43,7 @@ def test_workers_stay_for_the_next_run(tmp_path: Path, monkeypatch: pytest.Monke
     with Watch() as watch, monkeypatch.context() as patched:
         for name, value in watch.environment.items():
             patched.setenv(name, value)
-        with LastingProcess("local[2]", [].append, drawn=False) as process:
+        with LastingProcess("local[2]", [].append, sends_ticks=False) as process:
             for number in range(2):
                 plan = claimed(tmp_path / f"target-{number}")
                 process.carry_out(order_of(plan, tmp_path / f"result-{number}"))
@@ -63,14 +63,14 @@ def test_all_lines_of_a_run_come_before_its_end(tmp_path: Path) -> None:
         time.sleep(0.2)  # the process has answered before the first line is passed on
         lines.append(line)
 
-    with LastingProcess("local[2]", [].append, drawn=True) as process:
+    with LastingProcess("local[2]", [].append, sends_ticks=True) as process:
         process.carry_out(order_of(claimed(tmp_path / "target"), tmp_path / "result"), say, lambda _: None)
         assert any(line.startswith("validate: ") and " read on both sides in " in line for line in lines), lines
 
 
 def test_a_run_that_fails_does_not_end_the_process(tmp_path: Path) -> None:
     messages: list[str] = []
-    with LastingProcess("local[2]", [].append, drawn=False) as process:
+    with LastingProcess("local[2]", [].append, sends_ticks=False) as process:
         unstored = plan_rescale(SOURCE, str(tmp_path / "nobodys"), ["3"])
         with pytest.raises(SnapshotError):
             process.carry_out(order_of(unstored, tmp_path / "result-0"))
@@ -84,7 +84,7 @@ def test_a_process_that_dies_is_worth_another_try(tmp_path: Path, monkeypatch: p
     (tmp_path / f"{Step.ROUNDS.value}.py").write_text("raise SystemExit(9)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with (
-        LastingProcess("local[2]", [].append, drawn=False) as process,
+        LastingProcess("local[2]", [].append, sends_ticks=False) as process,
         pytest.raises(StoreError) as caught,
     ):
         process.carry_out(Order(str(tmp_path / "plan"), Proof.RECORDS, str(tmp_path / "result.json")))

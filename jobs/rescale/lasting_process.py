@@ -51,9 +51,9 @@ class Order(msgspec.Struct, frozen=True):
 class LastingProcess:
     """The process, which starts with `begin` or with the first order, and ends with the block.
 
-    `say` gets the lines that the process prints, without control characters. With `drawn`, the process also sends
-    ticks. `record_bytes` are the bytes of records that the first order moves, if known: before the order comes, the
-    process starts workers or imports modules for them. `environment` has its variables; None: those of this process.
+    `say` gets the lines that the process prints, without control characters. With `sends_ticks`, the process also sends
+    ticks. Before the first order comes, the process starts workers or imports modules for `record_bytes` of records
+    (None: unknown). `environment` has the variables of the process; None: those of its parent.
     """
 
     def __init__(
@@ -61,25 +61,25 @@ class LastingProcess:
         master: str,
         say: PrintLine,
         *,
-        drawn: bool = False,
+        sends_ticks: bool = False,
         record_bytes: int | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         record_arguments = [] if record_bytes is None else ["--records", str(record_bytes)]
-        self._arguments = ["--master", master, *record_arguments, *(["--drawn"] if drawn else [])]
+        self._arguments = ["--master", master, *record_arguments, *(["--drawn"] if sends_ticks else [])]
         self._environment = environment
         self._default_say = self._say = say
         self._draw: DrawTick | None = None
         self._all_lines_came = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
-        self._ending = ExitStack()
+        self._exit_stack = ExitStack()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ending.close()
+        self._exit_stack.close()
 
     def begin(self) -> None:
         """Start the process, so that it is ready when the first order comes."""
@@ -94,14 +94,14 @@ class LastingProcess:
         draw: DrawTick | None = None,
         meanwhile: Callable[[], str] | None = None,
     ) -> None:
-        """Move and validate a claimed plan, as `carry_out` does."""
+        """Move and validate the state of a claimed plan, as `carry_out` does."""
         with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
             # The result is in a subdirectory, because the store puts temporary files beside the directory of a file.
             order = Order(places_of(plan).plan, proof, str(directory / "step" / "result.json"))
             self.carry_out(order, say, draw, meanwhile)
 
     def end(self) -> None:
-        """End the process and the run that it carries out. The next run starts a new process."""
+        """End the process and its current run. The next run starts a new process."""
         if self._process is not None:
             end_process_group(self._process)
 
@@ -114,7 +114,7 @@ class LastingProcess:
     ) -> None:
         """Carry out a run. Meanwhile `say` gets the lines of the process, and `draw` its ticks.
 
-        `meanwhile` is called once the run has begun, and `say` gets the text that it returns.
+        `meanwhile` is called once the run has begun, and its result is passed to `say`.
 
         Raises the error with which the run ended, or `StoreError` if the process ends before it has answered.
         """
@@ -154,15 +154,15 @@ class LastingProcess:
     def _start(self) -> tuple[subprocess.Popen[bytes], socket.socket]:
         refuse_without_spark()
         own_end, process_end = socket.socketpair()
-        self._ending.enter_context(own_end)
+        self._exit_stack.enter_context(own_end)
         with process_end:
             module_arguments = [Step.ROUNDS.value, "--orders", str(process_end.fileno()), *self._arguments]
             environment = os.environ if self._environment is None else self._environment
             process = start_process(
                 module_arguments, environment, captures_output=True, pass_fds=[process_end.fileno()]
             )
-        self._ending.enter_context(listening(process, lambda line: self._say(line), self._pass_on_tick))
-        self._ending.callback(_end_gently, process, own_end)
+        self._exit_stack.enter_context(listening(process, lambda line: self._say(line), self._pass_on_tick))
+        self._exit_stack.callback(_end_gently, process, own_end)
         return process, own_end
 
     def _pass_on_tick(self, tick: Tick) -> None:

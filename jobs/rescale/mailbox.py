@@ -36,26 +36,26 @@ class Sender:
 
     def __init__(self, target: str) -> None:
         self.place = join(orders_place(target), uuid4().hex)
-        self._number = 0
+        self._order_number = 0
         self._ended = threading.Event()
-        self._signs = threading.Thread(target=self._send_signs, daemon=True)
+        self._sign_thread = threading.Thread(target=self._send_signs, daemon=True)
 
     def __enter__(self) -> Self:
-        self._signs.start()
+        self._sign_thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._signs.join()
+        self._sign_thread.join()
         store = open_store(self.place)
         store.delete([entry.uri for entry in store.list(self.place)])
 
     def send(self, plan: Plan, proof: Proof) -> str:
-        """Put an order to move and validate a claimed plan; return the URI of its future result document."""
-        self._number += 1
-        result = join(self.place, f"result-{self._number}.json")
+        """Put an order to move and validate the state of a claimed plan; return the URI for the result document."""
+        self._order_number += 1
+        result = join(self.place, f"result-{self._order_number}.json")
         order = Order(places_of(plan).plan, proof, result)
-        put_document(_order_uri(self.place, self._number), msgspec.json.encode(order))
+        put_document(_order_uri(self.place, self._order_number), msgspec.json.encode(order))
         return result
 
     def _send_signs(self) -> None:

@@ -38,8 +38,8 @@ _JVM_WARNING = "WARNING: Using incubator modules: jdk.incubator.vector"
 """Warning of every JVM that Spark starts, because Spark adds this module (`JavaModuleOptions`)."""
 
 _SAFE_PATH = "PYTHONSAFEPATH"
-"""Variable that keeps Python, and Spark's Python workers, from importing modules in the working directory. Without it,
-`python -m` would import a `random.py` there instead of Python's own."""
+"""Environment variable that keeps Python, and Spark's workers, from importing modules in the working directory. Without
+this variable, `python -m` would import a `random.py` there instead of Python's own."""
 
 
 def run_step(
@@ -53,9 +53,9 @@ def run_step(
     """Run a step's process to its end, and return its result document.
 
     The step's log goes to standard error, or line by line to `say`, without control characters. `draw` gets the step's
-    progress. Both are called in another thread. `environment` has the process's variables; None stands for those of
-    this process. Raises the error of the step, or `StoreError` if it ended without a result. If this process is
-    interrupted, it ends all processes of the step, including workers and Spark.
+    progress. `say` and `draw` are called in another thread. `environment` has the step's variables; with None, the step
+    inherits those of this process. Raises the error of the step, or `StoreError` if it ended without a result. If this
+    process is interrupted, it ends all processes of the step, including workers and Spark.
     """
     refuse_without_spark()
     refuse_unsafe_result(result_uri)
@@ -101,7 +101,7 @@ def start_process(
     captures_output: bool,
     pass_fds: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a module with its arguments in a new process group; with `captures_output`, its output goes to a pipe."""
+    """Run `python -m` with `module_arguments` in a new process group; `captures_output` sends its output to a pipe."""
     return subprocess.Popen(
         [sys.executable, "-m", *module_arguments],
         stdin=subprocess.PIPE,
@@ -147,7 +147,7 @@ def read_result(uri: str) -> ResultDocument:
 def listening(
     process: subprocess.Popen[bytes], say: Callable[[str], None] | None, draw: Callable[[Tick], None] | None
 ) -> Iterator[None]:
-    """Pass on each line that the process prints during the block; then wait a few seconds for its last lines."""
+    """During the block, pass ticks to `draw` and other printed lines to `say`; then wait briefly for the last lines."""
     if say is None or process.stdout is None:
         yield
         return

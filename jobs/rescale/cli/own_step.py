@@ -51,7 +51,7 @@ def lasting_mover(master: str, record_bytes: int | None = None) -> Iterator[Carr
     terminal, the function draws the progress.
     """
     drawn = can_draw()
-    with LastingProcess(master, _say, drawn=drawn, record_bytes=record_bytes) as process:
+    with LastingProcess(master, _say, sends_ticks=drawn, record_bytes=record_bytes) as process:
         process.begin()
 
         def carry_out(plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None:
