@@ -31,11 +31,11 @@ PINNED = Path(__file__).with_name("digests.json")
 NAMES = [document.name for document in DOCUMENTS]
 
 _PROSE = ("description", "title")
-"""Keywords without a meaning for validation."""
+"""Keywords that validation ignores."""
 
 
 def digest_of(schema: dict[str, Any]) -> str:
-    """Return the SHA-256 (hex) of what a schema means: equal digests accept the same documents."""
+    """Return the SHA-256 (hex) of what a schema means: schemas with equal digests accept the same documents."""
     return hashlib.sha256(msgspec.json.encode(_meaning(schema), order="deterministic")).hexdigest()
 
 
