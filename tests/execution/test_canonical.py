@@ -13,7 +13,7 @@ from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
-from rescale.flink.keyed.record_name import name_record
+from rescale.flink.keyed.record_name import record_name_parts
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.snapshot.model import Operator
 from rescale.snapshot.reading.opening import open_snapshot
@@ -60,7 +60,7 @@ def distinct_keys(operator: Operator, files: SnapshotFiles) -> int:
             for records in reader.batches(source):
                 for start, limit, state in zip(records.starts, records.key_ends, records.states, strict=True):
                     named = stream.parsed.states[state].name
-                    keys.add(name_record(stream.parsed, named, records.data[start:limit].tobytes())["key"])
+                    keys.add(record_name_parts(stream.parsed, named, records.data[start:limit].tobytes())["key"])
     return len(keys)
 
 

@@ -154,7 +154,7 @@ def drops_a_young_row(self: YoungRecords, records: Records) -> Records:
 
 
 def drops_a_young_element(self: YoungRecords, records: Records) -> Records:
-    self._lists = [rule._replace(until=rule.until + 1) for rule in self._lists]
+    self._lists = [rule._replace(cutoff=rule.cutoff + 1) for rule in self._lists]
     return ORIGINAL(self, records)
 
 

@@ -1,4 +1,4 @@
-"""The line that starts a job."""
+"""Command line that starts a job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rescale.flink.start import common_parallelism, start_of
     ],
 )
 def test_start_command_has_the_parallelism_of_most_operators(parallelisms: list[int], in_command: int) -> None:
-    """Other parallelisms are set in the job's code; the command line sets that of all other operators."""
+    """The job's code sets the other parallelisms, and the command line that of most operators."""
     shapes = [(parallelism, 128) for parallelism in parallelisms]
     start = start_of("/result", shapes, shapes)
     assert start.command == f"flink run -s /result -p {in_command} <your-job.jar>"

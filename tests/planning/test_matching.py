@@ -154,7 +154,7 @@ def test_names_in_a_chain_are_read_from_the_details_of_a_job() -> None:
     "text", ["", "[]", "{}", '{"nodes": []}', '{"nodes": [{"id": 1, "type": "Source"}]}', '{"plan": "none"}', "\xff"]
 )
 def test_file_that_is_no_plan_of_a_job_is_refused(text: str) -> None:
-    with pytest.raises(RequestError, match="not the plan of a job") as caught:
+    with pytest.raises(RequestError, match="neither the details nor the plan of a job") as caught:
         read_job_graph(text.encode("latin-1"), "/a/plan.json")
     assert caught.value.path == "/a/plan.json"
     assert "/jobs/JOB-ID, or" in str(caught.value.advice)

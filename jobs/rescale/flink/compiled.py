@@ -36,7 +36,7 @@ def loop_digest(loop: Callable[..., Any]) -> str:
 
 
 def _digest(function: FunctionType, callers: tuple[FunctionType, ...]) -> str:
-    """Return the digest of a loop. `callers` are the loops that led to it; calls back to these are not followed."""
+    """Return the digest of a loop. `callers` are the loops that call it, directly or not; recursion is not followed."""
     literals = [literal for literal in function.__code__.co_consts if not isinstance(literal, CodeType)]
     hasher = hashlib.sha256(repr((function.__code__.co_code, literals)).encode())
     for name, value in _used_globals(function):
@@ -53,9 +53,9 @@ def _digest(function: FunctionType, callers: tuple[FunctionType, ...]) -> str:
 def _used_globals(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """Yield (name, value) of each global, and of each attribute of a module, that a loop uses."""
     names = function.__code__.co_names
-    own_globals = [(name, function.__globals__.get(name)) for name in names]
-    yield from own_globals
-    for module in (value for _, value in own_globals if isinstance(value, ModuleType)):
+    named_globals = [(name, function.__globals__.get(name)) for name in names]
+    yield from named_globals
+    for module in (value for _, value in named_globals if isinstance(value, ModuleType)):
         yield from ((name, getattr(module, name, None)) for name in names)
 
 

@@ -43,7 +43,7 @@ def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
     try:
         document = msgspec.json.decode(data)
     except DECODE_ERRORS as error:
-        raise _no_job_plan_error(path, str(error)) from None
+        raise _no_job_graph_error(path, str(error)) from None
     document = document if isinstance(document, dict) else {}
     plan = document.get("plan", document)
     for nodes, names_in in (
@@ -52,13 +52,13 @@ def read_job_graph(data: bytes, path: str) -> tuple[GraphVertex, ...]:
     ):
         if isinstance(nodes, list) and nodes:
             return tuple(_vertex(node, names_in, path) for node in nodes)
-    raise _no_job_plan_error(path, "no list of nodes")
+    raise _no_job_graph_error(path, "no list of nodes")
 
 
 def _vertex(node: Any, names_in: Callable[[dict[str, Any]], list[str]], path: str) -> GraphVertex:
     operator_id = node.get("id") if isinstance(node, dict) else None
     if not isinstance(operator_id, str) or not is_operator_id(operator_id):
-        raise _no_job_plan_error(path, f"a node with the id {operator_id!r}")
+        raise _no_job_graph_error(path, f"a node with the id {operator_id!r}")
     first, *chained_names = names_in(node) or [""]
     return GraphVertex(operator_id.lower(), first, tuple(chained_names))
 
@@ -88,9 +88,9 @@ def _name_in(description: str) -> str:
     return window[1] if window else description
 
 
-def _no_job_plan_error(path: str, content: str) -> RequestError:
+def _no_job_graph_error(path: str, content: str) -> RequestError:
     return RequestError(
-        "not the plan of a job",
+        "neither the details nor the plan of a job",
         path=path,
         expected="JSON with nodes whose ids have 32 hex digits",
         found=content,

@@ -4,11 +4,11 @@ At the same parallelism, every element stays in its subtask. At another parallel
 decides:
 
 * SPLIT_DISTRIBUTE: each new subtask gets a run of consecutive elements, in the order of the old subtasks. If
-  the elements cannot be divided evenly, some runs are longer by one element. After the subtasks with longer runs, the
-  next subtask is the first that gets a longer run of the next state. So the *order of the states* matters: it is the
-  iteration order of a `java.util.HashMap`.
-* UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. Elements are dealt
-  in consecutive runs, whose sizes differ by one at most; elements with equal bytes stay separate.
+  the elements cannot be divided evenly, some runs are longer by one element. The longer runs of a state begin at the
+  subtask after the last longer run of the previous state. So the *order of the states* matters: it is the iteration
+  order of a `java.util.HashMap`.
+* UNION: at restore, Flink gives each element to all subtasks. The snapshot stores each element once. The new subtasks
+  get consecutive runs, whose sizes differ by one at most; elements with equal bytes stay separate.
 * BROADCAST: new subtask i gets copy i mod n of the n old copies, in subtask order.
 
 An element is identified by its old subtask, and by its index in that subtask's list of offsets.
@@ -27,7 +27,7 @@ from rescale.flink.metadata.handles import DistributionMode
 
 @dataclass(frozen=True, slots=True)
 class StateLayout:
-    """A state in an old subtask, with its number of `elements` there."""
+    """A state in an old subtask, and the number of its `elements` there."""
 
     name: str
     mode: DistributionMode
@@ -77,9 +77,9 @@ def redistribute(old_layouts: Sequence[Sequence[StateLayout]], parallelism: int)
                     _Concatenation([copies[i % len(copies)]]).runs(0, 1) if copies else () for i in range(parallelism)
                 ]
             case DistributionMode.UNION:
-                runs_of_subtasks = list(_deal(holders[name], total, parallelism, 0))
+                runs_of_subtasks = list(_consecutive_runs(holders[name], total, parallelism, 0))
             case DistributionMode.SPLIT_DISTRIBUTE:
-                runs_of_subtasks = list(_deal(holders[name], total, parallelism, start))
+                runs_of_subtasks = list(_consecutive_runs(holders[name], total, parallelism, start))
                 start = (start + total % parallelism) % parallelism
         for subtask, runs in enumerate(runs_of_subtasks):
             shares[subtask][name] = StateShare(name, modes[name], runs)
@@ -95,7 +95,9 @@ def _holders(old_layouts: Sequence[Sequence[StateLayout]]) -> dict[str, list[tup
     return holders
 
 
-def _deal(holders: list[tuple[int, int]], total: int, parallelism: int, start: int) -> Iterator[tuple[ElementRun, ...]]:
+def _consecutive_runs(
+    holders: list[tuple[int, int]], total: int, parallelism: int, start: int
+) -> Iterator[tuple[ElementRun, ...]]:
     """Yield the runs of subtask 0, 1, …: `total div parallelism` elements each.
 
     The subtasks from `start` on get one element more, until the remainder is used up.

@@ -1,4 +1,4 @@
-"""The places in which a subtask keeps its state."""
+"""The fields in which a snapshot keeps the state of a subtask."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Slot(StrEnum):
-    """Place for state in a subtask, one of four (`OperatorSubtaskState`)."""
+    """Field with state of a subtask (`OperatorSubtaskState`); not a task slot."""
 
     KEYED = "keyed"
     RAW_KEYED = "rawkeyed"

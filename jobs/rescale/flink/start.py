@@ -1,4 +1,4 @@
-"""Start of a job from a snapshot: its parallelism and, if it changes, its max parallelism."""
+"""Start of a job from a snapshot: the parallelism, and the max parallelism if it changes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Shapes = Sequence[tuple[int, int]]
 MAX_PARALLELISM_OPTION = "pipeline.max-parallelism"
 """`PipelineOptions.MAX_PARALLELISM`."""
 
-RAN_ON = (
+REPLAY_WARNING = (
     "if the job continued to run after the snapshot, this start takes the job back to the snapshot: it processes all "
     "later records again, and a sink that remembers checkpoint ids (such as Iceberg's) may skip commits until the job "
     "has reached these ids again"
@@ -57,8 +57,8 @@ def common_parallelism(shapes: Shapes) -> int:
     )
 
 
-def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:
-    """Return the start of a job; `old` and `new` have (parallelism, max parallelism) of its operators, in equal order.
+def start_of(snapshot: str, old_shapes: Shapes, new_shapes: Shapes) -> Start:
+    """Return the start of a job; both shapes have (parallelism, max parallelism) of its operators, in equal order.
 
     The parallelism of the start is the most frequent one. This parallelism applies to operators for which the job's
     code sets none.
@@ -67,6 +67,8 @@ def start_of(snapshot: str, old: Shapes, new: Shapes) -> Start:
     all of them (`StreamGraphGenerator`). Without the option, Flink takes each operator's max parallelism from the
     snapshot if the job configures none (`Checkpoints.loadAndValidateCheckpoint`).
     """
-    maximum_changes = any(maximum != before for (_, maximum), (_, before) in zip(new, old, strict=True))
-    maxima = {maximum for _, maximum in new if maximum != 1}  # a max parallelism of 1 never changes
-    return Start(snapshot, common_parallelism(new), maxima.pop() if maximum_changes and len(maxima) == 1 else None)
+    maximum_changes = any(maximum != before for (_, maximum), (_, before) in zip(new_shapes, old_shapes, strict=True))
+    maxima = {maximum for _, maximum in new_shapes if maximum != 1}  # a max parallelism of 1 never changes
+    return Start(
+        snapshot, common_parallelism(new_shapes), maxima.pop() if maximum_changes and len(maxima) == 1 else None
+    )

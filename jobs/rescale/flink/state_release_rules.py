@@ -1,4 +1,4 @@
-"""Says whether another release of Flink restores state without serializers, and state of classes that were removed.
+"""Says whether another release of Flink restores state without known types, and state of classes that were removed.
 
 The class that registers an operator state fixes the name of the state, so the name identifies the class. Sources and
 sinks store bytes of their connector: Flink passes these bytes on, and the connector reads them.

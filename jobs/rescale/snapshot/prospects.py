@@ -18,7 +18,7 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.checkpoint_metadata import RELEASES
 from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header
 from rescale.flink.release_line import ReleaseLine, major_of_writer
-from rescale.flink.serializers.release_rules import Reason, Restores, missing_class, reasons
+from rescale.flink.serializers.release_rules import Reason, Restores, missing_class_reason, reasons
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.flink.state_meta_info import StateMetaInfo
 from rescale.flink.state_release_rules import (
@@ -212,7 +212,7 @@ class _Judge:
             try:
                 read(header, "")
             except UnknownSerializer as error:
-                return missing_class(error.class_name, self._line)
+                return missing_class_reason(error.class_name, self._line)
         return untyped_state_reason("gone", self._line)
 
     def _worst(self, causes: Iterable[Reason]) -> Reason | None:

@@ -1,4 +1,4 @@
-"""The walker of Java object streams, against streams that Java writes."""
+"""Reader of Java object streams, on streams that Java wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The framing format of snappy, against cramjam's reader of it and streams that Flink's library wrote."""
+"""Snappy's framing format, compared with cramjam's reader and with streams that Flink's library wrote."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_part_of_a_stream_is_read_without_identifier_on_request() -> None:
     part = compressed(b"state").removeprefix(IDENTIFIER)
     with pytest.raises(SnapshotError, match="does not begin with its identifier"):
         decompressed(part)
-    decompressor = FramedDecompressor(identifier=False)
+    decompressor = FramedDecompressor(has_identifier=False)
     assert decompressor.feed(part) == b"state"
     decompressor.finish()
 

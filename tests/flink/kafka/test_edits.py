@@ -1,4 +1,4 @@
-"""Splits, union elements and enumerator states with other positions: all other bytes stay the same."""
+"""Edited positions in splits, union elements and enumerator states: all other bytes stay the same."""
 
 from __future__ import annotations
 

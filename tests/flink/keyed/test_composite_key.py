@@ -1,4 +1,4 @@
-"""Ends of keys within records' keys, and their hashes: compared with keys built one by one, and with damage."""
+"""Ends and hashes of keys in composite keys, compared with keys built one by one; and damaged keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FIXED_LENGTH = ("Long", "Tuple2<Int, Boolean>")
 
 
 class Kind(NamedTuple):
-    """A sort of state, with the serializer snapshot of its namespaces, and a strategy for `namespaces`."""
+    """A kind of state: the serializer snapshot of its namespaces, and a strategy for `namespaces`."""
 
     namespace: bytes
     namespaces: st.SearchStrategy[bytes]

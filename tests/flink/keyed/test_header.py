@@ -240,7 +240,7 @@ def test_malformed_operator_header_is_refused(data: bytes) -> None:
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("names", [["total"], ["total", "seen", "größe", "_timer_state/event_user-timers"]])
 def test_keyed_states_with_unknown_serializers_are_delimited(names: list[str], compressed: bool) -> None:
-    """First, in the middle and last; of an unknown serializer only the class is known."""
+    """A state with an unknown serializer is last or first; only the class of the serializer is known."""
     known = [STATES[name] if name in STATES else keyed_state(name, list_of(CUSTOM), "LIST") for name in names]
     for states in ([*known, keyed_state("price", CUSTOM)], [keyed_state("price", CUSTOM), *known]):
         data = keyed_header(*states, key=CUSTOM, compressed=compressed)

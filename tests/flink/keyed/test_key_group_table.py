@@ -1,4 +1,4 @@
-"""Ranges of key groups, from their offsets."""
+"""Byte ranges of key groups, from their offsets."""
 
 from __future__ import annotations
 

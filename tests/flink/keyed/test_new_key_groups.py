@@ -1,4 +1,4 @@
-"""New key groups of records, and the refusal that names a key in a foreign key group."""
+"""New key groups of records, and the refusal that names a key in a wrong key group."""
 
 from __future__ import annotations
 

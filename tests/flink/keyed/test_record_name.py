@@ -1,4 +1,4 @@
-"""Names of records by the parts of their keys: of records by Flink, and of records that cannot be taken apart."""
+"""Names of records that Flink wrote, and of records whose composite keys cannot be decoded."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.keyed.record_name import name_record
+from rescale.flink.keyed.record_name import record_name_parts
 from rescale.flink.state_meta_info import read_state_meta_info
 from support import snapshots
 from support.canonical import read_group
@@ -88,7 +88,7 @@ def per_namespace(namespace: bytes, value: bytes = LONG, state_type: str = "VALU
     ],
 )
 def test_record_is_named_by_the_parts_of_its_key(parsed: KeyedHeader, key: str, name: dict[str, str]) -> None:
-    assert name_record(parsed, "s", bytes.fromhex(key)) == name
+    assert record_name_parts(parsed, "s", bytes.fromhex(key)) == name
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_record_is_named_by_the_parts_of_its_key(parsed: KeyedHeader, key: str, 
     ],
 )
 def test_record_with_an_unreadable_key_is_named_by_its_bytes(parsed: KeyedHeader | None, key: str) -> None:
-    assert name_record(parsed, "s", bytes.fromhex(key)) == {"key_bytes": f"0x{key}"}
+    assert record_name_parts(parsed, "s", bytes.fromhex(key)) == {"key_bytes": f"0x{key}"}
 
 
 @pytest.mark.parametrize("name", ["1.20-canonical-rocksdb", "2-canonical-hashmap", "2-windows", "1.20-sql", "2-clicks"])
@@ -117,7 +117,7 @@ def test_every_record_of_flink_has_a_unique_name(name: str) -> None:
         operator = next(operator for operator in keyed.snapshot.operators if stream in operator.keyed)
         record_names = [
             (info := stream.parsed.states[record.state]).name
-            + str(sorted(name_record(stream.parsed, info.name, record.key).items()))
+            + str(sorted(record_name_parts(stream.parsed, info.name, record.key).items()))
             for _, group in keyed.groups()
             for _, record in read_group(group, operator.max_parallelism)
         ]

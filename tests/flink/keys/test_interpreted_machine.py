@@ -52,7 +52,7 @@ def uncompiled(module: ModuleType, patch: pytest.MonkeyPatch) -> ModuleType:
 with pytest.MonkeyPatch.context() as modules:
     INTERPRETED_MURMUR, INTERPRETED = (uncompiled(module, modules) for module in (murmur, machine))
 assert not hasattr(INTERPRETED.walk, "py_func")
-assert not hasattr(INTERPRETED.mixed, "py_func")
+assert not hasattr(INTERPRETED.mix, "py_func")
 assert hasattr(machine.walk, "py_func")
 
 

@@ -1,4 +1,4 @@
-"""Virtual keys: one for every subtask, which belongs to that subtask and is the smallest such key."""
+"""Virtual keys: for every subtask, the smallest key that belongs to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A damaged `_metadata` is an error of ours, or a value that writes back the damaged bytes; never anything else."""
+"""A damaged `_metadata` raises a `RescaleError`, or becomes a value that is written as the same damaged bytes."""
 
 from __future__ import annotations
 

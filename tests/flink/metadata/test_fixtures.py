@@ -17,7 +17,7 @@ from support.snapshots import FIXTURES
 FILES = sorted(FIXTURES.glob("**/_metadata"))
 assert FILES
 BOOTSTRAPPED = {fixture.name for fixture in TABLE if fixture.processor}
-"""The State Processor API wrote null for their properties."""
+"""Fixtures of the State Processor API, which wrote null as their properties."""
 every_file = pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.parent.relative_to(FIXTURES)))
 
 

@@ -1,4 +1,4 @@
-"""Keyed handles keep the tag of their form, and what Flink would drop or misread is an error."""
+"""Keyed handles keep their tag, and bytes that Flink would drop or misread are errors."""
 
 from __future__ import annotations
 

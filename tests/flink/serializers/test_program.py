@@ -109,7 +109,7 @@ def test_types_that_cannot_be_measured_are_refused_with_advice(data: bytes, name
     "kind", [BASE + "ListSerializerSnapshot", BASE + "MapSerializerSnapshot", BASE + "SetSerializerSnapshot"]
 )
 def test_wrong_number_of_nested_serializers_is_refused(kind: str) -> None:
-    """Flink uses those that it expects, and fails without a message if some are missing."""
+    """Flink uses the serializers that it expects, and fails without a message if some are missing."""
     for inside in ((), (INT, INT, INT)):
         with pytest.raises(SnapshotError, match="wrong number of nested serializers") as caught:
             compile_program(parsed(composite(kind, *inside)))

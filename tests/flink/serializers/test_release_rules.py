@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine, major_of_writer
-from rescale.flink.serializers.release_rules import Reason, Restores, missing_class, reasons
+from rescale.flink.serializers.release_rules import Reason, Restores, missing_class_reason, reasons
 from rescale.flink.serializers.snapshot import ABANDONED, UNKNOWN, SerializerSnapshot
 
 RUNTIME = "org.apache.flink.api.java.typeutils.runtime."
@@ -69,8 +69,8 @@ def test_class_missing_in_a_line_is_not_restored() -> None:
 
 def test_class_added_in_a_later_line_is_not_restored_before() -> None:
     bitmap = "org.apache.flink.api.common.typeutils.base.BitmapSerializer$BitmapSerializerSnapshot"
-    assert "which exists from 2.3 on" in missing_class(bitmap, ReleaseLine(2, 2)).why
-    assert missing_class(bitmap, ReleaseLine(2, 2)).restores is Restores.NO
+    assert "which exists from 2.3 on" in missing_class_reason(bitmap, ReleaseLine(2, 2)).why
+    assert missing_class_reason(bitmap, ReleaseLine(2, 2)).restores is Restores.NO
     assert reasons_of(SerializerSnapshot(bitmap, 3, b""), 2, V2) == []
 
 

@@ -1,4 +1,4 @@
-"""Snapshots of POJOs of which each knows subclasses that the other does not."""
+"""Snapshots of a POJO, each with subclasses that the other snapshot lacks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from rescale.flink.serializers.reading import written_snapshot
+from rescale.flink.serializers.reading import snapshot_bytes
 from rescale.flink.serializers.subclasses import merge_snapshots
 from support.snapshot_bytes import BASE, CUSTOM, INT, LONG, STRING, composite, list_of, parsed, pojo
 
@@ -30,7 +30,7 @@ def together(first: bytes, other: bytes) -> bytes | None:
         return None
     assert joined.covers(mine)
     assert joined.covers(theirs)
-    joined_snapshot = written_snapshot(joined)
+    joined_snapshot = snapshot_bytes(joined)
     assert parsed(joined_snapshot) == joined
     return joined_snapshot
 

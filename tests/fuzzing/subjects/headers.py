@@ -9,7 +9,7 @@ from fuzzing.subject import Subject
 from rescale.flink.keyed.composite_key import key_offsets
 from rescale.flink.keyed.header import is_compressed, merge_keyed_headers, read_keyed_header, write_keyed_header
 from rescale.flink.keyed.heap.heap_entries import can_delimit_entries, entry_layouts
-from rescale.flink.keyed.record_name import name_record
+from rescale.flink.keyed.record_name import record_name_parts
 from rescale.flink.keys.key_hash import candidate_hashes, known_hash
 from rescale.flink.operator_state import (
     has_compressed_elements,
@@ -59,7 +59,7 @@ def _look_at_keyed_header(data: bytes) -> None:
     merge_keyed_headers([header, header])
     for state in header.states:
         assert state.state_type
-        name_record(header, state.name, _KEY)
+        record_name_parts(header, state.name, _KEY)
     if can_delimit_entries(header):
         entry_layouts(header)
     key_offsets(header)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fuzzing.subject import Subject
 from rescale.flink.encoding.snappy import decompressed
-from rescale.flink.keyed.blocks.canonical import translated
+from rescale.flink.keyed.blocks.canonical import translated_key_group
 from rescale.flink.keyed.blocks.records import RecordReader
 from rescale.text.errors import SnapshotError
 from support.canonical import Record, read_group
@@ -49,7 +49,7 @@ def _look(data: bytes) -> None:
             records_read.append((key_group, Record(state, content[begin:limit], content[limit + 4 : end])))
     assert records_read == read_group(data, max_parallelism)
     try:
-        again = b"".join(translated(chunks, tuple(range(states))))
+        again = b"".join(translated_key_group(chunks, tuple(range(states))))
     except SnapshotError as error:
         raise AssertionError("a walk found all, another one did not") from error
     assert again == data

@@ -43,8 +43,8 @@ def _look(data: bytes) -> None:
     if header.compressed:
         for start, length in extents:
             element = stream[start : start + length]
-            whole = b"".join(decompressed([element], identifier=False))
-            assert whole == b"".join(decompressed([element[:7], element[7:]], identifier=False))
+            whole = b"".join(decompressed([element], has_identifier=False))
+            assert whole == b"".join(decompressed([element[:7], element[7:]], has_identifier=False))
 
 
 SUBJECT = Subject(_seeds, _look)

@@ -12,7 +12,7 @@ from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keys.java_hash import walk_values
 from rescale.flink.serializers.program import compile_program
-from rescale.flink.serializers.reading import read_snapshot, type_name, written_snapshot
+from rescale.flink.serializers.reading import read_snapshot, snapshot_bytes, type_name
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.flink.serializers.value_format import format_value
 from rescale.text.errors import SnapshotError
@@ -31,7 +31,7 @@ def _seeds() -> Iterator[bytes]:
             read.key_serializer,
             *(serializer for state in read.states for _, serializer in state.serializers),
         ):
-            written = written_snapshot(snapshot)
+            written = snapshot_bytes(snapshot)
             if written not in seen:
                 seen.add(written)
                 yield joined(written, _VALUES)
@@ -41,7 +41,7 @@ def _look(data: bytes) -> None:
     first, values = parts_of(data, 2)
     reader = ByteReader(first, "header")
     snapshot = read_snapshot(reader)
-    assert written_snapshot(snapshot) == first[: reader.position]
+    assert snapshot_bytes(snapshot) == first[: reader.position]
     type_name(snapshot)
     program = compile_program(snapshot)
     with np.errstate(over="ignore"):

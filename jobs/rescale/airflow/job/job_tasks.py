@@ -34,7 +34,7 @@ from rescale.airflow.steps.earlier_tasks import (
     run_name,
 )
 from rescale.airflow.steps.rescale_task import NOTHING_TO_DO, rescale_task, skip_task
-from rescale.flink.start import RAN_ON
+from rescale.flink.start import REPLAY_WARNING
 from rescale.flink_rest.client import Flink, SavepointFormat, StopMode
 from rescale.storage.locations import join
 from rescale.text.errors import RequestError, RescaleError
@@ -215,7 +215,7 @@ def _job_clause(ti: Any) -> str:
     old_job, go_back_output = job_to_restart_of(look_output["before"]), ti.xcom_pull(task_ids=GO_BACK)
     job_text = f"the job {old_job.name!r}"
     if old_job.taking is StopMode.RUN_ON:
-        return f"the run does not stop {job_text}: {RAN_ON}"
+        return f"the run does not stop {job_text}: {REPLAY_WARNING}"
     if go_back_output is not None and go_back_output.get("in_place_of", old_job.job_id) == old_job.job_id:
         return f"{job_text} runs again: {describe_answer(go_back_output)}"
     # If tasks were cleared, the output may be from an earlier try and about another job.

@@ -10,7 +10,7 @@ from rescale.execution.sources.chunks import Chunk, runs
 from rescale.execution.writers.sink import Sink
 from rescale.flink.advice import UPGRADE_FLINK_FIRST
 from rescale.flink.encoding.snappy import FramedDecompressor, compressed, decompressed
-from rescale.flink.keyed.blocks.canonical import translated
+from rescale.flink.keyed.blocks.canonical import translated_key_group
 from rescale.plan.new_streams import (
     CheckedElements,
     CopiedElements,
@@ -99,8 +99,8 @@ class TranslatingWriter:
             return chunks
         table = self.operator.id_tables[pieces[0].ids]
         if self.stream.compressed:
-            return compressed(translated(decompressed(chunks), table))
-        return translated(chunks, table)
+            return compressed(translated_key_group(decompressed(chunks), table))
+        return translated_key_group(chunks, table)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class CheckedWriter:
         for chunk in next(element_runs):
             sink.write(chunk)
         for (name, _), chunks in zip(elements, element_runs, strict=True):
-            decompressor = FramedDecompressor(identifier=False)
+            decompressor = FramedDecompressor(has_identifier=False)
             try:
                 for chunk in chunks:
                     decompressor.feed(chunk)

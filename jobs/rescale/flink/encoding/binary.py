@@ -96,7 +96,7 @@ class ByteReader:
         return name
 
     def text(self) -> str:
-        """Read a string of `StringValue.readString`: the number of UTF-16 units plus one, then the units, all packed.
+        """Read a string of `StringValue.readString`: the number of UTF-16 units plus one, then the units, all `packed`.
 
         The number 0 stands for null, which is returned as "".
         """
@@ -203,7 +203,7 @@ def encode_modified_utf8(value: str) -> bytes:
 
 
 def decode_modified_utf8(encoded: bytes) -> str:
-    """Decode what `encode_modified_utf8` encodes; single surrogates are preserved. Raises `UnicodeError`."""
+    """Decode what `encode_modified_utf8` encodes; keep single surrogates. Raises `UnicodeError` for other bytes."""
     if encoded.isascii():
         if b"\0" in encoded:
             raise UnicodeError("a zero byte")

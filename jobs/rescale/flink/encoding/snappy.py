@@ -31,12 +31,12 @@ The longest chunk has the checksum and the largest compressed size of a full blo
 class FramedDecompressor:
     """Decompressor of a stream in pieces of any size; checks every checksum.
 
-    A whole stream begins with the identifier. With `identifier=False`, the data may also be a part of a stream that
+    A whole stream begins with the identifier. With `has_identifier=False`, the data may also be a part of a stream that
     begins with any chunk, such as an element of operator state.
     """
 
-    def __init__(self, *, identifier: bool = True) -> None:
-        self._identifier_due = identifier
+    def __init__(self, *, has_identifier: bool = True) -> None:
+        self._identifier_due = has_identifier
         self._buffer = bytearray()
         self._position = 0
 
@@ -139,9 +139,9 @@ def _checksum(content: bytes) -> bytes:
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
-def decompressed(chunks: Iterable[bytes | memoryview], *, identifier: bool = True) -> Iterator[bytes]:
+def decompressed(chunks: Iterable[bytes | memoryview], *, has_identifier: bool = True) -> Iterator[bytes]:
     """Yield the content of a stream that arrives in pieces. Raises the `SnapshotError` of `FramedDecompressor`."""
-    decompressor = FramedDecompressor(identifier=identifier)
+    decompressor = FramedDecompressor(has_identifier=has_identifier)
     yield from map(decompressor.feed, chunks)
     decompressor.finish()
 

@@ -145,12 +145,12 @@ def _with_length(data: bytes) -> bytes:
     return ByteWriter().blob(data).bytes()
 
 
-def reader_state_header(like: bytes) -> bytes:
+def reader_state_header(existing_file: bytes) -> bytes:
     """Return the header of an operator state file that holds only splits.
 
-    Its version and its compression are those of the header at the beginning of `like`, an existing file.
+    Its version and its compression are those of the header at the beginning of `existing_file`.
     """
-    version, compressed = ByteReader(like).i32(), has_compressed_elements(like)
+    version, compressed = ByteReader(existing_file).i32(), has_compressed_elements(existing_file)
     return write_operator_state_header(OperatorStateHeader(version, compressed, (_reader_state(),), ()))
 
 

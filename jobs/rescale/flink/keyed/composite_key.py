@@ -56,7 +56,7 @@ class CompositeKeys:
                 self._max_tail[state_id] = _ANY_SIZE if state.state_type == "MAP" else namespace.tree.size
             else:
                 self._namespaces[state_id] = namespace
-        self._maps = {state_id for state_id, state in enumerate(header.states) if state.state_type == "MAP"}
+        self._map_ids = {state_id for state_id, state in enumerate(header.states) if state.state_type == "MAP"}
 
     def hash(self, records: Records) -> Codes:
         """Return the `hashCode` of each record's key (int32).
@@ -114,13 +114,16 @@ class CompositeKeys:
         return ends
 
     def _check_tails(self, records: Records, starts: Longs, ends: Longs, program: Program) -> None:
+        """Raise `IntegrityError` unless a valid tail (all bytes of a composite key after the key) follows each key."""
         tails = records.key_ends - ends
         is_wrong = (tails < self._min_tail[records.states]) | (tails > self._max_tail[records.states])
         for state_id, namespace in self._namespaces.items():
             chosen = np.flatnonzero(records.states == state_id)
             is_timer = bool(self._key_offsets[state_id])
             has_lengths = not is_timer and program.fixed_length is None and namespace.fixed_length is None
-            fits = self._namespaces_fit(records, chosen, starts, ends, namespace, has_lengths, state_id in self._maps)
+            fits = self._namespaces_fit(
+                records, chosen, starts, ends, namespace, has_lengths, state_id in self._map_ids
+            )
             is_wrong[chosen[~fits]] = True
         if is_wrong.any():
             raise self.key_group_error(records, int(np.argmax(is_wrong)), "no valid namespace follows a key", None)

@@ -59,7 +59,7 @@ class GroupBytes:
         """Consume and return the next `size` bytes. Raises `EndsTooEarly` if fewer bytes remain."""
         while len(self.bytes) - self.at < size:
             if not self.fill():
-                raise self.ends_too_early()
+                raise self.ends_too_early_error()
         self.at += size
         return self.bytes[self.at - size : self.at].tobytes()
 
@@ -91,7 +91,7 @@ class GroupBytes:
     def error(self, what: str) -> SnapshotError:
         return SnapshotError(self._sentence(what), offset=self.offset)
 
-    def ends_too_early(self, what: str = "ends too early") -> EndsTooEarly:
+    def ends_too_early_error(self, what: str = "ends too early") -> EndsTooEarly:
         return EndsTooEarly(self._sentence(what), offset=self.offset)
 
     def _sentence(self, what: str) -> str:

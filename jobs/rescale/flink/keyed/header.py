@@ -106,8 +106,8 @@ def write_keyed_header(header: KeyedHeader) -> bytes:
     return out.bytes()
 
 
-def merge_keyed_headers(headers: Sequence[KeyedHeader], left_out: Collection[str] = ()) -> MergedHeader:
-    """Return a header with the states of all headers in first-seen order, except states with a name in `left_out`.
+def merge_keyed_headers(headers: Sequence[KeyedHeader], dropped_states: Collection[str] = ()) -> MergedHeader:
+    """Return a header with the states of all headers in first-seen order, except those named in `dropped_states`.
 
     Raises `SnapshotError` if headers differ in compression or key serializer, or describe a state in incompatible ways.
     """
@@ -126,7 +126,7 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader], left_out: Collection[str
         for i, state in enumerate(header.states):
             if any(state.name == other.name for other in header.states[:i]):
                 raise SnapshotError("a keyed stream lists a state twice", state=state.name)
-            if state.name not in left_out:
+            if state.name not in dropped_states:
                 by_name.setdefault(state.name, []).append(state)
     merged_header = KeyedHeader(headers[0].compressed, key, tuple(map(merge_state, by_name.values())))
     ids = {name: i for i, name in enumerate(by_name)}

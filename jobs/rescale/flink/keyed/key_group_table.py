@@ -46,12 +46,12 @@ def group_extents(
 
     Raises `SnapshotError` for an offset outside the stream, and for offsets in a wrong order.
     """
-    absent = {Framing.CANONICAL: 0, Framing.HEAP: None, Framing.RAW: -1}[framing]
+    absent_offset = {Framing.CANONICAL: 0, Framing.HEAP: None, Framing.RAW: -1}[framing]
     # Only in raw state can a key group with an offset have no bytes.
     lowest_offset, highest_offset = (0, size) if framing is Framing.RAW else (1, size - 1)
-    given_offsets = [offset for offset in offsets if offset != absent]
+    given_offsets = [offset for offset in offsets if offset != absent_offset]
     for key_group, offset in enumerate(offsets, first_key_group):
-        if offset != absent and not lowest_offset <= offset <= highest_offset:
+        if offset != absent_offset and not lowest_offset <= offset <= highest_offset:
             raise SnapshotError(
                 f"the offset of key group {key_group} lies outside its stream",
                 offset=offset,
@@ -65,7 +65,7 @@ def group_extents(
             found=_first_descent(given_offsets),
         )
     end_of = ends_by_offset(given_offsets, size)
-    return tuple(None if offset == absent else (offset, end_of[offset] - offset) for offset in offsets)
+    return tuple(None if offset == absent_offset else (offset, end_of[offset] - offset) for offset in offsets)
 
 
 def _first_descent(offsets: Sequence[int]) -> str:

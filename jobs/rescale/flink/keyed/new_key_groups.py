@@ -19,7 +19,7 @@ from rescale.text.advice import Advice, mention
 class NewKeyGroups:
     """Maps records from `old_max` to `new_max` key groups (max parallelisms).
 
-    Without a hash, `keys` is None. Raises `ValueError` if `new_max` then does not divide `old_max`.
+    Without a hash, `keys` is None, and `new_max` must divide `old_max`: otherwise raises `ValueError`.
     """
 
     def __init__(self, keys: CompositeKeys | None, old_max: int, new_max: int) -> None:

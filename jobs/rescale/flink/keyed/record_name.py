@@ -21,7 +21,7 @@ from rescale.text.errors import RescaleError, UnsupportedError
 _SIGN_BIT = 1 << 63
 
 
-def name_record(header: KeyedHeader | None, state: str, key: bytes) -> dict[str, str]:
+def record_name_parts(header: KeyedHeader | None, state: str, key: bytes) -> dict[str, str]:
     """Return the parts of a composite key as text: `key`, and `time`, `namespace`, `user_key` if it has them.
 
     The argument `key` is the composite key without its key group. Without a header, or if the composite key cannot be
@@ -47,13 +47,13 @@ def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: Byte
     begin = reader.position
     parts = {"key": format_value(key.tree, reader), **parts}
     if has_lengths:
-        _take_length(reader, reader.position - begin)
+        _check_length(reader, reader.position - begin)
     begin = reader.position
     namespace_text = format_value(namespace.tree, reader)
     if namespace_snapshot.class_name != VOID_NAMESPACE.snapshot:
         parts["namespace"] = namespace_text
     if has_lengths:
-        _take_length(reader, reader.position - begin)
+        _check_length(reader, reader.position - begin)
     if info.state_type == "MAP":
         parts["user_key"] = _user_key(info, reader)
     if reader.remaining:
@@ -61,7 +61,7 @@ def _parts(key_serializer: SerializerSnapshot, info: StateMetaInfo, reader: Byte
     return parts
 
 
-def _take_length(reader: ByteReader, length: int) -> None:
+def _check_length(reader: ByteReader, length: int) -> None:
     """Read a little-endian length. Raises `SnapshotError` if it is not `length`, the size of the part before it."""
     at, size = reader.position, max(1, (length.bit_length() + 7) // 8)
     stored_length = int.from_bytes(reader.raw(size), "little")

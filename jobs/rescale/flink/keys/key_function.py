@@ -67,8 +67,8 @@ class FunctionHash:
 
         Raises `RequestError` if the function fails or does not return a number of 32 bits.
         """
-        places = zip(starts.tolist(), ends.tolist(), strict=True)
-        codes = (self._code(data[start:end].tobytes()) for start, end in places)
+        spans = zip(starts.tolist(), ends.tolist(), strict=True)
+        codes = (self._code(data[start:end].tobytes()) for start, end in spans)
         return np.fromiter(codes, np.int64, len(starts)).astype(np.int32)
 
     def _code(self, key: bytes) -> int:

@@ -157,12 +157,12 @@ def refuse_no_hash(
 
 
 class _FormulaTest(NamedTuple):
-    """Result of testing formulas; `fitting` has, for each formula that fits all keys, the hash codes of the keys."""
+    """Result of testing formulas; `fitting_hashes` has the hash codes of the keys by formula that fits all keys."""
 
     type_name: str
     formula_count: int
     key_count: int
-    fitting: dict[KeyHash, Codes]
+    fitting_hashes: dict[KeyHash, Codes]
 
 
 def _test_formulas(snapshot: SerializerSnapshot, sample: _Keys, max_parallelism: int) -> _FormulaTest:
@@ -231,8 +231,8 @@ def _distinct_keys(program: Program, sample: _Keys) -> _Keys:
         )
     first_indices: dict[tuple[bytes, int], int] = {}
     content = data.tobytes()
-    places = zip(starts.tolist(), walked_keys.ends.tolist(), groups.tolist(), strict=True)
-    for index, (start, end, group) in enumerate(places):
+    spans = zip(starts.tolist(), walked_keys.ends.tolist(), groups.tolist(), strict=True)
+    for index, (start, end, group) in enumerate(spans):
         first_indices.setdefault((content[start:end], group), index)
     chosen = np.fromiter(first_indices.values(), np.int64, len(first_indices))
     return _Keys(data, starts[chosen], walked_keys.ends[chosen], groups[chosen])

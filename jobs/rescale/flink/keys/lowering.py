@@ -42,10 +42,10 @@ class _Lowering:
     def __init__(self) -> None:
         self.code: list[list[int]] = []
         self.depth = 0
-        self._open = 0
+        self._open_frames = 0
 
     @property
-    def here(self) -> int:
+    def next_index(self) -> int:
         return len(self.code)
 
     def emit(self, op: int, a: int = 0, b: int = 0) -> list[int]:
@@ -77,7 +77,7 @@ class _Lowering:
             case Nullable(inner, padding):
                 nullable = self.emit(machine.NULLABLE, padding)
                 self.add(inner)
-                nullable[2] = self.here
+                nullable[2] = self.next_index
             case Flagged(fields=fields, formula=formula):
                 self._emit_flagged(fields, formula or WeightedSum(0, (0,) * len(fields), 0))
             case Deep(inner):
@@ -109,42 +109,42 @@ class _Lowering:
             if weight:
                 self.emit(machine.WEIGH, weight, formula.null)
         self._leave(machine.POP)
-        flags[1] = self.here
+        flags[1] = self.next_index
 
     def _emit_masked(self, fields: tuple[TypeTree, ...], has_kind: bool) -> None:
         first = 2 if has_kind else 0
         self._enter()
         self.emit(machine.MASK, first + len(fields))
         for bit, field in enumerate(fields, first):
-            mark = self.emit(machine.FIELD, bit)
+            instruction = self.emit(machine.FIELD, bit)
             self.add(field)
             self.emit(machine.FOLD)
-            mark[2] = self.here
+            instruction[2] = self.next_index
         self._leave(machine.END_ROW, has_kind)
 
     def _emit_repeat(self, items: tuple[TypeTree, ...]) -> None:
         self._enter()
         repeat = self.emit(machine.REPEAT)
-        first = self.here
+        first = self.next_index
         for item in items:
             self.add(item)
         self.emit(machine.FOLD)
         self.emit(machine.AGAIN, first)
-        repeat[1] = self.here
+        repeat[1] = self.next_index
         self._leave(machine.POP)
 
     def _emit_union(self, left: TypeTree, right: TypeTree, right_tag: int) -> None:
         union = self.emit(machine.UNION, 0, right_tag)
         self.add(left)
         jump = self.emit(machine.JUMP)
-        union[1] = self.here
+        union[1] = self.next_index
         self.add(right)
-        jump[1] = self.here
+        jump[1] = self.next_index
 
     def _enter(self) -> None:
-        self._open += 1
-        self.depth = max(self.depth, self._open)
+        self._open_frames += 1
+        self.depth = max(self.depth, self._open_frames)
 
     def _leave(self, op: int, a: int = 0) -> None:
         self.emit(op, a)
-        self._open -= 1
+        self._open_frames -= 1

@@ -14,7 +14,7 @@ import numpy as np
 
 from rescale.flink.arrays import Bytes, Codes, Longs
 from rescale.flink.compiled import Long, compiled
-from rescale.flink.keys.murmur import WORD, finished, mixed
+from rescale.flink.keys.murmur import WORD, finalize_hash, mix
 
 STOP, FIXED, TEXT, NUMBER, BLOB = range(5)
 PUSH, FOLD, POP, MASK, FIELD, END_ROW = range(5, 11)
@@ -213,8 +213,8 @@ def _blob_hash(data: Bytes, at: int, size: Long, rule: int) -> Long:
     if rule == BINARY_ROW:
         for i in range(at, at + size, 4):
             word = np.int64(data[i]) | np.int64(data[i + 1]) << 8
-            state = mixed(state, word | np.int64(data[i + 2]) << 16 | np.int64(data[i + 3]) << 24)
-        state = finished(state, size)
+            state = mix(state, word | np.int64(data[i + 2]) << 16 | np.int64(data[i + 3]) << 24)
+        state = finalize_hash(state, size)
     return state
 
 
@@ -313,9 +313,9 @@ def walk(
             elif op == WEIGH:
                 frames[top, 0] += a * (b if null else value)
             elif op == MIX:
-                frames[top, 0] = mixed(frames[top, 0], value & WORD)
+                frames[top, 0] = mix(frames[top, 0], value & WORD)
             elif op == END_PRODUCT:
-                value, null = finished(frames[top, 0], a), False
+                value, null = finalize_hash(frames[top, 0], a), False
                 top -= 1
             elif at >= limit:
                 error_code = SHORT
@@ -349,17 +349,17 @@ def walk(
 
 
 @compiled
-def walk_values(instructions: Longs, depth: int, data: Bytes, start: int, places: Longs) -> tuple[Long, Long]:
-    """Run `instructions` over values that lie end to end from `start` on; fill `places` with their ends.
+def walk_values(instructions: Longs, depth: int, data: Bytes, start: int, ends: Longs) -> tuple[Long, Long]:
+    """Run `instructions` over values that lie end to end from `start` on; fill `ends` with their ends.
 
     The loop stops at the first wrong value. Returns (number of values before the wrong one, error code).
     """
     begin, limit = np.empty(1, np.int64), np.empty(1, np.int64)
     codes, error_codes = np.empty(1, np.int32), np.zeros(1, np.uint8)
     begin[0], limit[0] = start, len(data)
-    for i in range(len(places)):
-        walk(instructions, depth, data, begin, limit, places[i : i + 1], codes, error_codes)
+    for i in range(len(ends)):
+        walk(instructions, depth, data, begin, limit, ends[i : i + 1], codes, error_codes)
         if error_codes[0] != FINE:
             return i, np.int64(error_codes[0])
-        begin[0] = places[i]
-    return len(places), np.int64(FINE)
+        begin[0] = ends[i]
+    return len(ends), np.int64(FINE)

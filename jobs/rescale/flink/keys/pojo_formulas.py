@@ -175,8 +175,10 @@ def _folded_pojo(pojo: Flagged, fold: Fold, order: tuple[str, ...]) -> Flagged:
             weights[name] = weight * (if_true - if_false)
             fields[name] = Fixed(1, FixedHash.INTEGER)
         weight = weight * fold.multiplier % _MODULUS
-    modular = tuple(weight % _MODULUS for weight in weights.values())
-    return replace(pojo, fields=tuple(fields.values()), formula=WeightedSum(constant % _MODULUS, modular, fold.null))
+    modular_weights = tuple(weight % _MODULUS for weight in weights.values())
+    return replace(
+        pojo, fields=tuple(fields.values()), formula=WeightedSum(constant % _MODULUS, modular_weights, fold.null)
+    )
 
 
 def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:

@@ -105,9 +105,9 @@ Stream: TypeAlias = (
 )
 
 
-def _check_form(tag: int, forms: dict[int, bool], *fields: object) -> None:
-    """Raise `ValueError` unless `fields` fit the tag: all are set if `forms[tag]` is true, and None if it is false."""
-    if tag not in forms or any((field is not None) != forms[tag] for field in fields):
+def _check_optional_fields(tag: int, has_fields: dict[int, bool], *fields: object) -> None:
+    """Raise `ValueError` unless all of `fields` are set if `has_fields[tag]` is true, or None if it is false."""
+    if tag not in has_fields or any((field is not None) != has_fields[tag] for field in fields):
         raise ValueError(f"a handle with tag {tag} cannot have the fields {fields}")
 
 
@@ -126,12 +126,12 @@ class KeyGroupsHandle:
     handle_id: str | None = None
 
     def __post_init__(self) -> None:
-        forms: dict[int, bool] = {
+        has_fields: dict[int, bool] = {
             HandleTag.KEY_GROUPS: False,
             HandleTag.SAVEPOINT_KEY_GROUPS: False,
             HandleTag.KEY_GROUPS_V2: True,
         }
-        _check_form(self.tag, forms, self.handle_id)
+        _check_optional_fields(self.tag, has_fields, self.handle_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +162,8 @@ class IncrementalHandle:
     handle_id: str | None
 
     def __post_init__(self) -> None:
-        forms: dict[int, bool] = {HandleTag.INCREMENTAL: False, HandleTag.INCREMENTAL_V2: True}
-        _check_form(self.tag, forms, self.checkpointed_size, self.handle_id)
+        has_fields: dict[int, bool] = {HandleTag.INCREMENTAL: False, HandleTag.INCREMENTAL_V2: True}
+        _check_optional_fields(self.tag, has_fields, self.checkpointed_size, self.handle_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +207,8 @@ class ChangelogStreamHandle:
     storage_id: str | None
 
     def __post_init__(self) -> None:
-        forms: dict[int, bool] = {HandleTag.CHANGELOG_STREAM: False, HandleTag.CHANGELOG_STREAM_V2: True}
-        _check_form(self.tag, forms, self.storage_id)
+        has_fields: dict[int, bool] = {HandleTag.CHANGELOG_STREAM: False, HandleTag.CHANGELOG_STREAM_V2: True}
+        _check_optional_fields(self.tag, has_fields, self.storage_id)
 
 
 ChangelogDelta: TypeAlias = InMemoryChangelogHandle | ChangelogStreamHandle
@@ -232,8 +232,8 @@ class ChangelogHandle:
     handle_id: str
 
     def __post_init__(self) -> None:
-        forms: dict[int, bool] = {HandleTag.CHANGELOG: False, HandleTag.CHANGELOG_V2: True}
-        _check_form(self.tag, forms, self.checkpoint_id)
+        has_fields: dict[int, bool] = {HandleTag.CHANGELOG: False, HandleTag.CHANGELOG_V2: True}
+        _check_optional_fields(self.tag, has_fields, self.checkpoint_id)
 
 
 KeyedHandle: TypeAlias = KeyGroupsHandle | IncrementalHandle | ChangelogHandle | ChangelogDelta

@@ -37,9 +37,9 @@ def read_properties(reader: ByteReader) -> bytes:
     return reader.data[at : reader.position]
 
 
-def snapshot_type(blob: bytes) -> SnapshotType:
+def snapshot_type(properties: bytes) -> SnapshotType:
     """Return the type of a snapshot with these `Metadata.properties`; `UNKNOWN` for b""."""
-    stored_type = _stored_type(blob)
+    stored_type = _stored_type(properties)
     if stored_type is None:
         return SnapshotType.UNKNOWN
     if stored_type.java_class.name == _CHECKPOINT_CLASS:
@@ -50,9 +50,9 @@ def snapshot_type(blob: bytes) -> SnapshotType:
     return _SAVEPOINT_TYPES.get(format_type.constant, SnapshotType.UNKNOWN)
 
 
-def stopped_the_job(blob: bytes) -> bool:
+def stopped_the_job(properties: bytes) -> bool:
     """Whether `Metadata.properties` belong to a savepoint that stopped its job (`PostCheckpointAction`)."""
-    stored_type = _stored_type(blob)
+    stored_type = _stored_type(properties)
     action = None if stored_type is None else stored_type.fields.get("postCheckpointAction")
     return isinstance(action, JavaEnum) and action.constant in ("SUSPEND", "TERMINATE")
 
@@ -62,10 +62,10 @@ def savepoint_properties(canonical: bool) -> bytes:
     return _SAVEPOINT_PROPERTIES % ByteWriter().utf("CANONICAL" if canonical else "NATIVE").bytes()
 
 
-def _stored_type(blob: bytes) -> JavaObject | None:
+def _stored_type(properties: bytes) -> JavaObject | None:
     """Return the object `SnapshotType` in `Metadata.properties`, if there is one."""
-    properties = _read_properties(ByteReader(blob, "the properties in _metadata")) if blob else None
-    stored_type = None if properties is None else properties.fields.get("checkpointType")
+    instance = _read_properties(ByteReader(properties, "the properties in _metadata")) if properties else None
+    stored_type = None if instance is None else instance.fields.get("checkpointType")
     return stored_type if isinstance(stored_type, JavaObject) else None
 
 

@@ -116,11 +116,11 @@ def pojo(body: Body) -> None:
     """
     body.utf("class")
     for kind in ("field", "registered subclass"):
-        snapshots = [body.framed(entry) for entry in body.optional_map(kind)]
+        snapshots = [body.framed_snapshot(entry) for entry in body.optional_map(kind)]
         body.nested += [snapshot for snapshot in snapshots if snapshot is not None]
     start = body.reader.position
-    body.subclasses = [(entry.name, body.framed(entry)) for entry in body.optional_map("subclass")]
-    body.exclude_from_own(start)
+    body.subclasses = [(entry.name, body.framed_snapshot(entry)) for entry in body.optional_map("subclass")]
+    body.exclude_from_own_bytes(start)
 
 
 def kryo(body: Body) -> None:

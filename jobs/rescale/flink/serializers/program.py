@@ -1,7 +1,7 @@
 """Translates a serializer snapshot to the program that finds the end of a value and computes its `hashCode`.
 
-The end of a value is unknown if its class has no row. A value of a user's class has a known end, but needs a formula
-for its hash (`keys.pojo_formulas`). A value whose hash differs in each JVM has a known end, but no known hash.
+The end of a value is unknown if its class has no row (`Serializer`). A value of a user's class has a known end, but
+needs a formula for its hash (`keys.pojo_formulas`). If the hash differs in each JVM, only the end is known.
 """
 
 from __future__ import annotations

@@ -59,10 +59,10 @@ def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnap
 
 def write_versioned(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
     """Write a snapshot after the version of the proxy; the inverse of `read_versioned`."""
-    out.i32(PROXY_VERSION).raw(written_snapshot(snapshot))
+    out.i32(PROXY_VERSION).raw(snapshot_bytes(snapshot))
 
 
-def written_snapshot(snapshot: SerializerSnapshot) -> bytes:
+def snapshot_bytes(snapshot: SerializerSnapshot) -> bytes:
     """Return the bytes of a snapshot; the inverse of `read_snapshot`."""
     return ByteWriter().utf(snapshot.class_name).i32(snapshot.version).raw(snapshot.body).bytes()
 

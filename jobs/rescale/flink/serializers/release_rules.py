@@ -90,7 +90,7 @@ def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Ite
     row = row_of(snapshot.class_name)
     yield from class_reasons(snapshot.class_name, line)
     if row is None or snapshot.values(UNKNOWN):
-        yield missing_class((*snapshot.values(UNKNOWN), snapshot.class_name)[0], line)
+        yield missing_class_reason((*snapshot.values(UNKNOWN), snapshot.class_name)[0], line)
         return
     for last_release in snapshot.values(ABANDONED):
         yield _abandoned_form_reason(snapshot, last_release, line)
@@ -100,7 +100,7 @@ def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Ite
         yield from reasons(inner, writer, line)
 
 
-def missing_class(class_name: str, line: ReleaseLine) -> Reason:
+def missing_class_reason(class_name: str, line: ReleaseLine) -> Reason:
     """Return why `line` may not restore a header whose snapshot class, or its version, has no `Serializer`."""
     return next(
         class_reasons(class_name, line),
@@ -121,8 +121,8 @@ def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
     row = row_of(class_name)
     if row is None:
         return
-    is_flinks = class_name in FLINK_ROWS
-    if is_flinks and not row.since <= line <= row.until:
+    is_of_flink = class_name in FLINK_ROWS
+    if is_of_flink and not row.since <= line <= row.until:
         yield Reason(
             Restores.NO,
             f"Flink {line} has no {row.snapshot}, which exists "
@@ -131,7 +131,7 @@ def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
             _HEADER,
             row.way or f"in the job on Flink 1.x, use serializers that Flink {line} has",
         )
-    if row.jar is not None or not is_flinks:
+    if row.jar is not None or not is_of_flink:
         yield Reason(
             Restores.UNKNOWN,
             f"{short_class_name(row.snapshot)} is not in Flink's distribution: the outcome depends on the jar that the "

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from rescale.text.errors import UnsupportedError
 
 UNKNOWN = "unknown"
-"""Attribute of a snapshot whose body was skipped: the unknown class, of the snapshot or of a nested snapshot."""
+"""Name of an attribute of a snapshot whose body was skipped: the unknown class, here or in a nested snapshot."""
 
 
 ABANDONED = "abandoned"
-"""Attribute of a snapshot in a form that Flink no longer reads: the last release that reads this form."""
+"""Name of an attribute of a snapshot in a form that Flink no longer reads: the last release that reads the form."""
 
 
 class UnknownSerializer(UnsupportedError):  # noqa: N818

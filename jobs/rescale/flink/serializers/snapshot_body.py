@@ -130,7 +130,7 @@ class Body:
             entries.append(OptionalEntry(self.attributes[-1][1], self._frame() if self.reader.boolean() else None))
         return entries
 
-    def framed(self, entry: OptionalEntry) -> SerializerSnapshot | None:
+    def framed_snapshot(self, entry: OptionalEntry) -> SerializerSnapshot | None:
         """Return the snapshot in the value of an entry, None if the value is missing."""
         frame = entry.value
         if frame is None:
@@ -139,7 +139,7 @@ class Body:
         self._nested_spans.append((frame.position - 4, frame.end))
         return read_to_end(frame, self._read_nested)
 
-    def exclude_from_own(self, start: int) -> None:
+    def exclude_from_own_bytes(self, start: int) -> None:
         """Exclude the bytes from `start` to the cursor from the class's own bytes."""
         self._nested_spans = [span for span in self._nested_spans if span[0] < start]
         self._nested_spans.append((start, self.reader.position))

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rescale.flink.encoding.binary import ByteReader, ByteWriter
-from rescale.flink.serializers.reading import read_snapshot, written_snapshot
+from rescale.flink.serializers.reading import read_snapshot, snapshot_bytes
 from rescale.flink.serializers.rows.core import POJO
 from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
 from rescale.flink.serializers.snapshot_body import OPTIONAL_MAP_MAGIC
@@ -45,7 +45,7 @@ def merge_snapshots(first: SerializerSnapshot, other: SerializerSnapshot) -> Ser
     body = _merged_pojo(first, other) if first.class_name == POJO.snapshot else _merged_composite(first, other)
     if body is None:
         return None
-    return read_snapshot(ByteReader(written_snapshot(SerializerSnapshot(first.class_name, first.version, body))))
+    return read_snapshot(ByteReader(snapshot_bytes(SerializerSnapshot(first.class_name, first.version, body))))
 
 
 def _is_unknown(snapshot: SerializerSnapshot) -> bool:
@@ -74,7 +74,7 @@ def _merged_pojo(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes 
                 return None
             out.raw(entry.key).boolean(entry.value is not None)
             if entry.value is not None:
-                out.blob(written_snapshot(entry.value))
+                out.blob(snapshot_bytes(entry.value))
     return out.bytes()
 
 
@@ -123,12 +123,10 @@ def _merged_composite(first: SerializerSnapshot, other: SerializerSnapshot) -> b
     merged_nested = [merge_snapshots(mine, theirs) for mine, theirs in zip(first.nested, other.nested, strict=True)]
     merged_snapshots = [snapshot for snapshot in merged_nested if snapshot is not None]
     return (
-        head + b"".join(map(written_snapshot, merged_snapshots))
-        if len(merged_snapshots) == len(merged_nested)
-        else None
+        head + b"".join(map(snapshot_bytes, merged_snapshots)) if len(merged_snapshots) == len(merged_nested) else None
     )
 
 
 def _bytes_before_nested(snapshot: SerializerSnapshot) -> bytes | None:
-    nested = b"".join(map(written_snapshot, snapshot.nested))
+    nested = b"".join(map(snapshot_bytes, snapshot.nested))
     return snapshot.body.removesuffix(nested) if nested and snapshot.body.endswith(nested) else None

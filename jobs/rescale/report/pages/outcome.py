@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rescale.flink.start import RAN_ON
+from rescale.flink.start import REPLAY_WARNING
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.report.documents import Outcome
@@ -55,7 +55,7 @@ def outcome_page(document: Outcome) -> Page:
     items = [f"certificate: {document.certificate}", f"report: {document.report}"]
     items += _proof_note(document)
     items.append(f"start the job: {document.start}")
-    items.append(RAN_ON)
+    items.append(REPLAY_WARNING)
     return Page((Bullets(lead, tuple(items)),))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rescale.flink.start import RAN_ON
+from rescale.flink.start import REPLAY_WARNING
 from rescale.report.documents import PlanDocument
 from rescale.report.page import (
     Block,
@@ -68,6 +68,6 @@ def approval_page(document: PlanDocument) -> Page:
         *list_section("Warnings", document.warnings),
         paragraph("Afterwards the job starts with"),
         Command(document.start or ""),
-        paragraph(f"{RAN_ON[0].upper()}{RAN_ON[1:]}."),
+        paragraph(f"{REPLAY_WARNING[0].upper()}{REPLAY_WARNING[1:]}."),
     ]
     return Page(tuple(blocks))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rescale.flink.keys.pojo_formulas import KNOWN
 from rescale.flink.slot import Slot
-from rescale.flink.start import RAN_ON
+from rescale.flink.start import REPLAY_WARNING
 from rescale.insight.cluster import Cluster
 from rescale.insight.cluster_estimate import cluster_report
 from rescale.insight.insight import plan_insight
@@ -105,7 +105,7 @@ def plan_page(document: PlanDocument) -> Page:
     blocks += cluster_blocks(document.cluster)
     blocks += map(WarningBlock, document.warnings)
     if document.start:
-        blocks.append(paragraph(RAN_ON))
+        blocks.append(paragraph(REPLAY_WARNING))
         blocks.append(paragraph(f"afterwards the job starts with: {document.start}"))
     return Page(tuple(blocks))
 

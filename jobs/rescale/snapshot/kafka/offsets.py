@@ -234,4 +234,4 @@ def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Ex
     stored_contents = snapshot.contents.read_each(elements)
     if not has_compressed_elements(stream.header):
         return stored_contents
-    return [b"".join(decompressed([element], identifier=False)) for element in stored_contents]
+    return [b"".join(decompressed([element], has_identifier=False)) for element in stored_contents]

@@ -67,7 +67,7 @@ def test_every_element_is_digested_in_order_of_subtasks(name: str) -> None:
                     items = expected.setdefault((operator.label, slot, state.name), [])
                     for number, extent in enumerate(state.elements):
                         stored = [content(snapshot, extent)]
-                        plain = decompressed(stored, identifier=False) if is_compressed else stored
+                        plain = decompressed(stored, has_identifier=False) if is_compressed else stored
                         items.append((digest(plain), stream.subtask, number))
     assert any(expected.values())
     for side in Side:

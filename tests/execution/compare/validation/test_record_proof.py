@@ -57,7 +57,7 @@ def test_tallies_of_all_parts_are_added_up() -> None:
         ({"a": ONE}, {"a": BOTH}, "lost, doubled or changed"),
         ({"a": ONE}, {"a": ONE._replace(records=2)}, "lost, doubled or changed"),
         ({"a": ONE}, {"a": ONE._replace(digest=8)}, "lost, doubled or changed"),
-        ({"a": ONE}, {"a": ONE._replace(placed=71)}, "in the wrong key groups"),
+        ({"a": ONE}, {"a": ONE._replace(digest_with_groups=71)}, "in the wrong key groups"),
         ({"a": ONE, "b": OTHER}, {"a": OTHER, "b": ONE}, "lost, doubled or changed"),
         ({"a": ONE, "z": ONE}, {"a": ONE, "z": OTHER}, "lost, doubled or changed"),
     ],
@@ -136,7 +136,7 @@ def test_different_timers_in_keyed_and_raw_keyed_state_are_refused() -> None:
     of, raw = with_duplicate_timers("timers"), {"are_duplicates": True}
     keyed, result = tally(False, timers=ONE, a=OTHER), tally(True, timers=ONE, a=OTHER)
     assert proven(keyed, tally(False, **raw, timers=ONE), result, of=of).compared == 3
-    for others in ({"timers": OTHER}, {"timers": ONE._replace(placed=71)}, {}):
+    for others in ({"timers": OTHER}, {"timers": ONE._replace(digest_with_groups=71)}, {}):
         with pytest.raises(SnapshotError, match="timers are stored twice") as caught:
             proven(keyed, tally(False, **raw, **others), result, of=of)
         assert (caught.value.operator, caught.value.state) == ("op", "timers")

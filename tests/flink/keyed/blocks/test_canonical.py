@@ -1,4 +1,4 @@
-"""The walker of canonical key groups, compared with a slow twin, and on groups that Flink wrote."""
+"""State ids translated in canonical key groups: compared with a slow twin, and in groups that Flink wrote."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.snapshots import Keyed, keyed_streams
 
 
 def translated(group: bytes, table: tuple[int, ...], cuts: list[int]) -> bytes:
-    """Return the group with state ids translated by the walker, which gets chunks of these sizes, then the rest."""
+    """Return the group with state ids translated, from chunks of these sizes, then the rest in one chunk."""
     walker, out, at = StateIdTranslator(table), b"", 0
     for size in cuts:
         out += walker.feed(group[at : at + size])

@@ -102,7 +102,7 @@ def test_record_in_another_key_group_changes_only_the_placed_digest() -> None:
     moved = (ONE[0], 5)
     (digest, *_), (moved_digest, *_) = digests([ONE]), digests([moved])
     assert digest[:2] == moved_digest[:2]
-    assert digest.placed != moved_digest.placed
+    assert digest.digest_with_groups != moved_digest.digest_with_groups
 
 
 def test_records_that_swap_key_groups_change_the_digest() -> None:

@@ -196,7 +196,7 @@ def test_damaged_group_is_refused_or_gives_other_records(
 A, B = Record(0, b"a", b"1"), Record(1, b"b", b"22")
 GROUP_3 = write_group(3, [A, B], 128)
 SECOND = len(write_group(3, [A], 128))
-"""Offset at which the second record begins; the state id before it belongs to the first one."""
+"""Offset of the second record; the state id before this offset belongs to the first record."""
 
 
 def with_bytes(at: int, data: bytes) -> bytes:

@@ -230,7 +230,7 @@ def merged(target: int, *sources: int) -> RawChange:
 
 
 def sums(*values: int) -> list[tuple[int, Record]]:
-    """Return a record for each value, which is also its namespace, with its key group."""
+    """Return (key group, record) for each value; the namespace of a record is its value."""
     group = key_group_of_hash(TEXT.code((ord("k"),)), MAXIMUM)
     return [(group, Record(SUM, text("k") + struct.pack(">q", value), text(f"{value}"))) for value in values]
 

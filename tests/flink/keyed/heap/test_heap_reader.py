@@ -131,7 +131,7 @@ NO_FIELDS = Tuple([])
 
 
 def test_impossible_count_of_entries_without_bytes_is_refused() -> None:
-    """Only one key has no bytes. Looping up to a forged count would take minutes."""
+    """Only one entry can have no bytes. A loop up to a forged count would take minutes."""
     header = header_of(NO_FIELDS, keyed_state_of(NO_FIELDS.snapshot, NO_FIELDS.snapshot))
     single, many = (i32(3) + b"\0\0" + i32(count) for count in (1, (1 << 31) - 1))
     assert read(HeapReader(header, 128), {3: single}) == [(3, Record(0, b"", b""))]

@@ -1,4 +1,4 @@
-"""Old values are left out of batches by the fast path and by its slow twin, both as decided record by record."""
+"""`YoungRecords` and `OldRecords` leave old values out of batches, both as decided record by record."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class ElementFormatter:
         """Return the element's values as text, or the beginning of its bytes if its type is unknown."""
         first_bytes = self._files[side].beginning(item.extent, _LARGEST_BEGINNING)
         if item.subtask in self._compressed_subtasks[side]:
-            first_bytes = FramedDecompressor(identifier=False).feed(first_bytes)
+            first_bytes = FramedDecompressor(has_identifier=False).feed(first_bytes)
         trees = self._element_types[side]
         if trees is not None and len(trees) == 1 and len(first_bytes) <= _LARGEST_FORMATTED:
             with suppress(SnapshotError):

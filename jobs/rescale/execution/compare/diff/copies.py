@@ -41,7 +41,7 @@ class CopyDigester:
 
     def __call__(self, unit: CopyUnit) -> tuple[int, int]:
         chunks = self.files[unit.side].chunks(unit.extent)
-        data = b"".join(decompressed(chunks, identifier=False) if unit.compressed else chunks)
+        data = b"".join(decompressed(chunks, has_identifier=False) if unit.compressed else chunks)
         try:
             return unit.digest, digest_entries(data, unit.entry_types)
         except SnapshotError:  # the bytes do not match the header's types, so only their own digest can be compared

@@ -24,7 +24,7 @@ from rescale.flink.arrays import Flags, Words
 from rescale.flink.keyed.blocks.record_digest import key_digests, record_digests
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 from rescale.flink.keyed.blocks.records import Records
-from rescale.flink.keyed.record_name import name_record
+from rescale.flink.keyed.record_name import record_name_parts
 from rescale.flink.serializers.value_format import format_bytes
 from rescale.report.differences import ListedDifference
 from rescale.text.errors import located
@@ -191,7 +191,7 @@ def differing_records(
             (candidate for candidate in headers if any(info.name == state for info in candidate.states)), None
         )
         differences = [
-            ListedDifference(what, name_record(header, state, key), a, b)
+            ListedDifference(what, record_name_parts(header, state, key), a, b)
             for key, what, a, b in _key_differences(listed_records[state])
         ]
         result[state] = RecordDifferences(tuple(differences[:MOST_SHOWN]), max(number, len(differences)))

@@ -77,7 +77,7 @@ class Digester:
         contents = runs(files.chunks(whole_span), [extent.length for extent in unit.extents])
         try:
             if unit.compressed:
-                digests = [digest(decompressed(content, identifier=False)) for content in contents]
+                digests = [digest(decompressed(content, has_identifier=False)) for content in contents]
             else:
                 digests = [digest(content) for content in contents]
         except SnapshotError as error:

@@ -12,7 +12,7 @@ from rescale.execution.sources.byte_digests import MODULUS, digest, digest_pair,
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.spans import span
 from rescale.flink.encoding.snappy import decompressed
-from rescale.flink.keyed.blocks.canonical import translated
+from rescale.flink.keyed.blocks.canonical import translated_key_group
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.flink.slot import Slot
 from rescale.rocksdb.sst.block_checksums import BlockChecksums
@@ -151,7 +151,7 @@ class Comparer:
             if first.compressed:
                 source = decompressed(source)
             result = self._result_chunks(first.result, compressed=first.compressed)
-            yield digest_pair(translated(source, first.table), result)
+            yield digest_pair(translated_key_group(source, first.table), result)
         else:
             sources = [pair.source for pair in pairs if pair.source is not None]
             results = [pair.result for pair in pairs]

@@ -179,7 +179,7 @@ def _operator_proof(
     records = record_proof(old, record_tallies, key_hashes)
     result_record_tallies = [tally for tally in record_tallies if tally.in_result]
     digests = [tally.digest for tally in tallies if tally.in_result]
-    digests += [digest.placed for tally in result_record_tallies for digest in tally.states.values()]
+    digests += [digest.digest_with_groups for tally in result_record_tallies for digest in tally.states.values()]
     for slot in OPERATOR_SLOTS:
         _compare_bags(old, [tally for tally in tallies if tally.slot is slot])
         _compare_broadcasts(old, new, slot, [tally for tally in tallies if tally.slot is slot])

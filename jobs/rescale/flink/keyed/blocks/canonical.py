@@ -32,7 +32,7 @@ class StateIdTranslator:
     def __init__(self, new_ids: tuple[int, ...]) -> None:
         self._new_ids = np.array(new_ids, dtype=np.int64)
         self._progress = np.zeros(3, dtype=np.int64)  # all zeros stand for the beginning of the key group
-        self._carried = b""
+        self._unfinished_number = b""
         self._position = 0
 
     def feed(self, chunk: bytes | memoryview) -> bytes:
@@ -42,7 +42,7 @@ class StateIdTranslator:
         """
         from rescale.flink.keyed.blocks import id_loop
 
-        data = np.frombuffer(bytearray(b"".join((self._carried, chunk))), dtype=np.uint8)
+        data = np.frombuffer(bytearray(b"".join((self._unfinished_number, chunk))), dtype=np.uint8)
         walked_bytes, error_code = id_loop.translate_ids(data, self._progress, self._new_ids)
         if error_code != id_loop.FINE:
             raise SnapshotError(
@@ -50,7 +50,7 @@ class StateIdTranslator:
                 offset=self._position + int(walked_bytes),
             )
         translated_data = data.tobytes()
-        self._carried = translated_data[walked_bytes:]
+        self._unfinished_number = translated_data[walked_bytes:]
         self._position += int(walked_bytes)
         return translated_data[:walked_bytes]
 
@@ -58,11 +58,11 @@ class StateIdTranslator:
         """Raise `SnapshotError` unless the key group is complete."""
         from rescale.flink.keyed.blocks import id_loop
 
-        if self._progress[id_loop.PHASE] != id_loop.AT_END or self._carried:
+        if self._progress[id_loop.PHASE] != id_loop.AT_END or self._unfinished_number:
             raise SnapshotError("a key group ends inside a record", offset=self._position)
 
 
-def translated(chunks: Iterable[bytes | memoryview], new_ids: tuple[int, ...]) -> Iterator[bytes]:
+def translated_key_group(chunks: Iterable[bytes | memoryview], new_ids: tuple[int, ...]) -> Iterator[bytes]:
     """Yield the bytes of an uncompressed canonical key group, with each state id replaced by `new_ids[old id]`.
 
     Raises `SnapshotError` for broken framing.

@@ -17,7 +17,7 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 
 @compiled
-def _rotated(word: Long, bits: int) -> Long:
+def _rotate_left(word: Long, bits: int) -> Long:
     return word << np.uint64(bits) | word >> (_WORD_BITS - np.uint64(bits))
 
 
@@ -34,14 +34,14 @@ def _murmur(message: Words, size: int) -> tuple[Long, Long]:
     """Return `MurmurHash3_x64_128` of the first `size` bytes; zero bytes must follow up to a multiple of 16."""
     first, second = np.uint64(0), np.uint64(0)
     for i in range(0, size // 16 * 2, 2):
-        first ^= _rotated(message[i] * _C1, 31) * _C2
-        first = (_rotated(first, 27) + second) * _FIVE + _ADD1
-        second ^= _rotated(message[i + 1] * _C2, 33) * _C1
-        second = (_rotated(second, 31) + first) * _FIVE + _ADD2
+        first ^= _rotate_left(message[i] * _C1, 31) * _C2
+        first = (_rotate_left(first, 27) + second) * _FIVE + _ADD1
+        second ^= _rotate_left(message[i + 1] * _C2, 33) * _C1
+        second = (_rotate_left(second, 31) + first) * _FIVE + _ADD2
     if size % 16:
         last = size // 16 * 2
-        second ^= _rotated(message[last + 1] * _C2, 33) * _C1
-        first ^= _rotated(message[last] * _C1, 31) * _C2
+        second ^= _rotate_left(message[last + 1] * _C2, 33) * _C1
+        first ^= _rotate_left(message[last] * _C1, 31) * _C2
     first ^= np.uint64(size)
     second ^= np.uint64(size)
     first += second

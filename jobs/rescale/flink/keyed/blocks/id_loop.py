@@ -11,6 +11,7 @@ from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, FLAG
 _AT_ID, _AT_KEY_LENGTH, _IN_KEY, _AT_VALUE_LENGTH, _IN_VALUE, _AT_NEXT_ID, AT_END = range(7)
 FINE, BAD_ID, BAD_LENGTH, AFTER_END = range(4)
 PHASE, _REMAINING, _FLAGGED = range(3)
+"""Indices in `progress`, the position of the loop between two chunks."""
 
 
 @compiled
@@ -50,13 +51,13 @@ def translate_ids(data: Bytes, progress: Longs, new_ids: Longs) -> tuple[int, in
         else:
             if end - at < 2:
                 break
-            old = np.int64(data[at]) << 8 | np.int64(data[at + 1])
-            if phase == _AT_NEXT_ID and old == END_OF_GROUP:
+            old_id = np.int64(data[at]) << 8 | np.int64(data[at + 1])
+            if phase == _AT_NEXT_ID and old_id == END_OF_GROUP:
                 phase = AT_END
-            elif old >= len(new_ids):
+            elif old_id >= len(new_ids):
                 return at, BAD_ID
             else:
-                data[at], data[at + 1] = new_ids[old] >> 8, new_ids[old] & 0xFF
+                data[at], data[at + 1] = new_ids[old_id] >> 8, new_ids[old_id] & 0xFF
                 phase = _AT_KEY_LENGTH
             at += 2
     progress[PHASE], progress[_REMAINING], progress[_FLAGGED] = phase, remaining, has_flag

@@ -26,14 +26,14 @@ class StateDigest(NamedTuple):
 
     records: int = 0
     digest: int = 0
-    placed: int = 0
+    digest_with_groups: int = 0
 
     def plus(self, other: StateDigest) -> StateDigest:
         """Return the digest of all records in both digests."""
         return StateDigest(
             self.records + other.records,
             (self.digest + other.digest) % MODULUS,
-            (self.placed + other.placed) % MODULUS,
+            (self.digest_with_groups + other.digest_with_groups) % MODULUS,
         )
 
 
@@ -74,8 +74,8 @@ class RecordDigester:
     def digests(self) -> list[StateDigest]:
         sums = self._sums.reshape(-1, 4).tolist()
         return [
-            StateDigest(count, low | high << 64, placed_low | placed_high << 64)
-            for count, (low, high, placed_low, placed_high) in zip(self._counts.tolist(), sums, strict=True)
+            StateDigest(count, low | high << 64, with_groups_low | with_groups_high << 64)
+            for count, (low, high, with_groups_low, with_groups_high) in zip(self._counts.tolist(), sums, strict=True)
         ]
 
 

@@ -19,7 +19,7 @@ STATE_ID, GROUP = range(2)
 
 @compiled
 def read_u32(data: Bytes, at: Long) -> Long:
-    """Return the unsigned big-endian number in four bytes; it exceeds 0x7FFFFFFF if these are a negative `i32`."""
+    """Return the unsigned big-endian number in four bytes; a negative `i32` gives more than 0x7FFFFFFF."""
     high = np.int64(data[at]) << 24 | np.int64(data[at + 1]) << 16
     return high | np.int64(data[at + 2]) << 8 | np.int64(data[at + 3])
 

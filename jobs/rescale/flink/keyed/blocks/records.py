@@ -81,7 +81,7 @@ class RecordReader:
 
     def __init__(self, max_parallelism: int, number_of_states: int | None, *, batch_factor: int = 1) -> None:
         self._prefix = prefix_size(max_parallelism)
-        self._states = MOST_UNKNOWN_STATES if number_of_states is None else number_of_states
+        self._state_count = MOST_UNKNOWN_STATES if number_of_states is None else number_of_states
         self._states_are_known = number_of_states is not None
         self._buffer = np.empty(batch_factor * BUFFER_SIZE, np.uint8)
         self._records_at_once = batch_factor * RECORDS_AT_ONCE
@@ -114,7 +114,7 @@ class RecordReader:
                 while count == self._records_at_once:
                     data = self._buffer[begin:filled_bytes]
                     count, walked_bytes, error_code, needed_bytes = record_walk.walk_records(
-                        data, origin, key_groups, group_starts, self._prefix, self._states, place, *self._columns
+                        data, origin, key_groups, group_starts, self._prefix, self._state_count, place, *self._columns
                     )
                     if count:
                         yield Records(data, *(column[:count] for column in self._columns))

@@ -42,20 +42,20 @@ def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChan
         raise SnapshotError(
             "not a changelog file", expected="00 or 01 as first byte", found=flag.hex() or "an empty file"
         )
-    contents = _Contents(_chained(rest, source) if flag == _PLAIN else decompressed(_chained(rest, source)))
-    contents.skip(offset)
-    for _ in range(contents.count("key groups")):
-        number, key_group = contents.count("changes"), contents.number()
+    buffer = _ChunkBuffer(_chained(rest, source) if flag == _PLAIN else decompressed(_chained(rest, source)))
+    buffer.skip(offset)
+    for _ in range(buffer.count("key groups")):
+        number, key_group = buffer.count("changes"), buffer.number()
         for _ in range(number):
-            yield key_group, contents.take(contents.count("bytes of a change"))
+            yield key_group, buffer.take(buffer.count("bytes of a change"))
 
 
 def read_in_memory_changes(chunks: Iterable[bytes]) -> Iterator[LoggedChange]:
     """Yield the changes of an in-memory changelog in `_metadata`. Raises the errors of `read_change_set`."""
-    contents = _Contents(chunks)
-    while not contents.is_at_end():
-        key_group = contents.number()
-        yield key_group, contents.take(contents.count("bytes of a change"))
+    buffer = _ChunkBuffer(chunks)
+    while not buffer.is_at_end():
+        key_group = buffer.number()
+        yield key_group, buffer.take(buffer.count("bytes of a change"))
 
 
 def _chained(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
@@ -63,7 +63,7 @@ def _chained(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
-class _Contents:
+class _ChunkBuffer:
     """Buffer over bytes that arrive in chunks, consumed from the front."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:

@@ -1,8 +1,8 @@
 """Applies logged changes to the records of a materialised base.
 
-The base records arrive in batches, in any order, each record once. Unchanged records are passed on. Changed
-records form batches of their own: at once if the new value is made only of the base record with the same key, otherwise
-at the end.
+The base records arrive in batches, in any order, each record once. Unchanged records are passed on. Changed records
+are yielded in other batches: at once if the new value needs only the base record with the same key, otherwise at the
+end.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def _count_references(state: ReplayedState) -> Counter[bytes]:
 class _RecordBatch:
     """Collects single records into batches of the usual size."""
 
-    def __init__(self, prefix: int) -> None:
-        self._prefix = bytes(prefix)
+    def __init__(self, key_group_size: int) -> None:
+        self._prefix = bytes(key_group_size)
         self._pieces: list[bytes] = []
         self._columns: list[tuple[int, int, int, int, int]] = []
         self._filled = 0

@@ -49,7 +49,7 @@ class _ChangeParts:
     indices: Longs
     key_starts: Longs
     key_ends: Longs
-    scope_ends: Longs
+    namespace_ends: Longs
 
 
 def parsed_changes(
@@ -66,24 +66,28 @@ def parsed_changes(
     states = np.array([change.state for change in changes], np.int64)
     groups = np.array([change.key_group for change in changes], np.int64)
     array = np.frombuffer(data, np.uint8)
-    key_starts, key_ends, scope_ends = (np.empty(len(changes), np.int64) for _ in range(3))
+    key_starts, key_ends, namespace_ends = (np.empty(len(changes), np.int64) for _ in range(3))
     for state, layout in layouts.items():
         indices = np.flatnonzero(states == state)
         _check_operations(layout, array[starts[indices]])
         parts = _find_parts(layout, array, starts[indices], limits[indices], indices)
         _check_key_groups(layout, array, parts, limits[indices], groups[indices], max_parallelism)
-        key_starts[indices], key_ends[indices], scope_ends[indices] = parts.key_starts, parts.key_ends, parts.scope_ends
-    columns = (starts, limits, key_starts, key_ends, scope_ends)
+        key_starts[indices], key_ends[indices], namespace_ends[indices] = (
+            parts.key_starts,
+            parts.key_ends,
+            parts.namespace_ends,
+        )
+    columns = (starts, limits, key_starts, key_ends, namespace_ends)
     return [
         Change(
             change.state,
             change.key_group,
             Operation(data[start]),
-            data[key:key_end],
-            data[key_end:scope_end],
-            data[scope_end:limit],
+            data[key_start:key_end],
+            data[key_end:namespace_end],
+            data[namespace_end:limit],
         )
-        for change, start, limit, key, key_end, scope_end in zip(
+        for change, start, limit, key_start, key_end, namespace_end in zip(
             changes, *(column.tolist() for column in columns), strict=True
         )
     ]
@@ -94,8 +98,8 @@ def _find_parts(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs,
     if layout.kind is EntryKind.QUEUE_ELEMENT:
         return _ChangeParts(indices, begins, begins, begins)
     key_ends = _ends(layout, layout.key, "key", data, begins, limits)
-    scope_ends = _ends(layout, layout.namespace, "namespace", data, key_ends, limits)
-    return _ChangeParts(indices, begins, key_ends, scope_ends)
+    namespace_ends = _ends(layout, layout.namespace, "namespace", data, key_ends, limits)
+    return _ChangeParts(indices, begins, key_ends, namespace_ends)
 
 
 def _ends(layout: ChangeLayout, program: Program, what: str, data: Bytes, begins: Longs, limits: Longs) -> Longs:

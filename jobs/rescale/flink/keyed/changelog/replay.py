@@ -55,7 +55,7 @@ class ReplayedState:
         self.layout = layout
         self.new_values: dict[bytes, NewValue] = {}
         self.cleared_prefixes: set[bytes] = set()
-        self._keys_by_scope: dict[bytes, set[bytes]] = defaultdict(set)
+        self._keys_by_prefix: dict[bytes, set[bytes]] = defaultdict(set)
 
     def apply(self, change: Change) -> None:
         """Apply a change.
@@ -91,22 +91,22 @@ class ReplayedState:
         return parts[0]
 
     def _apply_to_value(self, change: Change) -> None:
-        scope = self._composite_key(change.key, change.namespace)
+        composite_key = self._composite_key(change.key, change.namespace)
         match change.operation:
             case Operation.CLEAR:
-                self._put(change, scope)
+                self._put(change, composite_key)
             case Operation.SET | Operation.SET_INTERNAL:
-                self._put(change, scope, *self._values(change))
+                self._put(change, composite_key, *self._values(change))
             case Operation.ADD:
-                self._parts(change, scope).extend(self._values(change))
+                self._parts(change, composite_key).extend(self._values(change))
             case Operation.ADD_ELEMENT:
-                self._parts(change, scope).append(change.payload)
+                self._parts(change, composite_key).append(change.payload)
             case _:
                 merged_keys = list(self._merged_keys(change))
                 parts = [part for key in merged_keys for part in self._parts(change, key)]
                 for key in merged_keys:
                     self._put(change, key)
-                self._put(change, scope, *parts)
+                self._put(change, composite_key, *parts)
 
     def _put(self, change: Change, key: bytes, *parts: bytes | OldValue) -> None:
         self.new_values[key] = NewValue(change.key_group, list(parts))
@@ -147,25 +147,25 @@ class ReplayedState:
         return tuple(values)
 
     def _apply_to_map(self, change: Change) -> None:
-        scope = self._composite_key(change.key, change.namespace)
+        prefix = self._composite_key(change.key, change.namespace)
         match change.operation:
             case Operation.CLEAR:
-                for key in self._keys_by_scope.pop(scope, ()):
+                for key in self._keys_by_prefix.pop(prefix, ()):
                     del self.new_values[key]
-                self.cleared_prefixes.add(scope)
+                self.cleared_prefixes.add(prefix)
             case Operation.REMOVE_ELEMENT:
-                self._put_item(change, scope, change.payload)
+                self._put_item(change, prefix, change.payload)
             case Operation.ADD:
                 for user_key, value in self._added_items(change):
-                    self._put_item(change, scope, user_key, value)
+                    self._put_item(change, prefix, user_key, value)
             case _:
                 (end,) = self._ends(change, self.layout.first_part, 0, 1)
-                self._put_item(change, scope, change.payload[:end], _NOT_NULL + change.payload[end:])
+                self._put_item(change, prefix, change.payload[:end], _NOT_NULL + change.payload[end:])
 
-    def _put_item(self, change: Change, scope: bytes, user_key: bytes, *parts: bytes) -> None:
-        key = scope + user_key
+    def _put_item(self, change: Change, prefix: bytes, user_key: bytes, *parts: bytes) -> None:
+        key = prefix + user_key
         self._put(change, key, *parts)
-        self._keys_by_scope[scope].add(key)
+        self._keys_by_prefix[prefix].add(key)
 
     def _added_items(self, change: Change) -> Iterator[tuple[bytes, bytes]]:
         """Yield (user key, value with its flag) of the items in a payload that is a map (`MapSerializer`)."""

@@ -52,8 +52,8 @@ class HeapReader:
         self._prefix = prefix_size(max_parallelism)
         self._out = np.empty(batch_factor * BUFFER_SIZE, np.uint8)
         self._held_key = np.empty(256, np.uint8)
-        self._at_once = batch_factor * RECORDS_AT_ONCE
-        self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
+        self._records_at_once = batch_factor * RECORDS_AT_ONCE
+        self._columns = [np.empty(self._records_at_once, np.int64) for _ in range(5)]
         self._count = self._filled = 0
 
     def read(
@@ -111,17 +111,17 @@ class HeapReader:
         from rescale.flink.keyed.heap import heap_loop
 
         starts, key_ends, ends, states, groups = self._columns
-        loop, progress = self._states[state_id], np.array([count, 0, 0], np.int64)
+        arguments, progress = self._states[state_id], np.array([count, 0, 0], np.int64)
         while progress[heap_loop.ENTRIES] or progress[heap_loop.ITEMS]:
-            room = slice(self._count, self._at_once)
+            room = slice(self._count, self._records_at_once)
             with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
                 number_of_records, block.at, self._filled, error_code = heap_loop.copy_entries(
                     block.bytes,
                     block.at,
-                    loop.kind,
-                    *loop.programs,
-                    loop.depth,
-                    loop.has_lengths,
+                    arguments.kind,
+                    *arguments.programs,
+                    arguments.depth,
+                    arguments.has_lengths,
                     self._prefix,
                     progress,
                     self._held_key,
@@ -136,7 +136,7 @@ class HeapReader:
             self._count += number_of_records
             if error_code == heap_loop.NO_ROOM_TO_HOLD:
                 self._held_key = np.empty(2 * len(self._held_key), np.uint8)
-            elif self._count and (error_code == heap_loop.NO_ROOM or self._count == self._at_once):
+            elif self._count and (error_code == heap_loop.NO_ROOM or self._count == self._records_at_once):
                 yield from self._batch()
             elif error_code == heap_loop.NO_ROOM:
                 self._out = np.empty(2 * len(self._out), np.uint8)
@@ -170,7 +170,7 @@ class HeapReader:
             )
         what = f"has an entry that cannot be read: {ERROR_TEXTS[error_code]}"
         ends_too_early = error_code in _INCOMPLETE
-        error = block.ends_too_early(what) if ends_too_early else block.error(what)
+        error = block.ends_too_early_error(what) if ends_too_early else block.error(what)
         return error.located(state=self._names[state_id])
 
 

@@ -20,7 +20,7 @@ from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.namespaces import serializer_of
 from rescale.flink.serializers.layouts import COMPOSITE_MAGIC
 from rescale.flink.serializers.program import Program, compile_key_program, compile_program
-from rescale.flink.serializers.reading import read_snapshot, write_versioned, written_snapshot
+from rescale.flink.serializers.reading import read_snapshot, snapshot_bytes, write_versioned
 from rescale.flink.serializers.rows.streaming import TIMER
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.snapshot_body import NESTED_MAGIC, NESTED_VERSION
@@ -58,12 +58,12 @@ class TimerService:
     @cached_property
     def serializers(self) -> bytes:
         """Bytes of both serializers, which follow the name of the service."""
-        return written_snapshot(self.key) + written_snapshot(self.namespace)
+        return snapshot_bytes(self.key) + snapshot_bytes(self.namespace)
 
     @property
     def states(self) -> tuple[StateMetaInfo, StateMetaInfo]:
         """Canonical states of the service: timers in processing time, and timers in event time."""
-        return _state(_PROCESSING + self.name, self), _state(_EVENT + self.name, self)
+        return _timer_state(_PROCESSING + self.name, self), _timer_state(_EVENT + self.name, self)
 
 
 def read_services(block: bytes) -> tuple[TimerService, ...] | None:
@@ -113,7 +113,7 @@ def _end_of_timers(program: Program, reader: ByteReader, count: int) -> int:
     return int(ends[-1])
 
 
-def _state(name: str, service: TimerService) -> StateMetaInfo:
+def _timer_state(name: str, service: TimerService) -> StateMetaInfo:
     """Return the description that `RegisteredPriorityQueueStateBackendMetaInfo` writes for timers."""
     body = ByteWriter()
     for number in (COMPOSITE_MAGIC, _OUTER_VERSION, NESTED_MAGIC, NESTED_VERSION, 2):

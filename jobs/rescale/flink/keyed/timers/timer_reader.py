@@ -31,8 +31,8 @@ class TimerReader:
         self._services = {service.name: (2 * i, service) for i, service in enumerate(services_of(header))}
         self._prefix = prefix_size(max_parallelism)
         self._out = np.empty(batch_factor * BUFFER_SIZE, np.uint8)
-        self._at_once = batch_factor * RECORDS_AT_ONCE
-        self._columns = [np.empty(self._at_once, np.int64) for _ in range(5)]
+        self._records_at_once = batch_factor * RECORDS_AT_ONCE
+        self._columns = [np.empty(self._records_at_once, np.int64) for _ in range(5)]
         self._count = self._filled = 0
 
     def read(self, key_groups: Iterable[tuple[int, Iterable[bytes | memoryview]]]) -> Iterator[Records]:
@@ -54,10 +54,10 @@ class TimerReader:
         yield from self._batch()
 
     def _service(self, block: GroupBytes) -> tuple[int, TimerService]:
-        """Consume the head of a service; return the id of its first state, and the service."""
+        """Consume the head of a service; return the id of its state of processing-time timers, and the service."""
         name = block.take(block.u16())
         try:
-            first, service = self._services[decode_modified_utf8(name)]
+            processing_id, service = self._services[decode_modified_utf8(name)]
         except UnicodeError:
             raise block.error("has a service with an invalid name") from None
         except KeyError as unknown:
@@ -71,7 +71,7 @@ class TimerReader:
         expected_serializers = service.serializers
         if block.take(len(expected_serializers)) != expected_serializers:
             raise block.error(f"has timers of {service.name} whose serializers differ from those in other key groups")
-        return first, service
+        return processing_id, service
 
     def _timers(self, block: GroupBytes, service: TimerService, state_id: int) -> Iterator[Records]:
         from rescale.flink.keyed.timers.timer_loop import copy_timers
@@ -79,9 +79,11 @@ class TimerReader:
         starts, key_ends, ends, states, groups = self._columns
         program, remaining = service.program, block.non_negative_i32()
         while remaining:
-            if self._count == self._at_once:
+            if self._count == self._records_at_once:
                 yield from self._batch()
-            timer_ends, fault = walk_values(program, block.bytes, block.at, min(remaining, self._at_once - self._count))
+            timer_ends, fault = walk_values(
+                program, block.bytes, block.at, min(remaining, self._records_at_once - self._count)
+            )
             if not len(timer_ends):
                 if not block.fill():
                     raise block.error(f"has a timer that cannot be read: {fault}")

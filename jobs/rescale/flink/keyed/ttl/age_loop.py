@@ -28,7 +28,7 @@ def _time(data: Bytes, at: Long) -> Long:
 
 
 @compiled
-def unmark_old(
+def unmark_old_records(
     data: Bytes, key_ends: Longs, ends: Longs, states: Longs, kinds: Longs, cutoffs: Longs, is_kept: Flags
 ) -> Long:
     """Clear the flags of records with an old value; values last accessed up to the time `cutoffs[state id]` are old.
@@ -76,14 +76,14 @@ def shorten_lists(
     chosen: Longs,
     instructions: Longs,
     depth: int,
-    until: Long,
+    cutoff: Long,
     is_kept: Flags,
 ) -> tuple[Long, Long]:
     """Remove old elements from the lists with the indices `chosen`, in place; clear the flags of lists left empty.
 
-    An element is old up to the time `until`; `instructions` are as for `_element_end`. The loop sets the lengths of the
-    lists in `data`, and their `ends`. Returns (index of a list that cannot be read, error code); the code is `FINE` if
-    all lists can be read.
+    An element is old up to the time `cutoff`; `instructions` are as for `_element_end`. The loop updates the lengths in
+    `data`, and `ends`. Returns (index of a list that cannot be read, error code); the code is `FINE` if all lists can
+    be read.
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     for i in chosen:
@@ -93,7 +93,7 @@ def shorten_lists(
             element_end, error_code = _element_end(data, at, end, instructions, depth, numbers, hashes, flags)
             if error_code != FINE:
                 return i, error_code
-            if _time(data, at) > until:
+            if _time(data, at) > cutoff:
                 if filled > begin:
                     data[filled] = DELIMITER
                     filled += 1
@@ -102,9 +102,9 @@ def shorten_lists(
         if filled == begin and begin < end:
             is_kept[i] = False
         elif filled < end:
-            size, limit = filled - begin, key_ends[i]
-            data[limit], data[limit + 1] = size >> 24 & 0xFF, size >> 16 & 0xFF
-            data[limit + 2], data[limit + 3] = size >> 8 & 0xFF, size & 0xFF
+            size, length_at = filled - begin, key_ends[i]
+            data[length_at], data[length_at + 1] = size >> 24 & 0xFF, size >> 16 & 0xFF
+            data[length_at + 2], data[length_at + 3] = size >> 8 & 0xFF, size & 0xFF
             ends[i] = filled
     return np.int64(-1), np.int64(FINE)
 

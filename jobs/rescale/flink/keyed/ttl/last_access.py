@@ -2,8 +2,8 @@
 
 A value of such a state is `lastAccess:i64 value`, with the time in milliseconds since 1970 (`TtlSerializer`). Each
 element of a list has its own time. Each value of a map has a time, too, after its null flag; a null has no time. For
-Flink, a value has expired if `lastAccess + ttl <= now` (`TtlUtils.expired`). So if `until` is `now` minus the TTL,
-exactly the values with `lastAccess <= until` have expired.
+Flink, a value has expired if `lastAccess + ttl <= now` (`TtlUtils.expired`). So if `cutoff` is `now` minus the TTL,
+exactly the values with `lastAccess <= cutoff` have expired.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def format_time(time: int) -> str:
 
 
 class AgeRule(NamedTuple):
-    """The rule for a state: values last accessed at or before `until` (ms since 1970) are left out.
+    """Rule for a state: values last accessed at or before `cutoff` (ms since 1970) are left out.
 
     For a list, `element` is the type of an element after its time; for other kinds it is None.
     """
@@ -54,7 +54,7 @@ class AgeRule(NamedTuple):
     state_id: int
     name: str
     kind: EntryKind
-    until: int
+    cutoff: int
     element: TypeTree | None
 
 
@@ -90,13 +90,13 @@ def age_rules(header: KeyedHeader, cutoffs: Cutoffs) -> tuple[AgeRule, ...]:
     return tuple(rules)
 
 
-def _rule(state_id: int, state: StateMetaInfo, until: int) -> AgeRule:
-    timed = timed_content(state)
-    if timed is None:
+def _rule(state_id: int, state: StateMetaInfo, cutoff: int) -> AgeRule:
+    kind_and_content = timed_content(state)
+    if kind_and_content is None:
         raise SnapshotError("the state has no time to live, so its values have no time of last access")
-    kind, content = timed
+    kind, content = kind_and_content
     element = compile_program(content).tree if kind is EntryKind.LIST else None
-    return AgeRule(state_id, state.name, kind, until, element)
+    return AgeRule(state_id, state.name, kind, cutoff, element)
 
 
 def unreadable_time_error(name: str, error_code: int | None = None) -> SnapshotError | UnsupportedError:

@@ -1,4 +1,4 @@
-"""Removes and counts old values in records: the slow twin of `YoungRecords`.
+"""Removes and counts old values in records, as `YoungRecords` does with compiled loops.
 
 Validation reads the source through `OldRecords`, and a run moves state through `YoungRecords`. The two classes share
 only the loop that finds the end of a list's element.
@@ -70,7 +70,7 @@ class OldRecords:
     def _shortened(self, records: Records, rule: AgeRule, chosen: Longs, is_kept: Flags) -> tuple[Records, int]:
         """Return records with shorter lists, and the number of old elements; clear `is_kept` of lists left empty."""
         owners, begins, element_ends = _elements(records, rule, chosen)
-        is_young = _times(records.data, begins) > rule.until
+        is_young = _times(records.data, begins) > rule.cutoff
         old_count = len(is_young) - int(np.count_nonzero(is_young))
         loses_elements, keeps_elements = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
         loses_elements[owners[~is_young]], keeps_elements[owners[is_young]] = True, True
@@ -86,8 +86,8 @@ class OldRecords:
     ) -> tuple[Bytes, Longs]:
         """Return the bytes of the changed lists, end to end, and the size of each.
 
-            `owners`, `begins` and `element_ends` are the runs of elements that stay. The bytes of a list are its
-        key, space for its length, and its runs of elements, separated by commas.
+        `owners`, `begins` and `element_ends` are the runs of elements that stay. The bytes of a list are its key, space
+        for its length, and its runs of elements, separated by commas.
         """
         is_last = np.append(owners[1:] != owners[:-1], True)
         parts = np.concatenate([records.starts[changed_lists] - self._prefix, begins])
@@ -107,9 +107,9 @@ class OldRecords:
         """
         ends = len(records.data) + np.cumsum(totals)
         columns = {name: getattr(records, name).copy() for name in ("starts", "key_ends", "ends")}
-        key = records.key_ends[changed_lists] - records.starts[changed_lists]
+        key_sizes = records.key_ends[changed_lists] - records.starts[changed_lists]
         columns["starts"][changed_lists] = ends - totals + self._prefix
-        columns["key_ends"][changed_lists] = ends - totals + self._prefix + key
+        columns["key_ends"][changed_lists] = ends - totals + self._prefix + key_sizes
         columns["ends"][changed_lists] = ends
         data = np.concatenate([records.data, pieces])
         lengths = (ends - columns["key_ends"][changed_lists] - LENGTH_SIZE).astype(">u4").view(np.uint8)
@@ -137,7 +137,7 @@ def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
         places = places + 1
     if (places[timed_indices] + TIME_SIZE > ends[timed_indices]).any():
         raise unreadable_time_error(rule.name)
-    is_young[timed_indices] = _times(records.data, places[timed_indices]) > rule.until
+    is_young[timed_indices] = _times(records.data, places[timed_indices]) > rule.cutoff
     return is_young
 
 

@@ -1,4 +1,4 @@
-"""Removes old values from records while a run moves them; validation uses the slow twin, `OldRecords`."""
+"""Removes old values from records while a run moves them; validation uses `OldRecords` instead."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class YoungRecords:
         self._kinds = np.full(number_of_states, _NO_RULE, np.int64)
         self._cutoffs = np.zeros(number_of_states, np.int64)
         for rule in rules:
-            self._kinds[rule.state_id], self._cutoffs[rule.state_id] = rule.kind, rule.until
+            self._kinds[rule.state_id], self._cutoffs[rule.state_id] = rule.kind, rule.cutoff
 
     def remaining(self, records: Records) -> Records:
         """Return the records that stay, with lists without their old elements; `records` does not change.
@@ -34,7 +34,7 @@ class YoungRecords:
         from rescale.flink.keyed.ttl import age_loop
 
         is_kept = np.ones(len(records), np.bool_)
-        wrong_index = age_loop.unmark_old(
+        wrong_index = age_loop.unmark_old_records(
             records.data, records.key_ends, records.ends, records.states, self._kinds, self._cutoffs, is_kept
         )
         if wrong_index >= 0:
@@ -59,7 +59,7 @@ def _shorten(records: Records, rule: AgeRule, chosen: Longs, is_kept: Flags) -> 
     instructions, depth = lower(rule.element)
     with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
         _, error_code = age_loop.shorten_lists(
-            records.data, records.key_ends, records.ends, chosen, instructions, depth, rule.until, is_kept
+            records.data, records.key_ends, records.ends, chosen, instructions, depth, rule.cutoff, is_kept
         )
     if error_code != machine.FINE:
         raise unreadable_time_error(rule.name, int(error_code))

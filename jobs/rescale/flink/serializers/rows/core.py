@@ -55,7 +55,7 @@ def _array(element: str, values: Values, name: str = "") -> Serializer:
     )
 
 
-def _numbers(kind: str, size: int) -> Serializer:
+def _number_array(kind: str, size: int) -> Serializer:
     return _array(f"{kind}Primitive", Repeat((Fixed(size),), folds=False), kind)
 
 
@@ -168,13 +168,13 @@ ROWS = (
     ),
     BYTE_ARRAY,
     _array("String", Repeat((Text(),), folds=False)),
-    _numbers("Boolean", 1),
-    _numbers("Short", 2),
-    _numbers("Char", 2),
-    _numbers("Int", 4),
-    _numbers("Float", 4),
-    _numbers("Long", 8),
-    _numbers("Double", 8),
+    _number_array("Boolean", 1),
+    _number_array("Short", 2),
+    _number_array("Char", 2),
+    _number_array("Int", 4),
+    _number_array("Float", 4),
+    _number_array("Long", 8),
+    _number_array("Double", 8),
     composite_row(
         _BASE + "GenericArraySerializerSnapshot",
         "Array",
