@@ -141,8 +141,7 @@ else:
 def copy_bytes(source: Bytes, begin: Long, end: Long, target: Bytes, at: Long) -> Long:
     """Copy `source[begin:end]` to `target` at `at`; return the end of the copy in `target`.
 
-    Assigning a slice takes two to three times as long, because numba checks each index for being negative. The unsigned
-    indices here need no check.
+    The indices are unsigned, so numba does not check their sign. Assigning a slice takes two to three times as long.
     """
     for i in range(end - begin):
         target[np.uint64(at + i)] = source[np.uint64(begin + i)]

@@ -28,8 +28,7 @@ _FIRST_VERSION_WITH_COMPRESSION = 6
 class OperatorStateHeader:
     """Header of a file of operator state.
 
-    `version` is 5 up to Flink 1.17, and 6 from Flink 1.18 on. `list_states` has the states in SPLIT_DISTRIBUTE and
-    UNION mode.
+    `version` is 5 up to Flink 1.17, and 6 since Flink 1.18. `list_states` are those in SPLIT_DISTRIBUTE and UNION mode.
     """
 
     version: int
@@ -104,10 +103,11 @@ def merge_operator_state_headers(headers: Sequence[OperatorStateHeader]) -> Oper
 
     Raises `SnapshotError` if headers differ in version or compression, or describe a state in incompatible ways.
     """
-    forms = {(header.version, header.compressed) for header in headers}
-    if len(forms) > 1:
+    versions_and_compressions = {(header.version, header.compressed) for header in headers}
+    if len(versions_and_compressions) > 1:
         raise SnapshotError(
-            "the files of operator state of an operator differ in (version, compressed)", found=sorted(forms)
+            "the files of operator state of an operator differ in (version, compressed)",
+            found=sorted(versions_and_compressions),
         )
     return OperatorStateHeader(
         headers[0].version,

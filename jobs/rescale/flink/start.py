@@ -60,8 +60,7 @@ def common_parallelism(shapes: Shapes) -> int:
 def start_of(snapshot: str, old_shapes: Shapes, new_shapes: Shapes) -> Start:
     """Return the start of a job; both shapes have (parallelism, max parallelism) of its operators, in equal order.
 
-    The parallelism of the start is the most frequent one. This parallelism applies to operators for which the job's
-    code sets none.
+    The parallelism of the start is the most frequent one; it applies to operators for which the job's code sets none.
 
     The start sets a max parallelism only if it changes and is the same for all operators, because the option applies to
     all of them (`StreamGraphGenerator`). Without the option, Flink takes each operator's max parallelism from the

@@ -65,8 +65,7 @@ def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMet
     """Return the description at the reader's position.
 
     If the `end` of the description is given, serializers may be of any class. Otherwise a serializer of an unknown
-    class raises `UnknownSerializer`, because the end of its snapshot is unknown. Raises `SnapshotError` for damaged
-    bytes.
+    class raises `UnknownSerializer`, because its snapshot has no known end. Raises `SnapshotError` for damaged bytes.
     """
     start = reader.position
     name = reader.utf()

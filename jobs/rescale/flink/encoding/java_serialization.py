@@ -54,8 +54,7 @@ class _Code(IntEnum):
 class JavaClass:
     """A class as the stream describes it.
 
-    `fields` are pairs of type code and name, and `flags` the bits of `ObjectStreamConstants.SC_*`. The topmost of the
-    `super_classes` comes first.
+    `fields` are (type code, name), `flags` bits of `ObjectStreamConstants.SC_*`; the topmost super class comes first.
     """
 
     name: str
@@ -91,8 +90,7 @@ JavaValue: TypeAlias = str | JavaClass | JavaObject | JavaEnum | None
 def read_java_object(reader: ByteReader) -> JavaValue:
     """Return the only object of the stream at the cursor, and move the cursor past the stream.
 
-    Raises `SnapshotError` if the bytes are no object stream, and `UnsupportedError` if the end of the stream cannot be
-    found.
+    Raises `SnapshotError` for bytes that are no object stream, and `UnsupportedError` for a stream without a known end.
     """
     at = reader.position
     header = reader.raw(len(STREAM_HEADER))

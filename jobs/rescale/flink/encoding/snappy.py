@@ -1,8 +1,7 @@
 """The snappy framing format, as xerial's `SnappyFramedOutputStream` writes it for Flink.
 
 A stream is an identifier chunk, then chunks of at most 64 KiB of content. A chunk is `type:u8 length:u24` (little
-endian), the masked CRC-32C of the content, and the content: compressed (type 0), or plain (type 1) if compression saves
-too little.
+endian), the masked CRC-32C of the content, and the content: compressed (type 0) or, if that saves little, plain (1).
 """
 
 from __future__ import annotations

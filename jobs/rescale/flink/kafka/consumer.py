@@ -1,9 +1,8 @@
 """State of a `FlinkKafkaConsumer`: a union list of partitions, each with the last emitted offset.
 
 `FlinkKafkaConsumer` was the Kafka source of Flink 1.x, up to connector 3.4. Each element is a `Tuple2` of a
-`KafkaTopicPartition` and a long. Kryo 2.24 writes the fields of the partition in the order of their names. The field
-`cachedHash` follows from the other two fields, so a wrong `cachedHash` shows that the bytes are no element of this
-state.
+`KafkaTopicPartition` and a long. Kryo 2.24 writes the fields of the partition in the order of their names. The other
+two fields determine the field `cachedHash`, so a wrong `cachedHash` shows that the bytes are no such element.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ def read_consumer_element(data: bytes) -> Position:
     at = reader.position
     reader.packed()  # Kryo's id of the class, which depends on the job's registrations
     _check_new_object(reader)
-    cached_hash, partition = _zigzag(reader), _zigzag(reader)
+    cached_hash, partition = _read_zigzag(reader), _read_zigzag(reader)
     _check_new_object(reader)
     topic = _read_string(reader)
-    expected_hash = _signed(31 * java_string_hash(topic) + partition)
+    expected_hash = _as_i32(31 * java_string_hash(topic) + partition)
     if cached_hash != expected_hash:
         raise reader.error(
             "not a KafkaTopicPartition: its cachedHash is wrong", at=at, expected=expected_hash, found=cached_hash
@@ -57,12 +56,12 @@ def _check_new_object(reader: ByteReader) -> None:
         raise reader.error("not an object that Kryo wrote", at=at, expected=NEW_OBJECT, found=marker)
 
 
-def _zigzag(reader: ByteReader) -> int:
+def _read_zigzag(reader: ByteReader) -> int:
     number = reader.packed() & 0xFFFFFFFF
-    return _signed(number >> 1 ^ -(number & 1))
+    return _as_i32(number >> 1 ^ -(number & 1))
 
 
-def _signed(number: int) -> int:
+def _as_i32(number: int) -> int:
     low = number & 0xFFFFFFFF
     return low - (1 << 32) if low >= 1 << 31 else low
 

@@ -19,30 +19,30 @@ def edited_consumer_element(element: bytes, edit: Edit) -> bytes | None:
     position = read_consumer_element(element)
     new_position = edit(position)
     return (
-        element if new_position == position else None if new_position is None else _write_element(element, new_position)
+        element if new_position == position else None if new_position is None else _element_bytes(element, new_position)
     )
 
 
-def _write_element(element: bytes, position: Position) -> bytes:
+def _element_bytes(element: bytes, position: Position) -> bytes:
     """Return `element` with another position: a `Tuple2` of a `KafkaTopicPartition` (Kryo 2.24) and an offset."""
     reader = ByteReader(element)
     reader.packed()
     topic, partition = position.partition
     out = ByteWriter().raw(element[: reader.position])
-    out.u8(NEW_OBJECT).raw(_zigzag(31 * java_string_hash(topic) + partition)).raw(_zigzag(partition))
-    out.u8(NEW_OBJECT).raw(_write_string(topic))
+    out.u8(NEW_OBJECT).raw(_zigzag_bytes(31 * java_string_hash(topic) + partition)).raw(_zigzag_bytes(partition))
+    out.u8(NEW_OBJECT).raw(_string_bytes(topic))
     return out.i64(
         _SENTINEL_BY_START[position.next] if isinstance(position.next, StartAt) else position.next - 1
     ).bytes()
 
 
-def _zigzag(number: int) -> bytes:
+def _zigzag_bytes(number: int) -> bytes:
     """Return the low 32 bits of a number as Kryo's `Output.writeInt(value, false)` writes them."""
     low = number & 0xFFFFFFFF
-    return _varint((low << 1 ^ (0xFFFFFFFF if low >> 31 else 0)) & 0xFFFFFFFF)
+    return _varint_bytes((low << 1 ^ (0xFFFFFFFF if low >> 31 else 0)) & 0xFFFFFFFF)
 
 
-def _varint(number: int) -> bytes:
+def _varint_bytes(number: int) -> bytes:
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -50,10 +50,10 @@ def _varint(number: int) -> bytes:
     return bytes((*out, number))
 
 
-def _write_string(text: str) -> bytes:
+def _string_bytes(text: str) -> bytes:
     """Return an ASCII string as Kryo's `Output.writeString` writes it; see `consumer._read_string`."""
     if 1 < len(text) < 64:
         return text[:-1].encode("ascii") + bytes((ord(text[-1]) | 0x80,))
     length = len(text) + 1
-    head = bytes((0x80 | length,)) if length < 0x40 else bytes((0xC0 | length & 0x3F,)) + _varint(length >> 6)
+    head = bytes((0x80 | length,)) if length < 0x40 else bytes((0xC0 | length & 0x3F,)) + _varint_bytes(length >> 6)
     return head + text.encode("ascii")

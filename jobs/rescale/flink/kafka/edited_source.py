@@ -1,7 +1,6 @@
 """Edits the positions in the splits and in the enumerator's state of a `KafkaSource`, and writes new splits.
 
-An edit keeps the serializer version and all other bytes, so any connector that reads the original also reads the
-result.
+An edit keeps the serializer version and all other bytes, so the same connectors read the original and the result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Finds out whether state belongs to a `HybridSource` that reads Kafka; Rescale does not read its offsets.
 
 A `HybridSource` reads several sources in turn. A split (`HybridSourceSplitSerializer`) wraps a split of the current
-source. The enumerator's state (`HybridSourceEnumeratorStateSerializer`) wraps the state of the current source's
-enumerator.
+source, and the enumerator's state (`HybridSourceEnumeratorStateSerializer`) the state of that source's enumerator.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def read_reader_element(data: bytes) -> Versioned:
     at = reader.position
     if reader.i32() != reader.remaining:
         raise reader.error(f"not an element of {READER_STATE}", at=at, expected=f"length {reader.remaining}")
-    return _versioned(reader)
+    return _read_versioned(reader)
 
 
 def read_split(split: Versioned) -> Position:
@@ -77,7 +77,7 @@ def read_split(split: Versioned) -> Position:
     if split.version != SPLIT_VERSION:
         raise UnknownVersionError("KafkaPartitionSplitSerializer", split.version)
     reader = ByteReader(split.data)
-    position = _position(reader)
+    position = _read_position(reader)
     _check_end(reader)
     return position
 
@@ -91,7 +91,7 @@ def read_coordinator(coordinator: bytes) -> Versioned:
     version = reader.i32()
     if version != COORDINATOR_VERSION:
         raise UnknownVersionError("SourceCoordinatorSerdeUtils", version)
-    return _versioned(reader)
+    return _read_versioned(reader)
 
 
 def read_enumerator(coordinator: bytes) -> Enumerator:
@@ -123,18 +123,20 @@ def _read_by_subtask(reader: ByteReader) -> Enumerator:
 
 
 def _read_assigned(reader: ByteReader) -> Enumerator:
-    return Enumerator(tuple(_partition(reader) for _ in range(reader.count(6))), ())
+    return Enumerator(tuple(_read_partition(reader) for _ in range(reader.count(6))), ())
 
 
 def _read_with_status(reader: ByteReader) -> Enumerator:
-    entries = [(Position(_partition(reader), StartAt.UNSET), _is_assigned(reader)) for _ in range(reader.count(10))]
+    entries = [
+        (Position(_read_partition(reader), StartAt.UNSET), _read_is_assigned(reader)) for _ in range(reader.count(10))
+    ]
     reader.boolean()
     return _enumerator(entries)
 
 
 def _read_with_offsets(reader: ByteReader) -> Enumerator:
     number, version = reader.count(8), reader.i32()
-    entries = [(read_split(Versioned(version, reader.blob())), _is_assigned(reader)) for _ in range(number)]
+    entries = [(read_split(Versioned(version, reader.blob())), _read_is_assigned(reader)) for _ in range(number)]
     reader.boolean()
     return _enumerator(entries)
 
@@ -146,31 +148,33 @@ def _enumerator(entries: list[tuple[Position, bool]]) -> Enumerator:
     )
 
 
-def _versioned(reader: ByteReader) -> Versioned:
+def _read_versioned(reader: ByteReader) -> Versioned:
     versioned = Versioned(reader.i32(), reader.blob())
     _check_end(reader)
     return versioned
 
 
-def _position(reader: ByteReader) -> Position:
-    partition, at, offset, stop = _partition(reader), reader.position, reader.i64(), reader.i64()
+def _read_position(reader: ByteReader) -> Position:
+    partition, at, offset, stop = _read_partition(reader), reader.position, reader.i64(), reader.i64()
     return Position(
-        partition, _offset(reader, at, offset), None if stop == NO_OFFSET else _offset(reader, at + 8, stop)
+        partition,
+        _offset_or_start(reader, at, offset),
+        None if stop == NO_OFFSET else _offset_or_start(reader, at + 8, stop),
     )
 
 
-def _partition(reader: ByteReader) -> TopicPartition:
+def _read_partition(reader: ByteReader) -> TopicPartition:
     at = reader.position
     return checked_partition(reader, at, reader.utf(), reader.i32())
 
 
-def _offset(reader: ByteReader, at: int, offset: int) -> int | StartAt:
+def _offset_or_start(reader: ByteReader, at: int, offset: int) -> int | StartAt:
     if offset < 0 and offset not in MARKERS:
         raise reader.error("not an offset of a Kafka partition", at=at, found=offset)
     return MARKERS.get(offset, offset)
 
 
-def _is_assigned(reader: ByteReader) -> bool:
+def _read_is_assigned(reader: ByteReader) -> bool:
     at, status = reader.position, reader.i32()
     if status not in (ASSIGNED, UNASSIGNED):
         raise reader.error("not a status of a Kafka partition", at=at, expected="0 or 1", found=status)

@@ -1,7 +1,6 @@
 """Makes the readable name of a record: key, namespace, user key and time, decoded from the bytes of its composite key.
 
-The layout is that of `composite_key`, here for a single record. If a serializer is unknown, the name is the bytes in
-hexadecimal.
+`composite_key` describes the layout. If a serializer is unknown, the name is the bytes in hexadecimal.
 """
 
 from __future__ import annotations

@@ -110,9 +110,8 @@ def choose_hash(
     """Return the known hash of the keys, without a test, or else the only hash that gives all keys their key groups.
 
     `data`, `starts` and `limits` are as for `walk_keys`. `groups` (int64) has the key group of each key, and
-    `max_parallelism` is the number of key groups. Raises `UnsupportedError`, with alternatives, if no hash fits, if
-    several different hashes fit, or if there are too few keys to be certain. Raises `SnapshotError` if a key is
-    damaged.
+    `max_parallelism` is the number of key groups. Raises `SnapshotError` if a key is damaged, and `UnsupportedError`,
+    with alternatives, if no hash fits, if several different hashes fit, or if there are too few keys to be certain.
     """
     defined_hash = known_hash(snapshot)
     if defined_hash is not None:

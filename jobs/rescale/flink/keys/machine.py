@@ -49,7 +49,7 @@ _BINARY_ROW_SEED = 42
 
 
 @compiled
-def _signed(data: Bytes, at: int, size: int) -> Long:
+def _read_signed(data: Bytes, at: int, size: int) -> Long:
     """Return the big-endian number in two's complement in `size` bytes, at most eight."""
     value = np.int64(0)
     for i in range(at, at + size):
@@ -65,29 +65,29 @@ def _long_hash(value: Long) -> Long:
 
 @compiled
 def _date_hash(data: Bytes, at: int) -> Long:
-    year, month, day = _signed(data, at, 4), _signed(data, at + 4, 1), _signed(data, at + 5, 1)
+    year, month, day = _read_signed(data, at, 4), _read_signed(data, at + 4, 1), _read_signed(data, at + 5, 1)
     return (year & ~0x7FF) ^ ((year << 11) + (month << 6) + day)
 
 
 @compiled
 def _time_hash(data: Bytes, at: int) -> Long:
     hour, minute, second = np.int64(data[at]), np.int64(data[at + 1]), np.int64(data[at + 2])
-    return _long_hash(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + _signed(data, at + 3, 4))
+    return _long_hash(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + _read_signed(data, at + 3, 4))
 
 
 @compiled
-def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
+def _fixed_hash(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
     """Return (hash of a value of `size` bytes, whether it is null); `rule` is a `FixedHash`."""
     if rule in (UNKNOWN, ZERO, IDENTITY):
         return np.int64(0), False
     if rule >= LOCAL_DATE and rule <= LOCAL_DATE_TIME:
         if rule == LOCAL_TIME:
             return (np.int64(0), True) if data[at] == 0x80 else (_time_hash(data, at), False)
-        if _signed(data, at, 4) == _SMALLEST_INT:
+        if _read_signed(data, at, 4) == _SMALLEST_INT:
             return np.int64(0), True
         date = _date_hash(data, at)
         return date ^ _time_hash(data, at + 6) if rule == LOCAL_DATE_TIME else date, False
-    value = _signed(data, at, min(size, 8))
+    value = _read_signed(data, at, min(size, 8))
     if rule == LONG:
         return _long_hash(value), False
     if rule == CHARACTER:
@@ -107,7 +107,7 @@ def _fixed(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
     if rule in (DATE, INSTANT):
         if value == _SMALLEST_LONG:
             return np.int64(0), True
-        return _long_hash(value) + (51 * _signed(data, at + 8, 4) if rule == INSTANT else 0), False
+        return _long_hash(value) + (51 * _read_signed(data, at + 8, 4) if rule == INSTANT else 0), False
     return value, False
 
 
@@ -166,7 +166,7 @@ def _big_integer_hash(data: Bytes, at: int, size: int) -> Long:
     end = at + size
     while end > at:
         start = max(at, end - 4)
-        word = _signed(data, start, end - start) & WORD
+        word = _read_signed(data, start, end - start) & WORD
         if is_negative:
             word = (word ^ WORD) + carry
             carry = word >> 32
@@ -183,7 +183,7 @@ def _read_number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, b
     code = np.int64(0)
     if limit - at < 4:
         return code, False, at, SHORT
-    size = _signed(data, at, 4) - _SHORTCUTS
+    size = _read_signed(data, at, 4) - _SHORTCUTS
     if size >= limit - at - 3 or size < -_SHORTCUTS or size == 0:
         return code, False, at, BAD_LENGTH
     at += 4
@@ -197,7 +197,7 @@ def _read_number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, b
     if scaled:
         if limit - at < 4:
             return code, False, at, SHORT
-        code = 31 * code + _signed(data, at, 4)
+        code = 31 * code + _read_signed(data, at, 4)
         at += 4
     return code, False, at, FINE
 
@@ -207,7 +207,7 @@ def _blob_hash(data: Bytes, at: int, size: Long, rule: int) -> Long:
     if rule == ARRAY:
         code = np.int64(1)
         for i in range(at, at + size):
-            code = 31 * code + _signed(data, i, 1)
+            code = 31 * code + _read_signed(data, i, 1)
         return code
     state: Long = np.int64(_BINARY_ROW_SEED)
     if rule == BINARY_ROW:
@@ -250,14 +250,14 @@ def walk(
                 elif b == BOOLEAN and data[at] > 1:
                     error_code = BAD_FLAG
                 else:
-                    value, null = _fixed(data, at, a, b)
+                    value, null = _fixed_hash(data, at, a, b)
                     at += a
             elif op == TEXT:
                 value, null, at, error_code = _read_string(data, at, limit, a)
             elif op == NUMBER:
                 value, null, at, error_code = _read_number(data, at, limit, a)
             elif op == BLOB:
-                size = _signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
+                size = _read_signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
                 if size < 0 or size > limit - at - 4 or (a == BINARY_ROW and size % 8):
                     error_code = SHORT if limit - at < 4 else BAD_LENGTH
                 else:
@@ -292,7 +292,7 @@ def walk(
                     value += 31 * (bits >> 7 | (bits >> 5 & 2))
                 top -= 1
             elif op == REPEAT:
-                count = _signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
+                count = _read_signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
                 if count < 0 or count > limit - at - 4:
                     error_code = SHORT if limit - at < 4 else BAD_LENGTH
                 else:

@@ -115,8 +115,7 @@ def _check_optional_fields(tag: int, has_fields: dict[int, bool], *fields: objec
 class KeyGroupsHandle:
     """Key groups as byte ranges of one stream; `offsets[i]` belongs to key group `first_key_group + i`.
 
-    `tag` is 3 or 12 (`KeyGroupsStateHandle`) or 7 (`KeyGroupsSavepointStateHandle`); only tag 12 has a
-    `handle_id`.
+    `tag` is 3 or 12 (`KeyGroupsStateHandle`) or 7 (`KeyGroupsSavepointStateHandle`); only tag 12 has a `handle_id`.
     """
 
     tag: int

@@ -1,8 +1,7 @@
 """Properties of a snapshot: the Java-serialized `CheckpointProperties` at the end of `_metadata` from version 4 on.
 
 The properties say whether the snapshot is a checkpoint or a savepoint, and in which format. Flink's shared-state
-registry needs the type and the format when a job claims the snapshot. This module reads only the classes and enum
-constants in the properties.
+registry needs both when a job claims the snapshot. This module reads only classes and enum constants in the properties.
 
 Snapshots of the State Processor API (`SavepointOutputFormat`) have null instead of properties. Flink restores them and
 treats their type as unknown, as for snapshots before version 4 (`CompletedCheckpoint.getRestoredProperties`).

@@ -7,8 +7,7 @@ remain: does the line have the class, and does its serializer still read the sam
 the same bytes: Flink 1 has Kryo 2.24, and Flink 2 has Kryo 5.6 (FLINK-3154). The formats of the two Kryos differ, but
 Flink 1 and Flink 2 both write `KryoSerializerSnapshot` of version 2, so Flink 2 accepts the state without an error.
 
-A rule holds for every job whose types did not change. The outcome is unknown if it depends on more than the bytes of
-the snapshot.
+A rule holds for every job whose types did not change. An outcome that depends on more than the snapshot is unknown.
 """
 
 from __future__ import annotations

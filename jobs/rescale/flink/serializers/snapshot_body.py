@@ -127,7 +127,7 @@ class Body:
             self.utf(name)
             if self.reader.boolean():
                 self.reader.blob()
-            entries.append(OptionalEntry(self.attributes[-1][1], self._frame() if self.reader.boolean() else None))
+            entries.append(OptionalEntry(self.attributes[-1][1], self._read_frame() if self.reader.boolean() else None))
         return entries
 
     def framed_snapshot(self, entry: OptionalEntry) -> SerializerSnapshot | None:
@@ -160,7 +160,7 @@ class Body:
             own_bytes + data[at:end],
         )
 
-    def _frame(self) -> ByteReader:
+    def _read_frame(self) -> ByteReader:
         length = self.reader.count(item_size=1)
         start = self.reader.position
         self.reader.position = start + length

@@ -64,10 +64,10 @@ def _merged_pojo(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes 
     if first.values("class") != other.values("class"):
         return None
     out = ByteWriter().utf(first.values("class")[0])
-    for mine, theirs, were_met in zip(_maps(first), _maps(other), (False, False, True), strict=True):
+    for mine, theirs, were_met in zip(_entry_maps(first), _entry_maps(other), (False, False, True), strict=True):
         if not were_met and [entry.key for entry in mine.values()] != [entry.key for entry in theirs.values()]:
             return None
-        entries = [_entry(mine.get(name), theirs.get(name), were_met=were_met) for name in {**mine, **theirs}]
+        entries = [_merged_entry(mine.get(name), theirs.get(name), were_met=were_met) for name in {**mine, **theirs}]
         out.i64(OPTIONAL_MAP_MAGIC).i32(len(entries))
         for entry in entries:
             if entry is None:
@@ -78,7 +78,7 @@ def _merged_pojo(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes 
     return out.bytes()
 
 
-def _entry(mine: _Entry | None, theirs: _Entry | None, *, were_met: bool) -> _Entry | None:
+def _merged_entry(mine: _Entry | None, theirs: _Entry | None, *, were_met: bool) -> _Entry | None:
     """Merge two entries with the same name, one of which may be missing; None if they contradict each other.
 
     `were_met` is true for subclasses that were met, whose value may be known to one of two subtasks only.
@@ -93,7 +93,7 @@ def _entry(mine: _Entry | None, theirs: _Entry | None, *, were_met: bool) -> _En
     return (mine if theirs.value is None else theirs) if were_met else None
 
 
-def _maps(pojo: SerializerSnapshot) -> list[dict[str, _Entry]]:
+def _entry_maps(pojo: SerializerSnapshot) -> list[dict[str, _Entry]]:
     """Return three maps by name: the fields, the registered subclasses, and the subclasses that were met."""
     reader = ByteReader(pojo.body)
     reader.utf()

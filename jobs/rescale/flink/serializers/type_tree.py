@@ -4,8 +4,7 @@ Two rules of Java make the tree more than a list of fields. A tuple or a list fo
 A `Row` hashes its fields *deeply* (`RowUtils.deepHashCodeInternal`): every value that is neither null nor a list hashes
 like an array of one element, which adds 31. So does every element of a list in a row.
 
-The `hashCode` of a user's own class does not follow from the bytes. The end of such a value is known, but a formula is
-needed for its hash.
+The `hashCode` of a user's own class does not follow from the bytes. The end of a value is known, but not its hash.
 """
 
 from __future__ import annotations

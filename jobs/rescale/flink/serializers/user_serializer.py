@@ -16,8 +16,7 @@ class UserSerializer:
     """A snapshot class, and the distribution that registers its row, such as `money 1.2`.
 
     An object of this class can exist only where exactly this distribution is installed. Elsewhere, creating the object,
-    reading it from a plan, and receiving it in a Spark task raise `RequestError`. So no step uses another row than
-    planning did.
+    reading it from a plan, and receiving it in a Spark task raise `RequestError`. So all steps use the row of planning.
     """
 
     snapshot: str

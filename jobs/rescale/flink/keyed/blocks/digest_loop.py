@@ -52,7 +52,7 @@ def _murmur(message: Words, size: int) -> tuple[Long, Long]:
 
 
 @compiled
-def _add(sums: Words, at: int, low: Long, high: Long) -> None:
+def _add_to_sum(sums: Words, at: int, low: Long, high: Long) -> None:
     """Add a number of 128 bits to the sum whose low half is `sums[at]`."""
     low_before = sums[at]
     sums[at] += low
@@ -97,9 +97,9 @@ def digest_records(
         low, high = _murmur(message_words, size)
         counts[states[i]] += 1
         at = 4 * states[i]
-        _add(sums, at, low, high)
+        _add_to_sum(sums, at, low, high)
         # Add the digest times `factor`, mod 2^128. `factor` has few bits, so products of 32-bit halves do not overflow.
         factor = np.uint64(groups[i] + 1)
         lower, upper = (low & _LOW_HALF) * factor, (low >> _HALF_BITS) * factor
         middle = upper + (lower >> _HALF_BITS)
-        _add(sums, at + 2, middle << _HALF_BITS | lower & _LOW_HALF, high * factor + (middle >> _HALF_BITS))
+        _add_to_sum(sums, at + 2, middle << _HALF_BITS | lower & _LOW_HALF, high * factor + (middle >> _HALF_BITS))

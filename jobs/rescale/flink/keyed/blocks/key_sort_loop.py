@@ -1,7 +1,6 @@
 """Compiled loops that sort keys by their bytes; import this module late (see `compiled`).
 
-Keys are compared by big-endian words of eight bytes, which gives the order of their bytes. Keys with equal words are
-sorted by the following words.
+The loops sort keys by big-endian words of eight bytes, then keys with equal words by their next words.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Applies logged changes to the records of a materialised base.
 
-The base records arrive in batches, in any order, each record once. Unchanged records are passed on. Changed records
-are yielded in other batches: at once if the new value needs only the base record with the same key, otherwise at the
-end.
+The base records arrive in batches, in any order, each record once. Unchanged records are passed on. Changed records are
+yielded separately: at once if the new value needs only the base record with the same key, otherwise at the end.
 """
 
 from __future__ import annotations

@@ -96,9 +96,9 @@ class ReplayedState:
             case Operation.CLEAR:
                 self._put(change, composite_key)
             case Operation.SET | Operation.SET_INTERNAL:
-                self._put(change, composite_key, *self._values(change))
+                self._put(change, composite_key, *self._payload_values(change))
             case Operation.ADD:
-                self._parts(change, composite_key).extend(self._values(change))
+                self._parts(change, composite_key).extend(self._payload_values(change))
             case Operation.ADD_ELEMENT:
                 self._parts(change, composite_key).append(change.payload)
             case _:
@@ -125,18 +125,18 @@ class ReplayedState:
         payload, namespace = change.payload, self.layout.namespace
         yield self._composite_key(change.key, change.namespace)
         (at,) = self._ends(change, namespace, 0, 1)
-        number = self._count(change, at)
+        number = self._read_count(change, at)
         begin = at + _COUNT_SIZE
         for end in self._ends(change, namespace, begin, number):
             yield self._composite_key(change.key, payload[begin:end])
             begin = end
         self._check_end(change, begin)
 
-    def _values(self, change: Change) -> tuple[bytes, ...]:
+    def _payload_values(self, change: Change) -> tuple[bytes, ...]:
         """Return the values in a payload: the elements of a list (`ListSerializer`), or else the payload itself."""
         if self.layout.kind is not EntryKind.LIST:
             return (change.payload,)
-        number, begin = self._count(change, 0), _COUNT_SIZE
+        number, begin = self._read_count(change, 0), _COUNT_SIZE
         if number == 1:
             return (change.payload[begin:],)
         values = []
@@ -169,7 +169,7 @@ class ReplayedState:
 
     def _added_items(self, change: Change) -> Iterator[tuple[bytes, bytes]]:
         """Yield (user key, value with its flag) of the items in a payload that is a map (`MapSerializer`)."""
-        payload, number, at = change.payload, self._count(change, 0), _COUNT_SIZE
+        payload, number, at = change.payload, self._read_count(change, 0), _COUNT_SIZE
         for _ in range(number):
             (flag,) = self._ends(change, self.layout.first_part, at, 1)
             user_key, end = payload[at:flag], flag + 1
@@ -187,7 +187,7 @@ class ReplayedState:
             self._put(change, payload)
             return
         begin = _COUNT_SIZE
-        for end in self._ends(change, self.layout.first_part, begin, self._count(change, 0)):
+        for end in self._ends(change, self.layout.first_part, begin, self._read_count(change, 0)):
             self._put(change, payload[begin:end], b"")
             begin = end
         self._check_end(change, begin)
@@ -198,7 +198,7 @@ class ReplayedState:
             return key + namespace
         return b"".join((key, _length(len(key)), namespace, _length(len(namespace))))
 
-    def _count(self, change: Change, at: int) -> int:
+    def _read_count(self, change: Change, at: int) -> int:
         data = change.payload[at : at + _COUNT_SIZE]
         number = int.from_bytes(data, "big", signed=True)
         if len(data) < _COUNT_SIZE or number < 0:

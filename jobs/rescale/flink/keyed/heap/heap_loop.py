@@ -99,8 +99,7 @@ def copy_entries(
     An entry is `namespace key value`; a list is `count { first }*`, and a map is `count { first isNull [second] }*`. In
     a priority queue, an entry is `first`. A record is `prefix key namespace [first] valueLength value`, with
     `prefix_size` zero bytes. A list becomes one record, with a delimiter between its elements; each item of a map
-    becomes a record. If neither the key nor the namespace has a fixed length (`has_lengths`), each is followed by its
-    length.
+    becomes a record. With `has_lengths`, the key and the namespace are each followed by their length.
 
     The loop stops if the last three arrays, `out`, or `held_key` are full, or if an entry or item is not complete in
     `data`. `held_key` keeps the key and the namespace of a map for its items. Returns (number of records, start of the

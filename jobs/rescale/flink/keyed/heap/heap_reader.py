@@ -68,13 +68,13 @@ class HeapReader:
         self._count = self._filled = 0
         for key_group, chunks in key_groups:
             try:
-                yield from self._group(key_group, chunks)
+                yield from self._read_group(key_group, chunks)
             except EndsTooEarly:
                 if is_whole:
                     raise
-        yield from self._batch()
+        yield from self._take_batch()
 
-    def _group(self, key_group: int, chunks: Iterable[bytes | memoryview]) -> Iterator[Records]:
+    def _read_group(self, key_group: int, chunks: Iterable[bytes | memoryview]) -> Iterator[Records]:
         block = GroupBytes(_KIND_OF_STATE, key_group, chunks)
         stored_group = block.non_negative_i32()
         if stored_group != key_group:
@@ -104,10 +104,10 @@ class HeapReader:
             if count > 1 and not self._states[state_id].takes_bytes:
                 raise block.error(f"counts {count} entries of the state with id {state_id}, which can have only one")
             if count:
-                yield from self._entries(block, state_id, count)
+                yield from self._read_entries(block, state_id, count)
         block.finish()
 
-    def _entries(self, block: GroupBytes, state_id: int, count: int) -> Iterator[Records]:
+    def _read_entries(self, block: GroupBytes, state_id: int, count: int) -> Iterator[Records]:
         from rescale.flink.keyed.heap import heap_loop
 
         starts, key_ends, ends, states, groups = self._columns
@@ -137,14 +137,14 @@ class HeapReader:
             if error_code == heap_loop.NO_ROOM_TO_HOLD:
                 self._held_key = np.empty(2 * len(self._held_key), np.uint8)
             elif self._count and (error_code == heap_loop.NO_ROOM or self._count == self._records_at_once):
-                yield from self._batch()
+                yield from self._take_batch()
             elif error_code == heap_loop.NO_ROOM:
                 self._out = np.empty(2 * len(self._out), np.uint8)
                 self._check_size(block, state_id)
             elif error_code and not (error_code in _INCOMPLETE and block.fill()):
                 raise self._error(block, state_id, error_code)
 
-    def _batch(self) -> Iterator[Records]:
+    def _take_batch(self) -> Iterator[Records]:
         if self._count:
             yield Records(self._out[: self._filled], *(column[: self._count] for column in self._columns))
         self._count = self._filled = 0

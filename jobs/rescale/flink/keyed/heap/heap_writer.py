@@ -46,20 +46,22 @@ class HeapWriter:
         """
         yield key_group.to_bytes(4, "big")
         for state_id in range(len(self._layouts)):
-            pieces = self._state(state_id, blocks_of)
+            pieces = self._state_bytes(state_id, blocks_of)
             if self._header.compressed:
                 yield from compressed(map(bytes, pieces))
             else:
                 yield from pieces
 
-    def _state(self, state_id: int, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[bytes | memoryview]:
+    def _state_bytes(
+        self, state_id: int, blocks_of: Callable[[int], Iterable[RecordBlock]]
+    ) -> Iterator[bytes | memoryview]:
         from rescale.flink.keyed.blocks.block_loop import count_records
 
         yield _STATE_HEAD.pack(state_id, sum(count_records(*block) for block in blocks_of(state_id)))
         for block in blocks_of(state_id):
-            yield self._entries(state_id, *block)
+            yield self._entry_bytes(state_id, *block)
 
-    def _entries(self, state_id: int, data: Bytes, begin: int, end: int) -> memoryview:
+    def _entry_bytes(self, state_id: int, data: Bytes, begin: int, end: int) -> memoryview:
         from rescale.flink.keyed.heap.heap_write_loop import write_entries
 
         if end - begin > len(self._out):

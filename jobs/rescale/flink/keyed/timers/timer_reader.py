@@ -47,13 +47,13 @@ class TimerReader:
             if block.take(len(BLOCK_HEAD)) != BLOCK_HEAD:
                 raise block.error("does not begin like a block of timers")
             for _ in range(block.non_negative_i32()):
-                processing_id, service = self._service(block)
-                yield from self._timers(block, service, processing_id + 1)
-                yield from self._timers(block, service, processing_id)
+                processing_id, service = self._read_service_head(block)
+                yield from self._read_timers(block, service, processing_id + 1)
+                yield from self._read_timers(block, service, processing_id)
             block.finish()
-        yield from self._batch()
+        yield from self._take_batch()
 
-    def _service(self, block: GroupBytes) -> tuple[int, TimerService]:
+    def _read_service_head(self, block: GroupBytes) -> tuple[int, TimerService]:
         """Consume the head of a service; return the id of its state of processing-time timers, and the service."""
         name = block.take(block.u16())
         try:
@@ -73,14 +73,14 @@ class TimerReader:
             raise block.error(f"has timers of {service.name} whose serializers differ from those in other key groups")
         return processing_id, service
 
-    def _timers(self, block: GroupBytes, service: TimerService, state_id: int) -> Iterator[Records]:
+    def _read_timers(self, block: GroupBytes, service: TimerService, state_id: int) -> Iterator[Records]:
         from rescale.flink.keyed.timers.timer_loop import copy_timers
 
         starts, key_ends, ends, states, groups = self._columns
         program, remaining = service.program, block.non_negative_i32()
         while remaining:
             if self._count == self._records_at_once:
-                yield from self._batch()
+                yield from self._take_batch()
             timer_ends, fault = walk_values(
                 program, block.bytes, block.at, min(remaining, self._records_at_once - self._count)
             )
@@ -93,7 +93,7 @@ class TimerReader:
                 block.bytes, block.at, timer_ends, self._prefix, self._out, self._filled, starts[room], key_ends[room]
             )
             if not number_of_timers:
-                yield from self._batch()
+                yield from self._take_batch()
                 self._make_room(int(timer_ends[0]) - block.at)
                 continue
             room = slice(self._count, self._count + number_of_timers)
@@ -102,7 +102,7 @@ class TimerReader:
             block.at = int(timer_ends[number_of_timers - 1])
             remaining -= number_of_timers
 
-    def _batch(self) -> Iterator[Records]:
+    def _take_batch(self) -> Iterator[Records]:
         if self._count:
             yield Records(self._out[: self._filled], *(column[: self._count] for column in self._columns))
         self._count = self._filled = 0

@@ -44,9 +44,9 @@ class TimerWriter:
             for state_id in (2 * number + 1, 2 * number):
                 yield _i32(sum(count_records(*block) for block in blocks_of(state_id)))
                 for block in blocks_of(state_id):
-                    yield self._timers(*block)
+                    yield self._timer_bytes(*block)
 
-    def _timers(self, data: Bytes, begin: int, end: int) -> memoryview:
+    def _timer_bytes(self, data: Bytes, begin: int, end: int) -> memoryview:
         from rescale.flink.keyed.timers.timer_loop import copy_records
 
         if end - begin > len(self._out):

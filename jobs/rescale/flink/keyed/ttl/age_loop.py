@@ -1,7 +1,6 @@
 """Compiled loops that find old values by their times of last access; import this module late (see `compiled`).
 
-A value is old if it was last accessed at or before a given time (ms since 1970). The loops clear the flags in `is_kept`
-of records to remove.
+A value is old if it was last accessed at or before a cutoff (ms since 1970). `is_kept` is false for records to remove.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _VALUE, _MAP = int(EntryKind.VALUE), int(EntryKind.MAP)
 
 
 @compiled
-def _time(data: Bytes, at: Long) -> Long:
+def _read_time(data: Bytes, at: Long) -> Long:
     time = np.int64(0)
     for i in range(TIME_SIZE):
         time = time << 8 | np.int64(data[at + i])
@@ -47,7 +46,7 @@ def unmark_old_records(
             at += 1
         if at + TIME_SIZE > ends[i]:
             return i
-        if _time(data, at) <= cutoffs[states[i]]:
+        if _read_time(data, at) <= cutoffs[states[i]]:
             is_kept[i] = False
     return np.int64(-1)
 
@@ -82,8 +81,7 @@ def shorten_lists(
     """Remove old elements from the lists with the indices `chosen`, in place; clear the flags of lists left empty.
 
     An element is old up to the time `cutoff`; `instructions` are as for `_element_end`. The loop updates the lengths in
-    `data`, and `ends`. Returns (index of a list that cannot be read, error code); the code is `FINE` if all lists can
-    be read.
+    `data`, and `ends`. Returns (index of a list that cannot be read, error code), or (-1, `FINE`).
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     for i in chosen:
@@ -93,7 +91,7 @@ def shorten_lists(
             element_end, error_code = _element_end(data, at, end, instructions, depth, numbers, hashes, flags)
             if error_code != FINE:
                 return i, error_code
-            if _time(data, at) > cutoff:
+            if _read_time(data, at) > cutoff:
                 if filled > begin:
                     data[filled] = DELIMITER
                     filled += 1
@@ -124,8 +122,8 @@ def find_elements(
     """Find the elements of the lists with the indices `chosen`.
 
     For each element, `owners` gets the index of its list, `begins` the start of its time, and `element_ends` its end.
-    Callers make these arrays long enough. Returns (number of elements, index of a list that cannot be read, error
-    code); the code is `FINE` if all lists can be read.
+    Callers make these arrays long enough. Returns (number of elements, index of a list that cannot be read or -1, error
+    code or `FINE`).
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count = np.int64(0)

@@ -45,11 +45,11 @@ class YoungRecords:
             if len(chosen):
                 if shortened_records is records:
                     shortened_records = replace(records, data=records.data.copy(), ends=records.ends.copy())
-                _shorten(shortened_records, rule, chosen, is_kept)
+                _shorten_lists(shortened_records, rule, chosen, is_kept)
         return shortened_records if is_kept.all() else shortened_records.only(is_kept)
 
 
-def _shorten(records: Records, rule: AgeRule, chosen: Longs, is_kept: Flags) -> None:
+def _shorten_lists(records: Records, rule: AgeRule, chosen: Longs, is_kept: Flags) -> None:
     """Remove the old elements of the `chosen` lists from the data of `records`; clear `is_kept` of lists left empty."""
     from rescale.flink.keyed.ttl import age_loop
     from rescale.flink.keys import machine

@@ -1,8 +1,7 @@
 """Serializers in `flink-cep`, which keeps partial matches for patterns and for SQL's MATCH_RECOGNIZE.
 
 Matches share a buffer (`SharedBuffer`), which has each event once, with a count of references (`Lockable`). The nodes
-of the buffer lead from an event to the previous event. Their edges have the version of the match that they belong to
-(`DeweyNumber`).
+of the buffer lead from an event to the previous event. Each edge has the version (`DeweyNumber`) of its match.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _BUFFER = _NFA + "sharedbuffer."
 _NUMBER, _TIME, _NOTHING = Fixed(4), Fixed(8), Fixed(0)
 
 
-def _matches(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
+def _nfa_state_tree(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
     """Return the tree of `NFAStateSerializer`: the partial matches, then the completed ones."""
     version, node, event = trees_of(3, snapshot, tree_of)
     has_previous_time = snapshot.values("supportsPreviousTimestamp") == (str(True),)
@@ -72,7 +71,7 @@ ROWS = (
         _NFA + "NFAStateSerializerSnapshot",
         "NFAState",
         {1: "1.8", 2: "1.16"},
-        _matches,
+        _nfa_state_tree,
         outer_fields("supportsPreviousTimestamp:flag", since=2),
     ),
 )

@@ -45,21 +45,21 @@ Older versions have neither a kind nor a flag for it, and newer versions have a 
 """
 
 
-def _base(name: str, values: Values | None = None, versions: Mapping[int, str] = OLD_SIMPLE) -> Serializer:
+def _base_row(name: str, values: Values | None = None, versions: Mapping[int, str] = OLD_SIMPLE) -> Serializer:
     return simple_row(nested_snapshot(f"{_BASE}{name}Serializer"), name, values, versions=versions)
 
 
-def _array(element: str, values: Values, name: str = "") -> Serializer:
+def _array_row(element: str, values: Values, name: str = "") -> Serializer:
     return simple_row(
         nested_snapshot(f"{_BASE}array.{element}ArraySerializer"), f"{name or element}[]", values, versions=OLD_SIMPLE
     )
 
 
-def _number_array(kind: str, size: int) -> Serializer:
-    return _array(f"{kind}Primitive", Repeat((Fixed(size),), folds=False), kind)
+def _number_array_row(kind: str, size: int) -> Serializer:
+    return _array_row(f"{kind}Primitive", Repeat((Fixed(size),), folds=False), kind)
 
 
-def _nullable(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
+def _nullable_tree(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
     (tree,) = trees_of(1, snapshot, tree_of)
     padding = int(*snapshot.values("padding"))
     if padding < 0:
@@ -71,17 +71,17 @@ def _nullable(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
     return Nullable(tree, padding)
 
 
-def _row(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
-    return Masked(tuple(_deep(tree_of(field)) for field in snapshot.nested), _has_kind(snapshot))
+def _row_tree(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
+    return Masked(tuple(_with_row_hash(tree_of(field)) for field in snapshot.nested), _has_kind(snapshot))
 
 
-def _deep(tree: TypeTree) -> TypeTree:
+def _with_row_hash(tree: TypeTree) -> TypeTree:
     """Return the tree that hashes its value as `RowUtils` does."""
     match tree:
         case Repeat((element,), folds=True):
-            return Repeat((_deep(element),))
+            return Repeat((_with_row_hash(element),))
         case Nullable(nullable, padding):
-            return Nullable(_deep(nullable), padding)
+            return Nullable(_with_row_hash(nullable), padding)
         case Blob(BlobHash.UNKNOWN):
             return Deep(Blob(BlobHash.ARRAY))
     return Deep(tree)
@@ -95,7 +95,7 @@ def _has_kind(snapshot: SerializerSnapshot) -> bool:
     return (reader.i32(), reader.i32()) == (COMPOSITE_MAGIC, _ROW_WITH_KIND_AND_NO_FLAG)
 
 
-def _pojo(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
+def _pojo_tree(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
     names, subclass_names = snapshot.values("field"), snapshot.values("registered subclass")
     (class_name,) = snapshot.values("class")
     if len(snapshot.nested) < len(names) + len(subclass_names):
@@ -103,16 +103,16 @@ def _pojo(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
             f"the fields of POJO {class_name} are not all known: their snapshots are missing",
             advice=DIVISORS_NEED_NO_HASH,
         )
-    trees = tuple(_by_content(tree_of(field)) for field in snapshot.nested[: len(names)])
+    trees = tuple(_hashed_by_content(tree_of(field)) for field in snapshot.nested[: len(names)])
     return Flagged(class_name, names, trees)
 
 
-def _by_content(field: TypeTree) -> TypeTree:
+def _hashed_by_content(field: TypeTree) -> TypeTree:
     """Return the tree of a POJO's field; a byte array hashes by content, otherwise the POJO would not work as a key."""
     return Blob(BlobHash.ARRAY) if field == Blob(BlobHash.UNKNOWN) else field
 
 
-LONG = _base("Long", Fixed(8, FixedHash.LONG))
+LONG = _base_row("Long", Fixed(8, FixedHash.LONG))
 LIST = composite_row(
     _BASE + "ListSerializerSnapshot",
     "List",
@@ -127,54 +127,54 @@ MAP = composite_row(
     made_of(2, lambda key, value: Repeat((key, Nullable(value)), folds=False)),
     versions=OLD_COMPOSITE,
 )
-BYTE_ARRAY = _array("BytePrimitive", Blob(BlobHash.UNKNOWN), "Byte")
-POJO = Serializer(_JAVA + "PojoSerializerSnapshot", "POJO {class}", {2: "1.8"}, pojo, _pojo, shown=(0, 0))
+BYTE_ARRAY = _array_row("BytePrimitive", Blob(BlobHash.UNKNOWN), "Byte")
+POJO = Serializer(_JAVA + "PojoSerializerSnapshot", "POJO {class}", {2: "1.8"}, pojo, _pojo_tree, shown=(0, 0))
 
 ROWS = (
-    _base("Boolean", Fixed(1, FixedHash.BOOLEAN)),
-    _base("Byte", Fixed(1, FixedHash.INTEGER)),
-    _base("Short", Fixed(2, FixedHash.INTEGER)),
-    _base("Char", Fixed(2, FixedHash.CHARACTER)),
-    _base("Int", Fixed(4, FixedHash.INTEGER)),
-    _base("Float", Fixed(4, FixedHash.FLOAT)),
+    _base_row("Boolean", Fixed(1, FixedHash.BOOLEAN)),
+    _base_row("Byte", Fixed(1, FixedHash.INTEGER)),
+    _base_row("Short", Fixed(2, FixedHash.INTEGER)),
+    _base_row("Char", Fixed(2, FixedHash.CHARACTER)),
+    _base_row("Int", Fixed(4, FixedHash.INTEGER)),
+    _base_row("Float", Fixed(4, FixedHash.FLOAT)),
     LONG,
-    _base("Double", Fixed(8, FixedHash.DOUBLE)),
-    _base("String", Text()),
-    _base("BigInt", Number(scaled=False)),
-    _base("BigDec", Number(scaled=True)),
-    _base("Void", Fixed(1)),
-    _base("Date", Fixed(8, FixedHash.DATE)),
-    _base("SqlDate", Fixed(8, FixedHash.DATE)),
-    _base("SqlTime", Fixed(8, FixedHash.DATE)),
-    _base("SqlTimestamp", Fixed(12, FixedHash.DATE)),
-    _base("LocalDate", Fixed(6, FixedHash.LOCAL_DATE), {3: "1.9"}),
-    _base("LocalTime", Fixed(7, FixedHash.LOCAL_TIME), {3: "1.9"}),
-    _base("LocalDateTime", Fixed(13, FixedHash.LOCAL_DATE_TIME), {3: "1.9"}),
-    _base("Instant", Fixed(12, FixedHash.INSTANT)),
-    _base("BooleanValue", Fixed(1)),
-    _base("ByteValue", Fixed(1)),
-    _base("ShortValue", Fixed(2)),
-    _base("CharValue", Fixed(2)),
-    _base("IntValue", Fixed(4, FixedHash.INTEGER)),
-    _base("FloatValue", Fixed(4)),
-    _base("LongValue", Fixed(8, FixedHash.LONG_VALUE)),
-    _base("DoubleValue", Fixed(8)),
-    _base("StringValue", Text(has_null=False, hashable=False)),
-    _base("NullValue"),
-    _base("Variant", versions={3: "2.1"}),
-    _base("Bitmap", Blob(BlobHash.UNKNOWN), {3: "2.3"}),
+    _base_row("Double", Fixed(8, FixedHash.DOUBLE)),
+    _base_row("String", Text()),
+    _base_row("BigInt", Number(scaled=False)),
+    _base_row("BigDec", Number(scaled=True)),
+    _base_row("Void", Fixed(1)),
+    _base_row("Date", Fixed(8, FixedHash.DATE)),
+    _base_row("SqlDate", Fixed(8, FixedHash.DATE)),
+    _base_row("SqlTime", Fixed(8, FixedHash.DATE)),
+    _base_row("SqlTimestamp", Fixed(12, FixedHash.DATE)),
+    _base_row("LocalDate", Fixed(6, FixedHash.LOCAL_DATE), {3: "1.9"}),
+    _base_row("LocalTime", Fixed(7, FixedHash.LOCAL_TIME), {3: "1.9"}),
+    _base_row("LocalDateTime", Fixed(13, FixedHash.LOCAL_DATE_TIME), {3: "1.9"}),
+    _base_row("Instant", Fixed(12, FixedHash.INSTANT)),
+    _base_row("BooleanValue", Fixed(1)),
+    _base_row("ByteValue", Fixed(1)),
+    _base_row("ShortValue", Fixed(2)),
+    _base_row("CharValue", Fixed(2)),
+    _base_row("IntValue", Fixed(4, FixedHash.INTEGER)),
+    _base_row("FloatValue", Fixed(4)),
+    _base_row("LongValue", Fixed(8, FixedHash.LONG_VALUE)),
+    _base_row("DoubleValue", Fixed(8)),
+    _base_row("StringValue", Text(has_null=False, hashable=False)),
+    _base_row("NullValue"),
+    _base_row("Variant", versions={3: "2.1"}),
+    _base_row("Bitmap", Blob(BlobHash.UNKNOWN), {3: "2.3"}),
     Serializer(
         nested_snapshot(_BASE + "EnumSerializer"), "Enum {class}", {3: "1.8"}, constants, Fixed(4, FixedHash.IDENTITY)
     ),
     BYTE_ARRAY,
-    _array("String", Repeat((Text(),), folds=False)),
-    _number_array("Boolean", 1),
-    _number_array("Short", 2),
-    _number_array("Char", 2),
-    _number_array("Int", 4),
-    _number_array("Float", 4),
-    _number_array("Long", 8),
-    _number_array("Double", 8),
+    _array_row("String", Repeat((Text(),), folds=False)),
+    _number_array_row("Boolean", 1),
+    _number_array_row("Short", 2),
+    _number_array_row("Char", 2),
+    _number_array_row("Int", 4),
+    _number_array_row("Float", 4),
+    _number_array_row("Long", 8),
+    _number_array_row("Double", 8),
     composite_row(
         _BASE + "GenericArraySerializerSnapshot",
         "Array",
@@ -198,12 +198,16 @@ ROWS = (
         nested_snapshot(_JAVA + "RowSerializer"),
         "Row",
         {2: "1.8", 3: "1.11", 4: "1.14.3"},
-        _row,
+        _row_tree,
         outer_fields("supportsRowKind:flag", since=4),
     ),
     composite_row(_JAVA + "JavaEitherSerializerSnapshot", "Either", {1: "1.8"}, made_of(2, Union)),
     composite_row(
-        nested_snapshot(_JAVA + "NullableSerializer"), "Nullable", {2: "1.8"}, _nullable, outer_fields("padding:i32")
+        nested_snapshot(_JAVA + "NullableSerializer"),
+        "Nullable",
+        {2: "1.8"},
+        _nullable_tree,
+        outer_fields("padding:i32"),
     ),
     Serializer(nested_snapshot(_JAVA + "ValueSerializer"), "Value {class}", {2: "1.8"}, fields("class:utf")),
     Serializer(nested_snapshot(_JAVA + "CopyableValueSerializer"), "Value {class}", {2: "1.8"}, fields("class:utf")),

@@ -13,11 +13,11 @@ from rescale.flink.serializers.type_tree import Fixed, FixedHash, Nullable, Prod
 _SCALA, _SCALA_OF_TABLES = "org.apache.flink.api.scala.typeutils.", "org.apache.flink.table.api.typeutils."
 
 
-def _case_class(fields: tuple[TypeTree, ...]) -> TypeTree:
-    return Product(tuple(map(_scala, fields)))
+def _case_class_tree(fields: tuple[TypeTree, ...]) -> TypeTree:
+    return Product(tuple(map(_with_scala_hash, fields)))
 
 
-def _scala(tree: TypeTree) -> TypeTree:
+def _with_scala_hash(tree: TypeTree) -> TypeTree:
     """Return the tree that hashes its value as Scala's `##` does: equal numbers of any class have the same hash."""
     match tree:
         case Fixed(size, FixedHash.LONG):
@@ -25,7 +25,7 @@ def _scala(tree: TypeTree) -> TypeTree:
         case Fixed(size, FixedHash.FLOAT | FixedHash.DOUBLE):
             return Fixed(size)
         case Nullable(nullable, padding):
-            return Nullable(_scala(nullable), padding)
+            return Nullable(_with_scala_hash(nullable), padding)
     return tree
 
 
@@ -37,7 +37,9 @@ _TYPES = (
     composite_row(_SCALA + "ScalaTrySerializerSnapshot", "Try", {2: "1.8"}),
     Serializer(_SCALA + "ScalaEnumSerializerSnapshot", "Enum {class}", {3: "1.8"}, scala_constants),
     *(
-        composite_row(_SCALA + snapshot, "{class}", {2: "1.8"}, made_of_all(_case_class), outer_fields("class:utf"))
+        composite_row(
+            _SCALA + snapshot, "{class}", {2: "1.8"}, made_of_all(_case_class_tree), outer_fields("class:utf")
+        )
         for snapshot in ("ScalaCaseClassSerializerSnapshot", "Tuple2CaseClassSerializerSnapshot")
     ),
     composite_row(

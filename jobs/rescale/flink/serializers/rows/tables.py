@@ -20,12 +20,12 @@ _MOST_COMPACT_DECIMAL, _MOST_COMPACT_TIMESTAMP = 18, 3
 """Highest precisions of compact values (`DecimalData.MAX_COMPACT_PRECISION`, `TimestampData.isCompact`)."""
 
 
-def _decimal(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree:
+def _decimal_tree(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree:
     (precision,) = snapshot.values("precision")
     return Fixed(8) if int(precision) <= _MOST_COMPACT_DECIMAL else _BYTES
 
 
-def _timestamp(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree:
+def _timestamp_tree(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree:
     (precision,) = snapshot.values("precision")
     return Fixed(8 if int(precision) <= _MOST_COMPACT_TIMESTAMP else 12)
 
@@ -56,14 +56,14 @@ ROWS = (
         "DecimalData({precision}, {scale})",
         {3: "1.11"},
         fields("precision:i32", "scale:i32"),
-        _decimal,
+        _decimal_tree,
     ),
     Serializer(
         nested_snapshot(_TYPEUTILS + "TimestampDataSerializer"),
         "TimestampData({precision})",
         {1: "1.11"},
         fields("precision:i32"),
-        _timestamp,
+        _timestamp_tree,
     ),
     Serializer(
         nested_snapshot(_TYPEUTILS + "ArrayDataSerializer"),
