@@ -200,4 +200,4 @@ def test_result_cannot_refer_to_another_store(stores: TwoStores) -> None:
 
 def test_profile_for_a_local_place_is_refused(stores: TwoStores, tmp_path: Path) -> None:
     code, error, _ = rescale(stores, "inspect", str(tmp_path), *PROFILES[:2])
-    assert (code, error["what"]) == (2, "an AWS profile is for a place in S3"), error
+    assert (code, error["what"]) == (2, "this place is not in S3, and an AWS profile applies only to S3"), error

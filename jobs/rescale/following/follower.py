@@ -385,4 +385,4 @@ class Follower:
 
 
 def _values(options: Values) -> Values:
-    return {**{row.name: row.unset for row in OPTIONS}, **options}
+    return {**{row.name: row.unset_value for row in OPTIONS}, **options}

@@ -43,7 +43,7 @@ def add_options(
 
 
 def add_option(parser: argparse._ActionsContainer, row: Option) -> argparse.Action:
-    """Add an option; if it is not given, its value is [] for lines, False for a flag, None for a file or a choice."""
+    """Add an option; if it is not given, its value is [] for lines, False for a flag, and None for all other kinds."""
     if row.kind is OptionKind.LINES:
         return parser.add_argument(row.flag, metavar=row.metavar, action="append", default=[], help=row.help)
     if row.kind is OptionKind.FLAG:

@@ -1,4 +1,4 @@
-"""The options that only `rescale follow` has, beside those of a request; no form has them."""
+"""The options that only the command `rescale follow` has; they are no options of a request, and no form has them."""
 
 from __future__ import annotations
 

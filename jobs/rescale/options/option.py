@@ -55,7 +55,7 @@ class Group(StrEnum):
 class Field:
     """A field of the trigger form; `help` is Markdown, `pattern` a regular expression that each line must match.
 
-    With `is_number`, the field takes a single number, which applies to all operators.
+    With `is_number`, the field takes a single number, which applies to all operators; with `is_text`, one long text.
     """
 
     name: str
@@ -76,10 +76,9 @@ NO_FIELD = Field("", "", "", FormSection.NOWHERE)
 class Option:
     """An option of a request: its name, kind and help, the commands that have it, and its field in the form.
 
-    `name` is the flag without dashes. The commands `validate` and `diff` pass their options on to the step that they
-    start. `choices` maps the values of a choice to their labels in the form; a value without a label is for the command
-    line only. `file` names the contents of the file in errors. If values start with the name of an operator,
-    `after_operator` is the text that follows the name.
+    `name` is the flag without its leading dashes. `choices` maps the values of a choice to their labels in the form; a
+    value without a label is for the command line only. `file` names the contents of the file in errors. If values start
+    with the name of an operator, `after_operator` is the text that follows the name.
     """
 
     name: str
@@ -107,11 +106,11 @@ class Option:
 
     @property
     def default(self) -> str:
-        """The default of a choice."""
+        """The default value of an option of kind `CHOICE`."""
         return next(iter(self.choices))
 
     @property
-    def unset(self) -> list[str] | str | bool | None:
+    def unset_value(self) -> list[str] | str | bool | None:
         """The value of an option that is not given."""
         if self.kind is OptionKind.CHOICE:
             return self.default

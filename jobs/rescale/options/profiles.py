@@ -60,7 +60,7 @@ def use_profiles(arguments: argparse.Namespace) -> None:
 
         if places[side] and not any(map(is_s3, places[side])):
             raise RequestError(
-                "an AWS profile is for a place in S3",
+                "this place is not in S3, and an AWS profile applies only to S3",
                 path=places[side][0],
                 found=f"{_profile_flag(side)} {profile}",
                 advice=f"leave {_profile_flag(side)} out",

@@ -6,8 +6,9 @@ from rescale.options.option import Field, FormSection, Group, Option, OptionKind
 from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Files, Format
 
-PLACE = "^ *(/|file:/|s3://|s3a://|s3p://)"
-"""Pattern of a snapshot's address. The pattern is simple, because Airflow shows it in the error for a wrong value."""
+PLACE_PATTERN = "^ *(/|file:/|s3://|s3a://|s3p://)"
+"""Pattern of the URI of a snapshot or directory. It is simple, because Airflow shows it in the error for a wrong value.
+"""
 
 _PLAN_COMMANDS = ("plan", "run")
 _COMPARE_COMMANDS = ("validate", "diff")
@@ -327,7 +328,7 @@ OPTIONS = (
             "More places of state",
             "Directories, one per line, in which files of the snapshot may also be.",
             FormSection.STORAGE,
-            pattern=PLACE,
+            pattern=PLACE_PATTERN,
         ),
         "--allow-prefix s3://flink/shared",
         metavar="URI",
@@ -366,7 +367,7 @@ OPTIONS = (
 """The options of a request, in the order of their sections in the form."""
 
 
-FOLLOWED_OPTIONS = ("parallelism", "max-parallelism", "key-hash", "uids", "allow-prefix")
+ROUND_OPTION_NAMES = ("parallelism", "max-parallelism", "key-hash", "uids", "allow-prefix")
 """Names of the options that a follower keeps for all of its rounds."""
 
 

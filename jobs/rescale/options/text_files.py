@@ -1,4 +1,4 @@
-"""Text files that a user names: an option's value, a list of windows."""
+"""Reads text files that a user names: the file of an option, or a list of windows."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from airflow.sdk import Param
 from rescale.airflow.forms.form_advice import SHAPES_TITLE, SOURCE_CONNECTION_TITLE
 from rescale.flink.key_groups import UPPER_BOUND_MAX_PARALLELISM
 from rescale.options.option import FormSection, Option, OptionKind
-from rescale.options.rows import OPTIONS, PLACE
+from rescale.options.rows import OPTIONS, PLACE_PATTERN
 
 _PLACES = "`s3://bucket/key`, or an absolute path that workers can reach"
 
@@ -103,13 +103,13 @@ def _open_fields() -> Form:
     return {
         "source": Param(
             type="string",
-            pattern=PLACE,
+            pattern=PLACE_PATTERN,
             title="Source",
             description_md=f"The directory that Flink printed when it took the savepoint: {_PLACES}. Never modified.",
         ),
         "target": Param(
             type="string",
-            pattern=PLACE,
+            pattern=PLACE_PATTERN,
             title="Target",
             description_md=f"A directory that does not exist yet, outside the source: {_PLACES}.",
         ),

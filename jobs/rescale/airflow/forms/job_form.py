@@ -13,7 +13,7 @@ from rescale.airflow.forms.form import Form, choice, line, lines, rescale_form
 from rescale.airflow.forms.live_form import live_fields
 from rescale.airflow.hand_overs import RESOURCE_PATTERN, HandOver, PatchDeployment, Print, RunJar
 from rescale.flink_rest.client import SavepointFormat, StopMode
-from rescale.options.rows import PLACE
+from rescale.options.rows import PLACE_PATTERN
 from rescale.text.errors import RequestError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _job_fields() -> Form:
             description_md="The name of a running job, if it is unique, or its id, which changes with every start.",
         ),
         "savepoints": line(
-            pattern=PLACE,
+            pattern=PLACE_PATTERN,
             title="Savepoints",
             description_md="The directory in which Flink writes the savepoint. Flink and the workers need access. "
             "Empty if no savepoint is written.",

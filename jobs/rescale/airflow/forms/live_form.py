@@ -13,7 +13,7 @@ from airflow.sdk import Param
 from rescale.airflow.forms.filled_form import is_set, values_of
 from rescale.airflow.forms.form import Form, choice, flag, line
 from rescale.flink_rest.client import StopMode
-from rescale.options.rows import FOLLOWED_OPTIONS, OPTIONS
+from rescale.options.rows import OPTIONS, ROUND_OPTION_NAMES
 from rescale.planning.request.result_files import Files
 from rescale.text.errors import RequestError
 
@@ -155,7 +155,7 @@ def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
 def followed_options(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of the options that a follower keeps for all of its rounds, by option name."""
     values = values_of(params)
-    names = (*FOLLOWED_OPTIONS, "files") if values["files"] == Files.REFER else FOLLOWED_OPTIONS
+    names = (*ROUND_OPTION_NAMES, "files") if values["files"] == Files.REFER else ROUND_OPTION_NAMES
     return {name: values[name] for name in names}
 
 

@@ -19,7 +19,7 @@ from rescale.following.round_line import round_document, round_line
 from rescale.insight.cluster import rate_of
 from rescale.options.command_line import values_of
 from rescale.options.profiles import add_profiles
-from rescale.options.rows import FOLLOWED_OPTIONS, OPTIONS
+from rescale.options.rows import OPTIONS, ROUND_OPTION_NAMES
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.planning.request.operator_shapes import refuse_result_in_another_shape
@@ -164,9 +164,9 @@ def _finish_published(plan: Plan, arguments: argparse.Namespace, output: Output)
 def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
     """Return the job to follow, in the shape of the options; without them, in the shape of the existing follower."""
     values = values_of(arguments, "follow")
-    job = FollowedJob(checkpoints, {name: values[name] for name in FOLLOWED_OPTIONS})
-    unset = {row.name: row.unset for row in OPTIONS}
-    if all(job.options[name] == unset[name] for name in FOLLOWED_OPTIONS):
+    job = FollowedJob(checkpoints, {name: values[name] for name in ROUND_OPTION_NAMES})
+    unset_values = {row.name: row.unset_value for row in OPTIONS}
+    if all(job.options[name] == unset_values[name] for name in ROUND_OPTION_NAMES):
         current_job = followed_job(target)
         if current_job is not None:
             return FollowedJob(checkpoints, current_job.options)
