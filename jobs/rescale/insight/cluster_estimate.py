@@ -32,7 +32,7 @@ LARGEST_OBJECT = 5 << 40
 DRIVER_BASE = 900_000_000
 """Memory of the driver for a small state, in bytes: Python with its imports, and the JVM with its heap."""
 
-EACH_FILE, EACH_RANGE, EACH_UNIT, EACH_PART, EACH_TASK = 30_000, 1_200, 500, 60, 10_000
+FILE_MEMORY, RANGE_MEMORY, UNIT_MEMORY, PART_MEMORY, TASK_MEMORY = 30_000, 1_200, 500, 60, 10_000
 """Memory of the driver, in bytes, for each file, write range, unit to copy, part of a file, and task.
 
 The driver keeps the handles, headers and comparison of a file, the receipt of a part, and a task in Spark's scheduler.
@@ -100,7 +100,7 @@ def cluster_report(plan: Plan, cluster: Cluster) -> ClusterReport:
 
 
 def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
-    """Return the estimate of a run with this work; it uses no more executors than the work can keep busy."""
+    """Return the estimate of a run with this work, on no more executors than the work keeps busy."""
     cluster = used_part(cluster, work.bytes)
     run_stages = stages(work, cluster)
     work_seconds, start_seconds = sum(stage.seconds for stage in run_stages), STEPS * (PROCESS_SECONDS + START_SECONDS)
@@ -110,7 +110,7 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     reads = sum(stage.requests.reads for stage in run_stages) + 3 * (work.source_files + work.new_files)
     largest_write = max((stage.most_bytes for stage in run_stages if stage.shuffled), default=0)
     scratch = -(-rekeyed_bytes // cluster.executors) + cluster.cores * largest_write
-    driver = _driver_memory(work, run_stages)
+    driver_memory = _driver_memory(work, run_stages)
     return ClusterEstimate(
         bytes=work.bytes,
         seconds=work_seconds + start_seconds,
@@ -120,8 +120,8 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
         scratch=scratch,
         requests=EstimatedRequests(writes, reads),
         dollars=writes * WRITE_DOLLARS + reads * READ_DOLLARS,
-        driver_memory=driver,
-        misfits=tuple(_misfits(work, cluster, scratch, driver)),
+        driver_memory=driver_memory,
+        misfits=tuple(_misfits(work, cluster, scratch, driver_memory)),
     )
 
 
@@ -130,15 +130,22 @@ def _driver_memory(work: Workload, run_stages: tuple[EstimatedStage, ...]) -> in
     units = min(work.copied // part_size(work), MOST_UNITS)
     ranges = sum(max(records.new_pieces, 1) for records in work.rekeyed)
     tasks = max((stage.tasks for stage in run_stages), default=0)
-    file_bytes = EACH_FILE * (work.source_files + work.new_files)
-    return DRIVER_BASE + file_bytes + EACH_RANGE * ranges + EACH_UNIT * units + EACH_PART * parts + EACH_TASK * tasks
+    file_bytes = FILE_MEMORY * (work.source_files + work.new_files)
+    return (
+        DRIVER_BASE
+        + file_bytes
+        + RANGE_MEMORY * ranges
+        + UNIT_MEMORY * units
+        + PART_MEMORY * parts
+        + TASK_MEMORY * tasks
+    )
 
 
-def _misfits(work: Workload, cluster: Cluster, scratch: int, driver: int) -> Iterator[Shortage]:
+def _misfits(work: Workload, cluster: Cluster, scratch: int, driver_memory: int) -> Iterator[Shortage]:
     part_memory = PARTS_IN_MEMORY * part_size(work)
     for need, needed_amount, available_amount in (
         (Need.SCRATCH, scratch, cluster.scratch),
-        (Need.DRIVER_MEMORY, driver, cluster.driver_memory),
+        (Need.DRIVER_MEMORY, driver_memory, cluster.driver_memory),
         (Need.OBJECT, work.largest_file, LARGEST_OBJECT),
         (Need.WORKER_MEMORY, part_memory, WORKER_MEMORY),
     ):

@@ -68,8 +68,8 @@ Each entry is decoded twice, and each key is looked up in the result for the pro
 """
 
 DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS = 0.04, 0.03
-"""CPU time to read the MANIFESTs of a directory and open its databases: first in both checkpoints, then in base and
-result."""
+"""CPU time to read the MANIFEST and open the database of a RocksDB directory: of one in both checkpoints, and of one in
+base and result."""
 
 S3_CONNECTION_RATE = 85 * MB
 """Bytes per second that an S3 connection sends or receives (Amazon S3 performance guidelines: 85 to 90 MB/s)."""
@@ -80,7 +80,7 @@ PARALLEL_DOWNLOADS = 4
 LOCAL_DISK_RATE = 500 * MB
 """Bytes that a subtask reads in a second from a disk."""
 
-PUT_RECORDS = 85 * MB
+RECORD_PUT_RATE = 85 * MB
 """Bytes of records that a subtask puts into RocksDB per second, measured with Flink 1.20 by restoring 1 GB at half and
 at 1.5 times the parallelism."""
 
@@ -125,18 +125,18 @@ class Durations:
 
 
 def durations(
-    plan: Plan, own_restores: Iterable[OperatorRestore] | None, records: Mapping[str, int] | None = None
+    plan: Plan, flink_restores: Iterable[OperatorRestore] | None, records: Mapping[str, int] | None = None
 ) -> Durations:
     """Return the estimates for a plan.
 
-    `own_restores` is Flink's own restore of the source, None if Flink refuses it. `records` has the known numbers of
-    records by operator id.
+    `flink_restores` says how Flink itself would restore the operators of the source; None if Flink refuses the shape.
+    `records` has the known numbers of records by operator id.
     """
     steps = tuple(_step_seconds(plan, records or {}))
     return Durations(
         run=sum(step.seconds for step in steps),
         restore=_slowest_restore_seconds(plan, [not operator.in_rocksdb for operator in plan.operators]),
-        flink=None if own_restores is None else restore_seconds(own_restores, on_s3=is_s3(plan.source)),
+        flink=None if flink_restores is None else restore_seconds(flink_restores, on_s3=is_s3(plan.source)),
         steps=steps,
         formats=tuple(_format_restores(plan)),
     )
@@ -162,7 +162,7 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
     dealt_bytes = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     rekeyed_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
     places_in_s3 = sum([is_s3(plan.source), is_s3(plan.target)])
-    transfer_time = places_in_s3 / S3_CONNECTION_RATE  # for each byte that passes from or to S3
+    transfer_time_per_byte = places_in_s3 / S3_CONNECTION_RATE
     has_workers = False
     for step, work, size, bytes_in_python in (
         ("reshuffle", keyed_time + changes_time / 2, plan.bytes_moved - dealt_bytes, rekeyed_bytes),
@@ -172,7 +172,7 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
         starts_workers = not has_workers and (size if places_in_s3 else bytes_in_python) > LITTLE_BYTES
         has_workers = has_workers or starts_workers
         start = PROCESS_SECONDS + (WORKERS_SECONDS if starts_workers else 0)
-        yield StepSeconds(step, start + (work + transfer_time * size) / CORES)
+        yield StepSeconds(step, start + (work + transfer_time_per_byte * size) / CORES)
 
 
 def change_seconds(key_count: int, directory_count: int, new_directory_count: int) -> float:
@@ -199,7 +199,7 @@ def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> floa
     seconds: dict[int, float] = {}
     for restore in restores:
         for subtask in restore.subtasks:
-            seconds_needed = subtask.read / _bytes_read_per_second(on_s3) + subtask.by_record / PUT_RECORDS
+            seconds_needed = subtask.read / _bytes_read_per_second(on_s3) + subtask.by_record / RECORD_PUT_RATE
             seconds[subtask.subtask] = seconds.get(subtask.subtask, 0.0) + seconds_needed
     return max(seconds.values(), default=0.0)
 
@@ -223,7 +223,7 @@ def _slowest_restore_seconds(plan: Plan, inserts_records: Sequence[bool]) -> flo
     """
     seconds = [0.0] * max((operator.new_parallelism for operator in plan.operators), default=0)
     for operator, inserts in zip(plan.operators, inserts_records, strict=True):
-        seconds_per_byte = 1 / _bytes_read_per_second(is_s3(plan.target)) + (1 / PUT_RECORDS if inserts else 0)
+        seconds_per_byte = 1 / _bytes_read_per_second(is_s3(plan.target)) + (1 / RECORD_PUT_RATE if inserts else 0)
         for subtask, size in enumerate(operator.new_keyed_bytes):
             seconds[subtask] += size * seconds_per_byte
     return max(seconds, default=0.0)

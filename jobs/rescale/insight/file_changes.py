@@ -36,7 +36,7 @@ from rescale.text.errors import RequestError
 _LEAST_SPEEDUP = 2
 """A live rescale pays off if its last round is at least this many times as fast as a full run."""
 
-_TWO_OF_ONE_START = "name two checkpoints of the same job, between which the job was not started again"
+_SAME_START_ADVICE = "name two checkpoints of the same job, between which the job was not started again"
 
 SummedField = Literal["bytes", "shared", "added", "gone", "read", "entries", "whole"]
 """A field of `OperatorChanges` that can be added up."""
@@ -129,8 +129,8 @@ class FileChanges(msgspec.Struct, frozen=True):
 def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     """Compare the files of checkpoint `a` with those of `b`, a later checkpoint of the same job.
 
-    Raises `RequestError` if `b` is not later, or if no live rescale can have both because they belong to different jobs
-    or starts; and `SnapshotError` or `UnsupportedError` if a MANIFEST cannot be read (`with_tables`).
+    Raises `RequestError` if `b` is not later, or if the checkpoints belong to different jobs, or to different starts of
+    a job; and `SnapshotError` or `UnsupportedError` if a MANIFEST cannot be read (`with_tables`).
     """
     _refuse_other_operators(a, b)
     operators_before = {operator.operator_id: operator for operator in a.operators}
@@ -181,7 +181,7 @@ def _refuse_other_operators(a: Snapshot, b: Snapshot) -> None:
             operator=labels_a.get(differing_id) or labels_b[differing_id],
             expected=f"the {len(labels_a)} operators of {a.directory}",
             found=f"{len(labels_b)} operators" + (", this one not among them" if differing_id in labels_a else ""),
-            advice=_TWO_OF_ONE_START,
+            advice=_SAME_START_ADVICE,
         )
 
 
@@ -197,7 +197,7 @@ def _refuse_restored(a: Snapshot, before: Operator, b: Snapshot, after: Operator
             operator=after.label,
             expected=f"{_shape(before)}, as in {a.directory}",
             found=_shape(after),
-            advice=_TWO_OF_ONE_START,
+            advice=_SAME_START_ADVICE,
         )
     old_backends, new_backends = backends_of(before), backends_of(after)
     for subtask in sorted(old_backends.keys() & new_backends.keys()):
@@ -209,7 +209,7 @@ def _refuse_restored(a: Snapshot, before: Operator, b: Snapshot, after: Operator
                 operator=after.label,
                 expected=f"backend {old_backends[subtask]} in subtask {subtask}, as in {a.directory}",
                 found=f"backend {new_backends[subtask]}",
-                advice=_TWO_OF_ONE_START,
+                advice=_SAME_START_ADVICE,
             )
 
 

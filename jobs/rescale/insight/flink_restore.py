@@ -172,17 +172,14 @@ def _with_logs(restore: SubtaskRestore, own_groups: KeyGroupRange, logs: Sequenc
     )
 
 
-def best_base(handles: Sequence[KeyGroupRange], own_groups: KeyGroupRange) -> int:
-    """Return which database a subtask with the key groups `own_groups` opens, as an index into `handles`.
-
-    `handles` are the key groups of the databases.
-    """
+def best_base(database_ranges: Sequence[KeyGroupRange], own_groups: KeyGroupRange) -> int:
+    """Return the index of the database, of those with these ranges, that a subtask with `own_groups` opens as base."""
 
     def score(index: int) -> tuple[int, float, int]:
-        number_common = len(handles[index].intersection(own_groups))
-        return number_common, number_common / max(len(handles[index]), 1), -index
+        number_common = len(database_ranges[index].intersection(own_groups))
+        return number_common, number_common / max(len(database_ranges[index]), 1), -index
 
-    return max(range(len(handles)), key=score)
+    return max(range(len(database_ranges)), key=score)
 
 
 def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
@@ -199,7 +196,7 @@ def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
     return not all(key_group in own_groups for key_group in ends)
 
 
-def _ranges_outside(handle: KeyGroupRange, own_groups: KeyGroupRange) -> list[tuple[int, int]]:
-    range_before = (handle.first, own_groups.first - 1)
-    range_after = (own_groups.last + 1, handle.last)
+def _ranges_outside(database_range: KeyGroupRange, own_groups: KeyGroupRange) -> list[tuple[int, int]]:
+    range_before = (database_range.first, own_groups.first - 1)
+    range_after = (own_groups.last + 1, database_range.last)
     return [key_groups for key_groups in (range_before, range_after) if key_groups[0] <= key_groups[1]]

@@ -46,10 +46,10 @@ class PickedKey:
 class HandPickedKeys:
     """The hand-picked keys of an operator, each of which is the only key of its subtask.
 
-    `chance` is the probability that random keys would be distributed like this. `smallest` tells whether the keys are
-    those of `virtual_keys`. In the new shape, the subtasks `idle` get no key and the subtasks `crowded` get several.
-    `table` holds keys that fit the new shape and `key_type` their type, if there is such a table. `dealt` are list
-    states whose elements are dealt round robin, without regard to keys.
+    `chance` is the probability that random keys would be distributed like this. `smallest` tells whether each key is
+    the smallest one that Flink sends to its subtask. In the new shape, the subtasks `idle` get no key and the subtasks
+    `crowded` get several. `table` has the smallest key for each new subtask if the keys have a `key_type`. `dealt` are
+    list states whose elements are dealt round robin, without regard to keys.
     """
 
     operator_id: str
@@ -138,7 +138,7 @@ def _new_key_groups(
 
 
 def _smallest_keys(key_type: str | None, max_parallelism: int, parallelism: int) -> list[str]:
-    """Return the smallest keys of a shape as texts, one for each subtask; none for another type of key."""
+    """Return the smallest key for each subtask of a shape, as texts; no keys if `key_type` is None."""
     if key_type is None:
         return []
     numbers = virtual_keys(key_type, max_parallelism, parallelism)

@@ -23,14 +23,14 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class Scale(NamedTuple):
-    """A parallelism for comparison: the operator's parallelism × `times` ÷ 2, rounded up."""
+    """A parallelism for comparison: the operator's parallelism × `halves` ÷ 2, rounded up."""
 
     name: str
-    times: int
+    halves: int
 
     def of(self, operator: Operator) -> int:
         """Return the parallelism of an operator at this scale; at most its max parallelism."""
-        return max(1, min(-(-operator.parallelism * self.times // 2), operator.max_parallelism))
+        return max(1, min(-(-operator.parallelism * self.halves // 2), operator.max_parallelism))
 
 
 SCALES = (Scale("twice", 4), Scale("1.5 times", 3), Scale("half", 1))

@@ -41,7 +41,7 @@ def estimated_number_of_records(operator: Operator, files: SnapshotFiles) -> int
     sampled_holders: list[KeyedStateHolder] = [*canonical_streams, *operator.databases]
     tables = [table for database in operator.databases for table in database.tables]
     try:
-        counted_records = _rows(tables, files) + _records(canonical_streams, files)
+        counted_records = _estimated_row_count(tables, files) + _estimated_record_count(canonical_streams, files)
     except RescaleError:  # if a run needs the records, it raises this error
         counted_records = _assumed_records(sampled_holders)
     return counted_records + _assumed_records(unread_holders)
@@ -51,7 +51,7 @@ def _assumed_records(holders: Iterable[KeyedStateHolder]) -> int:
     return sum(holder.size for holder in holders) // USUAL_RECORD
 
 
-def _rows(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
+def _estimated_row_count(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
     """Return an estimate of the rows in SST files, from the properties of the largest files of each state."""
     by_state: dict[int, list[LiveTable]] = defaultdict(list)
     for table in tables:
@@ -70,7 +70,7 @@ def _rows(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
     return rows
 
 
-def _records(streams: Iterable[KeyedStream], files: SnapshotFiles) -> int:
+def _estimated_record_count(streams: Iterable[KeyedStream], files: SnapshotFiles) -> int:
     """Return an estimate of the records in canonical streams, from the beginning of a key group of median size."""
     groups = [(extent, stream) for stream in streams for _, extent in stream.filled_groups]
     if not groups:

@@ -24,7 +24,7 @@ _HOT_FACTOR = 4
 _MOST_HOT = 10
 
 _FEW_KEYS = 100
-"""Number of keys of a subtask from which on chance alone changes its load by less than a tenth."""
+"""Number of keys of a subtask above which chance changes its load by less than a tenth."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class ShapeAdvice:
 
     @property
     def asked(self) -> Candidate:
-        """The parallelism that the advice is for."""
+        """The candidate with the parallelism that the advice is for."""
         return next(candidate for candidate in self.candidates if candidate.parallelism == self.parallelism)
 
 

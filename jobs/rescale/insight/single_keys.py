@@ -38,9 +38,10 @@ class SingleKey(NamedTuple):
 
 
 def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
-    """Return the only key of each subtask, in order of subtasks; an empty list if a subtask has several keys.
+    """Return the only key of each subtask, in order of subtasks.
 
-    It is also empty if there is state that cannot be read. Databases must be measured (`with_measured_databases`).
+    The list is empty if a subtask has several keys, or state that cannot be read. Databases must be measured
+    (`with_measured_databases`).
     """
     headers = operator.keyed_headers
     is_measured = all(database.measured for database in operator.databases) and not operator.changelogs
@@ -96,7 +97,7 @@ def _keys_of_group(
 
 
 def _keys_of_database(operator: Operator, database: Database) -> set[_KeyInGroup]:
-    """Return the keys of the smallest and the largest row of the SST files; after two different keys, stop.
+    """Return the keys of the smallest and the largest row of each SST file, until two different keys are found.
 
     Rows of timers are left out, because they begin with a timestamp.
     """

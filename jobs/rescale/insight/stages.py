@@ -64,7 +64,7 @@ class _UntimedStage:
     """A stage whose duration is not estimated yet.
 
     `cpu` is the CPU time in seconds for each byte. `passes`, `network` and `disk` say how often each byte passes to or
-    from S3, the network and the disk.
+    from S3, the network and the disk. `prefixes` is the number of prefixes in S3 that share the requests.
     """
 
     name: str
@@ -104,7 +104,7 @@ def part_size(work: Workload) -> int:
 def read_tasks(records: RekeyedWork, cluster: Cluster) -> int:
     """Return an estimate of the number of tasks that read these records (`split_into_read_units`, `slices_of`)."""
     unit = max(records.bytes // records.pieces, min(UNIT_SIZE, records.bytes))
-    return max(1, records.bytes // max(unit, _slice(records.bytes, cluster)))
+    return max(1, records.bytes // max(unit, _slice_size(records.bytes, cluster)))
 
 
 def write_tasks(records: RekeyedWork, cluster: Cluster) -> int:
@@ -114,15 +114,15 @@ def write_tasks(records: RekeyedWork, cluster: Cluster) -> int:
     return max(1, size // max(range_size, size // records.new_pieces))
 
 
-def _slice(size: int, cluster: Cluster) -> int:
+def _slice_size(size: int, cluster: Cluster) -> int:
     return max(1, min(max(SLICE_BYTES, size // MOST_SLICES), size // cluster.slots))
 
 
 def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]:
-    part = part_size(work)
+    part_bytes = part_size(work)
     for name, size in (("copy key groups", work.copied), ("deal operator state", work.elements)):
-        unit = max(min(part, size), _slice(size, cluster))
-        requests = EstimatedRequests(_number_of_parts(size, part), _number_of_parts(size, part))
+        unit = max(min(part_bytes, size), _slice_size(size, cluster))
+        requests = EstimatedRequests(_number_of_parts(size, part_bytes), _number_of_parts(size, part_bytes))
         cpu = 1 / WHOLE_KEY_GROUPS.move
         yield _UntimedStage(name, -(-size // max(1, unit)), size, min(size, unit), cpu, 2, 1, 0, requests)
     remote_share = 1 - 1 / cluster.executors
@@ -141,7 +141,7 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         largest = max(
             max(records.new_largest, records.bytes // write_tasks(records, cluster)) for records in work.rekeyed
         )
-        writing_requests = EstimatedRequests(_number_of_parts(rekeyed_bytes, part), 0)
+        writing_requests = EstimatedRequests(_number_of_parts(rekeyed_bytes, part_bytes), 0)
         shuffled_bytes = int(rekeyed_bytes * remote_share)
         cpu *= 1 - _SORTING
         yield _UntimedStage(
@@ -163,9 +163,9 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
     ]
     size = work.bytes
     if size:
-        tasks = max(1, -(-2 * size // max(_slice(2 * size, cluster), 1)))
+        tasks = max(1, -(-2 * size // max(_slice_size(2 * size, cluster), 1)))
         largest = max([size // tasks, *(max(records.largest, records.new_largest) for records in work.rekeyed)])
-        cpu = sum(part / rate for part, rate in compared_sizes_and_rates) / size
+        cpu = sum(compared / rate for compared, rate in compared_sizes_and_rates) / size
         reads = _number_of_reads(copied, min(UNIT_SIZE, copied)) * 2
         reads += sum(
             _number_of_reads(n.bytes, n.bytes // n.pieces) + _number_of_reads(n.bytes, n.bytes // n.new_pieces)
@@ -176,23 +176,23 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         )
 
 
-def _time_stage(work: _UntimedStage, cluster: Cluster) -> EstimatedStage:
-    seconds_per_byte = work.cpu + work.passes / S3_CONNECTION_RATE
-    last_tasks_seconds = LAST_TASKS * work.bytes / work.tasks * seconds_per_byte
-    used_executors = min(cluster.executors, work.tasks)
+def _time_stage(stage: _UntimedStage, cluster: Cluster) -> EstimatedStage:
+    seconds_per_byte = stage.cpu + stage.passes / S3_CONNECTION_RATE
+    last_tasks_seconds = LAST_TASKS * stage.bytes / stage.tasks * seconds_per_byte
+    used_executors = min(cluster.executors, stage.tasks)
     limits: Mapping[str, float] = {
-        "cores": work.bytes / cluster.slots * seconds_per_byte + last_tasks_seconds,
-        "the executors' network": work.bytes * work.network / (used_executors * cluster.bandwidth),
-        "the executors' disks": work.bytes * work.disk / (used_executors * LOCAL_DISK_RATE),
-        "the largest key group, which one core works through": work.most_bytes * seconds_per_byte + last_tasks_seconds,
-        "the driver, which starts task after task": work.tasks / TASKS_A_SECOND,
+        "cores": stage.bytes / cluster.slots * seconds_per_byte + last_tasks_seconds,
+        "the executors' network": stage.bytes * stage.network / (used_executors * cluster.bandwidth),
+        "the executors' disks": stage.bytes * stage.disk / (used_executors * LOCAL_DISK_RATE),
+        "the largest key group, which one core works through": stage.most_bytes * seconds_per_byte + last_tasks_seconds,
+        "the driver, which starts task after task": stage.tasks / TASKS_A_SECOND,
         "S3's rate of requests per prefix": max(
-            work.requests.writes / WRITES_A_SECOND, work.requests.reads / READS_A_SECOND / work.prefixes
+            stage.requests.writes / WRITES_A_SECOND, stage.requests.reads / READS_A_SECOND / stage.prefixes
         ),
     }
     limit = max(limits, key=lambda name: limits[name])
     return EstimatedStage(
-        work.name, work.tasks, work.bytes, work.most_bytes, limits[limit], limit, work.requests, work.shuffled
+        stage.name, stage.tasks, stage.bytes, stage.most_bytes, limits[limit], limit, stage.requests, stage.shuffled
     )
 
 

@@ -65,9 +65,9 @@ def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
     for operator in plan.operators:
         for rekeying in operator.rekeyings:
             expected_sizes = rekeying.expected_key_group_bytes(operator.max_parallelism, operator.new_max_parallelism)
-            sizes = _readable_sizes(rekeying)
+            sizes = _piece_sizes(rekeying)
             new_sizes = [size for size in expected_sizes if size]
-            if not _is_cut(rekeying):
+            if not _can_split_streams(rekeying):
                 new_sizes = [
                     sum(expected_sizes[s.first_key_group : s.first_key_group + s.key_groups]) for s in rekeying.streams
                 ]
@@ -77,14 +77,14 @@ def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
                 )
 
 
-def _readable_sizes(rekeying: Rekeying) -> list[int]:
+def _piece_sizes(rekeying: Rekeying) -> list[int]:
     """Return the sizes of the pieces that tasks can read separately: key groups of streams, and databases."""
     streams = [source for source in rekeying.sources if isinstance(source.place, StreamPlace)]
     groups = [size for stream in streams for size in stream.key_group_sizes if size]
     return groups + [place.size for _, place in rekeying.databases]
 
 
-def _is_cut(rekeying: Rekeying) -> bool:
+def _can_split_streams(rekeying: Rekeying) -> bool:
     """Return whether several tasks can write one new stream, each a part of it."""
     stream_type = rekeying.stream_type
     return stream_type is RekeyedDirectory or (stream_type is RekeyedKeyGroups and not rekeying.compressed)
