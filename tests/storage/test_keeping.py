@@ -44,7 +44,7 @@ def test_a_local_file_is_kept_in_s3_in_one_put_or_in_parts(
     source.write_bytes(DATA)
     kept = f"s3://{s3.new_bucket('keeping')}/pins/a"
     s3.declare(parent(kept))
-    with patch("rescale.storage.keeping._PART", part):
+    with patch("rescale.storage.keeping._PART_SIZE", part):
         sent = requests_of(lambda: keep(kept, span(str(source)), parent(kept)))
     assert {kind: sent[kind] for kind in ("PutObject", "UploadPart") if sent[kind]} == requests
     assert open_store(kept).read_all(kept, len(DATA))[0] == DATA
@@ -57,7 +57,7 @@ def test_an_object_is_copied_by_the_store(s3: S3Server, largest: int, requests: 
     unprotected_store(source).put(source, DATA)
     s3.declare(parent(kept))
     before = REQUESTS.bytes_copied
-    with patch("rescale.storage.keeping._PART", 5 * MIB), patch("rescale.storage.keeping._LARGEST_COPY", largest):
+    with patch("rescale.storage.keeping._PART_SIZE", 5 * MIB), patch("rescale.storage.keeping._LARGEST_COPY", largest):
         sent = requests_of(lambda: keep(kept, span(source), parent(kept)))
     assert {kind: sent[kind] for kind in ("CopyObject", "UploadPartCopy") if sent[kind]} == requests
     assert not sent["GetObject"]

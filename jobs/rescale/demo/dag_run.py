@@ -47,7 +47,7 @@ class Narrator:
 def main() -> int:
     log, conf = sys.argv[1:]
     out = os.fdopen(os.dup(1), "w")
-    with owned.append(Path(log)) as output:
+    with owned.open_to_append(Path(log)) as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
     try:

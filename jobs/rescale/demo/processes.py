@@ -113,7 +113,7 @@ def running(command: Sequence[str], environment: Mapping[str, str], log: Path | 
     mark = uuid.uuid4().hex
     marked_environment = {**environment, _PROCESS_MARK: mark, _KEEP_ENVIRONMENT: "1"}
     try:
-        with owned.append(log) if log else nullcontext() as output:
+        with owned.open_to_append(log) if log else nullcontext() as output:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ import msgspec
 
 from rescale.plan.plan import Plan, plan_from_json, plan_to_json
 from rescale.runstate.places import places_of
-from rescale.storage.files.document_folders import BESIDE
+from rescale.storage.files.document_folders import DOCUMENTS_SUFFIX
 from rescale.storage.locations import join, name, parent
 from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
 from rescale.storage.store import exists, open_store
@@ -57,7 +57,7 @@ def refuse_unsafe_result(uri: str) -> None:
     In the directory beside a target, a file with the name of a result document is always Rescale's own.
     """
     folder = parent(uri)
-    if folder.endswith(BESIDE):
+    if folder.endswith(DOCUMENTS_SUFFIX):
         return
     metadata = join(folder, "_metadata")
     if name(uri) == "_metadata" or exists(metadata):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rescale.plan.prepared_name import PREPARED
-from rescale.storage.files.document_folders import BESIDE, ORDERS, PINS, ROUNDS
+from rescale.storage.files.document_folders import DOCUMENTS_SUFFIX, ORDERS, PINS, ROUNDS
 from rescale.storage.locations import contains, join, resolve_links
 
 if TYPE_CHECKING:
@@ -218,4 +218,4 @@ def is_follower_file(target: str, uri: str) -> bool:
 
 def is_in_follower_directory(uri: str) -> bool:
     """Return whether a URI is in a follower's directory of pins or rounds, whose files change and are not protected."""
-    return any(f"{BESIDE}/{folder}/" in resolve_links(uri) for folder in (PINS, ROUNDS))
+    return any(f"{DOCUMENTS_SUFFIX}/{folder}/" in resolve_links(uri) for folder in (PINS, ROUNDS))

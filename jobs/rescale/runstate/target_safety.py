@@ -101,7 +101,7 @@ def check_documents(target: str) -> None:
 
 
 def _check_documents(target: str, documents: Path) -> None:
-    document_folders.refuse_other_place(documents)
+    document_folders.refuse_link_or_mount(documents)
     if not documents.is_dir():
         return
     if not document_folders.is_marked(documents):
@@ -110,7 +110,7 @@ def _check_documents(target: str, documents: Path) -> None:
         if names or (file_names and not any(map(_DISTINCTIVE_NAMES.fullmatch, file_names))):
             raise document_folders.not_ours_error(documents, f"other files, such as {min(names or file_names)}")
     for name in document_folders.FOLDERS:
-        document_folders.refuse_other_place(documents / name)
+        document_folders.refuse_link_or_mount(documents / name)
     staging = documents / document_folders.STAGING
     if names := _foreign_names(staging, is_staged):
         raise document_folders.not_ours_error(staging, f"other files ({len(names)}), such as {min(names)}")

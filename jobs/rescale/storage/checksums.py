@@ -24,7 +24,7 @@ class Checksum(NamedTuple):
 ETAG = "ETag"
 """Name of the MD5 that is the ETag of an object put or copied with one request.
 
-The ETag of an object encrypted with a KMS key or SSE-C is no MD5, and objects with equal bytes have different ETags.
+The ETag of an object encrypted with a KMS key or SSE-C is no MD5: two such objects with equal bytes have two ETags.
 """
 
 _MD5 = re.compile('"?([0-9a-f]{32})"?')

@@ -13,8 +13,8 @@ from rescale.storage.store import open_store, read_in_chunks
 _LARGEST_COPY = 5 << 30
 """Largest number of bytes that S3 copies in one request (CopyObject)."""
 
-_PART = 256 << 20
-"""Size in bytes of a part, for files that are larger than `_LARGEST_COPY`."""
+_PART_SIZE = 256 << 20
+"""Size of a part in bytes, for files that are copied in parts."""
 
 
 def keep(uri: str, source: Span, staging: str) -> None:
@@ -30,13 +30,13 @@ def keep(uri: str, source: Span, staging: str) -> None:
             return
         except CopyRefused:
             copied_by_store = False
-    if source.length <= _PART:
+    if source.length <= _PART_SIZE:
         store.put(uri, open_store(source.uri).read(source.uri, 0, source.length, source.pin))
         return
     token = store.begin_parts(uri, staging)
     receipts = []
-    for number, start in enumerate(range(0, source.length, _PART), 1):
-        part = source._replace(start=start, length=min(_PART, source.length - start))
+    for number, start in enumerate(range(0, source.length, _PART_SIZE), 1):
+        part = source._replace(start=start, length=min(_PART_SIZE, source.length - start))
         if copied_by_store:
             try:
                 receipts.append(store.copy_part(uri, token, number, start, part))

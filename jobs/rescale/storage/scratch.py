@@ -150,9 +150,9 @@ def scratch_folder(place: Path, kind: ScratchKind) -> Iterator[Path]:
 
 def remove_abandoned(place: Path) -> None:
     """Remove the scratch directories of dead processes in `place`, and in Spark's directories beside it."""
-    spark_directories = [home for home in place.parent.glob(_SPARK_DIRECTORIES) if not home.is_symlink()]
-    for home in {place, *spark_directories}:
-        for path in [folder for kind in ScratchKind for folder in home.glob(f"{kind}*")]:
+    spark_directories = [path for path in place.parent.glob(_SPARK_DIRECTORIES) if not path.is_symlink()]
+    for directory in {place, *spark_directories}:
+        for path in [folder for kind in ScratchKind for folder in directory.glob(f"{kind}*")]:
             remove_if_abandoned(path)
 
 

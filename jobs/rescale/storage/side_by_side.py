@@ -10,7 +10,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 THREADS = 32
-"""Number of threads."""
+"""Largest number of threads that work at once."""
 
 
 def side_by_side(work: Callable[[T], R], items: Iterable[T]) -> list[R]:

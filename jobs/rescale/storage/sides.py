@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from functools import lru_cache
 
-from rescale.storage.files.document_folders import BESIDE
+from rescale.storage.files.document_folders import DOCUMENTS_SUFFIX
 from rescale.storage.locations import contains, is_s3
 from rescale.text.errors import RequestError
 
@@ -74,7 +74,7 @@ def side_of(uri: str) -> StoreSide:
     """Return TARGET for a normalised location in or beside a declared target, or if none is declared; else SOURCE."""
     declared_targets = os.environ.get(TARGETS)
     if declared_targets is None or any(
-        contains(root, uri) or contains(root + BESIDE, uri) for root in _roots(declared_targets)
+        contains(root, uri) or contains(root + DOCUMENTS_SUFFIX, uri) for root in _roots(declared_targets)
     ):
         return StoreSide.TARGET
     return StoreSide.SOURCE
@@ -180,8 +180,8 @@ def refuse_same_place(source: str, target: str) -> None:
 
 
 def _own_variables(side: StoreSide, environment: Mapping[str, str]) -> dict[str, str]:
-    begin = side.prefix + _AWS
-    return {name.removeprefix(side.prefix): value for name, value in environment.items() if name.startswith(begin)}
+    prefix = side.prefix + _AWS
+    return {name.removeprefix(side.prefix): value for name, value in environment.items() if name.startswith(prefix)}
 
 
 def _replace_environment(old: Mapping[str, str], new: Mapping[str, str]) -> None:
@@ -192,7 +192,7 @@ def _replace_environment(old: Mapping[str, str], new: Mapping[str, str]) -> None
 
 def _root(target: str) -> str:
     """Return the target to which a location beside it belongs, such as that of a round. Return a target as it is."""
-    return target.partition(f"{BESIDE}/")[0].removesuffix(BESIDE)
+    return target.partition(f"{DOCUMENTS_SUFFIX}/")[0].removesuffix(DOCUMENTS_SUFFIX)
 
 
 @lru_cache(maxsize=8)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rescale.storage.files.document_folders import OWNER
-from rescale.storage.files.temporary_files import documents_of, is_temporary, remove_abandoned, temporary
+from rescale.storage.files.temporary_files import documents_of, is_temporary, remove_abandoned, temporary_file
 from rescale.text.errors import RescaleError
 
 NAME = ".{}." + "a1" * 16 + ".tmp"
@@ -75,7 +75,7 @@ def test_temporary_file_lies_outside_of_the_directory_of_its_file(tmp_path: Path
     if has_documents:
         documents.mkdir()
         (documents / OWNER).touch()
-    with temporary(str(folder / "file"), _fill) as path:
+    with temporary_file(str(folder / "file"), _fill) as path:
         assert path.parent == (documents if has_documents else tmp_path)
         assert is_temporary("target", path.name)
         assert not is_temporary("targe", path.name)
@@ -95,7 +95,7 @@ def test_errors_name_the_file_that_the_user_knows(tmp_path: Path, monkeypatch: p
     (tmp_path / "target").mkdir()
     with (
         pytest.raises((OSError, RescaleError)) as caught,
-        temporary(str(tmp_path / "target" / "file"), lambda _: None),
+        temporary_file(str(tmp_path / "target" / "file"), lambda _: None),
     ):
         pass
     assert str(tmp_path / "target" / "file") in str(caught.value)

@@ -134,7 +134,7 @@ class LogWindows:
 
 def _append(buffers: Sequence[bytearray], paths: Sequence[Path]) -> None:
     for buffer, path in zip(buffers, paths, strict=True):
-        with owned.append(path) as file:
+        with owned.open_to_append(path) as file:
             file.write(buffer)
         buffer.clear()
 

@@ -16,7 +16,7 @@ from rescale.runstate.follower.removal import delete_metadata_first
 from rescale.runstate.places import cut_over_place, follower_place, rounds_place
 from rescale.runstate.target_safety import check_documents
 from rescale.snapshot.reading.discovery import METADATA
-from rescale.storage.files.document_folders import BESIDE
+from rescale.storage.files.document_folders import DOCUMENTS_SUFFIX
 from rescale.storage.locations import join
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import exists, open_store
@@ -226,7 +226,7 @@ def remove_rounds(
 def _round_of(place: str, uri: str) -> str:
     """Return the checkpoint number in the URI of a round's file: a file of its result, of its run, or its document."""
     first = uri.removeprefix(f"{place}/").partition("/")[0]
-    return first.removesuffix(".json").removesuffix(BESIDE)
+    return first.removesuffix(".json").removesuffix(DOCUMENTS_SUFFIX)
 
 
 def _documented_rounds(place: str, files: Iterable[str]) -> Iterator[int]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from rescale.storage.files.mounts import is_mount_point
 from rescale.text.errors import RequestError
 
-BESIDE = ".rescale"
+DOCUMENTS_SUFFIX = ".rescale"
 """Suffix of the name of a directory of documents."""
 
 STAGING = "staging"
@@ -47,7 +47,11 @@ def is_below_documents(folder: Path) -> bool:
 
 
 def _folders_around(folder: Path) -> Iterator[Path]:
-    return (path for path in (folder, *folder.parents) if path.name in FOLDERS and path.parent.name.endswith(BESIDE))
+    return (
+        path
+        for path in (folder, *folder.parents)
+        if path.name in FOLDERS and path.parent.name.endswith(DOCUMENTS_SUFFIX)
+    )
 
 
 def is_marked(folder: Path) -> bool:
@@ -58,7 +62,7 @@ def is_marked(folder: Path) -> bool:
         return False
 
 
-def refuse_other_place(folder: Path) -> None:
+def refuse_link_or_mount(folder: Path) -> None:
     """Raise `RequestError` if a directory of documents, or one below it, is a link or a mount."""
     try:
         status = folder.lstat()
@@ -88,4 +92,4 @@ def records_made_target(folder: Path) -> bool:
 
 
 def documents_of(folder: Path) -> Path:
-    return Path(f"{os.path.realpath(folder)}{BESIDE}")
+    return Path(f"{os.path.realpath(folder)}{DOCUMENTS_SUFFIX}")

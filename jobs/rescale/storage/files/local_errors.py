@@ -27,7 +27,7 @@ def is_absent(error: OSError | ValueError) -> bool:
 
 
 def error_class(error: OSError) -> type[RequestError] | type[StoreError]:
-    """Return the class for an error of the operating system: `RequestError` if a file cannot be in this place."""
+    """Return the class for an error of the operating system: `RequestError` if the user must act, else `StoreError`."""
     return RequestError if error.errno in (*_DENIED_ERRORS, *_WRONG_PLACE_ERRORS) else StoreError
 
 
@@ -57,7 +57,7 @@ def _advice(error: OSError) -> str:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def path_in_errors(path: Path) -> Iterator[None]:
     """Put the whole path into errors of the block, which may name only its last component."""
     try:
         yield

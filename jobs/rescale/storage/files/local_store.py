@@ -25,8 +25,8 @@ from rescale.storage.files import document_folders, owned
 from rescale.storage.files.durable_directories import are_in_one_mount, directory_for, force_to_disk, make_directory
 from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated_errors
 from rescale.storage.files.mounts import closed_after
-from rescale.storage.files.pinned_files import copy_span, have_same_bytes, opened, pin_of, read_exactly
-from rescale.storage.files.temporary_files import remove_abandoned, temporary
+from rescale.storage.files.pinned_files import copy_span, have_same_bytes, opened_file, pin_of, read_exactly
+from rescale.storage.files.temporary_files import remove_abandoned, temporary_file
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, SnapshotError, StoreError, UnsupportedError
@@ -81,11 +81,11 @@ class LocalStore:
         return at_once or 1 << 20  # 1 MiB stays in the processor's cache for the hash or comparison that follows
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:
-        with translated_errors(uri), opened(uri, pin) as descriptor:
+        with translated_errors(uri), opened_file(uri, pin) as descriptor:
             return read_exactly(uri, descriptor, start, length)
 
     def read_all(self, uri: str, limit: int) -> tuple[bytes, Pin]:
-        with translated_errors(uri), opened(uri) as descriptor:
+        with translated_errors(uri), opened_file(uri) as descriptor:
             status = os.fstat(descriptor)
             if status.st_size > limit:
                 raise SnapshotError(
@@ -97,13 +97,13 @@ class LocalStore:
         _refuse_device(uri)
         if holds_bytes(self, uri, data):
             return
-        with translated_errors(uri), temporary(uri, _writer_of(data)) as path:
+        with translated_errors(uri), temporary_file(uri, _writer_of(data)) as path:
             owned.replace(path, Path(uri))
             force_to_disk(Path(uri).parent)
 
     def put_if_absent(self, uri: str, data: bytes) -> bool:
         with translated_errors(uri):
-            with temporary(uri, _writer_of(data)) as path:
+            with temporary_file(uri, _writer_of(data)) as path:
                 try:
                     owned.link(path, Path(uri))
                     holds_data = True
@@ -143,7 +143,7 @@ class LocalStore:
                     for entry_names in (folders, names):
                         entry_names[:] = [name for name in entry_names if name.startswith(prefix)]
                 for name in names:
-                    if name in document_folders.HIDDEN and folder.endswith(document_folders.BESIDE):
+                    if name in document_folders.HIDDEN and folder.endswith(document_folders.DOCUMENTS_SUFFIX):
                         continue
                     path = Path(folder, name)
                     with suppress(FileNotFoundError):  # the file was removed after it was listed
@@ -163,7 +163,7 @@ class LocalStore:
         # Every run needs a file of its own: if two runs shared it, the second run's file could lack parts.
         name = Path(uri).name
         path = Path(staging, f"{name}.{uuid.uuid4().hex}")
-        owned.refuse_other_folder(Path(uri).parent)
+        owned.refuse_forbidden_folder(Path(uri).parent)
         _refuse_mount_point(Path(uri).parent, path.parent)
         with suppress(FileNotFoundError):  # another run may remove the staging directory
             for file in Path(staging).iterdir():
@@ -188,7 +188,7 @@ class LocalStore:
         return ""
 
     def copy(self, uri: str, source: Span) -> None:
-        with translated_errors(uri), temporary(uri, lambda file: copy_span(source, file, 0)) as path:
+        with translated_errors(uri), temporary_file(uri, lambda file: copy_span(source, file, 0)) as path:
             if not have_same_bytes(path, Path(uri), source.length):
                 owned.replace(path, Path(uri))
                 force_to_disk(Path(uri).parent)
@@ -196,7 +196,7 @@ class LocalStore:
     def keep(self, uri: str, source: Span) -> None:
         """Create a hard link; copy the file if the link would cross file systems, or the file system has no links."""
         path = Path(uri)
-        with translated_errors(uri), opened(source.uri, source.pin), directory_for(path.parent):
+        with translated_errors(uri), opened_file(source.uri, source.pin), directory_for(path.parent):
             try:
                 owned.link_from(Path(source.uri), path)
             except OSError:  # `copy`, below, reports a missing source and compares a file that exists at `uri`

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+FOLDER_FLAGS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 """Flags to open a directory for calls relative to it; on Linux the directory need not be readable."""
 
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -46,7 +46,7 @@ def location_of(path: Path) -> Location:
     real_path = Path(os.path.realpath(path))
     existing_folder = next(folder for folder in (real_path, *real_path.parents) if folder.is_dir())
     try:
-        with closed_after(os.open(existing_folder, FOLDER)) as descriptor:
+        with closed_after(os.open(existing_folder, FOLDER_FLAGS)) as descriptor:
             mount = mount_of(descriptor)
         mount_table = _MOUNTS.read_text().splitlines() if mount is not None else []
     except OSError:  # nothing at this path is accessible, or the system has no mount table
@@ -72,7 +72,7 @@ def is_mount_point(folder: Path) -> bool:
     """Tell whether a directory is in another mount or file system than its parent."""
     mounts = []
     for path in (folder, folder.parent):
-        with closed_after(os.open(path, FOLDER)) as descriptor:
+        with closed_after(os.open(path, FOLDER_FLAGS)) as descriptor:
             mounts.append((mount_of(descriptor), os.fstat(descriptor).st_dev))
     return mounts[0] != mounts[1]
 

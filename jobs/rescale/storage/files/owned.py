@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import IO
 
 from rescale.storage.files.document_folders import (
-    BESIDE,
+    DOCUMENTS_SUFFIX,
     HIDDEN,
     MADE_TARGET,
     OWNER,
@@ -40,11 +40,11 @@ from rescale.storage.files.document_folders import (
     is_marked,
     not_ours_error,
     records_made_target,
-    refuse_other_place,
+    refuse_link_or_mount,
 )
-from rescale.storage.files.local_errors import naming
+from rescale.storage.files.local_errors import path_in_errors
 from rescale.storage.files.mounts import (
-    FOLDER,
+    FOLDER_FLAGS,
     Identity,
     Location,
     closed_after,
@@ -91,24 +91,24 @@ def forget() -> None:
 
 def new_file(path: Path) -> int:
     """Create a file, which must not exist, and return its descriptor for reading and writing."""
-    with _folder_of(path) as folder, naming(path):
+    with _opened_parent(path) as folder, path_in_errors(path):
         return os.open(path.name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _FILE_FLAGS, 0o666, dir_fd=folder)
 
 
 def open_for_writing(path: Path) -> int:
     """Open an existing file, which must not be a link, and return its descriptor for reading and writing."""
-    with _folder_of(path) as folder, naming(path):
+    with _opened_parent(path) as folder, path_in_errors(path):
         return os.open(path.name, os.O_RDWR | _FILE_FLAGS, dir_fd=folder)
 
 
 def open_in(folder: int, name: str) -> int:
-    """Open a file in the directory `folder` (a descriptor) for writing too, as some file systems need for a lock."""
+    """Open a file in the directory `folder` (a descriptor) to read and write: some file systems need this for locks."""
     return os.open(name, os.O_RDWR | os.O_NONBLOCK | _FILE_FLAGS, dir_fd=folder)
 
 
-def append(path: Path) -> IO[bytes]:
+def open_to_append(path: Path) -> IO[bytes]:
     """Open a file to append to, and create it if it does not exist."""
-    with _folder_of(path) as folder, naming(path):
+    with _opened_parent(path) as folder, path_in_errors(path):
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | _FILE_FLAGS
         return os.fdopen(os.open(path.name, flags, 0o666, dir_fd=folder), "ab")
 
@@ -121,13 +121,13 @@ def write_new(path: Path, data: bytes) -> None:
 
 def replace(path: Path, target: Path) -> None:
     """Rename a file to `target`, and replace the file that has that name."""
-    with _folder_of(path) as folder, _folder_of(target) as target_folder, naming(path):
+    with _opened_parent(path) as folder, _opened_parent(target) as target_folder, path_in_errors(path):
         os.replace(path.name, target.name, src_dir_fd=folder, dst_dir_fd=target_folder)
 
 
 def link(path: Path, target: Path) -> None:
-    """Give a file the second name `target`. Raises `FileExistsError` if that is taken."""
-    with _folder_of(path) as folder, _folder_of(target) as target_folder, naming(path):
+    """Create `target` as a hard link to a file. Raises `FileExistsError` if `target` exists."""
+    with _opened_parent(path) as folder, _opened_parent(target) as target_folder, path_in_errors(path):
         os.link(path.name, target.name, src_dir_fd=folder, dst_dir_fd=target_folder, follow_symlinks=False)
 
 
@@ -136,18 +136,18 @@ def link_from(source: Path, path: Path) -> None:
 
     Raises `FileExistsError` if `path` exists.
     """
-    with _folder_of(path) as folder, naming(path):
+    with _opened_parent(path) as folder, path_in_errors(path):
         os.link(source, path.name, dst_dir_fd=folder)
 
 
 def symlink(path: Path, leads_to: str) -> None:
-    with _folder_of(path) as folder, naming(path):
+    with _opened_parent(path) as folder, path_in_errors(path):
         os.symlink(leads_to, path.name, dir_fd=folder)
 
 
 def unlink(path: Path) -> None:
     """Remove a file or a link (not its target), if it exists."""
-    with suppress(FileNotFoundError), _folder_of(path) as folder, naming(path):
+    with suppress(FileNotFoundError), _opened_parent(path) as folder, path_in_errors(path):
         os.unlink(path.name, dir_fd=folder)
 
 
@@ -159,7 +159,7 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
     if not folder.is_dir():
         make_folder(folder.parent, after)
         try:
-            with _folder_of(folder) as parent_descriptor, naming(folder):
+            with _opened_parent(folder) as parent_descriptor, path_in_errors(folder):
                 os.mkdir(folder.name, dir_fd=parent_descriptor)
         # Another process has made the directory; if the directory is removed again, the next write fails.
         except FileExistsError:
@@ -172,7 +172,7 @@ def make_folder(folder: Path, after: Callable[[Path], None] = lambda _: None) ->
             _checked_identities.pop(folder, None)  # the new directory may have the identity of a removed one
             _note_made(folder)
         after(folder.parent)
-    if folder.name.endswith(BESIDE):
+    if folder.name.endswith(DOCUMENTS_SUFFIX):
         with suppress(FileNotFoundError), opened_folder(folder):
             pass  # opening an empty directory of documents marks it
 
@@ -182,7 +182,7 @@ def make_unique_folder(place: Path, prefix: str) -> Path:
     with opened_folder(place) as parent_descriptor:
         while True:
             path = place / f"{prefix}{uuid.uuid4().hex[:12]}"
-            with suppress(FileExistsError), naming(path):
+            with suppress(FileExistsError), path_in_errors(path):
                 os.mkdir(path.name, 0o700, dir_fd=parent_descriptor)
                 _note_made(path)
                 return path
@@ -194,18 +194,18 @@ def remove_folder(folder: Path) -> None:
         with opened_folder(folder) as descriptor:
             identity_here = identity_from(os.fstat(descriptor))
             is_in_marked = is_inside_marked(folder)
-            may_be_removed = is_in_marked or folder.name.endswith(BESIDE)
+            may_be_removed = is_in_marked or folder.name.endswith(DOCUMENTS_SUFFIX)
             if not may_be_removed and identity_here not in _made_identities and not records_made_target(folder):
                 return
-            if folder.name.endswith(BESIDE) and _names_in(descriptor) <= HIDDEN:
+            if folder.name.endswith(DOCUMENTS_SUFFIX) and _names_in(descriptor) <= HIDDEN:
                 for name in sorted(HIDDEN):
                     with suppress(FileNotFoundError):
                         os.unlink(name, dir_fd=descriptor)
         try:
-            with _folder_of(folder) as parent_descriptor:
+            with _opened_parent(folder) as parent_descriptor:
                 os.rmdir(folder.name, dir_fd=parent_descriptor)
         except OSError:
-            if folder.name.endswith(BESIDE):  # another run has just put a document into it
+            if folder.name.endswith(DOCUMENTS_SUFFIX):  # another run has just put a document into it
                 mark(folder)
             return
         _made_identities.discard(identity_here)
@@ -218,7 +218,7 @@ def remove_tree(folder: Path, identity: Identity, last: str) -> None:
 
     Follows no links. Directories that are mounted below `folder` stay, with the directories that lead to them.
     """
-    with _folder_of(folder) as parent_descriptor:
+    with _opened_parent(folder) as parent_descriptor:
         with closed_after(
             os.open(folder.name, _DIRECTORY_FLAGS | os.O_NOFOLLOW, dir_fd=parent_descriptor)
         ) as descriptor:
@@ -255,11 +255,11 @@ def spooled_file(in_memory: int, place: str) -> IO[bytes]:
 
 def mark(folder: Path) -> None:
     """Mark an existing directory of documents, which must not be a link, as Rescale's."""
-    with closed_after(os.open(folder, FOLDER | os.O_NOFOLLOW)) as descriptor:
+    with closed_after(os.open(folder, FOLDER_FLAGS | os.O_NOFOLLOW)) as descriptor:
         _mark(descriptor)
 
 
-def refuse_other_folder(folder: Path) -> None:
+def refuse_forbidden_folder(folder: Path) -> None:
     """Raise `RequestError` if a directory must not be changed; accept one that does not exist or is not accessible."""
     with suppress(OSError), opened_folder(folder):
         pass
@@ -283,22 +283,22 @@ def are_in_one_mount(*folders: Path) -> bool:
 @contextmanager
 def opened_folder(folder: Path) -> Iterator[int]:
     """Open a directory for the block, to change it. Raises `RequestError` if it must not be changed."""
-    with naming(folder):
-        folder_descriptor = os.open(folder, FOLDER)
+    with path_in_errors(folder):
+        folder_descriptor = os.open(folder, FOLDER_FLAGS)
     with closed_after(folder_descriptor) as descriptor:
         identity = identity_from(os.fstat(descriptor))
         if _checked_identities.get(folder) != identity:
-            _check(folder, descriptor, identity)
+            _check_folder(folder, descriptor, identity)
         yield descriptor
 
 
 @contextmanager
-def _folder_of(path: Path) -> Iterator[int]:
+def _opened_parent(path: Path) -> Iterator[int]:
     with opened_folder(path.parent) as descriptor:
         yield descriptor
 
 
-def _check(folder: Path, descriptor: int, identity: Identity) -> None:
+def _check_folder(folder: Path, descriptor: int, identity: Identity) -> None:
     leads_to = os.path.realpath(folder)
     if _first_destinations.setdefault(folder, leads_to) != leads_to:
         raise RequestError(
@@ -310,10 +310,10 @@ def _check(folder: Path, descriptor: int, identity: Identity) -> None:
         )
     _refuse_protected(folder, leads_to)
     if is_below_documents(folder):
-        refuse_other_place(folder)
+        refuse_link_or_mount(folder)
         with opened_folder(folder.parent):
             pass
-    if folder.name.endswith(BESIDE):
+    if folder.name.endswith(DOCUMENTS_SUFFIX):
         _check_marked(folder, descriptor)
     _checked_identities[folder] = identity
 
@@ -334,7 +334,7 @@ def _refuse_protected(folder: Path, leads_to: str) -> None:
 
 
 def _check_marked(folder: Path, descriptor: int) -> None:
-    refuse_other_place(folder)
+    refuse_link_or_mount(folder)
     try:
         marker = os.stat(OWNER, dir_fd=descriptor, follow_symlinks=False)
     except FileNotFoundError:
@@ -364,11 +364,11 @@ def _mark(descriptor: int) -> None:
 
 
 def _note_made(folder: Path) -> None:
-    """Remember a directory that was just made. If it is a target, its documents record that, for later processes."""
+    """Remember that this process made a directory. If it is a target, its documents record that for later processes."""
     if (identity := identity_of(folder)) is not None:
         _made_identities.add(identity)
     documents = documents_of(folder)
-    if not folder.name.endswith(BESIDE) and is_marked(documents):
+    if not folder.name.endswith(DOCUMENTS_SUFFIX) and is_marked(documents):
         with suppress(OSError), opened_folder(documents) as descriptor:
             flags = os.O_WRONLY | os.O_CREAT | _FILE_FLAGS
             os.close(os.open(MADE_TARGET, flags, 0o666, dir_fd=descriptor))

@@ -21,7 +21,7 @@ _UNSUPPORTED_COPY_ERRORS = (errno.EXDEV, errno.ENOSYS, errno.EINVAL, errno.EOPNO
 
 
 @contextmanager
-def opened(uri: str, pin: Pin | None = None) -> Iterator[int]:
+def opened_file(uri: str, pin: Pin | None = None) -> Iterator[int]:
     """Open a file to read for the block. Raises `SnapshotError` if it is gone, or not in the pinned version."""
     try:
         descriptor = os.open(uri, os.O_RDONLY)
@@ -53,7 +53,7 @@ def read_exactly(uri: str, descriptor: int, start: int, length: int) -> bytes:
 
 def copy_span(source: Span, target: int, offset: int) -> None:
     """Copy a span to `offset` of the file descriptor `target`. Raises the same errors as a read."""
-    with opened(source.uri, source.pin) as descriptor:
+    with opened_file(source.uri, source.pin) as descriptor:
         number_copied = copy_range(descriptor, source.start, source.length, target, offset)
         if number_copied < source.length:
             raise _short_file_error(source.uri, source.start, source.length, number_copied)

@@ -27,7 +27,7 @@ _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp", re.DOTALL)
 
 
 @contextmanager
-def temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
+def temporary_file(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
     """Write a temporary file for `uri`, force it to disk, and yield its path; remove it after the block.
 
     `fill` gets the descriptor of the file, and writes its content. The file is in the same mount as `uri`, and outside
@@ -36,7 +36,7 @@ def temporary(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
     folder = Path(uri).parent
     with directory_for(folder):
         path = _place_for(folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
-        with _naming(uri, path):
+        with _uri_in_errors(uri, path):
             descriptor = owned.new_file(path)
             try:
                 # On a file system without locks, no process removes the temporary files of others.
@@ -63,13 +63,13 @@ def _place_for(folder: Path) -> Path:
 
 def documents_of(folder: Path) -> Path:
     """Return the directory of documents of a target. For a directory of unfinished files, return the one it is in."""
-    if folder.name == document_folders.STAGING and folder.parent.name.endswith(document_folders.BESIDE):
+    if folder.name == document_folders.STAGING and folder.parent.name.endswith(document_folders.DOCUMENTS_SUFFIX):
         return folder.parent
-    return Path(f"{os.path.realpath(folder)}{document_folders.BESIDE}")
+    return Path(f"{os.path.realpath(folder)}{document_folders.DOCUMENTS_SUFFIX}")
 
 
 @contextmanager
-def _naming(uri: str, path: Path) -> Iterator[None]:
+def _uri_in_errors(uri: str, path: Path) -> Iterator[None]:
     """Name `uri`, which the user knows, in errors of the block, instead of the temporary file at `path`."""
     try:
         yield

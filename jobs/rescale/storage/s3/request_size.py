@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-_READ, _LARGEST_READ, _LONG = 4 << 20, 16 << 20, 64 << 20
-"""Size of a usual request, size of the largest request, and longest range that is read with usual requests, in bytes.
-"""
+_USUAL_REQUEST, _LARGEST_REQUEST, _LONGEST_USUAL_RANGE = 4 << 20, 16 << 20, 64 << 20
+"""Size of a usual and of the largest request, and the longest range that is read with usual requests, in bytes."""
 
 
 def request_size(length: int, at_once: int | None = None) -> int:
@@ -12,5 +11,5 @@ def request_size(length: int, at_once: int | None = None) -> int:
 
     The caller processes `at_once` bytes together; None if any size suits the caller.
     """
-    least_size = at_once or _READ
-    return max(least_size, min(_LARGEST_READ, length // 16)) if length > _LONG else least_size
+    least_size = at_once or _USUAL_REQUEST
+    return max(least_size, min(_LARGEST_REQUEST, length // 16)) if length > _LONGEST_USUAL_RANGE else least_size

@@ -116,10 +116,10 @@ class S3Store:
 
     def delete(self, uris: Iterable[str]) -> None:
         errors_of_locked = [error for error in side_by_side(self._delete, uris) if error is not None]
-        for first in errors_of_locked[:1]:
-            with self._with_lock_details(first.path or ""):
-                first.found = f"{first.found} ({len(errors_of_locked)} such objects)"
-                raise first
+        for first_error in errors_of_locked[:1]:
+            with self._with_lock_details(first_error.path or ""):
+                first_error.found = f"{first_error.found} ({len(errors_of_locked)} such objects)"
+                raise first_error
 
     def begin_parts(self, uri: str, staging: str) -> str:  # noqa: ARG002
         bucket, key = split_s3(uri)

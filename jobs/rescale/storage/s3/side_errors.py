@@ -30,9 +30,7 @@ _PROFILE_TEXTS = {
     "BUCKET": "check the name of the bucket and the AWS profile {}",
     **{name: name.lower() for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")},
 }
-"""Text for each setting in advice, for a side with an AWS profile (`{}`): such a side takes these settings only from
-it.
-"""
+"""Text for each setting in advice if a side has an AWS profile (`{}`), from which alone it takes these settings."""
 
 
 def with_store_named(error: E, side: StoreSide) -> E:
