@@ -10,7 +10,7 @@ from rescale.snapshot.surgery import Surgery
 
 
 class ListedDifference(msgspec.Struct, frozen=True):
-    """A difference: `item` names a record or element by its values, `a` and `b` say what each snapshot has there."""
+    """A difference: its kind `found`, the values that name the `item`, and what snapshots `a` and `b` have there."""
 
     found: str
     item: dict[str, str]

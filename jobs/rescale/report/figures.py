@@ -90,7 +90,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class BarCharts:
-    """Bar charts side by side, in one scale."""
+    """Bar charts side by side, with the same scale."""
 
     charts: tuple[Bars, ...]
 
@@ -148,7 +148,7 @@ class StackedBars:
 
 
 class Sparkline(NamedTuple):
-    """Small bars for the subtasks now and, with a plan, afterwards; their numbers are given as text, too."""
+    """Small bars for the subtasks now and, with a plan, afterwards; `caption` gives their numbers as text."""
 
     label: str
     before: tuple[float, ...]

@@ -177,12 +177,15 @@ _OWN_STATES = (State.CLAIMED, State.MOVED, *_CERTIFIED_STATES)
 def _results(plan: Plan) -> Iterator[tuple[str, StepEnd | FailedResult]]:
     for step in STEPS_OF_A_RUN:
         uri = places_of(plan).result(step)
-        if (result := _read(uri, StepEnd)) is not None:
-            yield _STEP_NAMES[step], (_read(uri, FailedResult) or result) if result.status == "failed" else result
+        if (result := _read_if_exists(uri, StepEnd)) is not None:
+            yield (
+                _STEP_NAMES[step],
+                (_read_if_exists(uri, FailedResult) or result) if result.status == "failed" else result,
+            )
 
 
 def _stored_document(plan: Plan) -> PlanDocument | None:
-    document = _read(places_of(plan).report_data, PlanDocument)
+    document = _read_if_exists(places_of(plan).report_data, PlanDocument)
     return document if document is not None and document.plan == plan.digest else None
 
 
@@ -194,7 +197,7 @@ def _document_from_source(plan: Plan) -> PlanDocument:
     return plan_document(plan, snapshot_after, kafka_offsets(snapshot_after))
 
 
-def _read(uri: str, kind: type[T]) -> T | None:
+def _read_if_exists(uri: str, kind: type[T]) -> T | None:
     """Return a JSON document; None if it does not exist. Raises `RequestError` if it is not a document of this kind."""
     if not exists(uri):
         return None

@@ -95,22 +95,22 @@ def _with_line_breaks(lines: Sequence[Line]) -> Iterator[Node]:
 
 
 def _table(table: Table, name: str) -> Element:
-    """Return a table that scrolls if it is too wide, by keyboard too; columns of numbers are right-aligned."""
-    numeric = [all(_NUMBER.fullmatch(row[i]) for row in table.rows) for i in range(len(table.headers))]
-    kinds = ["number" if all_numbers else None for all_numbers in numeric]
+    """Return a table that mouse and keyboard can scroll if it is too wide; columns of numbers are right-aligned."""
+    are_numeric = [all(_NUMBER.fullmatch(row[i]) for row in table.rows) for i in range(len(table.headers))]
+    css_classes = ["number" if is_numeric else None for is_numeric in are_numeric]
     return h.div(class_="scroll", tabindex="0", role="region", aria_label=name)[
         h.table[
             h.thead[
                 h.tr[
                     (
                         h.th(scope="col", class_=css_class)[header]
-                        for header, css_class in zip(table.headers, kinds, strict=True)
+                        for header, css_class in zip(table.headers, css_classes, strict=True)
                     )
                 ]
             ],
             h.tbody[
                 (
-                    h.tr[(h.td(class_=css_class)[cell] for cell, css_class in zip(row, kinds, strict=True))]
+                    h.tr[(h.td(class_=css_class)[cell] for cell, css_class in zip(row, css_classes, strict=True))]
                     for row in table.rows
                 )
             ],

@@ -1,1 +1,1 @@
-"""Makes the page about a snapshot, a plan, an outcome and more, each from a document of JSON values."""
+"""Makes pages about snapshots, plans, outcomes and more, each from the document that the JSON output shows."""

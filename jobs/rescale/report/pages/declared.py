@@ -35,7 +35,11 @@ def declared_lines(surgery: Surgery) -> list[str]:
 def first_lines(lines: list[str], limit: int) -> list[str]:
     """Return the first `limit` lines, then a line with the number of the others."""
     number_omitted = len(lines) - limit
-    return [*lines[:limit], f"{counted(number_omitted, 'other')}, in the plan"] if number_omitted > 0 else lines
+    return (
+        [*lines[:limit], f"{counted(number_omitted, 'other difference')}, listed in the plan"]
+        if number_omitted > 0
+        else lines
+    )
 
 
 def exceptions_clause(surgery: Surgery) -> str:

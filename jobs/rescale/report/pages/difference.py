@@ -49,10 +49,10 @@ def _differing_blocks(document: DiffDocument) -> list[Block]:
 def _counts_text(document: DiffDocument, states: list[tuple[DiffedOperator, DiffedState]]) -> str:
     if document.equal:
         return f"{counted(len(states), 'state')} compared"
-    number_differing = sum(not state.equal for _, state in states)
-    number_unlike = sum(bool(operator.differences) for operator in document.operators)
-    others_text = f", and {counted(number_unlike, 'operator')}" if number_unlike else ""
-    return f"{number_differing} of {counted(len(states), 'state')}{others_text}"
+    differing_state_count = sum(not state.equal for _, state in states)
+    differing_operator_count = sum(bool(operator.differences) for operator in document.operators)
+    operators_text = f", and {counted(differing_operator_count, 'operator')}" if differing_operator_count else ""
+    return f"{differing_state_count} of {counted(len(states), 'state')}{operators_text}"
 
 
 def _row(operator: DiffedOperator, state: DiffedState) -> tuple[str, ...]:

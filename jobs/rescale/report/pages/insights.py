@@ -24,7 +24,7 @@ SHAPES = "How evenly bytes would be distributed"
 
 
 def restores_table(insight: Insight) -> Table:
-    """Return the table of what Flink itself would read, write and take at restore, with a row for each shape."""
+    """Return the table of the bytes and the time that Flink's own restore would take, with a row for each shape."""
     headers = ("parallelism", "Flink reads", "record by record", "slowest subtask reads", "databases", "takes")
     rows = [_restore_row(restore) for restore in insight.restores if restore.operators]
     return _without_empty_columns(headers, rows)
@@ -295,8 +295,8 @@ def duration_sentences(insight: Insight) -> Iterator[str]:
 
 def sentences(insight: Insight) -> list[str]:
     """Return all sentences, the most important ones first."""
-    parts = (duration_sentences, restore_sentences, shape_sentences, hand_picked_sentences, union_sentences)
-    return [sentence for part in parts for sentence in part(insight)]
+    topics = (duration_sentences, restore_sentences, shape_sentences, hand_picked_sentences, union_sentences)
+    return [sentence for sentences_on in topics for sentence in sentences_on(insight)]
 
 
 def insight_blocks(insight: Insight) -> list[Block]:

@@ -206,10 +206,10 @@ def _states(operator: Operator) -> list[InspectedState]:
         states.setdefault(state.name, InspectedState(state.name, state.state_type, content))
     elements: Counter[tuple[str, str]] = Counter()
     sizes: Counter[tuple[str, str]] = Counter()
-    for slot, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
+    for prefix, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
         for element_stream in streams:
             for element_state in element_stream.states:
-                key = (element_state.name, slot + element_state.mode.name)
+                key = (element_state.name, prefix + element_state.mode.name)
                 elements[key] += len(element_state.elements)
                 sizes[key] += sum(extent.length for extent in element_state.elements)
     inspected_states = list(states.values())

@@ -27,13 +27,13 @@ def prospects_section(prospects: ReleaseProspects, snapshot: str) -> Section:
     restored_operators = [operator for operator in operators if operator.restores == Restores.YES]
     other_operators = [operator for operator in operators if operator.restores != Restores.YES]
     blocks: list[Block] = [paragraph(f"{counted(len(restored_operators), 'operator')} of {len(operators)} as they are")]
-    levels = [
+    answers = [
         restores for restores in Restores if any(_state_names(operator, restores) for operator in other_operators)
     ]
     blocks += cut_table(
-        ("operator", "restored", *(f"states: {restores.value}" for restores in levels)),
+        ("operator", "restored", *(f"states: {answer.value}" for answer in answers)),
         [
-            (operator.label, operator.restores, *(_state_names(operator, restores) for restores in levels))
+            (operator.label, operator.restores, *(_state_names(operator, answer) for answer in answers))
             for operator in other_operators
         ],
         "more operator",

@@ -80,9 +80,10 @@ def certificate_page(certificate: Certificate) -> Page:
     operators = certificate.operators
     largest = lowest(operators, MOST_OPERATORS, lambda proof: -proof.bytes)
     short_certificate = replace(certificate, operators=tuple(largest))
-    number, number_omitted = counted(len(operators), "operator"), len(operators) - len(short_certificate.operators)
+    operators_text = counted(len(operators), "operator")
+    number_omitted = len(operators) - len(short_certificate.operators)
     blocks: list[Block] = [
-        paragraph(f"{certificate.verdict}: {number}, {human_bytes(certificate.bytes)} compared"),
+        paragraph(f"{certificate.verdict}: {operators_text}, {human_bytes(certificate.bytes)} compared"),
         *map(paragraph, _proof_note(certificate)),
         *([Bullets(f"{DECLARED}:", declared_texts)] if (declared_texts := tuple(certified_lines(certificate))) else []),
         proofs_table(short_certificate),

@@ -152,10 +152,10 @@ def operator_row(operator: PlannedOperator) -> tuple[str, ...]:
 def work_lines(document: PlanDocument) -> list[str]:
     """Return a line for each class of work in a plan, which says what the class means."""
     kinds = {operator.work for operator in document.operators if operator.keyed_bytes}
-    return [f"{kind}: {_WORK[WorkClass(kind)]}" for kind in sorted(kinds)]
+    return [f"{kind}: {_MEANING_OF_WORK[WorkClass(kind)]}" for kind in sorted(kinds)]
 
 
-_WORK = {
+_MEANING_OF_WORK = {
     WorkClass.RELOCATE: "the max parallelism stays, so key groups and RocksDB's files are copied as they are",
     WorkClass.REGROUP: "the new max parallelism divides the old one, so a record's old key group determines its new "
     "one; bytes by subtask are as exact as bytes by old key group",

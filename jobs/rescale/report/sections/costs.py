@@ -1,4 +1,4 @@
-"""The section about costs: Flink's own rescale, restoring each format, and the steps of a run."""
+"""The section about costs: of Flink's own rescale, of restoring each format, and of the steps of a run."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _LEGEND = ("read", "put into the backend, record by record", "copied out of othe
 
 def costs_section(insight: Insight, seconds_by_step: dict[str, float]) -> list[Block]:
     """Return the section for the insight of a plan or a snapshot; `seconds_by_step` has the ended steps."""
-    blocks: list[Block] = [*_own_rescale(insight), *_formats(insight), *_steps(insight, seconds_by_step)]
+    blocks: list[Block] = [*_flink_restores(insight), *_result_formats(insight), *_step_times(insight, seconds_by_step)]
     if not blocks:
         return []
     note = "Times are estimates from measured rates: they tell seconds from minutes, and minutes from hours."
     return [Section("What it costs", (*blocks, paragraph(note)))]
 
 
-def _own_rescale(insight: Insight) -> list[Block]:
+def _flink_restores(insight: Insight) -> list[Block]:
     refusals = [paragraph(restore.refused) for restore in insight.restores if restore.refused]
     possible_restores = [restore for restore in insight.restores if restore.operators]
     if not possible_restores:
@@ -48,7 +48,7 @@ def _restore_row(restore: JobRestore) -> _BarRow:
     return label, (bytes_read, replayed_bytes, copied_bytes), f"about {duration(restore.seconds)}"
 
 
-def _formats(insight: Insight) -> list[Block]:
+def _result_formats(insight: Insight) -> list[Block]:
     if insight.durations is None or not insight.durations.formats:
         return []
     formats = insight.durations.formats
@@ -82,7 +82,7 @@ def _bars(rows: Sequence[_BarRow]) -> StackedBars:
     return StackedBars(bars, _LEGEND[: used_kinds + 1])
 
 
-def _steps(insight: Insight, seconds_by_step: dict[str, float]) -> list[Block]:
+def _step_times(insight: Insight, seconds_by_step: dict[str, float]) -> list[Block]:
     if insight.durations is None:
         return []
     steps = insight.durations.steps
