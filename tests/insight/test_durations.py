@@ -61,10 +61,10 @@ def test_many_small_records_take_longer_than_few_large_ones() -> None:
 
 
 def test_s3_is_estimated_slower_and_a_restore_flink_refuses_has_no_time() -> None:
-    local, over_there = durations(one_gigabyte(), ()), durations(one_gigabyte("s3://bucket/target"), None)
-    assert over_there.run > local.run + 5
-    assert over_there.restore > local.restore
-    assert over_there.flink is None
+    local, in_s3 = durations(one_gigabyte(), ()), durations(one_gigabyte("s3://bucket/target"), None)
+    assert in_s3.run > local.run + 5
+    assert in_s3.restore > local.restore
+    assert in_s3.flink is None
     assert local.flink == 0
 
 

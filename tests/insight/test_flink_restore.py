@@ -126,7 +126,7 @@ def test_every_key_group_of_a_real_snapshot_is_read(name: str, parallelism: int)
 def test_changelog_is_read_after_its_materialised_state(backend: str) -> None:
     """Every subtask with a changelog reads all of it for the changes of its own key groups."""
     (logged,) = (operator for operator in opened(f"2-changelog-over-{backend}").operators if operator.changelogs)
-    below = replace(
+    materialised = replace(
         logged,
         changelogs=(),
         keyed=tuple(
@@ -138,7 +138,7 @@ def test_changelog_is_read_after_its_materialised_state(backend: str) -> None:
     )
     logs = sum(changelog.log_size for changelog in logged.changelogs)
     for parallelism, times in ((2, 1), (4, 2), (1, 1)):
-        with_log, without = flink_restore(logged, parallelism), flink_restore(below, parallelism)
+        with_log, without = flink_restore(logged, parallelism), flink_restore(materialised, parallelism)
         assert read(with_log) - read(without) == times * logs
         assert logs - parallelism <= by_record(with_log) - by_record(without) <= logs + parallelism * logs // 50
         assert with_log.state - without.state == logs

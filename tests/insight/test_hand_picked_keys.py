@@ -93,7 +93,7 @@ def test_one_key_in_each_subtask_is_detected_if_chance_is_unlikely(tmp_path: Pat
     assert six is not None
     assert not six.smallest
     assert six.chance == pytest.approx(720 / 6**6)
-    assert keys_for(tmp_path, others(3), 3, Shape(3, MAXIMUM)) is None  # in two cases of nine
+    assert keys_for(tmp_path, others(3), 3, Shape(3, MAXIMUM)) is None  # random keys do so in two of nine cases
     assert keys_for(tmp_path, others(6)[:5], 6, Shape(6, MAXIMUM)) is not None
     assert keys_for(tmp_path, others(6)[:3], 6, Shape(6, MAXIMUM)) is None
 
@@ -101,10 +101,10 @@ def test_one_key_in_each_subtask_is_detected_if_chance_is_unlikely(tmp_path: Pat
 def test_second_key_in_a_subtask_means_keys_were_not_picked_by_hand(tmp_path: Path) -> None:
     keys = list(virtual_keys("int", MAXIMUM, 4))
     group = key_group_of_hash(keys[0], MAXIMUM)
-    beside = next(key for key in range(1000, 9999) if key_group_of_hash(key, MAXIMUM) == group)
-    elsewhere = next(key for key in range(1000, 9999) if owner(key, Shape(4, 128)) == 0 and key != beside)
-    assert keys_for(tmp_path, [*keys, beside], 4, Shape(4, MAXIMUM)) is None
-    assert keys_for(tmp_path, [*keys, elsewhere], 4, Shape(4, MAXIMUM)) is None
+    in_same_group = next(key for key in range(1000, 9999) if key_group_of_hash(key, MAXIMUM) == group)
+    in_same_subtask = next(key for key in range(1000, 9999) if owner(key, Shape(4, 128)) == 0 and key != in_same_group)
+    assert keys_for(tmp_path, [*keys, in_same_group], 4, Shape(4, MAXIMUM)) is None
+    assert keys_for(tmp_path, [*keys, in_same_subtask], 4, Shape(4, MAXIMUM)) is None
 
 
 def test_operator_with_many_keys_or_none_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

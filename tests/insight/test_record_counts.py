@@ -34,11 +34,11 @@ def test_rows_of_databases_are_those_of_their_files(name: str) -> None:
     snapshot = with_tables(snapshots.opened(name))
     reader = SourceReader(snapshot.contents)
     for operator in (operator for operator in snapshot.operators if operator.databases):
-        right = sum(
+        row_count = sum(
             len(records)
             for database in operator.databases
             for source in sources_of(database, operator.max_parallelism)
             for records in reader.batches(source)
         )
         # Some rows were overwritten, and some lie outside of the key groups of the handle.
-        assert right <= estimated_number_of_records(operator, snapshot.contents) <= 2 * right
+        assert row_count <= estimated_number_of_records(operator, snapshot.contents) <= 2 * row_count

@@ -1,4 +1,4 @@
-"""Only keys of subtasks on the heap and in RocksDB; `test_hand_picked_keys.py` has canonical streams."""
+"""The only key of a subtask, in heap and RocksDB state; `test_hand_picked_keys.py` has canonical streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of options are what every surface is made from."""
+"""The table of options, from which commands, forms and the chart are made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.readme import ROOT
 
 PACKAGE = Path(rescale.__file__).parent
 
-OF_THE_CHART = {"help", "target", "master", "prepare"}
+NOT_IN_CHART = {"help", "target", "master", "prepare"}
 """Options of `rescale run` that the chart sets itself, or does not need."""
 
 
@@ -47,12 +47,12 @@ def test_chart_accepts_the_options_of_a_run() -> None:
     names = {name for group in re.findall(r"\((.*?)\)", pattern) for name in group.split("|")}
     (commands,) = (action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
     flags = {flag for flag in commands.choices["run"]._option_string_actions if flag.startswith("--")}
-    assert names == {flag.removeprefix("--") for flag in flags} - OF_THE_CHART
+    assert names == {flag.removeprefix("--") for flag in flags} - NOT_IN_CHART
     assert names >= {row.name for row in OPTIONS if "run" in row.commands}
 
 
-def mentioned() -> Iterator[str]:
-    """The names of options that advice mentions, and the flags that errors are about."""
+def options_in_errors() -> Iterator[str]:
+    """Yield the names of options that advice mentions, and of those that errors are about."""
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
@@ -62,6 +62,6 @@ def mentioned() -> Iterator[str]:
 
 
 def test_options_mentioned_in_advice_have_a_field() -> None:
-    names = set(mentioned())
+    names = set(options_in_errors())
     assert {"max-parallelism", "drop"} <= names
     assert names <= {row.name for row in OPTIONS}

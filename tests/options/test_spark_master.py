@@ -16,7 +16,7 @@ LOCAL = {
     "local[* , 4]": LocalMaster("*", "4"),
 }
 CLUSTERS = ["yarn", "spark://host:7077", "k8s://https://host:6443"]
-NONE = [
+INVALID = [
     "",
     "locale",
     "local[]",
@@ -34,27 +34,27 @@ NONE = [
 ]
 
 
-@pytest.mark.parametrize(("word", "master"), LOCAL.items())
-def test_local_master_has_its_number_of_threads(word: str, master: LocalMaster) -> None:
-    assert local_master(word) == master
+@pytest.mark.parametrize(("url", "master"), LOCAL.items())
+def test_local_master_has_its_number_of_threads(url: str, master: LocalMaster) -> None:
+    assert local_master(url) == master
     assert master.cores == {"1": 1, "3": 3}.get(master.threads, os.cpu_count())
-    assert is_on_this_machine(word)
-    assert is_master(word)
+    assert is_on_this_machine(url)
+    assert is_master(url)
 
 
 def test_local_cluster_is_on_this_machine_but_is_no_local_master() -> None:
-    word = "local-cluster[2,1,1024]"
-    assert (local_master(word), is_on_this_machine(word), is_master(word)) == (None, True, True)
+    url = "local-cluster[2,1,1024]"
+    assert (local_master(url), is_on_this_machine(url), is_master(url)) == (None, True, True)
 
 
-@pytest.mark.parametrize("word", CLUSTERS)
-def test_cluster_is_not_on_this_machine(word: str) -> None:
-    assert (local_master(word), is_on_this_machine(word), is_master(word)) == (None, False, True)
+@pytest.mark.parametrize("url", CLUSTERS)
+def test_cluster_is_not_on_this_machine(url: str) -> None:
+    assert (local_master(url), is_on_this_machine(url), is_master(url)) == (None, False, True)
 
 
-@pytest.mark.parametrize("word", NONE)
-def test_unknown_master_is_refused(word: str) -> None:
-    assert (local_master(word), is_on_this_machine(word), is_master(word)) == (None, False, False)
+@pytest.mark.parametrize("url", INVALID)
+def test_unknown_master_is_refused(url: str) -> None:
+    assert (local_master(url), is_on_this_machine(url), is_master(url)) == (None, False, False)
 
 
 def test_missing_master_is_unknown() -> None:

@@ -1,4 +1,4 @@
-"""Text files that a user names are read as far as a text file goes, whatever they are."""
+"""Reads of the files that a user names: text files, pipes, and devices that never end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _write_for_ever(pipe: Path) -> None:
             pass
 
 
-def test_what_does_not_end_is_refused(tmp_path: Path) -> None:
+def test_endless_pipe_and_device_are_refused(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     writer = Thread(target=_write_for_ever, args=(pipe,), daemon=True)
     writer.start()

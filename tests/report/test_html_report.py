@@ -54,7 +54,7 @@ class ParsedPage(HTMLParser):
         if self._open:
             self.texts[self._open[-1]][-1] += data
 
-    def of(self, tag: str) -> list[dict[str, str | None]]:
+    def attributes_of(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
 
 
@@ -95,8 +95,8 @@ def test_report_loads_nothing_and_runs_no_script(name: str) -> None:
         ]
         for place in ("href", "xlink:href"):
             assert (attributes.get(place) or "#").startswith(("#", "data:image/png;base64,")), tag
-    assert [attributes["type"] for attributes in parsed.of("script")] == ["application/json"]
-    (policy,) = [a["content"] for a in parsed.of("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+    assert [attributes["type"] for attributes in parsed.attributes_of("script")] == ["application/json"]
+    (policy,) = [a["content"] for a in parsed.attributes_of("meta") if a.get("http-equiv") == "Content-Security-Policy"]
     digest = base64.b64encode(hashlib.sha256(parsed.texts["style"][0].encode()).digest()).decode()
     assert policy == (
         f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -107,18 +107,20 @@ def test_report_loads_nothing_and_runs_no_script(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_report_is_readable_with_a_screen_reader(name: str) -> None:
     parsed = page(name)
-    assert parsed.of("html")[0]["lang"] == "en"
-    assert all(a["aria-label"] for a in parsed.of("svg") if a.get("role") == "img")
-    assert all(a.get("scope") for a in parsed.of("th"))
+    assert parsed.attributes_of("html")[0]["lang"] == "en"
+    assert all(a["aria-label"] for a in parsed.attributes_of("svg") if a.get("role") == "img")
+    assert all(a.get("scope") for a in parsed.attributes_of("th"))
     levels = [int(tag[1]) for tag, _ in parsed.elements if tag in ("h1", "h2", "h3", "h4", "h5", "h6")]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
-    assert len(parsed.of("details")) >= len(parsed.of("figure")) - 1  # every picture has a table with its numbers
+    assert (
+        len(parsed.attributes_of("details")) >= len(parsed.attributes_of("figure")) - 1
+    )  # every picture has a table with its numbers
     ids = Counter(a["id"] for _, a in parsed.elements if "id" in a)
     assert set(ids.values()) == {1}
-    assert {str(a["href"])[1:] for a in parsed.of("a")} <= set(ids)
-    assert all(a.get("aria-labelledby", "") in ids for a in parsed.of("section"))
+    assert {str(a["href"])[1:] for a in parsed.attributes_of("a")} <= set(ids)
+    assert all(a.get("aria-labelledby", "") in ids for a in parsed.attributes_of("section"))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -177,8 +179,8 @@ def test_names_in_a_report_never_become_markup(name: str) -> None:
     document = msgspec.convert(renamed(as_json(documents()[name])), ReportDocument)
     text = html_report(document).decode()
     parsed = ParsedPage(text)
-    assert not parsed.of("img")
-    assert len(parsed.of("script")) == 1
+    assert not parsed.attributes_of("img")
+    assert len(parsed.attributes_of("script")) == 1
     assert "alert('1')" not in " ".join(parsed.texts["title"][:1])
     assert any("<script>alert('1')</script>" in cell for cell in parsed.texts["td"])
     assert "\x1b" not in text
@@ -189,7 +191,7 @@ def test_names_in_a_report_never_become_markup(name: str) -> None:
 @pytest.mark.slow
 def test_axes_of_a_curve_are_labelled() -> None:
     drawn = page("a plan")
-    curves = sum(attributes.get("class") == "drawing curve" for attributes in drawn.of("svg"))
+    curves = sum(attributes.get("class") == "drawing curve" for attributes in drawn.attributes_of("svg"))
     assert curves > 0
     assert [drawn.texts["text"].count(name) for name in ("worst ÷ mean", "parallelism")] == [curves, curves]
 

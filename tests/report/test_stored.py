@@ -108,8 +108,8 @@ def test_no_report_is_written_after_a_discard(plan: Plan) -> None:
 
 
 def test_report_shows_the_results_of_steps(plan: Plan) -> None:
-    put = Path(places_of(plan).result("reshuffle_keyed_state"))
-    put.write_text(json.dumps({"status": "done", "seconds": 7.5}))
+    result_file = Path(places_of(plan).result("reshuffle_keyed_state"))
+    result_file.write_text(json.dumps({"status": "done", "seconds": 7.5}))
     put_report(plan)
     assert run_document(plan).took == {"reshuffle": 7.5}
     assert "reshuffle: took" in page_of(plan)
@@ -122,7 +122,7 @@ def test_report_shows_the_results_of_steps(plan: Plan) -> None:
         seconds=2.5,
         metrics=StepMetrics(0, 0, 0, 0.0, (), {}, Retries(0, 0), memory),
     )
-    put.write_bytes(msgspec.json.encode(error))
+    result_file.write_bytes(msgspec.json.encode(error))
     put_report(plan)
     assert run_document(plan).error == error
     assert run_document(plan).took == {"reshuffle": 2.5}

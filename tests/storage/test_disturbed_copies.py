@@ -18,7 +18,7 @@ from support.slow import slow
 from support.wire import CARRIED_OUT, Treatment, WireRequest, wire_to
 
 CONTENT = bytes(range(256)) * 40
-DEEDS = {
+DISTURBANCES = {
     "an error in 200, not copied": Treatment(carried_out=False, instead=(200, "InternalError")),
     "an error in 200, copied": Treatment(instead=(200, "InternalError")),
     "slow down in 200": Treatment(carried_out=False, instead=(200, "SlowDown")),
@@ -32,19 +32,19 @@ DEEDS = {
 
 
 @dataclass
-class Disturbed:
-    """A store behind a proxy, which treats the first `times` copy requests as `deed` says."""
+class DisturbedStore:
+    """A store behind a proxy, which treats the first `times` copy requests as `treatment` says."""
 
     store: S3Store
     home: str
-    deed: Treatment = CARRIED_OUT
+    treatment: Treatment = CARRIED_OUT
     times: int = 0
 
     def decide(self, request: WireRequest) -> Treatment:
         if "x-amz-copy-source" not in request.headers or not self.times:
             return CARRIED_OUT
         self.times -= 1
-        return self.deed
+        return self.treatment
 
     @property
     def source(self) -> Span:
@@ -53,7 +53,7 @@ class Disturbed:
 
 
 @pytest.fixture
-def disturbed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disturbed]:
+def disturbed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[DisturbedStore]:
     bucket = s3.new_bucket("disturbed")
     home = f"s3://{bucket}"
     s3.declare(f"{home}/target")
@@ -61,42 +61,44 @@ def disturbed(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disturb
     with wire_to(s3) as wire:
         monkeypatch.setenv("AWS_ENDPOINT_URL", wire.endpoint)
         monkeypatch.setattr("time.sleep", lambda _: None)
-        disturbance = Disturbed(S3Store(), home)
-        wire.decide = disturbance.decide
-        yield disturbance
+        disturbed_store = DisturbedStore(S3Store(), home)
+        wire.decide = disturbed_store.decide
+        yield disturbed_store
 
 
-def copy_whole(disturbed: Disturbed, uri: str) -> None:
+def copy_whole(disturbed: DisturbedStore, uri: str) -> None:
     disturbed.store.copy(uri, disturbed.source)
 
 
-def copy_as_part(disturbed: Disturbed, uri: str) -> None:
+def copy_as_part(disturbed: DisturbedStore, uri: str) -> None:
     store = disturbed.store
     token = store.begin_parts(uri, "")
     receipt = store.copy_part(uri, token, 1, 0, disturbed.source)
     store.complete_parts(uri, token, [receipt], len(CONTENT))
 
 
-FEW = ("an error in 200, not copied", "an error in 200, copied", "reset, copied")
-EACH = pytest.mark.parametrize("deed", [*FEW, *(slow(deed) for deed in DEEDS if deed not in FEW)])
+QUICK = ("an error in 200, not copied", "an error in 200, copied", "reset, copied")
+EVERY_DISTURBANCE = pytest.mark.parametrize(
+    "disturbance", [*QUICK, *(slow(name) for name in DISTURBANCES if name not in QUICK)]
+)
 COPIES = pytest.mark.parametrize("copy", [copy_whole, copy_as_part])
-Copy = Callable[[Disturbed, str], None]
+Copy = Callable[[DisturbedStore, str], None]
 
 
 @COPIES
-@EACH
-def test_disturbed_copy_is_repeated(deed: str, copy: Copy, disturbed: Disturbed) -> None:
-    disturbed.deed, disturbed.times = DEEDS[deed], 1
+@EVERY_DISTURBANCE
+def test_disturbed_copy_is_repeated(disturbance: str, copy: Copy, disturbed: DisturbedStore) -> None:
+    disturbed.treatment, disturbed.times = DISTURBANCES[disturbance], 1
     copy(disturbed, uri := f"{disturbed.home}/target/file")
     assert disturbed.times == 0
     assert disturbed.store.read_all(uri, 1 << 20)[0] == CONTENT
 
 
 @COPIES
-@EACH
-def test_copy_that_stays_disturbed_is_a_store_error(deed: str, copy: Copy, disturbed: Disturbed) -> None:
-    """The store still copies when the disturbance is over: it is not marked as one that refuses copies."""
-    disturbed.deed, disturbed.times = DEEDS[deed], 100
+@EVERY_DISTURBANCE
+def test_copy_that_stays_disturbed_is_a_store_error(disturbance: str, copy: Copy, disturbed: DisturbedStore) -> None:
+    """The store still copies after the disturbance: it is not marked as one that refuses copies."""
+    disturbed.treatment, disturbed.times = DISTURBANCES[disturbance], 100
     uri = f"{disturbed.home}/target/file"
     with pytest.raises(StoreError):
         copy(disturbed, uri)

@@ -64,18 +64,18 @@ def test_scratch_folder_of_a_killed_process_is_removed_by_the_next(home: str, tm
     places = [tmp_path / "blockmgr-1", tmp_path / home]
     for place in places:
         place.mkdir(exist_ok=True)
-    (killed, left), (living, used) = hold(places[1]), hold(places[1])
+    (killed, abandoned), (living, in_use) = hold(places[1]), hold(places[1])
     try:
         killed.kill()
         killed.wait()
-        assert (left / "CURRENT").exists()
+        assert (abandoned / "CURRENT").exists()
         with scratch_folder(places[0], ScratchKind.SPARK) as folder:
-            assert not left.exists()
-            assert (used / "CURRENT").exists()
+            assert not abandoned.exists()
+            assert (in_use / "CURRENT").exists()
             assert folder.exists()
     finally:
         living.communicate("")
-    assert not used.exists()
+    assert not in_use.exists()
 
 
 def test_missing_parent_of_a_scratch_folder_is_created(tmp_path: Path) -> None:
@@ -124,11 +124,11 @@ def test_directories_of_others_beside_a_scratch_folder_are_kept(tmp_path: Path) 
     assert all(other.exists() for other in foreign)
 
 
-@pytest.mark.parametrize("killed", ["before the marker", "before it is whole"])
+@pytest.mark.parametrize("killed", ["before the marker", "while it writes the marker"])
 def test_unfinished_scratch_folder_is_kept_and_has_no_content(killed: str, tmp_path: Path) -> None:
     """A folder that another process is making looks the same, so neither is removed."""
     (made := tmp_path / f"{ScratchKind.DATABASE}made").mkdir()
-    if killed == "before it is whole":
+    if killed == "while it writes the marker":
         (made / MARKER).touch()
     before = tree(made)
     with scratch_folder(tmp_path, ScratchKind.DATABASE):

@@ -85,8 +85,8 @@ def test_numbers_of_a_figure_are_folded_below_it() -> None:
     assert "<details" not in without
 
 
-def test_every_standing_has_its_own_sign() -> None:
-    signs = [re.findall('aria-hidden="true">(.)<', html(Verdict(standing, "so"))) for standing in RunProgress]
+def test_every_progress_has_its_own_sign() -> None:
+    signs = [re.findall('aria-hidden="true">(.)<', html(Verdict(progress, "so"))) for progress in RunProgress]
     assert all(len(sign) == 1 for sign in signs)
     assert all(a == b or signs[a] != signs[b] for a, b in product(range(len(signs)), repeat=2))
     assert f'class="verdict {RunProgress.REFUSED}"' in html(Verdict(RunProgress.REFUSED, "so"))

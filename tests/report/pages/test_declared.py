@@ -20,7 +20,7 @@ def offsets(*partitions: ChangedPartition) -> Surgery:
 
 
 MOVED = ChangedPartition("orders", 0, 5, 7)
-CALLED_OTHERWISE = ChangedPartition("orders", 1, 5, None, new_topic="mirror")
+WITH_NEW_TOPIC = ChangedPartition("orders", 1, 5, None, new_topic="mirror")
 LEFT_OUT = ChangedPartition("orders", 2, 5, None, dropped=True)
 
 
@@ -29,10 +29,10 @@ LEFT_OUT = ChangedPartition("orders", 2, 5, None, dropped=True)
     [
         (NO_SURGERY, ""),
         (Surgery(renamed=(RENAMED,)), ""),
-        (offsets(CALLED_OTHERWISE), ""),
+        (offsets(WITH_NEW_TOPIC), ""),
         (Surgery(dropped=(OPERATOR,)), " except what was dropped (1 operator)"),
         (Surgery(dropped_states=(STATE, STATE)), " except what was dropped (2 states)"),
-        (offsets(LEFT_OUT, CALLED_OTHERWISE), " except what was dropped (1 Kafka offset)"),
+        (offsets(LEFT_OUT, WITH_NEW_TOPIC), " except what was dropped (1 Kafka offset)"),
         (offsets(MOVED, MOVED), " except what was changed (2 Kafka offsets)"),
         (
             Surgery((RENAMED,), (OPERATOR,), offsets(MOVED, LEFT_OUT).kafka, (STATE,)),

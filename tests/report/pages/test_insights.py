@@ -26,22 +26,22 @@ PICKED = HandPickedKeys(
 )  # fmt: skip
 
 
-def said(insight: Insight) -> list[str]:
+def sentences_on(insight: Insight) -> list[str]:
     return sentences(insight)
 
 
-def of_snapshot(source: Snapshot) -> list[str]:
-    return said(snapshot_insight(source))
+def snapshot_sentences(source: Snapshot) -> list[str]:
+    return sentences_on(snapshot_insight(source))
 
 
 def test_even_small_snapshot_has_no_insight() -> None:
     streams = tuple(own_stream(i, 4, 128, Framing.CANONICAL) for i in range(4))
-    assert of_snapshot(snapshot(operator("counts", 4, keyed=streams))) == []
+    assert snapshot_sentences(snapshot(operator("counts", 4, keyed=streams))) == []
 
 
 def test_insight_says_why_one_and_a_half_times_costs_more_than_twice() -> None:
     taken = snapshot(operator("counts", 4, databases=tuple(database(i, 4, 128, 32_000) for i in range(4))))
-    (why, ingest) = of_snapshot(taken)
+    (why, ingest) = snapshot_sentences(taken)
     assert why.startswith("4 → 6 costs Flink more than 4 → 8: 2 subtasks would need several databases")
     assert "use-ingest-db-restore-mode" in ingest
 
@@ -53,7 +53,7 @@ def test_insights_name_uneven_parallelism_and_hot_key_groups() -> None:
         for i, (a, b) in enumerate([(0, 2), (3, 4), (5, 7), (8, 9)])
     )
     taken = snapshot(operator("counts", 4, 10, keyed=streams))
-    (loss, hot) = of_snapshot(taken)
+    (loss, hot) = snapshot_sentences(taken)
     assert "4 does not divide 10; 2 subtasks would own 3 key groups and the others 2, so 17% of" in loss
     assert "equally many key groups at 2 and 5 (recommended: 5, with worst ÷ mean 4.32 of bytes)" in loss
     assert "or take max parallelism 60, a multiple of 4 with many divisors" in loss
@@ -67,10 +67,10 @@ def test_each_shape_has_one_row_in_the_table_of_restores() -> None:
     taken = snapshot(operator("counts", 1, keyed=(own_stream(0, 1, 128, Framing.CANONICAL),)))
     rows = restores_table(snapshot_insight(taken)).rows
     assert [row[0] for row in rows] == ["1 → 2 (twice)"]
-    assert not [row for row in restores_table(of_plan(taken, "2")).rows if "twice" in str(row[0])]
+    assert not [row for row in restores_table(insight_into_plan(taken, "2")).rows if "twice" in str(row[0])]
 
 
-def of_plan(source: Snapshot, parallelism: str) -> Insight:
+def insight_into_plan(source: Snapshot, parallelism: str) -> Insight:
     plan = make_plan(source, make_request("/source", "/target", [parallelism]))
     return plan_insight(plan, source)
 
@@ -94,24 +94,27 @@ def test_operator_with_few_keys_has_one_sentence_and_no_table_row() -> None:
 
 
 def test_insight_names_keys_picked_by_hand_and_how_to_replace_them() -> None:
-    (what, ways) = said(replace(NOTHING, hand_picked_keys=(PICKED,)))
+    (what, ways) = sentences_on(replace(NOTHING, hand_picked_keys=(PICKED,)))
     assert "its 2 keys (7, 9; by chance in 9.0% of cases) each belong to a different one of 4 subtasks" in what
     assert "With 6 subtasks (max parallelism 128) subtasks 1, 2 would get none of them, and 0 several" in what
     assert "(5, 6, the smallest key that Flink sends to each subtask)" in ways
     assert "prepareSnapshotPreBarrier" in ways
     assert "(pending)" in ways
-    (good,) = said(replace(NOTHING, hand_picked_keys=(replace(PICKED, idle=(), crowded=()),)))
+    (good,) = sentences_on(replace(NOTHING, hand_picked_keys=(replace(PICKED, idle=(), crowded=()),)))
     assert "in this shape only" in good
-    (sure, _) = said(replace(NOTHING, hand_picked_keys=(replace(PICKED, chance=1e-9),)))
+    (sure, _) = sentences_on(replace(NOTHING, hand_picked_keys=(replace(PICKED, chance=1e-9),)))
     assert "by chance in less than 0.1% of cases" in sure
 
 
 def test_growing_or_large_union_list_gives_an_insight() -> None:
     union = UnionList("id", "lists", "offsets", 6, 60, 4, 240, repeated=True)
-    assert "grows with every restore; 60 bytes go to each of 4 subtasks" in said(replace(NOTHING, unions=(union,)))[0]
-    assert said(replace(NOTHING, unions=(replace(union, repeated=False),))) == []
+    assert (
+        "grows with every restore; 60 bytes go to each of 4 subtasks"
+        in sentences_on(replace(NOTHING, unions=(union,)))[0]
+    )
+    assert sentences_on(replace(NOTHING, unions=(replace(union, repeated=False),))) == []
     large = replace(union, repeated=False, bytes_at_restore=1 << 30)
-    assert "a union list" in said(replace(NOTHING, unions=(large,)))[0]
+    assert "a union list" in sentences_on(replace(NOTHING, unions=(large,)))[0]
 
 
 def test_document_has_the_bytes_of_every_key_group() -> None:

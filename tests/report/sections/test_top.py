@@ -23,29 +23,29 @@ def plan() -> PlanDocument:
     return plan_of_report((4, 128), (6, 128))
 
 
-def standing(document: ReportDocument) -> Verdict:
+def verdict_of(document: ReportDocument) -> Verdict:
     first = verdict(document)[0]
     assert isinstance(first, Verdict)
     return first
 
 
 def test_verdict_tells_how_far_a_run_has_come(plan: PlanDocument) -> None:
-    verdict = standing(snapshot_report(4, 128))
+    verdict = verdict_of(snapshot_report(4, 128))
     assert verdict.progress is RunProgress.SEEN
-    planned = standing(ReportDocument(plan=plan))
+    planned = verdict_of(ReportDocument(plan=plan))
     assert planned.progress is RunProgress.PLANNED
     assert "nothing is written yet" in planned.sentence
     published = proven(plan)
-    assert standing(published).progress is RunProgress.PROVEN
-    assert "the result is published" in standing(published).sentence
-    assert "nothing is published yet" in standing(msgspec.structs.replace(published, published=False)).sentence
+    assert verdict_of(published).progress is RunProgress.PROVEN
+    assert "the result is published" in verdict_of(published).sentence
+    assert "nothing is published yet" in verdict_of(msgspec.structs.replace(published, published=False)).sentence
 
 
 def test_verdict_of_a_failed_run_has_the_details_of_its_error(plan: PlanDocument) -> None:
     """The error counts, whatever was proven before."""
     error = IntegrityError("records differ", path="/file", operator="counts", expected="1", advice="run again")
     document = msgspec.structs.replace(proven(plan), error=error.document())
-    assert standing(document) == Verdict(RunProgress.REFUSED, "records differ")
+    assert verdict_of(document) == Verdict(RunProgress.REFUSED, "records differ")
     text = render_text(Page(tuple(verdict(document))))
     for part in ("/file", "operator: counts", "expected: 1", "what to do: run again"):
         assert part in text

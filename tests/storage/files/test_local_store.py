@@ -253,11 +253,11 @@ def test_directory_that_appears_while_it_is_listed_counts_as_empty(home: Path, m
     """A run of the same plan may make the directory."""
     target = home / "target"
 
-    def meanwhile(error: OSError | ValueError) -> bool:
+    def make_target_first(error: OSError | ValueError) -> bool:
         target.mkdir(parents=True)
         return is_absent(error)
 
-    monkeypatch.setattr("rescale.storage.files.local_store.is_absent", meanwhile)
+    monkeypatch.setattr("rescale.storage.files.local_store.is_absent", make_target_first)
     assert LocalStore().list(str(target)) == []
     assert target.is_dir()
 
@@ -296,7 +296,7 @@ def test_modification_time_outside_the_calendar_is_no_error(seconds: int) -> Non
         path.unlink(missing_ok=True)
 
 
-def _closed(monkeypatch: pytest.MonkeyPatch, place: Path, number: int) -> None:
+def _fail_listing(monkeypatch: pytest.MonkeyPatch, place: Path, number: int) -> None:
     """Let the listing of the place fail with this error number."""
     scandir = os.scandir
 
@@ -313,7 +313,7 @@ def test_listing_an_unreadable_directory_is_an_error(
     home: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[RescaleError]
 ) -> None:
     home.mkdir(parents=True)
-    _closed(monkeypatch, home, number)
+    _fail_listing(monkeypatch, home, number)
     with pytest.raises(kind, match=os.strerror(number)) as error:
         LocalStore().list(str(home))
     assert error.value.path == str(home)
@@ -323,9 +323,9 @@ def test_unreadable_directory_below_the_listed_one_is_skipped(home: Path, monkey
     """Many mount points have one: `lost+found`."""
     (home / "lost+found").mkdir(parents=True)
     (home / "file").write_bytes(b"data")
-    _closed(monkeypatch, home / "lost+found", errno.EACCES)
+    _fail_listing(monkeypatch, home / "lost+found", errno.EACCES)
     assert [entry.uri for entry in LocalStore().list(str(home))] == [str(home / "file")]
-    _closed(monkeypatch, home / "lost+found", errno.EIO)
+    _fail_listing(monkeypatch, home / "lost+found", errno.EIO)
     with pytest.raises(StoreError):
         LocalStore().list(str(home))
 

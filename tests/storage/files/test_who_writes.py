@@ -18,51 +18,53 @@ from support.trees import tree
 JOBS = Path(__file__).parents[3] / "jobs"
 OWNED = "rescale/storage/files/owned.py"
 
-_OF_OS = {
+_OS_CALLS = {
     *("unlink", "remove", "rmdir", "removedirs", "rename", "renames", "replace", "link", "symlink", "mkdir"),
     *("makedirs", "mkfifo", "mknod", "truncate", "chmod", "chown", "utime", "setxattr"),
 }
-_OF_SHUTIL = {"rmtree", "move", "copy", "copy2", "copyfile", "copytree", "unpack_archive", "chown", "make_archive"}
-_OF_TEMPFILE = {
+_SHUTIL_CALLS = {"rmtree", "move", "copy", "copy2", "copyfile", "copytree", "unpack_archive", "chown", "make_archive"}
+_TEMPFILE_CALLS = {
     *("mkdtemp", "mkstemp", "mktemp", "TemporaryDirectory", "NamedTemporaryFile", "TemporaryFile"),
     "SpooledTemporaryFile",
 }
-_OF_PATHS = {
+_PATH_CALLS = {
     *("unlink", "rmdir", "mkdir", "touch", "rename", "symlink_to", "hardlink_to", "write_text", "write_bytes"),
     *("chmod", "extract", "extractall"),
 }
-_MODULES = {"os": _OF_OS, "shutil": _OF_SHUTIL, "tempfile": _OF_TEMPFILE}
+_MODULES = {"os": _OS_CALLS, "shutil": _SHUTIL_CALLS, "tempfile": _TEMPFILE_CALLS}
 _FLAGS = {"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND"}
 
 
 def calls_that_change_files(source: str) -> Iterator[str]:
     """Yield the calls in a module that visibly change files, and the imports that would hide such calls."""
     for node in ast.walk(ast.parse(source)):
-        if (isinstance(node, ast.Call) and _changes(node)) or (isinstance(node, ast.ImportFrom) and _hides(node)):
+        if (isinstance(node, ast.Call) and _changes_files(node)) or (
+            isinstance(node, ast.ImportFrom) and _hides_calls(node)
+        ):
             yield f"line {node.lineno}: {ast.unparse(node)}"
 
 
-def _hides(statement: ast.ImportFrom) -> bool:
+def _hides_calls(statement: ast.ImportFrom) -> bool:
     hidden = {*_MODULES.get(statement.module or "", ()), *_FLAGS, "open", "*"}
     return statement.module in _MODULES and any(name.name in hidden for name in statement.names)
 
 
-def _changes(call: ast.Call) -> bool:
+def _changes_files(call: ast.Call) -> bool:
     function, text = call.func, ast.unparse(call)
     if isinstance(function, ast.Name):
-        return function.id == "open" and _writes(_mode(call, 1)) and "os.devnull" not in text
+        return function.id == "open" and _is_for_writing(_mode(call, 1)) and "os.devnull" not in text
     if not isinstance(function, ast.Attribute):
         return False
-    of, name = ast.unparse(function.value), function.attr
-    if of == "owned" or "'/proc/" in of or "Propagator" in of:
+    owner, name = ast.unparse(function.value), function.attr
+    if owner == "owned" or "'/proc/" in owner or "Propagator" in owner:
         return False
-    if of == "os" and name == "open":
+    if owner == "os" and name == "open":
         return any(flag in text for flag in _FLAGS) and "os.devnull" not in text
-    if of in _MODULES:
-        return name in _MODULES[of]
+    if owner in _MODULES:
+        return name in _MODULES[owner]
     if name == "replace":  # of a path; that of a string has two arguments, and that of a value names them
         return len(call.args) == 1 and not call.keywords
-    return name in _OF_PATHS or (name == "open" and _writes(_mode(call, 0)))
+    return name in _PATH_CALLS or (name == "open" and _is_for_writing(_mode(call, 0)))
 
 
 def _mode(call: ast.Call, at: int) -> list[ast.expr]:
@@ -70,7 +72,7 @@ def _mode(call: ast.Call, at: int) -> list[ast.expr]:
     return [keyword.value for keyword in call.keywords if keyword.arg == "mode"] or call.args[at:]
 
 
-def _writes(arguments: list[ast.expr]) -> bool:
+def _is_for_writing(arguments: list[ast.expr]) -> bool:
     modes = [
         argument.value
         for argument in arguments

@@ -36,10 +36,10 @@ def _certificate_of_this_machine() -> bytes:
     builder = builder.not_valid_before(now - timedelta(1)).not_valid_after(now + timedelta(1))
     alternative = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
     signed = builder.add_extension(alternative, critical=False).sign(key, hashes.SHA256())
-    kept = key.private_bytes(
+    private_key = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return signed.public_bytes(serialization.Encoding.PEM) + kept
+    return signed.public_bytes(serialization.Encoding.PEM) + private_key
 
 
 def test_read_from_a_busy_server_is_repeated(server: ScriptedServer) -> None:
@@ -120,7 +120,7 @@ def test_reads_need_a_trusted_certificate(
 def test_endpoint_that_answers_with_a_web_page_is_refused(
     ask: Callable[[S3Store, str], object], server: ScriptedServer
 ) -> None:
-    """Such as a web console, or a proxy that wants a login."""
+    """A web console, or a proxy with a login page, may answer so."""
     server.answers = [Answer(200, b"<html>", etag="")]
     with pytest.raises(RequestError, match="is not S3"):
         ask(S3Store(), _URI)
