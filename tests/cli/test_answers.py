@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rescale.cli.main import main
-from rescale.insight.cluster import VARIABLE
+from rescale.insight.cluster import CLUSTER_VARIABLE
 from rescale.report.report_page import html_report
 from rescale.report.stored import run_document
 from rescale.runstate.documents import put_document
@@ -112,7 +112,7 @@ def test_run_gives_the_warnings_of_its_plan(capsys: Captured, tmp_path: Path, mo
     """A run also warns of names and of the cluster, which are not part of the stored plan."""
     execute_without_spark(plan_rescale(SOURCE, str(tmp_path / "target"), ["3"]))
     (tmp_path / "uids").write_text("nobody\n")
-    monkeypatch.setenv(VARIABLE, "driver-memory=1")
+    monkeypatch.setenv(CLUSTER_VARIABLE, "driver-memory=1")
     arguments = [SOURCE, "--target", str(tmp_path / "target"), "--parallelism", "3", "--uids", str(tmp_path / "uids")]
     planned, run = (answer(capsys, command, *arguments)[1] for command in ("plan", "run"))
     assert [warning for warning in planned["warnings"] if "has these names: nobody" in warning]

@@ -12,7 +12,7 @@ from rescale.execution.tasks.slices import slices_of
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.insight.cluster import Cluster, cluster_of, cluster_of_environment
 from rescale.insight.cluster_estimate import STARTS_LIMIT, Need, estimate
-from rescale.insight.stages import read_tasks, used_part, write_tasks
+from rescale.insight.stages import number_of_read_tasks, number_of_write_tasks, used_part
 from rescale.insight.workload import workload_of
 from rescale.text.errors import RequestError
 from support.large_plans import large_plan
@@ -30,8 +30,8 @@ def test_estimated_number_of_tasks_is_near_that_of_the_steps(size: int, cluster:
     read = slices_of([(unit.size, unit) for unit in split_into_read_units(rekeyings)], cluster.slots)
     ranges = plan_write_ranges(plan, rekeyings, CanonicalWriter(plan).range_size, cluster.slots)
     (rekeyed,) = workload_of(plan).rekeyed
-    assert read_tasks(rekeyed, cluster) == pytest.approx(len(read), rel=0.6)
-    assert write_tasks(rekeyed, cluster) == pytest.approx(len({each.partition for each in ranges}), rel=0.6)
+    assert number_of_read_tasks(rekeyed, cluster) == pytest.approx(len(read), rel=0.6)
+    assert number_of_write_tasks(rekeyed, cluster) == pytest.approx(len({each.partition for each in ranges}), rel=0.6)
 
 
 def test_estimate_names_the_scarcest_resource_as_its_limit() -> None:

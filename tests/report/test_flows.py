@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rescale.flink.key_groups import key_group_range, subtask_of_key_group
-from rescale.report.flows import KeyedShape, flow_matrix, flows, groups_stay_together, loads
+from rescale.report.flows import KeyedShape, flow_matrix, flows, groups_stay_together, subtask_loads
 
 SHAPES = [
     (KeyedShape(4, 128), KeyedShape(6, 128)),
@@ -68,4 +68,4 @@ def test_rehashed_key_groups_have_no_flows() -> None:
 def test_loads_are_the_bytes_of_each_subtask() -> None:
     sizes = sizes_of(KeyedShape(3, 10))
     ranges = [key_group_range(10, 3, subtask) for subtask in range(3)]
-    assert loads(sizes, 3) == [sum(sizes[own.first : own.last + 1]) for own in ranges]
+    assert subtask_loads(sizes, 3) == [sum(sizes[own.first : own.last + 1]) for own in ranges]

@@ -14,7 +14,7 @@ from rescale.runstate.target_safety import (
     refuse_overlap,
     take_documents,
 )
-from rescale.storage.files.document_folders import OWNER, STAGING, is_marked
+from rescale.storage.files.document_folders import MARKER, STAGING, is_marked
 from rescale.storage.files.local_store import LocalStore
 from rescale.storage.locations import join
 from rescale.text.errors import RequestError
@@ -116,7 +116,7 @@ def test_document_must_be_a_regular_file(target: Path, documents: Path) -> None:
 
 
 def test_unfinished_files_of_others_are_refused_beside_a_marker_too(target: Path, documents: Path) -> None:
-    (documents / OWNER).touch()
+    (documents / MARKER).touch()
     (documents / "notes.txt").touch()
     (documents / STAGING).mkdir()
     check_documents(str(target))

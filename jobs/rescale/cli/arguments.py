@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from rescale.cli.completion import complete_operators
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
-from rescale.insight.cluster import VARIABLE, Cluster, cluster_of_environment
+from rescale.insight.cluster import CLUSTER_VARIABLE, Cluster, cluster_of_environment
 from rescale.options.command_line import add_options, values_of
 from rescale.options.option import Group
 from rescale.options.rows import option
@@ -88,7 +88,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         "estimate for a cluster",
         "With any of these options, the plan estimates a run on that cluster: its duration, the limiting resource, the "
         "shuffled bytes, requests to S3, scratch space and memory; and it warns of what does not fit. "
-        f"The variable {VARIABLE} sets defaults, such as 'executors=40 cores=8'.",
+        f"The variable {CLUSTER_VARIABLE} sets defaults, such as 'executors=40 cores=8'.",
     )
     cluster.add_argument("--executors", metavar="N", help=f"number of executors (default: {Cluster.executors})")
     cluster.add_argument("--cores", metavar="N", help=f"cores of each executor (default: {Cluster.cores})")

@@ -54,7 +54,7 @@ from rescale.snapshot.moves import Move
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.snapshot.surgery import Surgery, apply_surgery
 from rescale.storage.locations import is_s3, join, name
-from rescale.storage.rereads import EITHER, read_again_on_failure
+from rescale.storage.rereads import EITHER_SIDE, read_again_on_failure
 from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
@@ -117,7 +117,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
         return compare_snapshots(source, result, plan.key_hashes, proof, proven_by_changes, plan.base_files_referred_to)
 
     proven_by_changes = continued_operators(plan) if proof is Proof.CHANGES else ()
-    pair = read_again_on_failure(open_pair, EITHER)
+    pair = read_again_on_failure(open_pair, EITHER_SIDE)
     proofs = validate_result(pair, tasks)
     if proven_by_changes:
         change_proofs = prove_changes(plan, pair.source, pair.result, proven_by_changes, tasks)
@@ -183,7 +183,7 @@ def validate_published(
             raise
         return pair_of_snapshots, surgery, certificate is not None
 
-    pair, surgery, metadata_checked = read_again_on_failure(open_pair, EITHER)
+    pair, surgery, metadata_checked = read_again_on_failure(open_pair, EITHER_SIDE)
     proofs = validate_result(pair, tasks)
     return certificate_of(pair.source, pair.result, proofs, None, metadata_checked=metadata_checked, surgery=surgery)
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from rescale.text.errors import RequestError
 
-VARIABLE = "RESCALE_CLUSTER"
+CLUSTER_VARIABLE = "RESCALE_CLUSTER"
 """Environment variable that describes the cluster on which runs take place."""
 
-_ADVICE = f"correct the option of that name, or the variable {VARIABLE} (for example 'executors=40 cores=8')"
+_ADVICE = f"correct the option of that name, or the variable {CLUSTER_VARIABLE} (for example 'executors=40 cores=8')"
 
 _UNITS = {"": 1, **{letter: 1000**i for i, letter in enumerate("kMGTPE", 1)}}
 _UNITS |= {f"{letter}i": 1024**i for i, letter in enumerate("KMGTPE", 1)}
@@ -86,22 +86,22 @@ def parse_description(text: str) -> dict[str, str]:
 def cluster_of_environment(
     environment: Mapping[str, str], values: Mapping[str, str | None] = MappingProxyType({})
 ) -> Cluster | None:
-    """Return the cluster that the environment variable `VARIABLE` describes; `values` that are not None override it."""
+    """Return the cluster that `CLUSTER_VARIABLE` describes; `values` that are not None override its values."""
     given_values = {name: value for name, value in values.items() if value is not None}
-    return cluster_of({**parse_description(environment.get(VARIABLE, "")), **given_values})
+    return cluster_of({**parse_description(environment.get(CLUSTER_VARIABLE, "")), **given_values})
 
 
 _MOST_DIGITS = 20
 """Numbers with more digits are refused: Python refuses to convert numbers with thousands of digits."""
 
 
-def _number(name: str, text: str) -> int:
+def _parse_number(name: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS or not int(text):
         raise _invalid_cluster_error(name, "a number, 1 or more", text)
     return int(text)
 
 
-def _size(name: str, text: str) -> int:
+def _parse_size(name: str, text: str) -> int:
     size = bytes_of(text)
     if size is None:
         raise _invalid_cluster_error(name, "a size such as 1.2GB or 20Gi", text)
@@ -133,9 +133,9 @@ def _invalid_cluster_error(name: str, expected: str, text: str) -> RequestError:
 
 
 _PARSERS: dict[str, Callable[[str, str], Any]] = {
-    "executors": _number,
-    "cores": _number,
-    "bandwidth": _size,
-    "scratch": _size,
-    "driver-memory": _size,
+    "executors": _parse_number,
+    "cores": _parse_number,
+    "bandwidth": _parse_size,
+    "scratch": _parse_size,
+    "driver-memory": _parse_size,
 }

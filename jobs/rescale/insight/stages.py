@@ -101,13 +101,13 @@ def part_size(work: Workload) -> int:
     return max(part_size_for(work.bytes, work.part_size), -(-work.largest_file // 5000))
 
 
-def read_tasks(records: RekeyedWork, cluster: Cluster) -> int:
+def number_of_read_tasks(records: RekeyedWork, cluster: Cluster) -> int:
     """Return an estimate of the number of tasks that read these records (`split_into_read_units`, `slices_of`)."""
     unit = max(records.bytes // records.pieces, min(UNIT_SIZE, records.bytes))
     return max(1, records.bytes // max(unit, _slice_size(records.bytes, cluster)))
 
 
-def write_tasks(records: RekeyedWork, cluster: Cluster) -> int:
+def number_of_write_tasks(records: RekeyedWork, cluster: Cluster) -> int:
     """Return an estimate of the number of tasks that write these records (`plan_write_ranges`)."""
     size = records.bytes
     range_size = max(min(RANGE_SIZE, size // (TASKS_PER_CORE * cluster.slots)), size // MOST_PARTITIONS, 1)
@@ -128,25 +128,28 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
     remote_share = 1 - 1 / cluster.executors
     rekeyed_bytes = sum(records.bytes for records in work.rekeyed)
     if rekeyed_bytes:
-        reading_tasks = sum(read_tasks(records, cluster) for records in work.rekeyed)
+        reading_tasks = sum(number_of_read_tasks(records, cluster) for records in work.rekeyed)
         cpu = sum(records.bytes / records.rates.move for records in work.rekeyed) / rekeyed_bytes
-        largest = max(max(records.largest, records.bytes // read_tasks(records, cluster)) for records in work.rekeyed)
+        largest = max(
+            max(records.largest, records.bytes // number_of_read_tasks(records, cluster)) for records in work.rekeyed
+        )
         reading_requests = EstimatedRequests(
             0, sum(_number_of_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
         )
         yield _UntimedStage(
             "read and sort records", reading_tasks, rekeyed_bytes, largest, cpu * _SORTING, 1, 1, 1, reading_requests
         )
-        number_of_write_tasks = sum(write_tasks(records, cluster) for records in work.rekeyed)
+        writing_tasks = sum(number_of_write_tasks(records, cluster) for records in work.rekeyed)
         largest = max(
-            max(records.new_largest, records.bytes // write_tasks(records, cluster)) for records in work.rekeyed
+            max(records.new_largest, records.bytes // number_of_write_tasks(records, cluster))
+            for records in work.rekeyed
         )
         writing_requests = EstimatedRequests(_number_of_parts(rekeyed_bytes, part_bytes), 0)
         shuffled_bytes = int(rekeyed_bytes * remote_share)
         cpu *= 1 - _SORTING
         yield _UntimedStage(
             "write records",
-            number_of_write_tasks,
+            writing_tasks,
             rekeyed_bytes,
             largest,
             cpu,

@@ -22,8 +22,7 @@ def add_profiles(parser: argparse.ArgumentParser, source: str = "", targets: Seq
     """Add `--source-profile` if a command has a source, and `--target-profile` if it has a target.
 
     `source` and `targets` are names of attributes in argparse's namespace that hold the URI of the source and of
-    targets. An attribute that is in both may hold either: its URI counts as a target unless `--source-profile` is
-    given.
+    targets. If an attribute is in both, its URI counts as a target unless `--source-profile` is given.
     """
     for side, places in ((StoreSide.SOURCE, source), (StoreSide.TARGET, targets)):
         if places:

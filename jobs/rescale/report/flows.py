@@ -48,7 +48,7 @@ class Flow(NamedTuple):
     new_first: int
 
 
-def loads(sizes: Sequence[int], parallelism: int) -> list[int]:
+def subtask_loads(sizes: Sequence[int], parallelism: int) -> list[int]:
     """Return the bytes of every subtask; `sizes` are the bytes of every key group."""
     ends = list(accumulate(sizes, initial=0))
     return [ends[end] - ends[first] for first, end in pairwise(KeyedShape(parallelism, len(sizes)).starts)]

@@ -32,12 +32,12 @@ from rescale.report.shortening import shortened
 from rescale.storage.locations import name
 from rescale.text.units import counted, human_bytes
 
-LIMIT = 300_000
+LARGEST_REPORT = 300_000
 """Largest size of a report in bytes: it fits into a mail and opens at once."""
 
 
 def html_report(document: ReportDocument) -> bytes:
-    """Return the report as one HTML file, with as much detail as `LIMIT` allows."""
+    """Return the report as one HTML file, with as much detail as `LARGEST_REPORT` allows."""
     from rescale.report.html.document import html_of  # loads slowly, and few commands need it
 
     page = b""
@@ -45,7 +45,7 @@ def html_report(document: ReportDocument) -> bytes:
         page = html_of(
             report_page(document, detail), shortened(msgspec.to_builtins(document), detail.list_items)
         ).encode()
-        if len(page) < LIMIT:
+        if len(page) < LARGEST_REPORT:
             break
     return page
 

@@ -27,11 +27,11 @@ _ACCESS_POINT = re.compile(
 """ARN of an access point, which boto3 accepts as a bucket, and the key after it. An ARN may have `:` or `/` before the
 access point's name."""
 
-_ELSEWHERE = "copy the whole savepoint to such a location, and Rescale finds its files there"
-_NO_KEYS = "name a bucket without user or keys: credentials are not part of its name"
+_COPY_ADVICE = "copy the whole savepoint to such a location, and Rescale finds its files there"
+_NO_KEYS_ADVICE = "name a bucket without user or keys: credentials are not part of its name"
 _EXPECTED = "a local path, file:/path, or s3://bucket/key (s3a:// and s3p:// too)"
 _ADVICE = {
-    "file": f"name the whole path; for a file of another machine: {_ELSEWHERE}",
+    "file": f"name the whole path; for a file of another machine: {_COPY_ADVICE}",
     **dict.fromkeys(
         ("http", "https"),
         "write a place in S3 as s3://bucket/key; save an answer of Flink's REST API to a file: curl URL > job.json",
@@ -92,10 +92,10 @@ def _advice(scheme: str, rest: str) -> str:
     """Return advice for a location that is not readable; it does not repeat the location, which may hold a secret."""
     if scheme in _S3_SCHEMES:
         has_bucket = rest.startswith("//") and rest[2:3] not in ("", "/")
-        return _NO_KEYS if has_bucket else "name a bucket: s3://bucket/key"
+        return _NO_KEYS_ADVICE if has_bucket else "name a bucket: s3://bucket/key"
     if scheme not in _ADVICE and not rest.startswith("/"):
         return "for a local file or directory with a colon in its name, write ./ in front of the name"
-    return _ADVICE.get(scheme, _ELSEWHERE)
+    return _ADVICE.get(scheme, _COPY_ADVICE)
 
 
 def join(directory: str, relative: str) -> str:

@@ -14,7 +14,7 @@ from rescale.text.errors import RequestError, RescaleError, SnapshotError, Store
 R = TypeVar("R")
 
 SIDES = SOURCE, RESULT = "source", "result"
-EITHER = "source or the result"
+EITHER_SIDE = "source or the result"
 """Text for the side of a mismatch that only a comparison of source and result shows."""
 
 DOCUMENTS = "documents beside the target"

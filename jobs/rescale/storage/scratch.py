@@ -37,9 +37,11 @@ _LARGEST_MARKER = 4096
 SHORT_PLACE = "/tmp"
 """Place for sockets, which must have short paths."""
 
-_WRITABLE = "name a writable directory in SPARK_LOCAL_DIRS, or in TMPDIR (on a Spark cluster: in spark.local.dir)"
+_WRITABLE_ADVICE = (
+    "name a writable directory in SPARK_LOCAL_DIRS, or in TMPDIR (on a Spark cluster: in spark.local.dir)"
+)
 
-MORE_ROOM = Advice(
+MORE_ROOM_ADVICE = Advice(
     "make room there, or name a directory with more room in SPARK_LOCAL_DIRS (on a Spark cluster: in spark.local.dir, "
     "or a larger volume), then ",
     SAME_COMMAND,
@@ -50,10 +52,10 @@ MORE_ROOM = Advice(
 _SPARK_DIRECTORIES = "blockmgr-*"
 """Scratch directories of Spark's applications (`DiskBlockManager`), which killed applications leave."""
 
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 """File with Linux's id of the current boot of this machine, also in containers."""
 
-_STATUS, _STARTED = Path("/proc/self/stat"), 19
+_PROCESS_STATUS, _START_TIME_FIELD = Path("/proc/self/stat"), 19
 """Linux's file about this process, and the index of the start time among the fields after the name of the process."""
 
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
@@ -110,7 +112,7 @@ def scratch_errors(place: str | None = None) -> Iterator[None]:
         raise kind(
             f"the scratch directory cannot be used: {error.strerror}",
             path=str(error.filename or place or scratch_directory()),
-            advice=MORE_ROOM if kind is StoreError else _WRITABLE,
+            advice=MORE_ROOM_ADVICE if kind is StoreError else _WRITABLE_ADVICE,
         ) from None
 
 
@@ -212,15 +214,15 @@ def _is_abandoned(data: bytes, path: Path, inode: int) -> bool:
         marker = msgspec.json.decode(data, type=_Marker)
     except DECODE_ERRORS:
         return False
-    boot = _text_of(_BOOT)
+    boot = _text_of(_BOOT_ID)
     is_of_this_machine = marker.boot == boot != "" or marker.host == socket.gethostname()
     return (marker.directory, marker.inode) == (path.name, inode) and is_of_this_machine
 
 
 def _marker_of(path: Path) -> _Marker:
-    status_fields = _text_of(_STATUS).rpartition(")")[2].split()
-    start_time = status_fields[_STARTED] if status_fields else ""
-    return _Marker(path.name, path.stat().st_ino, socket.gethostname(), _text_of(_BOOT), os.getpid(), start_time)
+    status_fields = _text_of(_PROCESS_STATUS).rpartition(")")[2].split()
+    start_time = status_fields[_START_TIME_FIELD] if status_fields else ""
+    return _Marker(path.name, path.stat().st_ino, socket.gethostname(), _text_of(_BOOT_ID), os.getpid(), start_time)
 
 
 def _text_of(file: Path) -> str:

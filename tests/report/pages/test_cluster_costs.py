@@ -9,7 +9,7 @@ import pytest
 
 from rescale.airflow.question import question_markdown
 from rescale.cli.main import main
-from rescale.insight.cluster import VARIABLE, Cluster
+from rescale.insight.cluster import CLUSTER_VARIABLE, Cluster
 from rescale.report.documents import PlanDocument, ReportDocument
 from rescale.report.pages.plan_markdown import plan_markdown
 from rescale.report.pages.planned import plan_document, plan_text
@@ -73,7 +73,7 @@ def test_cluster_is_read_from_command_line_and_environment(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv(VARIABLE, sentence)
+    monkeypatch.setenv(CLUSTER_VARIABLE, sentence)
     source = snapshots.directory("2-canonical-rocksdb")
     plan = ["plan", str(source), "--target", "/nowhere/target", "--parallelism", "3", "--output", "json"]
     assert main([*plan, *arguments]) == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.storage.files.document_folders import OWNER
+from rescale.storage.files.document_folders import MARKER
 from rescale.storage.files.temporary_files import documents_of, is_temporary, remove_abandoned, temporary_file
 from rescale.text.errors import RescaleError
 
@@ -21,7 +21,7 @@ def target(tmp_path: Path) -> Path:
     target = tmp_path / "target"
     for folder in (target, documents_of(target)):
         folder.mkdir()
-    (documents_of(target) / OWNER).touch()
+    (documents_of(target) / MARKER).touch()
     return target
 
 
@@ -74,7 +74,7 @@ def test_temporary_file_lies_outside_of_the_directory_of_its_file(tmp_path: Path
     documents = documents_of(folder)
     if has_documents:
         documents.mkdir()
-        (documents / OWNER).touch()
+        (documents / MARKER).touch()
     with temporary_file(str(folder / "file"), _fill) as path:
         assert path.parent == (documents if has_documents else tmp_path)
         assert is_temporary("target", path.name)

@@ -11,6 +11,7 @@ from rescale.report.html.png import shades_uri
 from rescale.report.html.svg import drawing, g, hover_text, image, path, percentage, rect, stretched, text, thousandths
 
 _LABEL, _OWNERS, _CELLS, _RIBBONS, _GAP, _MARKS = 18, 18, 26, 96, 3, 12
+"""Heights of the rows of the map, in pixels."""
 _NARROWEST_LABEL = 0.022
 _FEW_CELLS = 256
 

@@ -13,7 +13,7 @@ from rescale.report.figures import Sparkline, Sparks
 from rescale.report.page import Block, Bullets, Figure, Section, table
 from rescale.text.units import counted, human_bytes
 
-_BARS = 48
+_MOST_BARS = 48
 
 _MODES = {
     "SPLIT_DISTRIBUTE": ("split", "split: each element goes to one subtask, dealt in turn"),
@@ -83,7 +83,7 @@ def sparkline(label: str, before: Sequence[int], after: Sequence[int] | None, ca
 
 
 def _heights(numbers: Sequence[int], largest: int) -> tuple[float, ...]:
-    bars = min(len(numbers), _BARS)
+    bars = min(len(numbers), _MOST_BARS)
     cuts = [bar * len(numbers) // bars for bar in range(bars + 1)] if bars else []
     return tuple(max(numbers[first:end]) / largest for first, end in pairwise(cuts))
 

@@ -8,20 +8,20 @@ from itertools import accumulate, pairwise
 from rescale.insight.shapes import HotKeyGroup
 from rescale.report.detail import DetailLevel
 from rescale.report.figures import KeyGroupMap, Mark, Matrix, Ribbon, Share, Strip
-from rescale.report.flows import KeyedShape, flow_matrix, flows, groups_stay_together, loads
+from rescale.report.flows import KeyedShape, flow_matrix, flows, groups_stay_together, subtask_loads
 from rescale.report.page import Figure, Table, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.report.sections.loads import MOST_DRAWN_SUBTASKS, fullest
 from rescale.text.units import counted, human_bytes
 
-_CELLS = 512
+_MOST_CELLS = 512
 """Largest number of cells of a strip: a screen does not show more."""
 
-_SHADES = 24
+_SHADE_STEPS = 24
 _FULL_SHADE = 3
 """A cell has the darkest shade if it has at least this many times the mean bytes of a cell."""
 
-_MATRIX = 64
+_MOST_MATRIX_LINES = 64
 
 
 def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
@@ -56,7 +56,7 @@ def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
 
 def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
     """Return the matrix of bytes that move between subtasks; if there are many, neighbours share a row or column."""
-    matrix = flow_matrix(old.sizes, old.shape, new.shape, _MATRIX)
+    matrix = flow_matrix(old.sizes, old.shape, new.shape, _MOST_MATRIX_LINES)
     darkest = float(matrix.max()) or 1.0
     shades = tuple(tuple(_shade(float(cell) / darkest) for cell in row) for row in matrix)
     largest = sorted(
@@ -78,14 +78,14 @@ def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
 
 def _axis_label(which: str, shape: KeyedShape) -> str:
     """Return the label of an axis of the matrix; `which` is old or new."""
-    subtasks_per_line = -(-shape.parallelism // _MATRIX)
+    subtasks_per_line = -(-shape.parallelism // _MOST_MATRIX_LINES)
     per_line_text = f", up to {subtasks_per_line} a line" if subtasks_per_line > 1 else ""
     return f"{which}: {counted(shape.parallelism, 'subtask')}{per_line_text}"
 
 
 def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
     number = len(side.sizes)
-    cells = _resampled(side.sizes, min(number, _CELLS))
+    cells = _resampled(side.sizes, min(number, _MOST_CELLS))
     mean = sum(cells) / len(cells) or 1.0
     return Strip(
         f"{side.name}: {_shape_text(side.shape)}",
@@ -133,7 +133,7 @@ def _shade(part: float) -> int:
     """Return the shade for a fraction of the darkest shade, in a few steps; any fraction above 0 is visible."""
     if part <= 0:
         return 0
-    return 255 * max(1, round(min(part, 1.0) * _SHADES)) // _SHADES
+    return 255 * max(1, round(min(part, 1.0) * _SHADE_STEPS)) // _SHADE_STEPS
 
 
 def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
@@ -169,7 +169,7 @@ def _moved_bytes_sentence(old: KeyedSide, new: KeyedSide) -> str:
 def _subtasks_table(operator: KeyedOperator, detail: DetailLevel) -> Table:
     rows: list[tuple[object, ...]] = []
     for side in operator.sides:
-        subtask_bytes, ranges = loads(side.sizes, side.shape.parallelism), list(pairwise(side.shape.starts))
+        subtask_bytes, ranges = subtask_loads(side.sizes, side.shape.parallelism), list(pairwise(side.shape.starts))
         rows += [
             (side.name, subtask, _range_text(*ranges[subtask]), human_bytes(subtask_bytes[subtask]))
             for subtask in _shown_subtasks(subtask_bytes, detail.rows)

@@ -9,7 +9,7 @@ from math import log
 from rescale.insight.shapes import evenness_over
 from rescale.report.detail import DetailLevel
 from rescale.report.figures import AxisTick, BarCharts, Bars, Curve, Point
-from rescale.report.flows import loads
+from rescale.report.flows import subtask_loads
 from rescale.report.page import Figure, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
 from rescale.text.units import counted, human_bytes
@@ -26,7 +26,7 @@ _Y_TICKS = (1.0, 1.5, 2.0, 3.0, 4.0)
 
 def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     """Return charts of the keyed bytes of every subtask, the fullest first; old and new shape have one scale."""
-    sides = [(side.name, loads(side.sizes, side.shape.parallelism)) for side in operator.sides]
+    sides = [(side.name, subtask_loads(side.sizes, side.shape.parallelism)) for side in operator.sides]
     largest = max(max(sizes) for _, sizes in sides) or 1
     charts = tuple(_bars(name, sizes, largest) for name, sizes in sides)
     rows = [

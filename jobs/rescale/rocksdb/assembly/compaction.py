@@ -41,7 +41,7 @@ from rescale.rocksdb.manifest.version_edit import FileTag, LiveFile
 from rescale.rocksdb.options_file import MERGE_OPERATOR
 from rescale.rocksdb.sst.identity import HOST, overwrite_identity
 from rescale.rocksdb.stored_files import CURRENT, StoredFile
-from rescale.storage.scratch import MORE_ROOM
+from rescale.storage.scratch import MORE_ROOM_ADVICE
 from rescale.text.errors import NO_ROOM, IntegrityError, StoreError
 
 _OPTIONS = (
@@ -171,7 +171,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
                     "the disk on which RocksDB compacts a database is full",
                     path=str(directory.path.parent),
                     found=f"RocksDB says: {error}",
-                    advice=MORE_ROOM,
+                    advice=MORE_ROOM_ADVICE,
                 ) from None
             raise rocksdb_message_error(str(error), directory) from None
 

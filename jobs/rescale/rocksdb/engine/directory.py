@@ -20,7 +20,7 @@ from rescale.rocksdb.engine.partial_files import SMALLEST_IN_PARTS, PartialFiles
 from rescale.rocksdb.stored_files import StoredFile, needed_files
 from rescale.storage.files import owned
 from rescale.storage.locations import is_s3
-from rescale.storage.scratch import MORE_ROOM, ScratchKind, scratch_errors, scratch_folder
+from rescale.storage.scratch import MORE_ROOM_ADVICE, ScratchKind, scratch_errors, scratch_folder
 from rescale.storage.store import open_store, read_in_chunks
 from rescale.text.errors import SnapshotError, StoreError
 
@@ -110,7 +110,7 @@ def _check_space(scratch: Path, needed_bytes: int) -> None:
             path=str(scratch),
             expected=f"{needed_bytes} bytes for the files of one subtask's RocksDB directory",
             found=f"{free_bytes} bytes are free",
-            advice=MORE_ROOM,
+            advice=MORE_ROOM_ADVICE,
         )
 
 

@@ -26,13 +26,13 @@ PINS, ROUNDS, ORDERS = "pins", "rounds", "orders"
 FOLDERS = (STAGING, PINS, ROUNDS, ORDERS)
 """All directories in a directory of documents."""
 
-OWNER = ".rescale-owner"
+MARKER = ".rescale-owner"
 """Name of the marker: the file that says that Rescale made a directory of documents."""
 
 MADE_TARGET = ".rescale-made-target"
 """File in a directory of documents; it records that a run made the target's directory."""
 
-HIDDEN = frozenset({OWNER, MADE_TARGET})
+HIDDEN = frozenset({MARKER, MADE_TARGET})
 """Files in a directory of documents that are no documents; they are removed with it."""
 
 
@@ -57,7 +57,7 @@ def _folders_around(folder: Path) -> Iterator[Path]:
 def is_marked(folder: Path) -> bool:
     """Tell whether a path is a marked directory of documents, and not a link to one."""
     try:
-        return stat.S_ISDIR(folder.lstat().st_mode) and stat.S_ISREG((folder / OWNER).lstat().st_mode)
+        return stat.S_ISDIR(folder.lstat().st_mode) and stat.S_ISREG((folder / MARKER).lstat().st_mode)
     except OSError:
         return False
 

@@ -33,7 +33,7 @@ from rescale.storage.files.document_folders import (
     DOCUMENTS_SUFFIX,
     HIDDEN,
     MADE_TARGET,
-    OWNER,
+    MARKER,
     documents_of,
     is_below_documents,
     is_inside_marked,
@@ -336,10 +336,10 @@ def _refuse_protected(folder: Path, leads_to: str) -> None:
 def _check_marked(folder: Path, descriptor: int) -> None:
     refuse_link_or_mount(folder)
     try:
-        marker = os.stat(OWNER, dir_fd=descriptor, follow_symlinks=False)
+        marker = os.stat(MARKER, dir_fd=descriptor, follow_symlinks=False)
     except FileNotFoundError:
         names = _names_in(descriptor)
-        if OWNER in names:  # another thread or process has just marked it
+        if MARKER in names:  # another thread or process has just marked it
             _check_marked(folder, descriptor)
             return
         if names:
@@ -359,7 +359,7 @@ def _names_in(descriptor: int) -> set[str]:
 def _mark(descriptor: int) -> None:
     with suppress(FileExistsError):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE_FLAGS
-        with closed_after(os.open(OWNER, flags, 0o666, dir_fd=descriptor)) as file:
+        with closed_after(os.open(MARKER, flags, 0o666, dir_fd=descriptor)) as file:
             os.write(file, _MARK)
 
 

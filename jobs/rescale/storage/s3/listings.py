@@ -14,7 +14,7 @@ from rescale.text.errors import RescaleError
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-WORTH_A_PAGE = 16
+LEAST_OBJECTS_TO_LIST = 16
 """Smallest number of objects for which one page of a listing costs less than a HEAD of each object."""
 
 
@@ -57,7 +57,7 @@ def list_pins(client: S3Client, directory: str, wanted_uris: Collection[str]) ->
                 if uri in wanted_uris
             }
             pins |= pins_on_page
-            if len(pins_on_page) < WORTH_A_PAGE:
+            if len(pins_on_page) < LEAST_OBJECTS_TO_LIST:
                 break
     return pins
 

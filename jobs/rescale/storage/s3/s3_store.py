@@ -20,7 +20,13 @@ from botocore.exceptions import ClientError
 from rescale.storage.checksums import ETAG, Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, holds_bytes
 from rescale.storage.locations import contains, parent, split_s3
-from rescale.storage.s3.listings import WORTH_A_PAGE, is_directory_bucket, list_objects, list_pins, listable_prefix
+from rescale.storage.s3.listings import (
+    LEAST_OBJECTS_TO_LIST,
+    is_directory_bucket,
+    list_objects,
+    list_pins,
+    listable_prefix,
+)
 from rescale.storage.s3.object_puts import ObjectPuts
 from rescale.storage.s3.object_reads import ObjectReads
 from rescale.storage.s3.pinned_objects import PinnedObjects
@@ -68,7 +74,7 @@ class S3Store:
         listed_pins: dict[str, Pin] = {}
         wanted_uris = set(uris)
         for directory, number in Counter(map(parent, uris)).items():
-            if number >= WORTH_A_PAGE:
+            if number >= LEAST_OBJECTS_TO_LIST:
                 listed_pins |= list_pins(self._client, directory, wanted_uris)
         return side_by_side(lambda uri: listed_pins.get(uri) or self.stat(uri), uris)
 

@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JError
 
 from rescale.execution.tasks.spark.dispatch import error_of_failed_task, raise_spark_errors
-from rescale.storage.scratch import MORE_ROOM
+from rescale.storage.scratch import MORE_ROOM_ADVICE
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import InternalError, RescaleError, SnapshotError, StoreError
 
@@ -53,7 +53,9 @@ def test_lost_executor_or_memory_error_in_a_task_of_spark_is_a_store_error() -> 
 @pytest.mark.parametrize(
     "raised",
     [
-        StoreError("the scratch directory cannot be used: No space left", path="/scratch/a: b", advice=MORE_ROOM),
+        StoreError(
+            "the scratch directory cannot be used: No space left", path="/scratch/a: b", advice=MORE_ROOM_ADVICE
+        ),
         StoreError("throttled", path="/p", offset=7, expected="an answer: 200", found="503"),
         SnapshotError("it has changed", operator="counts"),
     ],
