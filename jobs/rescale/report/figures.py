@@ -132,8 +132,6 @@ class Part(NamedTuple):
 
 
 class StackedBar(NamedTuple):
-    """A bar of parts."""
-
     label: str
     parts: tuple[Part, ...]
     total_text: str

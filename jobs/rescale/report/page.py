@@ -40,8 +40,6 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class WarningBlock:
-    """A warning."""
-
     sentence: str
 
 

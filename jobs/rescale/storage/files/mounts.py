@@ -98,5 +98,4 @@ def identity_of(path: Path) -> Identity | None:
 
 
 def identity_from(status: os.stat_result) -> Identity:
-    """Return the identity in the status of a directory or file."""
     return Identity(status.st_dev, status.st_ino)

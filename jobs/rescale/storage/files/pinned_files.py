@@ -37,7 +37,6 @@ def opened_file(uri: str, pin: Pin | None = None) -> Iterator[int]:
 
 
 def pin_of(status: os.stat_result) -> Pin:
-    """Return the version of a file."""
     return Pin(status.st_size, mtime_ns=status.st_mtime_ns)
 
 

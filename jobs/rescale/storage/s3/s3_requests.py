@@ -29,7 +29,6 @@ class RequestCounters:
 
     @property
     def repeat_count(self) -> int:
-        """Number of repeated requests."""
         with self._lock:
             return self._sent_by_kind.total() - self._calls
 
@@ -40,7 +39,6 @@ class RequestCounters:
             return self._copied_bytes
 
     def count_copied_bytes(self, size: int) -> None:
-        """Count bytes that the store copied itself."""
         with self._lock:
             self._copied_bytes += size
 
