@@ -39,7 +39,7 @@ def _bars(chart: Bars) -> Element:
     return drawing(
         f"{chart.label}: {chart.caption}",
         _BAR_HEIGHT,
-        g(class_="bars")[tuple(_columns(chart.heights, _BAR_HEIGHT, chart.tooltips))]
+        g(class_="bars")[tuple(_bar_rects(chart.heights, _BAR_HEIGHT, chart.tooltips))]
         if chart.tooltips
         else _area(chart),
         line(class_="mean", x1=0, x2="100%", y1=f"{mean_y:.1f}", y2=f"{mean_y:.1f}"),
@@ -47,7 +47,7 @@ def _bars(chart: Bars) -> Element:
     )
 
 
-def _columns(heights: Sequence[float], full_height: int, tooltips: Sequence[str] = ()) -> Iterator[Node]:
+def _bar_rects(heights: Sequence[float], full_height: int, tooltips: Sequence[str] = ()) -> Iterator[Node]:
     """Yield a bar for each height, with a small gap between bars."""
     width = 1 / len(heights)
     for i, height in enumerate(heights):
@@ -161,5 +161,5 @@ def sparks(figure: Sparks) -> Element:
 def _spark(heights: Sequence[float]) -> Node:
     if not heights:
         return ""
-    bars = g(class_="bars")[tuple(_columns(heights, _SPARK_HEIGHT))]
+    bars = g(class_="bars")[tuple(_bar_rects(heights, _SPARK_HEIGHT))]
     return drawing("small bars; the numbers are beside them", _SPARK_HEIGHT, bars, kind="spark")

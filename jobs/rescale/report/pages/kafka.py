@@ -53,7 +53,7 @@ def kafka_tables(sources: Sequence[KafkaSource]) -> list[Block]:
 
 
 def kafka_line(source: KafkaSource) -> str:
-    topics = _topics(source)
+    topics = _topics_with_offsets(source)
     if not topics:
         return f"{_label(source)}: {'its offsets were not read' if source.not_read else 'no offsets'}"
     offsets_text = "; ".join(
@@ -64,7 +64,7 @@ def kafka_line(source: KafkaSource) -> str:
 
 def _topic_rows(source: KafkaSource) -> list[tuple[str, ...]]:
     """Return a row for each topic; the first row also has the number of partitions by subtask."""
-    topics = _topics(source)
+    topics = _topics_with_offsets(source)
     if not topics:
         return [(_label(source), "", "not read" if source.not_read else "none", "", "")]
     return [
@@ -83,7 +83,7 @@ def _label(source: KafkaSource) -> str:
     return f"{source.operator} ({source.kind})"
 
 
-def _topics(source: KafkaSource) -> list[tuple[str, list[int | str]]]:
+def _topics_with_offsets(source: KafkaSource) -> list[tuple[str, list[int | str]]]:
     """Return the topics, sorted by name, each with the next offsets of its partitions."""
     topics: dict[str, list[int | str]] = {}
     for partition in source.partitions:

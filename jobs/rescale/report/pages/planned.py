@@ -96,7 +96,7 @@ def plan_page(document: PlanDocument) -> Page:
         ),
         table(OPERATOR_HEADERS, map(operator_row, shown_operators)),
         *note_on_other_operators(operators, shown_operators),
-        *_shares(operators, shown_operators),
+        *_shares_table(operators, shown_operators),
     ]
     blocks += paragraphs(work_lines(document))
     blocks += kafka_tables(document.kafka)
@@ -110,7 +110,7 @@ def plan_page(document: PlanDocument) -> Page:
     return Page(tuple(blocks))
 
 
-def _shares(operators: Sequence[PlannedOperator], shown_operators: Sequence[PlannedOperator]) -> list[Block]:
+def _shares_table(operators: Sequence[PlannedOperator], shown_operators: Sequence[PlannedOperator]) -> list[Block]:
     """Return the table of the keyed state of new subtasks; if there are many, only the fullest are shown."""
     rows = [
         (operator.label, share.subtask, share.key_groups, human_bytes(share.bytes))
@@ -194,11 +194,11 @@ def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) 
         new_evenness=shape.asked.evenness if shape else 1.0,
         states=operator.states,
         elements=dealt_elements(old, operator),
-        subtasks=tuple(_subtasks(operator)),
+        subtasks=tuple(_subtask_shares(operator)),
     )
 
 
-def _subtasks(operator: OperatorPlan) -> list[SubtaskShare]:
+def _subtask_shares(operator: OperatorPlan) -> list[SubtaskShare]:
     """Return the key groups and bytes of each new subtask that gets state."""
     sizes: dict[int, int] = {}
     key_groups = {database.subtask: str(database.covers) for database in operator.databases}

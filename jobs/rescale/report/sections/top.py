@@ -45,7 +45,7 @@ def verdict(document: ReportDocument) -> list[Block]:
         operators_text = counted(len(snapshot.operators), "operator")
         return [Verdict(RunProgress.SEEN, f"{snapshot.kind}: {operators_text}, {human_bytes(snapshot.bytes)} of state")]
     if error is not None:
-        return [Verdict(RunProgress.REFUSED, error.what), *_details(error)]
+        return [Verdict(RunProgress.REFUSED, error.what), *_error_details(error)]
     if certificate is None:
         size_text = human_bytes(plan.bytes_moved if plan is not None else 0)
         return [Verdict(RunProgress.PLANNED, f"{size_text} to write; nothing is written yet")]
@@ -59,7 +59,7 @@ def verdict(document: ReportDocument) -> list[Block]:
     return [Verdict(RunProgress.PROVEN, sentence)]
 
 
-def _details(error: ErrorDocument) -> list[Block]:
+def _error_details(error: ErrorDocument) -> list[Block]:
     """Return the path, operator, state, expected and found values and the advice of an error."""
     values = {name: getattr(error, name) for name in ("operator", "state", "expected", "found")}
     details: list[Line] = [Code(error.path)] if error.path is not UNSET else []

@@ -35,7 +35,7 @@ def temporary_file(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
     """
     folder = Path(uri).parent
     with directory_for(folder):
-        path = _place_for(folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
+        path = _temporary_folder_for(folder) / f".{folder.name}.{uuid.uuid4().hex}.tmp"
         with _uri_in_errors(uri, path):
             descriptor = owned.new_file(path)
             try:
@@ -50,7 +50,7 @@ def temporary_file(uri: str, fill: Callable[[int], None]) -> Iterator[Path]:
                 owned.unlink(path)
 
 
-def _place_for(folder: Path) -> Path:
+def _temporary_folder_for(folder: Path) -> Path:
     """Return the directory for temporary files of the files in `folder`."""
     if document_folders.is_marked(folder):
         return folder
