@@ -31,12 +31,12 @@ def checked_manifest(
     and `UnsupportedError` for unsupported features.
     """
     try:
-        return _inventory(files, content, states)
+        return _consistent_manifest(files, content, states)
     except SnapshotError as error:
         raise error.located(advice=TAKE_ANOTHER_SNAPSHOT) from None
 
 
-def _inventory(
+def _consistent_manifest(
     files: Sequence[StoredFile], content: Callable[[StoredFile], bytes], states: Collection[str]
 ) -> Manifest:
     by_name = {file.name: file for file in files}

@@ -17,7 +17,7 @@ LEVELS = 7
 UNKNOWN_CHECKSUM = ((FileTag.CHECKSUM, b""), (FileTag.CHECKSUM_FUNCTION, b"Unknown"))
 
 
-def newest_creation(files: Iterable[LiveFile]) -> int:
+def newest_creation_time(files: Iterable[LiveFile]) -> int:
     """Return the newest creation time of the files, in seconds since 1970; 1 if none is known.
 
     The result is never 0, which RocksDB reads as unknown (`kUnknownFileCreationTime`).

@@ -159,7 +159,7 @@ def test_files_outside_the_wanted_key_groups_are_not_taken() -> None:
     assert not assembled.straddling_files
 
 
-def test_database_is_clean_if_foreign_rows_lie_in_files_of_their_own() -> None:
+def test_database_is_clean_if_rows_of_other_subtasks_lie_in_other_files() -> None:
     left_behind = live(5, b"\x08", b"\x09")
     sources = [database(0, 7, live(4, b"\x01", b"\x02"), left_behind), database(8, 15, live(4, b"\x08", b"\x09"))]
     assert is_clean(sources[0], KeyGroupRange(0, 15), 128)

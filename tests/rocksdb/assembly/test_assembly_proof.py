@@ -195,7 +195,7 @@ def test_range_tombstone_over_key_groups_of_the_subtask_is_refused() -> None:
     assert (caught.value.expected, caught.value.found) == ("nothing from 03 to 0d", "01 to 0305")
 
 
-def test_range_tombstone_that_leaves_foreign_rows_visible_is_refused() -> None:
+def test_range_tombstone_that_leaves_rows_of_other_subtasks_visible_is_refused() -> None:
     with pytest.raises(IntegrityError, match="not hidden"):
         check_assembled(SOURCES, RIGHT, KeyGroupRange(4, 12), 128)
 

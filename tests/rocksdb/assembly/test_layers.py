@@ -1,4 +1,4 @@
-"""Layers of changes above a base, as rounds make them: what Flink's own RocksDB libraries see in them.
+"""Databases with several levels of changes above a base: what Flink's own RocksDB libraries read from them.
 
 A lookup, an iterator, and both after a full compaction must agree, with each way of compaction that Flink offers.
 """

@@ -75,7 +75,7 @@ def uploaded(files: Sequence[StoredFile], s3: S3Server) -> list[StoredFile]:
 
 
 @pytest.fixture(autouse=True)
-def small_files_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_files_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files are fetched in parts too, and parts close to each other are not joined."""
     monkeypatch.setattr(directory_module, "SMALLEST_IN_PARTS", 0)
     monkeypatch.setattr("rescale.rocksdb.engine.partial_files._LARGEST_GAP", 0)
@@ -123,7 +123,7 @@ def test_lookups_in_partly_fetched_files_find_the_same_rows(
     files, model = database(tmp_path, form)
     rng = Random(1)
     tables = [file.name for file in files if file.name.endswith(".sst")]
-    with partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (directory, parts):
+    with partly_fetched_database(uploaded(files, s3), tmp_path, partial_names=tables) as (directory, parts):
         for _ in range(4):
             chosen_keys = [key_of(number) for number in rng.sample(range(NUMBER), 15)]
             keys = sorted(
@@ -145,7 +145,7 @@ def test_reading_a_block_that_was_not_fetched_is_refused(tmp_path: Path, s3: S3S
     files, _ = database(tmp_path, FORMS[0])
     tables = [file.name for file in files if file.name.endswith(".sst")]
     with (
-        partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (directory, parts),
+        partly_fetched_database(uploaded(files, s3), tmp_path, partial_names=tables) as (directory, parts),
         begun(parts),
         guarded_database(directory, STATES) as opened,
         pytest.raises(SnapshotError, match="the database is damaged"),
@@ -161,7 +161,7 @@ def test_few_blocks_are_fetched_for_few_keys_and_all_for_a_range(tmp_path: Path,
         writer.flush()
         files, model = writer.checkpoint(tmp_path / "of-large"), writer.model
     tables = [file.name for file in files if file.name.endswith(".sst")]
-    with partly_fetched_database(uploaded(files, s3), tmp_path, in_parts=tables) as (directory, parts):
+    with partly_fetched_database(uploaded(files, s3), tmp_path, partial_names=tables) as (directory, parts):
         keys = [key_of(100), key_of(2000)]
         assert looked_up(directory, parts, "values", keys) == {key: model["values"][key] for key in keys}
         assert bytes_on_disk(directory) < NUMBER * 1000 // 10
@@ -174,7 +174,7 @@ def test_few_blocks_are_fetched_for_few_keys_and_all_for_a_range(tmp_path: Path,
 def test_local_files_are_linked_and_not_fetched(tmp_path: Path) -> None:
     files, model = database(tmp_path, FORMS[0])
     tables = [file.name for file in files if file.name.endswith(".sst")]
-    with partly_fetched_database(files, tmp_path, in_parts=tables) as (directory, parts):
+    with partly_fetched_database(files, tmp_path, partial_names=tables) as (directory, parts):
         assert all((directory.path / name).is_symlink() for name in tables)
         assert looked_up(directory, parts, "values", [key_of(5)]) == {
             key: value for key, value in model["values"].items() if key == key_of(5)

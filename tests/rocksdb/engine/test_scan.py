@@ -59,7 +59,7 @@ def test_scan_gives_the_rows_of_the_canonical_savepoint(name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("line", ["1.20", "2"])
-def test_fixtures_hold_foreign_rows_range_tombstones_and_merged_lists(line: str) -> None:
+def test_fixtures_hold_rows_of_other_subtasks_range_tombstones_and_merged_lists(line: str) -> None:
     lists = [value for row, value in canonical_rows(f"{line}-rocksdb-changing").items() if row[0] == "history"]
     assert any(b"0:" in value and b"1:" in value and b"2:" in value for value in lists)
     assert all(len(family.files) == 3 for family in families(f"{line}-rocksdb-changing") if family.id)

@@ -77,7 +77,7 @@ def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
 
 
 def merged(unmerged: Iterable[TableRow]) -> dict[bytes, bytes]:
-    """Return the values left when newer rows are applied to older ones; range tombstones are not."""
+    """Return the values left when newer rows are applied to older ones; range tombstones are not applied."""
     values: dict[bytes, bytes] = {}
     for row in sorted(unmerged, key=lambda row: row.sequence):
         if row.kind in (DELETE, SINGLE_DELETE):

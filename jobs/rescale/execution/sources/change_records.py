@@ -127,7 +127,7 @@ class ChangeReader:
         ranges = [(begin, end)]  # all keys, if only one side has the state
         candidates: Iterator[Candidates] = iter(())
         if before is not None and after is not None:
-            earlier, later = before.own_tables(state), after.own_tables(state)
+            earlier, later = before.unshared_tables(state), after.unshared_tables(state)
             transient = list(self._transient_tables(state))
             tables = [*(own_table.table for own_table in (*earlier, *later)), *transient]
             ranges = _union(

@@ -15,7 +15,7 @@ from pathlib import Path
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.header import KeyedHeader, require_header
 from rescale.rocksdb.consistency import checked_manifest
-from rescale.rocksdb.engine.changes.changed_keys import OwnTable
+from rescale.rocksdb.engine.changes.changed_keys import UnsharedTable
 from rescale.rocksdb.engine.changes.keys import Keys
 from rescale.rocksdb.engine.directory import DatabaseDirectory, partly_fetched_database
 from rescale.rocksdb.engine.guarded_database import GuardedDatabase, guarded_database
@@ -42,7 +42,10 @@ def compared_database(
     states = require_header(side.database.header).names
     shared_names = [file.name for file in stored_files if file.name.endswith(".sst") and file.name not in own_names]
     with (
-        partly_fetched_database(stored_files, Path(scratch_directory()), in_parts=shared_names) as (directory, parts),
+        partly_fetched_database(stored_files, Path(scratch_directory()), partial_names=shared_names) as (
+            directory,
+            parts,
+        ),
         ExitStack() as stack,
     ):
         manifest = checked_manifest(directory.files, directory.content, states)
@@ -89,12 +92,13 @@ class ComparedDatabase:
         """Return the SST files of a state."""
         return next((family.files for family in self.manifest.column_families if family.name == state), ())
 
-    def own_tables(self, state: str) -> list[OwnTable]:
+    def unshared_tables(self, state: str) -> list[UnsharedTable]:
         """Return the SST files of a state that only this database has."""
         path, files = self.directory.path, {file.name: file for file in self.directory.files}
         own_files = [(live, files[live.name]) for live in self.live_files(state) if live.name in self.own_names]
         return [
-            OwnTable(live, SstTable(_file_reader(path / live.name), file.length, file.uri)) for live, file in own_files
+            UnsharedTable(live, SstTable(_file_reader(path / live.name), file.length, file.uri))
+            for live, file in own_files
         ]
 
     def keys_of_ranges(self, state: str, ranges: Sequence[tuple[bytes, bytes]]) -> Iterator[bytes]:

@@ -99,7 +99,7 @@ class DatabasePlanner:
                 refuse_ingested(source)
         if len(sources) == 1 or all(is_clean(source, key_groups, maximum) for source in sources):
             assembled_database = assemble(sources, key_groups, maximum)
-            self._level_0_files = max(self._level_0_files, assembled_database.level_0_files)
+            self._level_0_files = max(self._level_0_files, assembled_database.most_level_0_files)
             if self.referable_sizes is not None or self.prepared or not _has_many_foreign_bytes(assembled_database):
                 self._add_files(subtask, key_groups, self._files(assembled_database, old_databases), header)
                 return

@@ -72,7 +72,7 @@ class AssembledDatabase:
         return sum(files[name].size for name in self.straddling_files)
 
     @cached_property
-    def level_0_files(self) -> int:
+    def most_level_0_files(self) -> int:
         """Largest number of level-0 files in a column family; see `LEVEL_0_SLOWDOWN`."""
         families = self.manifest.column_families
         return max(sum(file.level == 0 for file in family.files) for family in families)

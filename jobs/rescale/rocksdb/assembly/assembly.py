@@ -14,7 +14,7 @@ level-0 files by epoch numbers, which are shifted in the same way. If a file of 
 the new MANIFEST has no epoch numbers for this column family, and RocksDB computes them (`RecoverEpochNumbers`).
 
 *Range tombstones* lie in level 0 with the newest sequence numbers and epoch numbers; some releases of RocksDB ignore
-range tombstones in other places. Each column family has at most one tombstone below the wanted key groups and one above
+range tombstones in other levels. Each column family has at most one tombstone below the wanted key groups and one above
 them. A tombstone is no wider than the straddling files, because a compaction rewrites all files that
 the tombstone overlaps.
 
@@ -40,7 +40,7 @@ from rescale.rocksdb.database_layout import (
     OPTIONS_NAME,
     SPARE_FILE_NUMBERS,
     UNKNOWN_CHECKSUM,
-    newest_creation,
+    newest_creation_time,
 )
 from rescale.rocksdb.key_range import KeyRange, Overlap, key_range
 from rescale.rocksdb.manifest.edit_reader import InternalKey
@@ -90,12 +90,12 @@ def refuse_ingested(source: SourceDatabase) -> None:
 
 def _straddling_files(source: SourceDatabase, new_range: KeyRange, max_parallelism: int) -> list[LiveFile]:
     """Return the files with rows in `new_range` that straddle the bounds of the source's key groups."""
-    own_range = key_range(source.key_groups, max_parallelism)
+    source_range = key_range(source.key_groups, max_parallelism)
     return [
         file
         for file in source.manifest.files.values()
-        if Overlap.OUTSIDE not in (new_range.overlap(file), own_range.overlap(file))
-        and own_range.overlap(file) == Overlap.STRADDLING
+        if Overlap.OUTSIDE not in (new_range.overlap(file), source_range.overlap(file))
+        and source_range.overlap(file) == Overlap.STRADDLING
     ]
 
 
@@ -126,11 +126,11 @@ class _Assembly:
         for _, source in self._sources:
             self._check_source(source)
         families: dict[str, list[_ReusedEntry]] = {DEFAULT_COLUMN_FAMILY: []}
-        for place, (number, source) in enumerate(self._sources):
+        for rank, (number, source) in enumerate(self._sources):
             for family in source.manifest.column_families:
                 families.setdefault(family.name, [])
-            self._reuse(place, number, source, families)
-        created = newest_creation(reused.after for family in families.values() for reused in family)
+            self._reuse(rank, number, source, families)
+        created = newest_creation_time(reused.after for family in families.values() for reused in family)
         new_files: list[NewFile] = []
         column_families = []
         for number, (name, reused_files) in enumerate(families.items()):
@@ -153,42 +153,44 @@ class _Assembly:
         return self._assembled(manifest, [reused for family in families.values() for reused in family], new_files)
 
     def _check_source(self, source: SourceDatabase) -> None:
-        dirty = _straddling_files(source, self._new_range, self._max_parallelism) if len(self._sources) > 1 else []
-        if dirty:
+        straddling_files = (
+            _straddling_files(source, self._new_range, self._max_parallelism) if len(self._sources) > 1 else []
+        )
+        if straddling_files:
             raise UnsupportedError(
                 "a database with rows outside of its key groups cannot be joined with others as it is",
                 path=source.uri,
                 expected=f"only rows of the key groups {source.key_groups}",
-                found=", ".join(file.name for file in dirty),
+                found=", ".join(file.name for file in straddling_files),
                 advice=ASK_FOR_CANONICAL_RESULT,
             )
         if len(self._sources) > 1:
             refuse_ingested(source)
-        deepest = max((file.level for file in source.manifest.files.values()), default=0)
-        if deepest >= LEVELS:
+        deepest_level = max((file.level for file in source.manifest.files.values()), default=0)
+        if deepest_level >= LEVELS:
             raise UnsupportedError(
                 "a database has more levels than Flink's databases have",
                 path=source.uri,
                 expected=f"levels 0 to {LEVELS - 1}",
-                found=f"a file in level {deepest}",
+                found=f"a file in level {deepest_level}",
                 advice=ASK_FOR_CANONICAL_RESULT,
             )
 
-    def _reuse(self, place: int, number: int, source: SourceDatabase, families: dict[str, list[_ReusedEntry]]) -> None:
+    def _reuse(self, rank: int, number: int, source: SourceDatabase, families: dict[str, list[_ReusedEntry]]) -> None:
         """Add the wanted files of `source` to `families`, under new file numbers in the order of their age.
 
-        `number` is the index of `source` in the arguments of `assemble`, and `place` its index in the order of key
+        `number` is the index of `source` in the arguments of `assemble`, and `rank` its index in the order of key
         groups.
         """
-        own_range = key_range(source.key_groups, self._max_parallelism)
+        source_range = key_range(source.key_groups, self._max_parallelism)
         wanted_files = [
             (file, family.name)
             for family in source.manifest.column_families
             for file in family.files
-            if Overlap.OUTSIDE not in (self._new_range.overlap(file), own_range.overlap(file))
+            if Overlap.OUTSIDE not in (self._new_range.overlap(file), source_range.overlap(file))
         ]
         for file, family in sorted(wanted_files, key=lambda pair: pair[0].number):
-            shift = self._shifts[place] if file.level == 0 else 0
+            shift = self._shifts[rank] if file.level == 0 else 0
             renumbered_file = replace(
                 file,
                 number=self._new_number(),
@@ -208,12 +210,12 @@ class _Assembly:
         epochs = [reused.after.epoch for reused in files]
         if None in epochs:
             return [replace(reused.after, fields=_without_epoch(reused.after)) for reused in files]
-        newest: Counter[int] = Counter()
+        newest_epochs: Counter[int] = Counter()
         for reused, epoch in zip(files, epochs, strict=True):
-            newest[reused.source] = max(newest[reused.source], epoch or 0)
-        epochs_before = dict(zip(newest, [0, *accumulate(newest.values())], strict=False))
+            newest_epochs[reused.source] = max(newest_epochs[reused.source], epoch or 0)
+        epoch_shifts = dict(zip(newest_epochs, [0, *accumulate(newest_epochs.values())], strict=False))
         return [
-            replace(reused.after, fields=_with_epoch(reused.after, (epoch or 0) + epochs_before[reused.source]))
+            replace(reused.after, fields=_with_epoch(reused.after, (epoch or 0) + epoch_shifts[reused.source]))
             if reused.after.level == 0
             else reused.after
             for reused, epoch in zip(files, epochs, strict=True)
@@ -230,7 +232,7 @@ class _Assembly:
         ranges = [(min(keys_below), begin)] if keys_below else []
         ranges += [(end, max(keys_above) + b"\0")] if keys_above else []
         epochs = [file.epoch for file in files]
-        newest = None if None in epochs else max((epoch or 0 for epoch in epochs), default=0)
+        newest_epoch = None if None in epochs else max((epoch or 0 for epoch in epochs), default=0)
         for number, (first, range_end) in enumerate(ranges, 1):
             sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
             fields: list[tuple[int, bytes]] = [
@@ -238,8 +240,8 @@ class _Assembly:
                 (FileTag.CREATION_TIME, varint(created)),
                 *UNKNOWN_CHECKSUM,
             ]
-            if newest is not None:
-                fields.append((FileTag.EPOCH_NUMBER, varint(newest + number)))
+            if newest_epoch is not None:
+                fields.append((FileTag.EPOCH_NUMBER, varint(newest_epoch + number)))
             yield LiveFile(
                 level=0,
                 number=self._new_number(),

@@ -93,13 +93,13 @@ class _Proof:
 
     def _check_source(self, number: int, source: SourceDatabase, state: str, reused: dict[Origin, LiveFile]) -> None:
         """Check that the result has the right files of one source, and remove these files from `reused`."""
-        own_range = self._source_ranges[number]
+        source_range = self._source_ranges[number]
         live_files = [
             file for family in source.manifest.column_families if family.name == state for file in family.files
         ]
         entry_pairs = []
         for file in live_files:
-            overlap = own_range.overlap(file)
+            overlap = source_range.overlap(file)
             result_file = reused.pop(Origin(number, file.name), None)
             if result_file is not None:
                 entry_pairs.append((file, result_file))
@@ -143,8 +143,8 @@ class _Proof:
         reused_files = [file for file in family.files if file not in tombstone_files]
         ranges = [self._tombstone_range(file, family.name) for file in tombstone_files]
         self._check_newest(tombstone_files, reused_files, family.name)
-        self._check_own_not_hidden(ranges, family.name)
-        self._check_foreign_hidden(reused_files, ranges, family.name)
+        self._check_live_rows_not_hidden(ranges, family.name)
+        self._check_dead_rows_hidden(reused_files, ranges, family.name)
 
     def _tombstone_range(self, file: LiveFile, state: str) -> KeyRange:
         """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
@@ -173,7 +173,7 @@ class _Proof:
         if len({file.epoch is None for file in (*reused, *tombstone_files)}) > 1:
             raise self._error("only some files have an epoch number", state=state)
 
-    def _check_own_not_hidden(self, ranges: Sequence[KeyRange], state: str) -> None:
+    def _check_live_rows_not_hidden(self, ranges: Sequence[KeyRange], state: str) -> None:
         for hidden in ranges:
             if hidden.begin < self._new_range.end and self._new_range.begin < hidden.end:
                 raise self._error(
@@ -183,7 +183,7 @@ class _Proof:
                     found=f"{hidden.begin.hex()} to {hidden.end.hex()}",
                 )
 
-    def _check_foreign_hidden(self, reused: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
+    def _check_dead_rows_hidden(self, reused: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
         """Check that range tombstones hide all rows below and above the subtask's key groups."""
         for file in reused:
             is_hidden_below = not self._new_range.reaches_below(file) or any(
@@ -198,7 +198,6 @@ class _Proof:
                 )
 
     def _check_levels(self, family: ColumnFamily) -> None:
-        """Check that no two files of a level below level 0 overlap."""
         sorted_files = sorted(family.files, key=lambda file: (file.level, file.smallest_key.order))
         for first, second in pairwise(sorted_files):
             if first.level == second.level > 0 and first.largest_key.order >= second.smallest_key.order:

@@ -7,8 +7,7 @@ no range tombstones, so it may be joined with other databases. A dirty database 
 same way before it is joined with others.
 
 RocksDB works in a scratch directory, on links or copies, with Rescale's options (see `open_database`). A file that
-keeps its number was not rewritten, since RocksDB never uses a number twice. (An equal inode would prove nothing: file
-systems reuse the inode of a deleted file.)
+keeps its number was not rewritten, since RocksDB never uses a number twice.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from rescale.flink.advice import ASK_FOR_CANONICAL_RESULT
 from rescale.flink.key_groups import KeyGroupRange
 from rescale.rocksdb.assembly.assembled_database import AssembledDatabase, SourceDatabase
 from rescale.rocksdb.assembly.assembly import assemble, is_clean
-from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, SPARE_FILE_NUMBERS, newest_creation
+from rescale.rocksdb.database_layout import LEVELS, MANIFEST_NAME, SPARE_FILE_NUMBERS, newest_creation_time
 from rescale.rocksdb.engine.child import ChildEnded, ChildTask, conversation
 from rescale.rocksdb.engine.directory import DatabaseDirectory, fetched_database
 from rescale.rocksdb.engine.guarded_database import ended_child_error
@@ -105,7 +104,7 @@ def compacted_database(
             directory = stack.enter_context(fetched_database(files_without_options, scratch))
             new_range = key_range(key_groups, max_parallelism)
             _compact_in_child(directory, assembled_database.manifest, new_range)
-            stored_database = _compacted(directory, stored_database, new_range, name)
+            stored_database = _database_after_compaction(directory, stored_database, new_range, name)
         yield stored_database
 
 
@@ -176,10 +175,12 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
             raise rocksdb_message_error(str(error), directory) from None
 
 
-def _compacted(directory: DatabaseDirectory, before: StoredDatabase, new_range: KeyRange, name: str) -> StoredDatabase:
-    """Return the database after the compaction.
+def _database_after_compaction(
+    directory: DatabaseDirectory, before: StoredDatabase, new_range: KeyRange, name: str
+) -> StoredDatabase:
+    """Return the database with its new files, which are numbered from `next_file_number` on.
 
-    Files that RocksDB did not rewrite stay where they are. New files are numbered from `next_file_number` on.
+    Files that RocksDB did not rewrite stay where they are.
     """
     manifest, old = _manifest_in(directory), before.database.manifest
     if not new_range.holds(manifest.files.values()):
@@ -191,7 +192,7 @@ def _compacted(directory: DatabaseDirectory, before: StoredDatabase, new_range: 
         )
     new_numbers = sorted(file.number for file in manifest.files.values() if file.number >= old.next_file_number)
     numbers = dict(zip(new_numbers, range(old.next_file_number, old.next_file_number + len(new_numbers)), strict=True))
-    created = newest_creation(old.files.values())
+    created = newest_creation_time(old.files.values())
     families = tuple(
         replace(
             family,
@@ -217,8 +218,8 @@ def _compacted(directory: DatabaseDirectory, before: StoredDatabase, new_range: 
 
 
 def _manifest_in(directory: DatabaseDirectory) -> Manifest:
-    current = read_current((directory.path / CURRENT).read_bytes(), str(directory.path / CURRENT))
-    return read_manifest((directory.path / current).read_bytes(), str(directory.path / current))
+    manifest_name = read_current((directory.path / CURRENT).read_bytes(), str(directory.path / CURRENT))
+    return read_manifest((directory.path / manifest_name).read_bytes(), str(directory.path / manifest_name))
 
 
 def _renumbered_entry(file: LiveFile, number: int, created: int) -> LiveFile:

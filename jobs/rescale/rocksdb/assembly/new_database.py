@@ -8,8 +8,8 @@ rows have one sequence number, larger than all sequence numbers of the base. Bot
 needed: a lookup searches level by level and takes the first row of the key (`Version::Get`), and an iterator takes the
 row with the largest sequence number (`DBIter`).
 
-A base has its rows in the last level. Each round of changes takes the next level above, up to level 1. Changes never go
-into level 0, where RocksDB orders files by other rules (`RecoverEpochNumbers`).
+A base has its rows in the last level. The first changes take the next level above, later changes the level above that,
+up to level 1. Changes never go into level 0, where RocksDB orders files by other rules (`RecoverEpochNumbers`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class NewTable:
 
 
 class ChangesPlace(NamedTuple):
-    """Where changes go: the level of their files, and the sequence number of all their rows."""
+    """Level of the files of changes, and sequence number of all their rows."""
 
     level: int
     sequence: int

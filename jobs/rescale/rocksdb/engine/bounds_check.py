@@ -29,10 +29,10 @@ def check_bounds(directory: DatabaseDirectory, manifest: Manifest) -> None:
     by_name = {file.name: file for file in directory.files}
     uri = next(file.uri for file in directory.files if file.name.startswith("MANIFEST-"))
     for family in manifest.column_families:
-        for live in family.files:
-            ends = _first_and_last_row(directory, by_name[live.name])
-            if ends is not None:
-                _check(live, *ends, uri, family.name)
+        for live_file in family.files:
+            first_and_last = _first_and_last_row(directory, by_name[live_file.name])
+            if first_and_last is not None:
+                _check(live_file, *first_and_last, uri, family.name)
 
 
 def _first_and_last_row(directory: DatabaseDirectory, file: StoredFile) -> tuple[TableRow, TableRow] | None:
@@ -43,19 +43,19 @@ def _first_and_last_row(directory: DatabaseDirectory, file: StoredFile) -> tuple
         return None
 
 
-def _check(live: LiveFile, first: TableRow, last: TableRow, uri: str, state: str) -> None:
+def _check(live_file: LiveFile, first: TableRow, last: TableRow, uri: str, state: str) -> None:
     begin = InternalKey(first.key, first.sequence, first.kind)
     # Rows of an ingested file have sequence number 0; the number in the MANIFEST applies (`GetGlobalSequenceNumber`).
-    end = InternalKey(last.key, last.sequence or live.largest_sequence, last.kind)
-    if live.smallest_key.order > begin.order:
-        raise _error("begins after its first row", live, begin, live.smallest_key, uri, state)
-    if live.largest_key.order < end.order:
-        raise _error("ends before its last row", live, end, live.largest_key, uri, state)
+    end = InternalKey(last.key, last.sequence or live_file.largest_sequence, last.kind)
+    if live_file.smallest_key.order > begin.order:
+        raise _error("begins after its first row", live_file, begin, live_file.smallest_key, uri, state)
+    if live_file.largest_key.order < end.order:
+        raise _error("ends before its last row", live_file, end, live_file.largest_key, uri, state)
 
 
-def _error(what: str, live: LiveFile, row: InternalKey, bound: InternalKey, uri: str, state: str) -> SnapshotError:
+def _error(what: str, live_file: LiveFile, row: InternalKey, bound: InternalKey, uri: str, state: str) -> SnapshotError:
     return SnapshotError(
-        f"the key range of {live.name} in the MANIFEST {what}, so a job would not find this row",
+        f"the key range of {live_file.name} in the MANIFEST {what}, so a job would not find this row",
         path=uri,
         state=state,
         expected=_key_text(row),

@@ -56,9 +56,9 @@ def fetched_database(files: Sequence[StoredFile], scratch: Path) -> Iterator[Dat
 
 @contextmanager
 def partly_fetched_database(
-    files: Sequence[StoredFile], scratch: Path, in_parts: Collection[str]
+    files: Sequence[StoredFile], scratch: Path, partial_names: Collection[str]
 ) -> Iterator[tuple[DatabaseDirectory, PartialFiles]]:
-    """Provide a database as `fetched_database` does, but do not fetch the files with names `in_parts` as a whole.
+    """Provide a database as `fetched_database` does, but do not fetch the files named `partial_names` as a whole.
 
     Before the database is opened, the caller must call `PartialFiles.begin`; before it reads rows from these files, it
     must fetch their blocks. Linked and small files are always whole.
@@ -68,7 +68,7 @@ def partly_fetched_database(
     fetched_in_parts = {
         file.name
         for file in files_to_provide
-        if file.name in in_parts
+        if file.name in partial_names
         and file.name not in linked_names
         and file.data is None
         and file.length >= SMALLEST_IN_PARTS

@@ -1,8 +1,8 @@
 """Read a database as canonical key groups: the rows of all its states, key group by key group.
 
 RocksDB holds the rows of each state in a column family of their own, in the order of their key groups. A canonical key
-group has the rows of all states (`FullSnapshotAsyncWriter`). So one iterator for each state stays open, and goes on
-where it stopped in the key group before.
+group has the rows of all states (`FullSnapshotAsyncWriter`). So one iterator for each state stays open, and
+continues where it stopped in the previous key group.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _StateIterators:
         from rescale.rocksdb.engine.row_loop import NO_ROW, SHORT_KEY, frame_rows
 
         ids, states, rows = self._ids, self._states, self._rows
-        starts, key_ends, ends, in_state, in_group = self._columns
+        starts, key_ends, ends, record_states, record_groups = self._columns
         pieces: list[tuple[int, int, int]] = []
         at = count = 0
         while any(group != NO_ROW for group in next_key_groups):
@@ -122,7 +122,7 @@ class _StateIterators:
                     )
                     if row_count:
                         pieces.append((key_group, at, at + size))
-                        in_state[count : count + row_count], in_group[count : count + row_count] = (
+                        record_states[count : count + row_count], record_groups[count : count + row_count] = (
                             ids[number],
                             key_group,
                         )

@@ -91,7 +91,7 @@ CALLED_BY_LOOPS = {
 def _fast_crc32c() -> dict[str, Any]:
     """Return `crc32c_extend` of google_crc32c under the name that loops call; an empty dict if it is not compiled.
 
-    It uses the processor's CRC instructions. Spark's RocksDB for x86 uses tables, which takes five times as long.
+    This function uses the processor's CRC instructions. Spark's RocksDB for x86 takes five times as long, with tables.
     """
     if google_crc32c.implementation != "c":
         return {}
@@ -211,6 +211,6 @@ def _jars() -> Iterator[Path]:
     """Yield the jars with RocksDB: that of the Spark in `SPARK_HOME`, if set, and that of PySpark."""
     spec = importlib.util.find_spec("pyspark")
     homes = [Path(home) for home in (os.environ.get("SPARK_HOME"),) if home]
-    homes += [Path(place) for place in (spec.submodule_search_locations or () if spec else ())]
+    homes += [Path(folder) for folder in (spec.submodule_search_locations or () if spec else ())]
     for home in homes:
         yield from (home / "jars").glob("rocksdbjni-*.jar")

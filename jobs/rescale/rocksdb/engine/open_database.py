@@ -1,8 +1,7 @@
 """A Flink database that is open for reading.
 
-RocksDB opens it with Rescale's options, not with the OPTIONS file. `check_options` checks the settings in OPTIONS that
-decide what rows mean. The other settings are paths and limits of the machine where Flink ran. The merge operator joins
-list elements that were added one by one; without it RocksDB returns no value for such a list.
+RocksDB opens the database with Rescale's options, not with those in OPTIONS (see `check_options`). The merge operator
+joins list elements that were added one by one; without it RocksDB returns no value for such a list.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _NO_COUNTERS = 1
 """`PerfLevel::kDisable`: nobody reads RocksDB's counters of this thread, and they take a tenth of a scan's time."""
 
 _FILE_IN_MESSAGE = re.compile(r"(\d+\.sst|MANIFEST-\d+|CURRENT)\b")
-_WRONGLY_BLAMED = re.compile(r"\s+The file \S*MANIFEST-\d+ may be corrupted\.")
+_BLAMED_MANIFEST = re.compile(r"\s+The file \S*MANIFEST-\d+ may be corrupted\.")
 """Part of RocksDB's message about an SST file that it cannot open. The MANIFEST is sound, as its checksums prove."""
 
 _TRANSIENT_STATUSES = ("IO error", "Busy", "TimedOut", "Try again", "Aborted")
@@ -145,7 +144,7 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
             )
         except RocksdbError as error:
             raise rocksdb_message_error(
-                _WRONGLY_BLAMED.sub("", str(error)), directory, _damaged_tables(directory)
+                _BLAMED_MANIFEST.sub("", str(error)), directory, _damaged_tables(directory)
             ) from None
         yield OpenDatabase(directory, manifest, address, families)
 

@@ -17,10 +17,10 @@ TABLE_OPTIONS = "compression=kLZ4Compression;block_based_table_factory={format_v
 def options_of(text: str, stack: ExitStack) -> int:
     """Return the address of a `rocksdb_options_t`, valid until `stack` closes. Raises `RocksdbError` for bad `text`."""
     rocksdb = library()
-    base, options = (int(rocksdb.call("options_create")) for _ in range(2))
-    stack.callback(rocksdb.call, "options_destroy", base)
+    defaults, options = (int(rocksdb.call("options_create")) for _ in range(2))
+    stack.callback(rocksdb.call, "options_destroy", defaults)
     stack.callback(rocksdb.call, "options_destroy", options)
-    rocksdb.call_checked("get_options_from_string", base, text.encode(), options)
+    rocksdb.call_checked("get_options_from_string", defaults, text.encode(), options)
     return options
 
 

@@ -33,13 +33,10 @@ SMALLEST_IN_PARTS = 1024 * 1024
 
 _REQUESTS_AT_ONCE = 16
 _LARGEST_GAP = 128 * 1024
-"""Largest gap in bytes between two parts that are fetched with one request: a second request would take as long."""
+"""Largest gap in bytes between two parts that one request fetches: a second request takes as long as the gap."""
 
 _END_SHARE, _SHORTEST_END = 64, 64 * 1024
-"""The end of a file that is fetched first: a 64th of the file, but at least `_SHORTEST_END` bytes.
-
-This end usually has the index, the filter and the properties.
-"""
+"""The end of a file that is fetched first, usually with index, filter and properties: a 64th, at least 64 KiB."""
 
 _MOST_INDEXES = 64
 """Number of files whose indexes are held in memory: keys come in order, so few files are needed at a time."""
@@ -118,8 +115,8 @@ class PartialFiles:
         starts, ends = blocks.offsets[missing], blocks.ends[missing]
         is_first = np.append(True, starts[1:] - ends[:-1] > _LARGEST_GAP)
         is_last = np.append(is_first[1:], True)
-        places = zip(starts[is_first].tolist(), ends[is_last].tolist(), strict=True)
-        return [_Range(self._files[name], start, end) for start, end in places]
+        bounds = zip(starts[is_first].tolist(), ends[is_last].tolist(), strict=True)
+        return [_Range(self._files[name], start, end) for start, end in bounds]
 
     def _blocks_of(self, name: str) -> _Blocks:
         """Return the blocks of a file. Once its index was evicted, only its first and last block count as fetched."""
@@ -158,7 +155,6 @@ class PartialFiles:
             self._fetch(_Range(file, last, end))
 
     def _fetch(self, part: _Range) -> None:
-        """Fetch a part of a file to its place in the file on disk."""
         file, start, end = part
         with scratch_errors(str(self._path)), os.fdopen(owned.open_for_writing(self._path / file.name), "r+b") as out:
             out.seek(start)

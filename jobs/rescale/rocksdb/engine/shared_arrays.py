@@ -87,7 +87,7 @@ class SharedArrays:
         os.close(self._file)
 
     def place_of(self, array: np.ndarray[Any, Any]) -> tuple[int, int, int] | None:
-        """Return offset and size of an array's segment, and the array's offset in it; None for other arrays."""
+        """Return offset and size of a shared array's segment, and the array's offset in it; None for other arrays."""
         address = array.ctypes.data
         for segment in self._segments_by_name.values():
             if segment.address <= address < segment.address + len(segment.content):

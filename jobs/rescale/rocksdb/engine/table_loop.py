@@ -42,7 +42,7 @@ _LARGEST_RATIO = 896
 
 ROW_OVERHEAD = 3 * 5 + KEY_TRAILER_SIZE
 _BLOCK_OVERHEAD = 4 * (MOST_RESTARTS + 1) + TRAILER_SIZE
-ROOM = ROW_OVERHEAD + _BLOCK_OVERHEAD
+ROW_ROOM = ROW_OVERHEAD + _BLOCK_OVERHEAD
 """Largest number of bytes that a row takes in addition to its key and value, including the end of its block."""
 
 INDEX_ROOM = 5 + 5 + 10 + 10 + 4
@@ -70,7 +70,7 @@ def lz4_state() -> Longs:
 
 
 @compiled
-def _varint(data: Bytes, at: Long, value: Long) -> Long:
+def _put_varint(data: Bytes, at: Long, value: Long) -> Long:
     while value > 0x7F:
         data[np.uint64(at)] = value & 0x7F | 0x80
         value >>= 7
@@ -111,7 +111,7 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
         )
         if compressed_size > 0:
             kind = _LZ4
-            _varint(data, begin, size)
+            _put_varint(data, begin, size)
             _memcpy(data.ctypes.data + begin + head, base, compressed_size)
             size = head + compressed_size
     data[np.uint64(begin + size)] = kind
@@ -163,13 +163,13 @@ def finish_block(
     size = seal_block(out, begin, at - begin, scratch, lz4)
     entry = numbers[INDEX]
     index_restarts[numbers[BLOCKS]] = entry
-    entry = _varint(index, entry, np.int64(0))
-    entry = _varint(index, entry, separator)
+    entry = _put_varint(index, entry, np.int64(0))
+    entry = _put_varint(index, entry, separator)
     _memcpy(index.ctypes.data + entry, last.ctypes.data, separator)
     entry += separator
     index[entry - 1] += increment
-    entry = _varint(index, entry, numbers[OFFSET] + begin)
-    numbers[INDEX] = _varint(index, entry, size)
+    entry = _put_varint(index, entry, numbers[OFFSET] + begin)
+    numbers[INDEX] = _put_varint(index, entry, size)
     numbers[BLOCKS] += 1
     numbers[AT] = numbers[BLOCK] = begin + size + TRAILER_SIZE
     numbers[ENTRIES] = numbers[RESTARTS] = 0
@@ -232,7 +232,7 @@ def put_rows(
                 separator, increment = _shortest_separator(last, last_size, data, key, key_size, shared_size)
                 finish_block(numbers, last, separator, increment, out, scratch, lz4, restarts, index, index_restarts)
                 is_restart = True
-        if key_size + value_size + ROOM > len(out) - numbers[AT]:
+        if key_size + value_size + ROW_ROOM > len(out) - numbers[AT]:
             return at, NO_ROOM
 
         if is_restart:
@@ -245,9 +245,9 @@ def put_rows(
             )
         else:
             shared_internal = shared_size
-        end = _varint(out, numbers[AT], shared_internal)
-        end = _varint(out, end, key_size + KEY_TRAILER_SIZE - shared_internal)
-        end = _varint(out, end, value_size)
+        end = _put_varint(out, numbers[AT], shared_internal)
+        end = _put_varint(out, end, key_size + KEY_TRAILER_SIZE - shared_internal)
+        end = _put_varint(out, end, value_size)
         _memcpy(target + end, source + key + shared_internal, key_size - shared_internal)
         end += key_size - shared_internal
         kind = np.int64(kinds[row]) if len(kinds) else np.int64(VALUE)

@@ -165,7 +165,7 @@ class TableWriter(Generic[File]):
         key = int(rows.key_ends[row] - rows.key_begins[row])
         value = int(rows.value_ends[row] - rows.value_begins[row])
         self._last = _grown(self._last, key)
-        self._out = _grown(self._out, int(numbers[table_loop.AT]) + key + value + table_loop.ROOM)
+        self._out = _grown(self._out, int(numbers[table_loop.AT]) + key + value + table_loop.ROW_ROOM)
         if len(self._scratch) < len(self._out):
             self._scratch = np.empty(len(self._out), np.uint8)
         self._index = _grown(
@@ -215,10 +215,10 @@ class TableWriter(Generic[File]):
             largest=self._last[: numbers[table_loop.LAST]].tobytes(),
             kinds=(self._first_kind, int(numbers[table_loop.KIND])),
         )
-        self._begin_anew()
+        self._prepare_next_file()
         return written_table
 
-    def _begin_anew(self) -> None:
+    def _prepare_next_file(self) -> None:
         """Reset the state for the next file, whose keys must be larger than the last key of the finished file."""
         table_loop, numbers = self._table_loop, self._numbers
         self._file, self._number = None, self._number + 1

@@ -7,7 +7,7 @@ later checkpoint begins with that of the earlier one as long as the database sta
 new MANIFEST. Two databases that were restored from one checkpoint may begin alike: they have the same files until one
 of them flushes, and the entry of a flushed file has the time of its flush (`FileMetaData::file_creation_time`).
 
-A compaction filter drops live rows, so only column families without a filter are followed.
+A compaction filter drops live rows, so only files of column families without a filter are followed.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class RewrittenFiles(NamedTuple):
 
 
 def rewritten_files(
-    earlier: bytes, later: bytes, unfiltered_families: Collection[str], readable: Mapping[str, int], path: str
+    earlier: bytes, later: bytes, unfiltered_families: Collection[str], readable_sizes: Mapping[str, int], path: str
 ) -> RewrittenFiles:
     """Return the files that only compactions have rewritten between two checkpoints.
 
     `earlier` and `later` are the contents of their MANIFESTs; `path` names the later MANIFEST in errors.
-    `unfiltered_families` are the column families without a compaction filter. `readable` maps the names of transient
-    files that can still be read to their sizes in bytes. Files that may have rows of an unreadable transient file are
+    `unfiltered_families` are the column families without a compaction filter. `readable_sizes` are the sizes in bytes
+    of the transient files that can still be read, by name. Files that may have rows of an unreadable transient file are
     left out. The result is empty if RocksDB opened the database again in between. Raises the errors of `read_manifest`.
     """
     if not later.startswith(earlier):
@@ -63,18 +63,18 @@ def rewritten_files(
         if not inputs:
             flushed_tables |= {number: TransientTable(state, table_name(number)) for number in outputs}
             sizes |= {file.number: file.size for file in edit.added_files}
-        is_followed = not inputs or (bool(outputs) and state in unfiltered_families)
-        group = _joined((groups[number] for number in inputs), outputs, is_followed)
+        is_traceable = not inputs or (bool(outputs) and state in unfiltered_families)
+        group = _joined((groups[number] for number in inputs), outputs, is_traceable)
         groups |= dict.fromkeys(group.numbers, group)
-    live = {file.number for file in read_manifest(later, path).files.values()}
+    live_numbers = {file.number for file in read_manifest(later, path).files.values()}
     files, transient = set[str](), set[TransientTable]()
     for number, group in groups.items():
-        removed_numbers = (group.numbers & flushed_tables.keys()) - live
-        if group.is_followed and all(
-            readable.get(flushed_tables[number].name) == sizes[number] for number in removed_numbers
+        removed_numbers = (group.numbers & flushed_tables.keys()) - live_numbers
+        if group.is_traceable and all(
+            readable_sizes.get(flushed_tables[number].name) == sizes[number] for number in removed_numbers
         ):
             transient |= {flushed_tables[number] for number in removed_numbers}
-            if number not in flushed_tables or number not in live:
+            if number not in flushed_tables or number not in live_numbers:
                 files.add(table_name(number))
     return RewrittenFiles(frozenset(files), frozenset(transient))
 
@@ -83,18 +83,18 @@ def rewritten_files(
 class _Group:
     """Numbers of files that are connected by compactions, as inputs or outputs.
 
-    `is_followed` says whether every row of the group can be traced to a flushed file or a file of the earlier
+    `is_traceable` says whether every row of the group can be traced to a flushed file or a file of the earlier
     checkpoint, and no live row was dropped.
     """
 
     numbers: set[int]
-    is_followed: bool = True
+    is_traceable: bool = True
 
 
-def _joined(groups: Iterable[_Group], outputs: set[int], is_followed: bool) -> _Group:
+def _joined(groups: Iterable[_Group], outputs: set[int], is_traceable: bool) -> _Group:
     """Return the union of `groups`, which have the input files of an edit, and of the edit's `outputs`."""
-    joined_group = _Group(set(outputs), is_followed)
+    joined_group = _Group(set(outputs), is_traceable)
     for group in groups:
         joined_group.numbers |= group.numbers
-        joined_group.is_followed &= group.is_followed
+        joined_group.is_traceable &= group.is_traceable
     return joined_group

@@ -94,17 +94,17 @@ def _whole_groups(edits: Iterable[VersionEdit], path: str) -> Iterator[VersionEd
     group: list[VersionEdit] = []
     edits_left = 0
     for edit in edits:
-        left = edit.left_in_group
-        if (left is None and edits_left) or (left is not None and edits_left and left != edits_left - 1):
+        following = edit.left_in_group
+        if (following is None and edits_left) or (following is not None and edits_left and following != edits_left - 1):
             raise SnapshotError(
                 "an atomic group of edits is interrupted",
                 path=path,
                 offset=edit.position,
                 expected=edits_left - 1,
-                found=left,
+                found=following,
             )
         group.append(edit)
-        edits_left = left or 0
+        edits_left = following or 0
         if not edits_left:
             yield from group
             group.clear()

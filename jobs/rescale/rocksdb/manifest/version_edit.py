@@ -146,7 +146,6 @@ class LiveFile:
 
     @property
     def name(self) -> str:
-        """Name of the file in the directory."""
         return table_name(self.number)
 
 

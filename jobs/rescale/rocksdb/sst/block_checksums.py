@@ -1,8 +1,8 @@
 """Verify the checksums of all blocks of an SST file while the file is copied.
 
 RocksDB verifies a block only when it reads the block (`BlockFetcher::CheckBlockChecksum`), so damage in a file that is
-only copied could stay unnoticed for long. `BlockChecksums` first reads the places of the blocks from the end of the
-file. Then `checked` passes the chunks of the file through, whatever their size, and verifies the blocks in them.
+only copied could stay unnoticed for long. `BlockChecksums` first reads the offsets of the blocks from the end of
+the file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ class BlockChecksums:
             )
 
     def __len__(self) -> int:
-        """Number of blocks."""
         return len(self._starts)
 
     def checked(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -61,7 +60,7 @@ class BlockChecksums:
                 stored_block = block_beginning + chunk[: end - position]
                 check_block(stored_block, table.checksum, table.path, table.start + start)
                 block_beginning, number = b"", number + 1
-            starts, ends = (places[number:end_number] - position for places in (self._starts, self._ends))
+            starts, ends = (offsets[number:end_number] - position for offsets in (self._starts, self._ends))
             check_blocks(chunk, starts, ends, table.checksum, table.path, table.start + position)
             if end_number < len(self._starts) and (start := int(self._starts[end_number])) < limit:
                 block_beginning += chunk[max(start - position, 0) :]

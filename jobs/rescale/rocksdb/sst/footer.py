@@ -72,7 +72,6 @@ def check_blocks_of_footer(data: bytes, size: int, path: str, start: int) -> Non
 
 
 def _handles(data: bytes, size: int, path: str, start: int) -> tuple[BlockHandle, BlockHandle]:
-    """Return the block handles of the metaindex and of the index."""
     reader = EditReader(data[-FOOTER_SIZE + 1 : -12], path, start + size - FOOTER_SIZE + 1)
     metaindex, index = read_handle(reader), read_handle(reader)
     for handle in (metaindex, index):

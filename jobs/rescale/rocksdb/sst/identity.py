@@ -14,7 +14,7 @@ from pathlib import Path
 from rescale.rocksdb.manifest.log_framing import masked_crc32c
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
-from rescale.rocksdb.sst.table_entries import value_places
+from rescale.rocksdb.sst.table_entries import value_slices
 from rescale.rocksdb.sst.table_properties import PREFIX, SESSION
 from rescale.storage.files import owned
 from rescale.text.errors import SnapshotError
@@ -52,8 +52,8 @@ def overwrite_identity(path: Path, name: str, created: int) -> None:
         block = bytearray(read(handle.offset, handle.size + TRAILER_SIZE))
         if block[handle.size]:
             raise SnapshotError("the properties of an SST file are compressed", path=str(path))
-        for key, place in value_places(bytes(block[: handle.size]), str(path), handle.offset):
-            block[place] = _new_property_value(key, bytes(block[place]), name, created)
+        for key, value_slice in value_slices(bytes(block[: handle.size]), str(path), handle.offset):
+            block[value_slice] = _new_property_value(key, bytes(block[value_slice]), name, created)
         block[-4:] = masked_crc32c(bytes(block[:-4])).to_bytes(4, "little")
         file.seek(handle.offset)
         file.write(block)

@@ -49,7 +49,9 @@ def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str
     data = np.frombuffer(index, np.uint8)
     key_groups = np.zeros(len(decoded_restarts.sizes), np.int64)
     for i in range(prefix):
-        key_groups = key_groups << 8 | np.where(i < decoded_restarts.key_lengths, data[decoded_restarts.keys + i], 0)
+        key_groups = key_groups << 8 | np.where(
+            i < decoded_restarts.key_lengths, data[decoded_restarts.key_starts + i], 0
+        )
     return key_groups, decoded_restarts.sizes
 
 
@@ -60,7 +62,7 @@ def separators(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple
         keys = [entry.separator for entry in index_entries(index, form, path, offset)]
         return np.frombuffer(bytearray().join(keys), np.uint8), np.cumsum([len(key) for key in keys], dtype=np.int64)
     ends = np.cumsum(decoded_restarts.key_lengths)
-    shifts = np.repeat(decoded_restarts.keys - ends + decoded_restarts.key_lengths, decoded_restarts.key_lengths)
+    shifts = np.repeat(decoded_restarts.key_starts - ends + decoded_restarts.key_lengths, decoded_restarts.key_lengths)
     return np.frombuffer(index, np.uint8)[shifts + np.arange(len(shifts))], ends
 
 
@@ -69,7 +71,7 @@ class _IndexEntries(NamedTuple):
 
     offsets: Longs
     sizes: Longs
-    keys: Longs
+    key_starts: Longs
     key_lengths: Longs
 
 
@@ -86,7 +88,7 @@ def _decode_restarts(index: bytes, form: IndexFormat) -> _IndexEntries | None:
     unshared_sizes, at = _varints(padded_data, at)
     if not form.is_delta_encoded:
         _, at = _varints(padded_data, at)
-    keys, key_lengths = at, unshared_sizes if form.has_user_keys else unshared_sizes - KEY_TRAILER_SIZE
+    key_starts, key_lengths = at, unshared_sizes if form.has_user_keys else unshared_sizes - KEY_TRAILER_SIZE
     offsets, at = _varints(padded_data, np.clip(at + unshared_sizes, 0, end))
     sizes, at = _varints(padded_data, at)
     if form.has_first_keys:
@@ -94,7 +96,7 @@ def _decode_restarts(index: bytes, form: IndexFormat) -> _IndexEntries | None:
         at = at + length
     is_plain = not shared_sizes.any() and bool((sizes > 0).all()) and bool((offsets >= 0).all())
     is_plain = is_plain and np.array_equal(at, np.append(starts[1:], end))
-    return _IndexEntries(offsets, sizes, keys, key_lengths) if is_plain else None
+    return _IndexEntries(offsets, sizes, key_starts, key_lengths) if is_plain else None
 
 
 def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:

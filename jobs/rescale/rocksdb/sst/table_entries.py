@@ -49,11 +49,11 @@ def entries(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iter
     With `tail`, begin at the last restart point, which is enough to find the last entry. `path` and `offset` are
     those of the block, for errors. Raises `SnapshotError` for a damaged block.
     """
-    for key, value in value_places(block, path, offset, tail=tail):
+    for key, value in value_slices(block, path, offset, tail=tail):
         yield key, block[value]
 
 
-def value_places(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, slice]]:
+def value_slices(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, slice]]:
     """Yield the key of every entry and the slice of its value in the block; arguments and errors as in `entries`."""
     reader, key = _entry_reader(block, path, offset, tail=tail), b""
     while reader.remaining:

@@ -100,10 +100,7 @@ _TEXT_PROPERTIES = {
 
 
 def property_entries(numbers: Mapping[str, int], texts: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Return the property entries of a new file, sorted by name: the given ones, and those that all new files share.
-
-    The shared entries are properties that RocksDB reads or that tools show.
-    """
+    """Return the property entries of a new file, sorted by name: the given ones, and those that all new files share."""
     values = {name: varint(number) for name, number in (_NUMERIC_PROPERTIES | dict(numbers)).items()}
     values |= {name: text.encode() for name, text in (_TEXT_PROPERTIES | dict(texts)).items()}
     return [(f"{PREFIX}{name}".encode(), value) for name, value in sorted(values.items())]

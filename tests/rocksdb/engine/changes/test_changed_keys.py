@@ -18,7 +18,7 @@ import pytest
 
 from rescale.flink.arrays import Longs
 from rescale.rocksdb.engine.changes import entry_batches
-from rescale.rocksdb.engine.changes.changed_keys import Candidates, OwnTable, changed_keys
+from rescale.rocksdb.engine.changes.changed_keys import Candidates, UnsharedTable, changed_keys
 from rescale.rocksdb.engine.changes.keys import joined_keys, keys_of
 from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.edit_writer import varint
@@ -197,9 +197,9 @@ def chosen_by(batches: Iterable[Candidates]) -> Chosen:
 def candidates(before: Tree, after: Tree, at_once: int = 2) -> Chosen:
     earlier, later = before.files, after.files
 
-    def own(files: dict[int, tuple[int, File]], others: dict[int, tuple[int, File]]) -> list[OwnTable]:
+    def own(files: dict[int, tuple[int, File]], others: dict[int, tuple[int, File]]) -> list[UnsharedTable]:
         return [
-            OwnTable(live_file(level, file), cast(SstTable, BlocksOfEntries(file.entries, at_once)))
+            UnsharedTable(live_file(level, file), cast(SstTable, BlocksOfEntries(file.entries, at_once)))
             for number, (level, file) in files.items()
             if number not in others
         ]
@@ -319,7 +319,7 @@ def test_entries_decide_whether_a_key_is_a_candidate(
     """Each inner list holds the entries of one file. A newer value or deletion decides alone."""
     sides = [
         [
-            OwnTable(live_file(0, file), cast(SstTable, BlocksOfEntries(file.entries, 1)))
+            UnsharedTable(live_file(0, file), cast(SstTable, BlocksOfEntries(file.entries, 1)))
             for file in (File(tuple(Entry(KEYS[0], *entry) for entry in own)) for own in files)
         ]
         for files in (earlier, later)
@@ -336,7 +336,8 @@ def test_entries_decide_whether_a_key_is_a_candidate(
 def test_rows_of_an_ingested_file_have_the_sequence_number_of_the_file() -> None:
     row = File((Entry(KEYS[0], 0, VALUE, b"x"),))
     tables = [
-        OwnTable(live_file(1, row), cast(SstTable, BlocksOfEntries(row.entries, 1, sequence))) for sequence in (4, 5)
+        UnsharedTable(live_file(1, row), cast(SstTable, BlocksOfEntries(row.entries, 1, sequence)))
+        for sequence in (4, 5)
     ]
     assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 4)) == ([KEYS[0]], {KEYS[0]: b"x"}, [])
     assert chosen_by(changed_keys(tables[:1], tables[1:], [], BEGIN, END, 5)) == ([KEYS[0]], {}, [])
@@ -346,7 +347,9 @@ def test_rows_of_an_ingested_file_have_the_sequence_number_of_the_file() -> None
 def test_changed_keys_are_limited_to_the_range() -> None:
     tree = Tree()
     tree.write([(key, VALUE, b"x") for key in KEYS])
-    files = [OwnTable(live_file(0, file), cast(SstTable, BlocksOfEntries(file.entries, 1))) for file in tree.levels[0]]
+    files = [
+        UnsharedTable(live_file(0, file), cast(SstTable, BlocksOfEntries(file.entries, 1))) for file in tree.levels[0]
+    ]
     in_range = chosen_by(changed_keys([], files, [], b"\0b", b"\1b", 0))
     assert in_range.keys == [key for key in KEYS if b"\0b" <= key < b"\1b"]
 
@@ -354,7 +357,7 @@ def test_changed_keys_are_limited_to_the_range() -> None:
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_unsorted_rows_are_refused(at_once: int) -> None:
     file = File((Entry(KEYS[1], 1, VALUE, b""), Entry(KEYS[0], 2, VALUE, b"")))
-    own = OwnTable(live_file(0, file), cast(Any, BlocksOfEntries(file.entries, at_once)))
+    own = UnsharedTable(live_file(0, file), cast(Any, BlocksOfEntries(file.entries, at_once)))
     with pytest.raises(SnapshotError, match="not sorted"):
         list(changed_keys([], [own], [], BEGIN, END, 0))
 

@@ -25,7 +25,7 @@ from rescale.rocksdb.sst.table import SstTable
 
 
 class Candidates(NamedTuple):
-    """Keys whose live values may differ, in order; each key is in one of the three fields.
+    """Keys whose live values may differ between two databases, in order; each key is in one of the three fields.
 
     An entry of `decided` is the live value of its key in the later database, or its deletion. `merged` keys have a new
     value, which no single entry has. For `undecided` keys, the entries do not show whether the value differs.
@@ -36,7 +36,7 @@ class Candidates(NamedTuple):
     merged: Keys = NO_KEYS
 
 
-class OwnTable(NamedTuple):
+class UnsharedTable(NamedTuple):
     """An SST file that only one of the two databases has, with its MANIFEST entry."""
 
     file: LiveFile
@@ -44,8 +44,8 @@ class OwnTable(NamedTuple):
 
 
 def changed_keys(
-    earlier: Sequence[OwnTable],
-    later: Sequence[OwnTable],
+    earlier: Sequence[UnsharedTable],
+    later: Sequence[UnsharedTable],
     shared: Sequence[LiveFile],
     begin: bytes,
     end: bytes,
@@ -66,12 +66,12 @@ def changed_keys(
     runs = [_SortedRun(tables, False) for tables in _runs(earlier)] + [
         _SortedRun(tables, True) for tables in (*_runs(later), *([table] for table in transient))
     ]
-    points, oldest = _oldest_sequences(shared)
-    first = np.frombuffer(bytearray(begin), np.uint8)
+    points, oldest_sequences = _oldest_sequences(shared)
+    first_key = np.frombuffer(bytearray(begin), np.uint8)
     for run in runs:
-        run.skip_to(first)
+        run.skip_to(first_key)
     while True:
-        bound = min((run.last for run in runs if not run.is_at_end), default=end)
+        bound = min((run.last_key for run in runs if not run.is_at_end), default=end)
         is_last = bound >= end
         limit = np.frombuffer(bytearray(min(bound, end)), np.uint8)
         parts = [(run, part) for run in runs if len((part := run.take_before(limit)).key_ends)]
@@ -80,7 +80,7 @@ def changed_keys(
             run_ends = np.cumsum([len(part.key_ends) for _, part in parts], dtype=np.int64)
             run_starts = np.append(np.int64(0), run_ends[:-1])
             is_later = np.array([run.is_later for run, _ in parts], np.int64)
-            changed, newer = (np.empty(int(run_ends[-1]), np.int64) for _ in range(2))
+            changed_entries, newer_entries = (np.empty(int(run_ends[-1]), np.int64) for _ in range(2))
             changed_count = entry_loop.changed_keys(
                 entries.data,
                 entries.keys,
@@ -94,16 +94,16 @@ def changed_keys(
                 is_later,
                 points.data,
                 points.ends,
-                oldest,
+                oldest_sequences,
                 last_sequence,
-                changed,
-                newer,
+                changed_entries,
+                newer_entries,
             )
             if changed_count:
-                is_newer = newer[:changed_count] >= 0
+                is_newer = newer_entries[:changed_count] >= 0
                 undecided, decided = (
-                    entries.only(changed[:changed_count][~is_newer]),
-                    entries.only(newer[:changed_count][is_newer]),
+                    entries.only(changed_entries[:changed_count][~is_newer]),
+                    entries.only(newer_entries[:changed_count][is_newer]),
                 )
                 is_merged = decided.kinds == MERGE
                 yield Candidates(undecided.key_column, decided.only(~is_merged), decided.only(is_merged).key_column)
@@ -118,15 +118,14 @@ class _SortedRun:
         self.is_later = is_later
         self.is_at_end = False
         self._batches = (batch for table in tables for batch in entry_batches(table))
-        self.last = b""
+        self.last_key = b""
         """Last decoded key: more entries of this key may follow, but none of a smaller key."""
         self._path = tables[0].path
         self._entries = NO_ENTRIES
         self._fill()
 
     def skip_to(self, key: Bytes) -> None:
-        """Skip the entries of keys before `key`."""
-        while not self.is_at_end and self.last < key.tobytes():
+        while not self.is_at_end and self.last_key < key.tobytes():
             self._entries = NO_ENTRIES
             self._fill()
         self.take_before(key)
@@ -143,7 +142,7 @@ class _SortedRun:
 
     def _fill(self) -> None:
         """Decode blocks until there are entries of two keys: only then all entries of the first key are decoded."""
-        while not self.is_at_end and (not len(self._entries.key_ends) or self._entries.key(0) == self.last):
+        while not self.is_at_end and (not len(self._entries.key_ends) or self._entries.key(0) == self.last_key):
             batch = next(self._batches, None)
             if batch is None:
                 self.is_at_end = True
@@ -151,17 +150,17 @@ class _SortedRun:
                 self._append(batch)
 
     def _append(self, batch: Entries) -> None:
-        if batch.key(0) < self.last:
+        if batch.key(0) < self.last_key:
             raise unsorted_file_error(self._path)
         self._entries = joined_entries([self._entries, batch]) if len(self._entries.key_ends) else batch
-        self.last = batch.key(-1)
+        self.last_key = batch.key(-1)
 
 
-def _runs(tables: Sequence[OwnTable]) -> list[list[SstTable]]:
+def _runs(tables: Sequence[UnsharedTable]) -> list[list[SstTable]]:
     """Return the files of each level as a run, ordered by key; files of level 0 overlap, so each is a run."""
     runs: dict[tuple[int, int], list[SstTable]] = {}
-    for own in sorted(tables, key=lambda own: (own.file.level, own.file.smallest)):
-        runs.setdefault((own.file.level, own.file.number if own.file.level == 0 else 0), []).append(own.table)
+    for table in sorted(tables, key=lambda table: (table.file.level, table.file.smallest)):
+        runs.setdefault((table.file.level, table.file.number if table.file.level == 0 else 0), []).append(table.table)
     return list(runs.values())
 
 

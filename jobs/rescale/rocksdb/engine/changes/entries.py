@@ -70,12 +70,11 @@ class Entries:
         return Keys(data, np.cumsum(sizes))
 
 
-_NO_BYTES, _NO_PLACES = np.empty(0, np.uint8), np.empty(0, np.int64)
-NO_ENTRIES = Entries(_NO_BYTES, _NO_BYTES, *(_NO_PLACES,) * 5)
+_NO_BYTES, _NO_OFFSETS = np.empty(0, np.uint8), np.empty(0, np.int64)
+NO_ENTRIES = Entries(_NO_BYTES, _NO_BYTES, *(_NO_OFFSETS,) * 5)
 
 
 def joined_entries(parts: Sequence[Entries]) -> Entries:
-    """Return the entries of all parts, one part after the other."""
     if len(parts) == 1:
         return parts[0]
     data_at = np.cumsum([0, *(len(part.data) for part in parts)])

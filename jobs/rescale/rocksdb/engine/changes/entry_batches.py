@@ -22,14 +22,14 @@ def entry_batches(table: SstTable) -> Iterator[Entries]:
     """
     offsets, sizes = table.data_blocks()
     sequence = table.properties.global_sequence
-    at = 0
-    while at < len(offsets):
-        start = int(offsets[at])
-        ends = offsets[at:] + sizes[at:] + TRAILER_SIZE - start
+    block = 0
+    while block < len(offsets):
+        start = int(offsets[block])
+        ends = offsets[block:] + sizes[block:] + TRAILER_SIZE - start
         count = max(1, int(np.searchsorted(ends, _READ_AT_ONCE, "right")))
-        blocks = table.read_blocks(offsets[at : at + count], sizes[at : at + count])
+        blocks = table.read_blocks(offsets[block : block + count], sizes[block : block + count])
         yield _decoded(blocks, table.path, start, sequence)
-        at += count
+        block += count
 
 
 def _decoded(blocks: Blocks, path: str, offset: int, sequence: int) -> Entries:

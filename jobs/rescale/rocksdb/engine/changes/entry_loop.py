@@ -16,7 +16,7 @@ _LONGEST_VARINT = 5
 
 
 @compiled
-def _varint(data: Bytes, at: Long, end: Long) -> tuple[Long, Long]:
+def _read_varint(data: Bytes, at: Long, end: Long) -> tuple[Long, Long]:
     """Return the varint at offset `at`, or -1 if it is cut off or too long, and the offset after it."""
     value = np.int64(0)
     for i in range(_LONGEST_VARINT):
@@ -54,12 +54,14 @@ def measure_entries(data: Bytes, block_starts: Longs, block_ends: Longs) -> tupl
         damaged = end < begin
         at, before = begin, np.int64(0)
         while not damaged and at < end:
-            shared, at = _varint(data, at, end)
-            unshared, at = _varint(data, at, end)
-            value, at = _varint(data, at, end)
+            shared, at = _read_varint(data, at, end)
+            unshared, at = _read_varint(data, at, end)
+            value_size, at = _read_varint(data, at, end)
             size = shared + unshared
-            at += unshared + value
-            damaged = shared < 0 or unshared < 0 or value < 0 or shared > before or size < KEY_TRAILER_SIZE or at > end
+            at += unshared + value_size
+            damaged = (
+                shared < 0 or unshared < 0 or value_size < 0 or shared > before or size < KEY_TRAILER_SIZE or at > end
+            )
             before = size
             total += size - KEY_TRAILER_SIZE
             count += 1
@@ -86,9 +88,9 @@ def decode_entries(
         at = block_starts[block]
         end = _end_of_entries(data, at, block_ends[block])
         while at < end:
-            shared, at = _varint(data, at, end)
-            unshared, at = _varint(data, at, end)
-            value, at = _varint(data, at, end)
+            shared, at = _read_varint(data, at, end)
+            unshared, at = _read_varint(data, at, end)
+            value_size, at = _read_varint(data, at, end)
             size = shared + unshared
             if size > len(last):
                 larger = np.empty(2 * size, np.uint8)
@@ -103,7 +105,7 @@ def decode_entries(
             key_ends[count] = filled
             trailers[count] = trailer
             value_starts[count] = at
-            at += value
+            at += value_size
             value_ends[count] = at
             count += 1
 
@@ -204,22 +206,22 @@ def changed_keys(
     trailers: Longs,
     value_starts: Longs,
     value_ends: Longs,
-    runs: Longs,
+    run_starts: Longs,
     run_ends: Longs,
     is_later: Longs,
     points: Bytes,
     point_ends: Longs,
     oldest: Longs,
     last_sequence: Long,
-    changed: Longs,
-    newer: Longs,
+    changed_entries: Longs,
+    newer_entries: Longs,
 ) -> Long:
     """Find the keys whose live value may differ between an earlier and a later database.
 
-    Run r has the sorted entries `runs[r]` to `run_ends[r]`; `is_later[r]` is 1 if the run belongs to the later
-    database, else 0. `changed` receives the index of one entry of each key whose value may differ. `newer` receives the
-    index of the key's newest entry if this is a value, a deletion or a merge operand with a sequence number above
-    `last_sequence`, the last sequence number of the earlier database; else -1. Returns the number of these keys.
+    Run r has the sorted entries `run_starts[r]` to `run_ends[r]`; `is_later[r]` is 1 if the run belongs to the later
+    database, else 0. For each key whose value may differ, `changed_entries` receives the index of one of its entries.
+    `newer_entries` receives the index of the key's newest entry if this is a value, deletion or merge operand with a
+    sequence number above `last_sequence`, the last one of the earlier database; else -1. Returns the number of keys.
 
     All entries that are not in a run are in both databases. The live value of a key is the same if the key's newest
     entries in the runs of both databases are the same write: with the same value and the same sequence number. A
@@ -229,10 +231,10 @@ def changed_keys(
     to the next point may have (`points` are sorted keys). RocksDB combines a merge operand with the entries below it,
     so the operand must be the key's only entry in the runs.
     """
-    heads = runs.copy()
+    heads = run_starts.copy()
     newest = np.empty(2, np.int64)
-    number = np.empty(2, np.int64)
-    count = 0
+    counts = np.empty(2, np.int64)
+    changed_count = 0
     cursor = np.zeros(1, np.int64)
     while True:
         least = np.int64(-1)
@@ -245,18 +247,18 @@ def changed_keys(
                 ):
                     least = i
         if least < 0:
-            return np.int64(count)
+            return np.int64(changed_count)
         newest[:] = -1
-        number[:] = 0
+        counts[:] = 0
         for r in range(len(heads)):
-            side, i = is_later[r], heads[r]
+            database, i = is_later[r], heads[r]
             while (
                 i < run_ends[r]
                 and compare_bytes(keys, key_starts[i], key_ends[i], keys, key_starts[least], key_ends[least]) == 0
             ):
-                if newest[side] < 0 or np.uint64(trailers[i]) > np.uint64(trailers[newest[side]]):
-                    newest[side] = i
-                number[side] += 1
+                if newest[database] < 0 or np.uint64(trailers[i]) > np.uint64(trailers[newest[database]]):
+                    newest[database] = i
+                counts[database] += 1
                 i += 1
             heads[r] = i
         earlier, later = newest[0], newest[1]
@@ -272,14 +274,14 @@ def changed_keys(
                         < _oldest_at(keys, key_starts[least], key_ends[least], points, point_ends, oldest, cursor)
                     )
                 elif kind == MERGE:
-                    is_same = is_same_trailer and number[0] == 1 and number[1] == 1
+                    is_same = is_same_trailer and counts[0] == 1 and counts[1] == 1
                 else:
                     is_same = is_same_trailer and kind == DELETION
         if not is_same:
-            changed[count] = least
-            newer[count] = -1
+            changed_entries[changed_count] = least
+            newer_entries[changed_count] = -1
             if later >= 0 and np.uint64(trailers[later]) >> np.uint64(8) > np.uint64(last_sequence):
                 kind = trailers[later] & 0xFF
                 if kind in (VALUE, DELETION, MERGE):
-                    newer[count] = later
-            count += 1
+                    newer_entries[changed_count] = later
+            changed_count += 1

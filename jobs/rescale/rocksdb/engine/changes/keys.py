@@ -40,7 +40,6 @@ def keys_of(keys: Sequence[bytes]) -> Keys:
 
 
 def joined_keys(parts: Sequence[Keys]) -> Keys:
-    """Return the keys of all parts, one part after the other."""
     starts = np.cumsum([0, *(len(part.data) for part in parts)])
     ends = [part.ends + start for part, start in zip(parts, starts[:-1], strict=True)]
     return Keys(np.concatenate([part.data for part in parts]), np.concatenate(ends))
