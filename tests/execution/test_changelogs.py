@@ -154,7 +154,7 @@ def test_changelog_that_differs_at_the_second_read_is_refused(name: str) -> None
     (operator,) = (operator for operator in snapshot.operators if operator.changelogs)
     changelog = operator.changelogs[0]
     assert changelog.parsed is not None
-    gone = min(changelog.logged)
+    gone = min(changelog.logged_states)
     header = replace(changelog.parsed, states=tuple(state for state in changelog.parsed.states if state.name != gone))
     windows = log_windows.LogWindows(snapshot.contents, changelog.changes, header, changelog.key_groups)
     with (

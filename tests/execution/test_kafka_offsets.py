@@ -65,7 +65,7 @@ def savepoint(directory: Path, *, old: bool = False, compressed: bool = False) -
 
 
 def held(directory: str) -> dict[int, int | StartAt]:
-    return {position.partition.partition: position.next for position in only(directory).held}
+    return {position.partition.partition: position.next for position in only(directory).positions}
 
 
 def only(directory: str) -> KafkaOffsets:
@@ -127,7 +127,9 @@ def test_topic_is_renamed_in_splits_enumerator_and_union_state(tmp_path: Path, *
     after = only(target)
     assert held(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
     book = after.enumerator.partitions if after.enumerator is not None else set()
-    assert {topic.topic for topic in (*(position.partition for position in after.held), *book)} == {"a-longer-name"}
+    assert {topic.topic for topic in (*(position.partition for position in after.positions), *book)} == {
+        "a-longer-name"
+    }
     assert diff_snapshots(open_snapshot(source), open_snapshot(target), InProcessTasks(), plan.surgery).equal
     assert f"{after.label} ({after.kind}): the topic orders is renamed to a-longer-name" in declared_lines(
         read_certificate(target).surgery
@@ -174,7 +176,7 @@ def test_partition_of_the_union_state_becomes_one_split(tmp_path: Path) -> None:
     first, other = consumer_element("orders", 0, 4), consumer_element("orders", 1, -915623761776)
     twice = consumer_savepoint(tmp_path / "twice", [[first], [first]])
     execute_without_spark(plan_rescale(twice, str(tmp_path / "target"), kafka_sources=["orders"]))
-    assert [position.next for position in only(str(tmp_path / "target")).held] == [5]
+    assert [position.next for position in only(str(tmp_path / "target")).positions] == [5]
     contradicting = consumer_savepoint(tmp_path / "other", [[first], [consumer_element("orders", 0, 6)]])
     unset = consumer_savepoint(tmp_path / "unset", [[first], [other]])
     empty = consumer_savepoint(tmp_path / "empty", [[], []])

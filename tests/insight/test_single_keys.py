@@ -43,7 +43,7 @@ def of_databases(*subtasks: Tables, header: KeyedHeader | None = HEADER, measure
             )
             for state_id, smallest, largest in tables
         )
-        databases.append(replace(made, parsed=header, tables=live, measured=(100,) if measured else ()))
+        databases.append(replace(made, parsed=header, tables=live, measured_sizes=(100,) if measured else ()))
     return snapshot(operator("counts", len(subtasks), databases=tuple(databases)))
 
 

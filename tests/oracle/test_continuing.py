@@ -123,7 +123,7 @@ def with_files_taken_for_the_same(continued: Rekeying) -> Rekeying:
     """Take the first own file of each side as unchanged, so that its keys are not read."""
 
     def fewer(side: Side | None) -> Side | None:
-        return side and side._replace(own=side.own[1:])
+        return side and side._replace(files_to_read=side.files_to_read[1:])
 
     return with_changes(continued, lambda place: (fewer(place.before), fewer(place.after)))
 

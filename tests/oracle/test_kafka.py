@@ -68,12 +68,12 @@ def test_every_record_is_read_once_after_each_rescale(
     taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
     assert sorted(taken.results) == records(seed, 0)
     offsets = offsets_of(taken.path)
-    assert offsets.holders(2) == tuple(owning_subtask(*position.partition, 2) for position in offsets.held)
+    assert offsets.holders(2) == tuple(owning_subtask(*position.partition, 2) for position in offsets.positions)
     for phase, parallelism in ((1, 3), (2, 2)):
         offsets = offsets_of(taken.path)
-        assert (offsets.kind, offsets.unread, list(audit([offsets]))) == (kind, None, [])
-        assert {str(position.partition): position.next for position in offsets.held} == totals(seed, phase)
-        dealt = dict(zip(offsets.held, offsets.holders(parallelism), strict=True))
+        assert (offsets.kind, offsets.unread_reason, list(audit([offsets]))) == (kind, None, [])
+        assert {str(position.partition): position.next for position in offsets.positions} == totals(seed, phase)
+        dealt = dict(zip(offsets.positions, offsets.holders(parallelism), strict=True))
         target = tmp_path / f"rescaled-{parallelism}"
         rescale_snapshot(str(taken.path), str(target), parallelism=[str(parallelism)])
         next_job = job.with_(parallelism=parallelism, parameters={"seed": seed, "phase": phase})
@@ -81,13 +81,13 @@ def test_every_record_is_read_once_after_each_rescale(
         taken = flink.collect(next_job, tmp_path / f"phase-{phase}", len(expected), restored=target)
         assert sorted(taken.results) == expected
         after = offsets_of(taken.path)
-        held = {position.partition: subtask for position, subtask in zip(after.held, after.stored_by, strict=True)}
+        held = {position.partition: subtask for position, subtask in zip(after.positions, after.stored_by, strict=True)}
         expected_holders = {position.partition: subtask for position, subtask in dealt.items()}
         if phase == 2:
             late = late_partition(seed)
             expected_holders[late] = owning_subtask(*late, parallelism)
         assert held == expected_holders
-    assert {str(position.partition): position.next for position in offsets_of(taken.path).held} == totals(seed, 3)
+    assert {str(position.partition): position.next for position in offsets_of(taken.path).positions} == totals(seed, 3)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_kafka_records_are_read_from_the_declared_offsets(
     flink: Flink = request.getfixturevalue(line)
     job = Job(scenario, 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
     taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
-    orders, other = sorted({position.partition.topic for position in offsets_of(taken.path).held}, key=len)
+    orders, other = sorted({position.partition.topic for position in offsets_of(taken.path).positions}, key=len)
     begin = {f"{orders}/0": 3, f"{orders}/1": 19, f"{other}/4": 0}
     rows = [f"{place.replace('/', ',')},{offset}" for place, offset in begin.items()]
     text = "\n".join(["topic,partition,offset", *rows, f"{orders},2,earliest", f"{other},0,drop"])
@@ -135,12 +135,12 @@ def test_consumer_of_flink_1_becomes_a_source_that_reads_every_record_once(
     execute_without_spark(plan_rescale(str(taken.path), str(target), ["3"], kafka_sources=["consumer=orders"]))
     moved = offsets_of(target)
     assert (moved.kind, list(audit([moved]))) == (KafkaKind.SOURCE, [])
-    dealt = {position.partition: subtask for position, subtask in zip(moved.held, moved.holders(3), strict=True)}
+    dealt = {position.partition: subtask for position, subtask in zip(moved.positions, moved.holders(3), strict=True)}
     expected = records(seed, 2)
     read = flink.collect(job, tmp_path / "again", len(expected), restored=target)
     assert sorted(read.results) == expected
     after = offsets_of(read.path)
-    held = {position.partition: subtask for position, subtask in zip(after.held, after.stored_by, strict=True)}
+    held = {position.partition: subtask for position, subtask in zip(after.positions, after.stored_by, strict=True)}
     late = late_partition(seed)
     assert held == {**dealt, late: owning_subtask(*late, 3)}
 

@@ -30,7 +30,7 @@ from rescale.rocksdb import options_file
 from rescale.rocksdb.engine.changes.changed_keys import Candidates
 from rescale.rocksdb.engine.changes.keys import NO_KEYS
 from rescale.runstate.pinned_snapshots import open_base
-from rescale.snapshot.databases import own_tables
+from rescale.snapshot.databases import unshared_tables
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
@@ -122,7 +122,7 @@ def with_inline_files_folded(monkeypatch: pytest.MonkeyPatch) -> None:
         tables = () if database is None else database.tables
         return {snapshot.origins[table.extent.file]: table for table in tables}
 
-    monkeypatch.setattr(own_tables, "_tables_by_place", folded)
+    monkeypatch.setattr(unshared_tables, "_tables_by_place", folded)
 
 
 def without_a_state_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def with_expired_elements_taken_for_moved(monkeypatch: pytest.MonkeyPatch) -> No
     def families(data: bytes, path: str) -> frozenset[str]:
         return frozenset(family for family, _, _ in options_file._column_family_settings(data, path))
 
-    monkeypatch.setattr(own_tables, "unfiltered_families", families)
+    monkeypatch.setattr(unshared_tables, "unfiltered_families", families)
 
 
 PLANTED = (

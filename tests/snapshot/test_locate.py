@@ -1,4 +1,4 @@
-"""Allowed and refused places of handles."""
+"""Places to which handles may point, and places that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting what is read of a unit while it is under way."""
+"""Counting the bytes read of a unit of work before the unit ends."""
 
 from __future__ import annotations
 

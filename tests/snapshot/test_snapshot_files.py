@@ -65,7 +65,7 @@ def test_extent_above_the_read_limit_is_refused(files: SnapshotFiles) -> None:
 def test_many_extents_are_read_in_order_neighbours_together(
     files: SnapshotFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neighbours are read together; nothing between the others is read."""
+    """Adjacent extents are read together; bytes between other extents are not read."""
     reads: list[tuple[int, int]] = []
     read = SnapshotFiles.read
 

@@ -175,9 +175,11 @@ def test_kafka_consumer_becomes_a_source_with_other_offsets(
     assert phrase in pages.log_of(run_id, "plan", phrase)
     (offsets,) = kafka_offsets(open_snapshot(target))
     next_offsets = {
-        position.partition.partition: position.next for position in offsets.held if position.partition.topic == "orders"
+        position.partition.partition: position.next
+        for position in offsets.positions
+        if position.partition.topic == "orders"
     }
-    assert (offsets.kind, next_offsets, len(offsets.held)) == (KafkaKind.SOURCE, {0: 7, 1: 23}, 7)
+    assert (offsets.kind, next_offsets, len(offsets.positions)) == (KafkaKind.SOURCE, {0: 7, 1: 23}, 7)
 
 
 def test_rejected_plan_and_unanswered_plan_fail_their_runs(

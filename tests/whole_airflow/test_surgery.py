@@ -154,7 +154,7 @@ def test_kafka_source_reads_on_from_the_offsets_in_the_form(stories: dict[str, S
     log = story.run.log_text("plan")
     assert "orders (KafkaSource): the topic orders-1 is renamed to orders" in log
     assert "reads 2 partitions from another offset: orders-1-0 from 5 instead of 20 (15 read again)" in log
-    next_offsets = {str(position.partition): position.next for position in story.offsets().held}
+    next_offsets = {str(position.partition): position.next for position in story.offsets().positions}
     assert {name: next_offsets[name] for name in ("orders-0", "orders-2", f"{LONG}-1-4")} == {
         "orders-0": 5,
         "orders-2": 26,
@@ -174,7 +174,7 @@ def test_consumer_becomes_a_source_after_approval_of_its_lost_offset(stories: di
     story.published()
     source = story.offsets()
     assert (source.kind, source.operator.operator_id) == (KafkaKind.SOURCE, operator_id_of_uid("from-kafka"))
-    assert {str(position.partition): position.next for position in source.held} == {
+    assert {str(position.partition): position.next for position in source.positions} == {
         **{f"orders-3-{number}": 20 + 3 * number for number in range(3)},
         **{f"{LONG}-3-{number}": 20 + 3 * number for number in range(4)},
     }

@@ -30,7 +30,7 @@ def check_source(checks: CheckList, source: str) -> int | None:
     with checks.trying(subject, tried, "nothing can be planned for a snapshot that cannot be read") as trial:
         snapshot = open_readable(source)
         result = f"{counted(len(snapshot.operators), 'operator')}, {human_bytes(snapshot.bytes)} of state"
-        unread_labels = [operator.label for operator in snapshot.operators if operator.unread is not None]
+        unread_labels = [operator.label for operator in snapshot.operators if operator.read_error is not None]
         if snapshot.missing:
             meaning = f"{counted(len(snapshot.missing), 'file')} of state are missing, such as {snapshot.missing[0]}"
             advice = "find out who deletes files there, and name a complete snapshot"

@@ -23,7 +23,7 @@ from rescale.runstate.follower.rounds import (
 )
 from rescale.runstate.pinned_snapshots import open_base
 from rescale.runstate.removal import discard
-from rescale.snapshot.databases.own_tables import backends_of
+from rescale.snapshot.databases.unshared_tables import backends_of
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.discovery import (
     METADATA,

@@ -1,8 +1,8 @@
 """Compares two checkpoints of a job by their files alone, to estimate a round of a live rescale.
 
 RocksDB's incremental checkpoints share files. A round reads the SST files that only one of the checkpoints has, unless
-only compactions have rewritten them (`own_tables`). All other state is moved whole in each round. The estimates use the
-rates of `durations`.
+only compactions have rewritten them (`unshared_tables`). All other state is moved whole in each round. The estimates
+use the rates of `durations`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from rescale.insight.durations import (
 )
 from rescale.planning.little_work import LITTLE_BYTES
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.databases.own_tables import backends_of, differing_tables, own_tables, paired_databases
 from rescale.snapshot.databases.table_sizes import open_table
+from rescale.snapshot.databases.unshared_tables import backends_of, differing_tables, paired_databases, unshared_tables
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.locations import is_s3
@@ -244,7 +244,7 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
         size += _bytes(_tables(new))
         gone_bytes += _bytes(table for table in _tables(old) if table.file.name in only_a)
         added_bytes += _bytes(table for table in _tables(new) if table.file.name in only_b)
-    tables_of_pairs = side_by_side(lambda pair: own_tables(a, pair[0], b, pair[1], {}), directory_pairs)
+    tables_of_pairs = side_by_side(lambda pair: unshared_tables(a, pair[0], b, pair[1], {}), directory_pairs)
     read_tables = [
         (snapshot, table)
         for (old, new), tables in zip(directory_pairs, tables_of_pairs, strict=True)

@@ -83,7 +83,7 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
     Restores are left out if files are missing or damaged, and advice on shapes if files are missing.
     """
     snapshot = with_measured_databases(snapshot)
-    is_read = not any(operator.unread for operator in snapshot.operators)
+    is_read = not any(operator.read_error for operator in snapshot.operators)
     shapes = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in snapshot.operators}
     return Insight(
         tuple(_scaled_restores(snapshot)) if is_read and not snapshot.missing else (),
@@ -136,7 +136,7 @@ def with_measured_databases(snapshot: Snapshot) -> Snapshot:
     Returns the snapshot unchanged if the sizes are known, or cannot be read.
     """
     databases = [database for operator in snapshot.operators for database in operator.databases]
-    if not databases or any(database.measured for database in databases):
+    if not databases or any(database.measured_sizes for database in databases):
         return snapshot
     from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # imports numpy, which few snapshots need
 

@@ -27,12 +27,12 @@ from rescale.planning.request.result_files import Files, Format
 from rescale.rocksdb.assembly.new_database import place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.pinned_snapshots import FULL_RUN, Base, refuse_surgery
-from rescale.snapshot.databases.own_tables import (
-    OwnTables,
+from rescale.snapshot.databases.unshared_tables import (
+    UnsharedTables,
     backends_of,
-    own_tables,
     paired_databases,
     tables_in_between,
+    unshared_tables,
 )
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
@@ -295,7 +295,7 @@ class _OperatorContinuation:
         rekeying = self.planned.rekeying
         assert rekeying is not None
         database_pairs = [(before, after) for _, before, after in paired_databases(self.earlier, self.later)]
-        tables = side_by_side(lambda pair: self._own_tables(*pair), database_pairs)
+        tables = side_by_side(lambda pair: self._unshared_tables(*pair), database_pairs)
         changes = [
             self._changes(rekeying.header, *pair, *pair_tables)
             for pair, pair_tables in zip(database_pairs, tables, strict=True)
@@ -326,7 +326,9 @@ class _OperatorContinuation:
             f"{', except for files that were copied ahead' if plan.prepared else ''}"
         )
 
-    def _own_tables(self, before: Database | None, after: Database | None) -> tuple[OwnTables, dict[str, _FileBetween]]:
+    def _unshared_tables(
+        self, before: Database | None, after: Database | None
+    ) -> tuple[UnsharedTables, dict[str, _FileBetween]]:
         """Return a directory's SST files that may hold changes, and the files of the checkpoints `between` by name."""
         checkpoints = [
             (snapshot, database)
@@ -341,14 +343,14 @@ class _OperatorContinuation:
             for name, snapshot, extent in tables_in_between(checkpoints, self.later_snapshot, after)
         }
         sizes = {name: file.extent.length for name, file in between.items()}
-        return own_tables(self.base.source, before, self.later_snapshot, after, sizes), between
+        return unshared_tables(self.base.source, before, self.later_snapshot, after, sizes), between
 
     def _changes(
         self,
         header: Piece,
         before: Database | None,
         after: Database | None,
-        tables: OwnTables,
+        tables: UnsharedTables,
         between: Mapping[str, _FileBetween],
     ) -> PlannedSource | None:
         """Return a directory's changes as a source to read; None if both checkpoints have the same files and states."""

@@ -57,12 +57,12 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
     if any(
         operator.databases and (rewrites_records(operator) or is_joined(operator)) for operator in snapshot.operators
     ):
-        from rescale.snapshot.databases.ingested import with_ingested
+        from rescale.snapshot.databases.ingested import with_ingested_files
 
         # Imports numpy, which few requests need.
         from rescale.snapshot.databases.table_sizes import with_key_group_sizes
 
-        snapshot = with_ingested(with_key_group_sizes(with_tables(snapshot)), is_joined)
+        snapshot = with_ingested_files(with_key_group_sizes(with_tables(snapshot)), is_joined)
         surgery = with_stored_sizes(surgery, snapshot)
     rekeyed_shapes = {
         o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if rewrites_records(o)

@@ -46,7 +46,9 @@ def refuse_unreadable_state(operator: Operator) -> None:
             found=" and ".join(operator.kinds),
             advice=TAKE_ANOTHER_SNAPSHOT,
         )
-    subtasks_without_timers = [stream.subtask for stream in operator.own_raw_keyed if any(stream.present_groups)]
+    subtasks_without_timers = [
+        stream.subtask for stream in operator.raw_keyed_without_timers if any(stream.present_groups)
+    ]
     # Flink keeps timers outside of raw keyed state if the operator itself writes raw keyed state.
     if operator.raw_timers and subtasks_without_timers:
         raise SnapshotError(
@@ -113,7 +115,7 @@ def _refuse_unknown(changelog: Changelog) -> None:
         )
     header = require_header(changelog.parsed, advice=MATERIALISE_CHANGELOG)
     for state in header.states:
-        if state.name in changelog.logged:
+        if state.name in changelog.logged_states:
             change_layout(header, state)
     for part in changelog.base:
         if isinstance(part, KeyedStream) and part.framing is Framing.HEAP:

@@ -73,10 +73,7 @@ def without_states(operator: Operator, names: Collection[str]) -> Operator:
 
 
 def with_stored_bytes(dropped: DroppedState, operator: Operator) -> DroppedState:
-    """Return the dropped state with its `stored_bytes`, if `operator` has databases whose MANIFESTs were read.
-
-    `operator` is the operator that loses the state.
-    """
+    """Return the dropped state of `operator` with its `stored_bytes`, if it has databases whose MANIFESTs were read."""
     if dropped.elements is not None or not any(database.tables for database in operator.databases):
         return dropped
     table_sizes = [
@@ -110,8 +107,8 @@ def _lost_keyed(operator: Operator, name: str) -> Iterator[DroppedState]:
             advice=_DROP_ALL,
         )
     size = sum(holder.size for holder in operator.managed_keyed)
-    own_size = size if types.keys() == {name} else None
-    yield DroppedState(operator.operator_id, operator.label, name, types[name], None, own_size, size)
+    state_size = size if types.keys() == {name} else None
+    yield DroppedState(operator.operator_id, operator.label, name, types[name], None, state_size, size)
 
 
 def _lost_elements(operator: Operator, name: str) -> Iterator[DroppedState]:
@@ -141,14 +138,14 @@ def _stream_without(stream: ElementStream, names: Collection[str]) -> ElementStr
     states = tuple(state for state in stream.states if state.name not in names)
     if stream.parsed is None:
         return stream
-    list_states, broadcast = (
+    list_states, broadcast_states = (
         tuple(state for state in infos if state.name not in names)
         for infos in (stream.parsed.list_states, stream.parsed.broadcast_states)
     )
-    if not (states or list_states or broadcast):
+    if not (states or list_states or broadcast_states):
         return None
-    new_header = replace(stream.parsed, list_states=list_states, broadcast_states=broadcast)
+    new_header = replace(stream.parsed, list_states=list_states, broadcast_states=broadcast_states)
     if new_header == stream.parsed:
         return stream
     header = write_operator_state_header(new_header)
-    return replace(stream, states=states, header=header, parsed=new_header, has_own_header=False)
+    return replace(stream, states=states, header=header, parsed=new_header, has_stored_header=False)

@@ -35,11 +35,13 @@ def _missing_file_findings(missing_files: Sequence[str]) -> Iterator[str]:
 
 def _moved_file_findings(snapshot: Snapshot) -> Iterator[str]:
     for move in snapshot.moves:
-        number = sum(moved_place(path, snapshot.moves) == moved_place(path, (move,)) for path in snapshot.moved_files)
-        if number:
+        file_count = sum(
+            moved_place(path, snapshot.moves) == moved_place(path, (move,)) for path in snapshot.moved_files
+        )
+        if file_count:
             yield (
-                f"the snapshot was moved: {number} files are read below {move.new} instead of {move.old}, where the "
-                "state handles place them and Flink would look for them"
+                f"the snapshot was moved: {file_count} files are read below {move.new} instead of {move.old}, where "
+                "the state handles place them and Flink would look for them"
             )
 
 
@@ -50,14 +52,17 @@ def _misplaced_key_group_findings(operator: Operator) -> Iterator[str]:
     """
     for streams in (operator.managed_keyed, operator.raw_keyed):
         holders: dict[int, int] = {}
-        stateless = {subtask.index for subtask in operator.entry.subtasks} - {stream.subtask for stream in streams}
+        stateless_subtasks = {subtask.index for subtask in operator.entry.subtasks} - {
+            stream.subtask for stream in streams
+        }
         for stream in streams:
-            own_groups = operator.key_groups_of(stream.subtask)
-            if stream.key_groups != own_groups:
+            assigned_groups = operator.key_groups_of(stream.subtask)
+            if stream.key_groups != assigned_groups:
                 yield (
                     f"{operator.label}: subtask {stream.subtask} of {operator.parallelism} owns key groups "
-                    f"{own_groups} but its keyed state holds {stream.key_groups}; if the job starts at parallelism "
-                    f"{operator.parallelism}, Flink silently drops the key groups that the subtask does not own"
+                    f"{assigned_groups} but its keyed state holds {stream.key_groups}; if the job starts at "
+                    f"parallelism {operator.parallelism}, Flink silently drops the key groups that the subtask "
+                    "does not own"
                 )
             for key_group in stream.key_groups:
                 if key_group in holders:
@@ -68,8 +73,12 @@ def _misplaced_key_group_findings(operator: Operator) -> Iterator[str]:
                     break
                 holders[key_group] = stream.subtask
         if streams:
-            owned_groups = {key_group for subtask in stateless for key_group in operator.key_groups_of(subtask)}
-            unheld_groups = [g for g in range(operator.max_parallelism) if g not in holders and g not in owned_groups]
+            groups_of_stateless = {
+                key_group for subtask in stateless_subtasks for key_group in operator.key_groups_of(subtask)
+            }
+            unheld_groups = [
+                g for g in range(operator.max_parallelism) if g not in holders and g not in groups_of_stateless
+            ]
             if unheld_groups:
                 yield (
                     f"{operator.label}: {len(unheld_groups)} key groups lie in no subtask's keyed state, such as "

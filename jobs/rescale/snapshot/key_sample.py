@@ -24,7 +24,7 @@ from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError
 
 SAMPLE_SIZE = 4 * 1024 * 1024
-_PIECES = 64
+_MOST_GROUPS = 64
 _MOST_KEYS = 10_000
 
 
@@ -55,14 +55,16 @@ def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
 
 def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int, bytes]]:
     """Yield (key group, key) pairs from the beginnings of evenly spaced key groups."""
-    materialised_streams = (part for log in operator.changelogs for part in log.base if isinstance(part, KeyedStream))
+    materialised_streams = (
+        part for changelog in operator.changelogs for part in changelog.base if isinstance(part, KeyedStream)
+    )
     filled_groups = [
         (stream, key_group, extent)
         for stream in (*operator.keyed, *materialised_streams)
         for key_group, extent in stream.filled_groups
         if stream.parsed is not None
     ]
-    chosen_groups = filled_groups[:: -(-len(filled_groups) // _PIECES)] if filled_groups else []
+    chosen_groups = filled_groups[:: -(-len(filled_groups) // _MOST_GROUPS)] if filled_groups else []
     keys_per_group = _MOST_KEYS // len(chosen_groups) + 1 if chosen_groups else 0
     for stream, key_group, extent in chosen_groups:
         for key in islice(keys_of_group(operator.max_parallelism, stream, files, key_group, extent), keys_per_group):
@@ -81,7 +83,7 @@ def keys_of_group(
         raise ValueError(f"the header of subtask {stream.subtask} is not understood")
     offsets = key_offsets(header)
     try:
-        data = files.beginning(extent, SAMPLE_SIZE // _PIECES)
+        data = files.beginning(extent, SAMPLE_SIZE // _MOST_GROUPS)
         read_records = _heap_records if stream.framing is Framing.HEAP else _canonical_records
         for records in read_records(header, max_parallelism, key_group, data):
             starts = records.starts + offsets[records.states]

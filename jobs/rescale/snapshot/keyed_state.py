@@ -102,7 +102,7 @@ class Database:
 
     `header_extent` is the extent of the meta stream, which describes the states, and `header` are its bytes; `parsed`
     is as for `KeyedStream`. `with_tables` sets `tables` and `source` from the MANIFEST, and `with_key_group_sizes` sets
-    `measured`, the bytes of each key group.
+    `measured_sizes`, the bytes of each key group.
     """
 
     subtask: int
@@ -113,7 +113,7 @@ class Database:
     files: tuple[DatabaseFile, ...]
     tables: tuple[LiveTable, ...] = ()
     source: SourceDatabase | None = None
-    measured: tuple[int, ...] = ()
+    measured_sizes: tuple[int, ...] = ()
 
     framing = Framing.CANONICAL
     """Framing of the records: a row has the content of a canonical record (`RocksDBKeyedStateBackend`)."""
@@ -144,7 +144,7 @@ class Database:
     def key_group_sizes(self) -> tuple[int, ...]:
         """Bytes of each key group, in equal shares if they were not measured."""
         number = len(self.key_groups)
-        return self.measured or (self.size // max(number, 1),) * number
+        return self.measured_sizes or (self.size // max(number, 1),) * number
 
 
 class ChangeSet(NamedTuple):
@@ -160,8 +160,8 @@ class Changelog:
 
     Only rows in `key_groups` are live. `base` may be empty or have several parts, which may hold other key groups, too.
     `parsed` is the header of the state after all changes, None if a serializer is unknown; `header` has the bytes of
-    that header, which Rescale composes, because no file has them. `logged` are the names of the states that the changes
-    describe, and `log_size` is the size of the changes in bytes.
+    that header, which Rescale composes, because no file has them. `logged_states` are the names of the states that the
+    changes describe, and `log_size` is the size of the changes in bytes.
     """
 
     subtask: int
@@ -171,7 +171,7 @@ class Changelog:
     log_size: int
     header: bytes
     parsed: KeyedHeader | None
-    logged: frozenset[str] = frozenset()
+    logged_states: frozenset[str] = frozenset()
 
     framing = Framing.CANONICAL
     """Framing of the records that result from the base and all changes."""

@@ -45,8 +45,8 @@ class Extent(NamedTuple):
 class Locator:
     """Finder of the extents of stream handles, which collects the files that the handles name; file 0 is `_metadata`.
 
-    `whole_sizes` maps the numbers of files to the sizes that handles record. `moved` maps the recorded places of moved
-    files to their new places.
+    `whole_sizes` maps the numbers of files to the sizes that handles record. `moved_places` maps the recorded places of
+    moved files to their new places.
     """
 
     def __init__(
@@ -55,12 +55,12 @@ class Locator:
         self.directory = directory
         self.files: list[str] = [metadata_uri]
         self.whole_sizes: dict[int, int] = {}
-        self.moved: dict[str, str] = {}
+        self.moved_places: dict[str, str] = {}
         self._moves = moves
         self._numbers: dict[str, int] = {}
-        self._allowed = [self.directory, *allow_prefixes, *(move.new for move in moves)]
+        self._allowed_places = [self.directory, *allow_prefixes, *(move.new for move in moves)]
         if is_checkpoint_directory(self.directory):
-            self._allowed.append(parent(self.directory))
+            self._allowed_places.append(parent(self.directory))
 
     def extent(self, stream: Stream | None) -> Extent | None:
         """Return the extent of the stream's bytes; None for a handle without bytes.
@@ -103,7 +103,7 @@ class Locator:
     def _absolute_uri(self, path: str) -> str:
         recorded_path = normalised_place(path)
         if (place := moved_place(recorded_path, self._moves)) is not None:
-            self.moved[recorded_path] = place
+            self.moved_places[recorded_path] = place
             return place
         try:
             return normalise(path)
@@ -130,11 +130,11 @@ class Locator:
 
     def _refuse_outside(self, uri: str) -> None:
         is_local_from_s3 = is_s3(self.directory) and not is_s3(uri)
-        if is_local_from_s3 or not any(contains(allowed_place, uri) for allowed_place in self._allowed):
+        if is_local_from_s3 or not any(contains(allowed_place, uri) for allowed_place in self._allowed_places):
             raise SnapshotError(
                 "a handle points outside the snapshot",
                 path=self.files[0],
-                expected=" or ".join(f"below {allowed_place}" for allowed_place in self._allowed),
+                expected=" or ".join(f"below {allowed_place}" for allowed_place in self._allowed_places),
                 found=uri,
                 advice="take a savepoint, whose files all lie in its own directory"
                 if is_local_from_s3

@@ -42,7 +42,7 @@ class ElementState:
 class ElementStream:
     """The managed or raw operator state of one subtask; raw operator state has no header.
 
-    `has_own_header` is False if states are left out: `header` then differs from the header in the file.
+    `has_stored_header` is False if states are left out, because `header` then differs from the header in the file.
     """
 
     subtask: int
@@ -50,16 +50,17 @@ class ElementStream:
     states: tuple[ElementState, ...]
     header: bytes
     parsed: OperatorStateHeader | None
-    has_own_header: bool = True
+    has_stored_header: bool = True
 
 
 @dataclass(frozen=True)
 class Operator:
     """Operator of a snapshot: its entry in `_metadata`, and its streams by slot, in the order of the subtasks.
 
-    If `is_whole` is False, the operator was given up: some of its files are missing, or its streams could not be read
-    for the reason `unread`. `dropped_states` are the names of managed keyed states that are among the records, but not
-    in the result. The result also lacks rows that were last accessed at or before the `cutoffs` of their state.
+    If `is_whole` is False, the operator was given up (see `open_candidate`): some of its files are missing, or its
+    streams could not be read because of `read_error`. `dropped_states` are the names of managed keyed states that are
+    among the records, but not in the result. The result also lacks rows that were last accessed at or before the
+    `cutoffs` of their state.
     """
 
     entry: OperatorState
@@ -73,7 +74,7 @@ class Operator:
     databases: tuple[Database, ...] = ()
     changelogs: tuple[Changelog, ...] = ()
     is_whole: bool = True
-    unread: RescaleError | None = None
+    read_error: RescaleError | None = None
     dropped_states: frozenset[str] = frozenset()
     cutoffs: Cutoffs = ()
 
@@ -154,12 +155,12 @@ class Operator:
         return self.raw_timers if all(name in state_names.get(subtask, ()) for subtask, name in states) else ()
 
     @property
-    def own_raw_keyed(self) -> tuple[KeyedStream, ...]:
+    def raw_keyed_without_timers(self) -> tuple[KeyedStream, ...]:
         """The raw keyed streams without timers, whose format only the operator knows."""
         return tuple(stream for stream in self.raw_keyed if stream.services is None)
 
     @property
-    def becomes_canonical(self) -> bool:
+    def can_become_canonical(self) -> bool:
         """Whether the operator has keyed state in another format that Rescale can make canonical."""
         return bool(self.databases or self.changelogs or self.raw_timers or self.heap_streams)
 

@@ -85,7 +85,6 @@ class DatabasePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, ta
         return msgspec.structs.replace(self, files=tuple(files))
 
     def with_headers(self, read: Callable[[H], G]) -> DatabasePlace[G]:
-        """Return the same place with the header `read(header)`."""
         return DatabasePlace(read(self.header), self.key_groups, self.files)
 
 
@@ -112,10 +111,10 @@ class ChangelogPlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, t
 
 
 class ChangeSide(NamedTuple, Generic[H]):
-    """A RocksDB directory in one of two checkpoints; `own` are the names of the SST files whose keys are read."""
+    """A RocksDB directory in one of two checkpoints, and the names of the SST files whose keys are read."""
 
     database: DatabasePlace[H]
-    own: tuple[str, ...]
+    files_to_read: tuple[str, ...]
 
 
 class PassedFile(NamedTuple):
@@ -130,10 +129,11 @@ class PassedFile(NamedTuple):
 
 
 class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag="changes"):
-    """The changes of a RocksDB directory between two checkpoints: `before` and `after`, None if one lacks it.
+    """The changes of a RocksDB directory between two checkpoints.
 
-    Both sides have the key groups `key_groups` (first, last). The header names the states to read, in order.
-    `transient` are the files that neither side has but that may have changed keys.
+    `before` and `after` are the directory in each checkpoint, None if the checkpoint lacks it. Both have the key groups
+    `key_groups` (first, last). The header names the states to read, in order. `transient` are files that neither has,
+    but that may have changed keys.
     """
 
     header: H
@@ -146,13 +146,15 @@ class ChangePlace(msgspec.Struct, Generic[H], frozen=True, array_like=True, tag=
     def size(self) -> int:
         """Bytes of the SST files whose keys are read."""
         sides = (side for side in (self.before, self.after) if side is not None)
-        own_bytes = sum(file.extent.length for side in sides for file in side.database.files if file.name in side.own)
-        return own_bytes + sum(file.extent.length for file in self.transient)
+        unshared_bytes = sum(
+            file.extent.length for side in sides for file in side.database.files if file.name in side.files_to_read
+        )
+        return unshared_bytes + sum(file.extent.length for file in self.transient)
 
     def with_headers(self, read: Callable[[H], G]) -> ChangePlace[G]:
-        """Return the same place, with `read` applied to its header and to the headers of both sides."""
+        """Return the same place, with `read` applied to its header and to those of `before` and `after`."""
         before, after = (
-            ChangeSide(side.database.with_headers(read), side.own) if side is not None else None
+            ChangeSide(side.database.with_headers(read), side.files_to_read) if side is not None else None
             for side in (self.before, self.after)
         )
         return ChangePlace(read(self.header), self.key_groups, before, after, self.transient)

@@ -1,8 +1,8 @@
 """Judges whether another release of Flink restores a snapshot: each operator and each state, with reasons.
 
 Only the bytes are judged. The job in that release must have operators with the same uids, and register the same states
-with the same types. If a header names a class that the release lacks, all states in the header fail. Otherwise each
-state fails alone, except in the native format of the hashmap backend.
+with the same types. If a header names a class that the release lacks, all states in the header fail. For other
+reasons a state fails alone, except in the native format of the hashmap backend.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rescale.flink.state_release_rules import (
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
 
-_ORDER = list(Restores)
+_BEST_FIRST = list(Restores)
 
 
 class RestoreReason(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class OperatorProspect(msgspec.Struct, frozen=True):
 
 
 class ReleaseProspects(msgspec.Struct, frozen=True):
-    """State that another release of Flink would restore; `reason` is why it cannot read the snapshot at all."""
+    """Whether another release of Flink restores a snapshot; `reason` says why it cannot read the snapshot at all."""
 
     release: str
     restores: str
@@ -99,17 +99,17 @@ def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffset
             OperatorProspect(
                 operator.operator_id,
                 operator.label,
-                _worst(state.restores for state in states),
+                _worst_outcome(state.restores for state in states),
                 tuple(StateProspect(state.name, state.restores.value, _explained(state.reason)) for state in states),
             )
         )
-    restores = _worst(Restores(operator.restores) for operator in operators)
+    restores = _worst_outcome(Restores(operator.restores) for operator in operators)
     return ReleaseProspects(str(line), restores, _explained(reason), tuple(operators))
 
 
-def _worst(restores: Iterable[Restores]) -> str:
+def _worst_outcome(restores: Iterable[Restores]) -> str:
     """Return the worst outcome, or `YES` without any state."""
-    return max(restores, key=_ORDER.index, default=Restores.YES).value
+    return max(restores, key=_BEST_FIRST.index, default=Restores.YES).value
 
 
 def _explained(reason: Reason | None) -> RestoreReason | None:
@@ -117,7 +117,7 @@ def _explained(reason: Reason | None) -> RestoreReason | None:
 
 
 class _Judge:
-    """Judge of the prospects, on the release line `line`, of state that Flink of the major version `writer` wrote."""
+    """Judges whether Flink `line` restores state that a Flink of the major version `writer` wrote."""
 
     def __init__(self, line: ReleaseLine, writer: int, kafka: Sequence[KafkaOffsets]) -> None:
         self._line = line
@@ -129,7 +129,7 @@ class _Judge:
         worst_by_name: dict[str, JudgedState] = {}
         for state in self._judged_states(operator):
             worst_so_far = worst_by_name.setdefault(state.name, state)
-            if _ORDER.index(state.restores) > _ORDER.index(worst_so_far.restores):
+            if _BEST_FIRST.index(state.restores) > _BEST_FIRST.index(worst_so_far.restores):
                 worst_by_name[state.name] = state
         return tuple(worst_by_name.values())
 
@@ -155,12 +155,12 @@ class _Judge:
 
     def _judged_keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
         """Yield the prospects of the states in a header; the reasons of the key serializer affect all of them."""
-        worst_reason = self._worst(reasons(header.key_serializer, self._writer, self._line))
-        key = () if worst_reason is None else (worst_reason._replace(why=f"its key: {worst_reason.why}"),)
+        key_reason = self._worst_reason(reasons(header.key_serializer, self._writer, self._line))
+        key = () if key_reason is None else (key_reason._replace(why=f"its key: {key_reason.why}"),)
         names = set(header.names)
         for state in self._judged_by_header(header.states, key, states_fail_alone=framing is not Framing.HEAP):
             reason_by_name = keyed_state_reason(state.name, names, self._writer, self._line)
-            yield JudgedState(state.name, self._worst(filter(None, (reason_by_name, state.reason))))
+            yield JudgedState(state.name, self._worst_reason(filter(None, (reason_by_name, state.reason))))
 
     def _judged_elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
         for state in self._judged_by_header(
@@ -172,7 +172,7 @@ class _Judge:
                 if is_source
                 else operator_state_reason(state.name, self._writer, self._line)
             )
-            yield JudgedState(state.name, self._worst(filter(None, (reason_by_name, state.reason))))
+            yield JudgedState(state.name, self._worst_reason(filter(None, (reason_by_name, state.reason))))
 
     def _judged_by_header(
         self, states: Sequence[StateMetaInfo], common: Sequence[Reason], *, states_fail_alone: bool
@@ -189,11 +189,11 @@ class _Judge:
         for state in states:
             reasons_of_others = [
                 shared_reason
-                for name, own_reasons in by_state.items()
+                for name, state_reasons in by_state.items()
                 if name != state.name
-                for shared_reason in _reasons_of_neighbour(name, own_reasons, states_fail_alone=states_fail_alone)
+                for shared_reason in _reasons_for_other_states(name, state_reasons, states_fail_alone=states_fail_alone)
             ]
-            yield JudgedState(state.name, self._worst((*by_state[state.name], *common, *reasons_of_others)))
+            yield JudgedState(state.name, self._worst_reason((*by_state[state.name], *common, *reasons_of_others)))
 
     def _reason_of_source(self, operator: Operator) -> Reason | None:
         """Return why a release may not restore a source's splits and enumerator; None for a readable `KafkaSource`.
@@ -202,7 +202,7 @@ class _Judge:
         `KafkaSourceEnumStateSerializer`).
         """
         offsets = self._kafka.get(operator.operator_id)
-        is_read = offsets is not None and offsets.unread is None and offsets.unread_enumerator is None
+        is_read = offsets is not None and offsets.unread_reason is None and offsets.unread_enumerator_reason is None
         is_source = offsets is not None and offsets.kind is KafkaKind.SOURCE
         return None if is_read and is_source and self._writer < self._line.major else source_reason(self._line)
 
@@ -215,16 +215,16 @@ class _Judge:
                 return missing_class_reason(error.class_name, self._line)
         return untyped_state_reason("gone", self._line)
 
-    def _worst(self, causes: Iterable[Reason]) -> Reason | None:
+    def _worst_reason(self, causes: Iterable[Reason]) -> Reason | None:
         """Return the worst reason, the first one if several are equally bad; None without reasons."""
-        return max(causes, key=lambda reason: _ORDER.index(reason.restores), default=None)
+        return max(causes, key=lambda reason: _BEST_FIRST.index(reason.restores), default=None)
 
 
 def _kinds_without_header(operator: Operator) -> Iterator[str]:
     """Yield the kinds of the operator's state for which no header tells the types."""
     if operator.changelogs or operator.other_keyed:
         yield "changelog"
-    if operator.own_raw_keyed:
+    if operator.raw_keyed_without_timers:
         yield "raw keyed state"
     if operator.raw_operator:
         yield "raw operator state"
@@ -232,7 +232,7 @@ def _kinds_without_header(operator: Operator) -> Iterator[str]:
         yield "records in flight"
 
 
-def _reasons_of_neighbour(name: str, causes: Sequence[Reason], *, states_fail_alone: bool) -> Iterator[Reason]:
+def _reasons_for_other_states(name: str, causes: Sequence[Reason], *, states_fail_alone: bool) -> Iterator[Reason]:
     """Yield the reasons of all other states in a header that follow from the reasons `causes` of the state `name`."""
     for reason in causes:
         if reason.fails_all:

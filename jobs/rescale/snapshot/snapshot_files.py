@@ -86,14 +86,14 @@ class SnapshotFiles:
         for i in sorted(range(len(extents)), key=extents.__getitem__):
             is_adjacent = run and (whole_extent.file, whole_extent.start + whole_extent.length) == extents[i][:2]
             if not is_adjacent or whole_extent.length + extents[i].length > LARGEST_READ:
-                contents |= self._split(extents, run, whole_extent)
+                contents |= self._read_run(extents, run, whole_extent)
                 run, whole_extent = [], extents[i]._replace(length=0)
             run.append(i)
             whole_extent = whole_extent._replace(length=whole_extent.length + extents[i].length)
-        contents |= self._split(extents, run, whole_extent)
+        contents |= self._read_run(extents, run, whole_extent)
         return [contents[i] for i in range(len(extents))]
 
-    def _split(self, extents: Sequence[Extent], run: Sequence[int], whole_extent: Extent) -> dict[int, bytes]:
+    def _read_run(self, extents: Sequence[Extent], run: Sequence[int], whole_extent: Extent) -> dict[int, bytes]:
         """Read `whole_extent`, and return the contents of the extents in it, by their indexes `run` in `extents`."""
         data = self.read(whole_extent) if run else b""
         begins = {i: extents[i].start - whole_extent.start for i in run}

@@ -1,7 +1,7 @@
 """Surgery on a snapshot: renamed, dropped and restarted operators, dropped states and old rows, changed Kafka offsets.
 
-Files of state do not name their operator. Only the entry in `_metadata` does, with an operator id that is the hash of
-the uid (`StreamGraphHasherV2`). So renaming an operator changes the id in its entry, and keeps streams, coordinator,
+Files of state do not name their operator. Only the operator's entry in `_metadata` has its id, which is the hash of the
+uid (`StreamGraphHasherV2`). So renaming an operator changes the id in its entry, and keeps streams, coordinator,
 finished subtasks, parallelism and max parallelism. Dropping an operator removes its entry. Restarting an operator
 removes the marks of its finished subtasks.
 """
@@ -43,7 +43,7 @@ class LostState:
 
 
 NOT_READ = LostState("state", "in files that cannot be read", None)
-"""Stands for the state of a dropped operator that could not be read, such as state in missing files."""
+"""State of a dropped operator that could not be read, such as state in missing files."""
 
 
 @dataclass(frozen=True)
@@ -133,10 +133,7 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
 
 
 def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
-    """Return the surgery with the `stored_bytes` of dropped states.
-
-    `snapshot` is the snapshot after the surgery, whose MANIFESTs must have been read.
-    """
+    """Return the surgery with `stored_bytes` for dropped states; `snapshot` is after the surgery and `with_tables`."""
     by_id = {operator.operator_id: operator for operator in snapshot.operators}
     states = tuple(
         with_stored_bytes(state, by_id[surgery.new_ids.get(state.operator_id, state.operator_id)])
@@ -170,7 +167,7 @@ def _lost_states(operator: Operator) -> Iterator[LostState]:
     yield from dict.fromkeys(LostState(state.name, state.state_type, None) for state in operator.keyed_states)
     if operator.is_whole and any(header is None for header in operator.keyed_headers):
         yield LostState("keyed state", "of an unknown serializer", None)
-    if operator.own_raw_keyed:
+    if operator.raw_keyed_without_timers:
         yield LostState("raw keyed state", "in the operator's own format", None)
     for raw, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
         elements: dict[tuple[str, str], int] = defaultdict(int)

@@ -101,7 +101,8 @@ class Checkpoints:
         assert place.before is not None
         assert place.after is not None
         before_side, after_side = (
-            side._replace(own=tuple(set(side.own) - rewritten.files)) for side in (place.before, place.after)
+            side._replace(files_to_read=tuple(set(side.files_to_read) - rewritten.files))
+            for side in (place.before, place.after)
         )
         transient = (
             PassedFile(state, name, Extent(self._numbers[str(files_between[name])], 0, sizes[name]))
@@ -245,7 +246,7 @@ def test_changes_to_a_checkpoint_that_does_not_descend_from_the_earlier_are_foun
         for file in earlier.glob("*.sst")
         if (later / file.name).exists() and (later / file.name).read_bytes() != file.read_bytes()
     }
-    sides = (side._replace(own=tuple({*side.own, *reused})) for side in (place.before, place.after))
+    sides = (side._replace(files_to_read=tuple({*side.files_to_read, *reused})) for side in (place.before, place.after))
     manifests = (next(path.glob("MANIFEST-*")).read_bytes() for path in (earlier, later))
     assert rewritten_files(*manifests, STATES, {}, "MANIFEST") == RewrittenFiles(), (
         "a history leads from the earlier checkpoint to the later"
@@ -370,8 +371,8 @@ def test_damaged_block_raises_snapshot_error(library: FlinksRocksdb, tmp_path: P
     table.unlink()
     table.write_bytes(data)
     checkpoints = Checkpoints([tmp_path / "checkpoint"])
-    side = checkpoints.side(0, 0)._replace(own=(table.name,))
-    place = change_place(side, side._replace(own=()))
+    side = checkpoints.side(0, 0)._replace(files_to_read=(table.name,))
+    place = change_place(side, side._replace(files_to_read=()))
     with pytest.raises(SnapshotError) as caught:
         changes_by_state(ChangeReader(128, checkpoints.files, place))
     assert caught.value.path == str(table)

@@ -12,7 +12,7 @@ from rescale.runstate.follower.pins import PinnedCheckpoint, Pins
 from rescale.runstate.places import follower_place, pins_place, rounds_place
 from rescale.runstate.removal import discard
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.databases.own_tables import tables_in_between
+from rescale.snapshot.databases.unshared_tables import tables_in_between
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot

@@ -12,13 +12,13 @@ from rescale.planning import continuing
 from rescale.rocksdb.assembly.new_database import ChangesPlace
 from rescale.rocksdb.engine.changes.changed_keys import Candidates
 from rescale.rocksdb.engine.changes.keys import NO_KEYS
-from rescale.snapshot.databases import own_tables
+from rescale.snapshot.databases import unshared_tables
 from simulation.bugs import planting
 from simulation.bugs.planting import Planter, after, method
 
 Bug = partial(planting.Bug, rounds=True)
 
-_differing_tables = own_tables.differing_tables
+_differing_tables = unshared_tables.differing_tables
 _candidates, _changes_of_blocks = ChangeReader._candidates, rows_writer.changes_of_blocks
 _take_over, _place_of_changes = rows_writer.take_over_base_files, continuing.place_of_changes
 
@@ -53,11 +53,11 @@ BUGS = [
     ),
     Bug(
         "rounds: files of the earlier checkpoint are not read",
-        method(own_tables, "differing_tables", after(_differing_tables, lambda own: (frozenset(), own[1]))),
+        method(unshared_tables, "differing_tables", after(_differing_tables, lambda own: (frozenset(), own[1]))),
     ),
     Bug(
         "rounds: files of the later checkpoint are not read",
-        method(own_tables, "differing_tables", after(_differing_tables, lambda own: (own[0], frozenset()))),
+        method(unshared_tables, "differing_tables", after(_differing_tables, lambda own: (own[0], frozenset()))),
     ),
     Bug("rounds: a state is not looked at", method(ChangeReader, "_candidates", _without_last_state)),
     Bug("rounds: deletes are not written", method(rows_writer, "changes_of_blocks", _without_deletes)),

@@ -1,4 +1,4 @@
-"""Bytes by key group of RocksDB directories: right where indexes tell, even where they do not, and little is read."""
+"""Bytes of RocksDB directories by key group: from the indexes that are read, else in equal shares."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fill(writer: Writer, rows: Callable[[int], int], prefix: int = 1, groups: ra
 
 def measured(snapshot: Snapshot) -> tuple[int, ...]:
     (database,) = with_key_group_sizes(snapshot).operators[0].databases
-    return database.measured
+    return database.measured_sizes
 
 
 @pytest.mark.parametrize(("maximum", "prefix"), [(128, 1), (1000, 2)])
@@ -122,8 +122,8 @@ def test_databases_of_flink_are_measured(name: str) -> None:
     assert databases
     for database in databases:
         assert len(database.tables) == sum(file.name.endswith(".sst") for file in database.files)
-        assert 0 < sum(database.measured) <= sum(table.extent.length for table in database.tables)
-        assert len(database.measured) == len(database.key_groups)
+        assert 0 < sum(database.measured_sizes) <= sum(table.extent.length for table in database.tables)
+        assert len(database.measured_sizes) == len(database.key_groups)
 
 
 def test_plan_holds_the_measured_sizes_of_key_groups(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ def test_plan_holds_the_measured_sizes_of_key_groups(tmp_path: Path) -> None:
         for database, _ in operator.rekeying.databases
     ]
     snapshot = with_key_group_sizes(with_tables(open_snapshot(source)))
-    assert planned == [database.measured for operator in snapshot.operators for database in operator.databases]
+    assert planned == [database.measured_sizes for operator in snapshot.operators for database in operator.databases]
     assert any("are estimates" in warning for warning in plan.warnings)
     assert plan.digest == same.digest
 

@@ -1,4 +1,4 @@
-"""Kafka offsets in savepoints of real jobs, against what Kafka knew."""
+"""Kafka offsets in savepoints of real jobs, compared with those in `expected.json`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_table_of_fixtures_lists_all_committed_ones() -> None:
 @pytest.mark.parametrize("fixture", READ, ids=lambda fixture: fixture.name)
 def test_next_offset_of_every_partition_is_read(fixture: KafkaFixture) -> None:
     offsets = only(fixture)
-    assert {str(position.partition): position.next for position in offsets.held} == expected(fixture)["next"]
+    assert {str(position.partition): position.next for position in offsets.positions} == expected(fixture)["next"]
     assert offsets.kind.value in fixture.about
     assert list(audit([offsets])) == []
 
@@ -61,7 +61,7 @@ def test_stale_offsets_of_a_stopped_consumer_are_reported(fixture: KafkaFixture)
 @pytest.mark.parametrize("fixture", READ, ids=lambda fixture: fixture.name)
 def test_partitions_are_assigned_to_readers_as_by_the_connector(fixture: KafkaFixture) -> None:
     offsets = only(fixture)
-    assert offsets.stored_by == tuple(owning_subtask(*position.partition, 2) for position in offsets.held)
+    assert offsets.stored_by == tuple(owning_subtask(*position.partition, 2) for position in offsets.positions)
     assert offsets.stored_by == offsets.holders(2)
     assert set(offsets.stored_by) == {0, 1}
 
@@ -73,7 +73,7 @@ def test_enumerator_lists_the_partitions_of_the_readers(fixture: KafkaFixture) -
         assert offsets.enumerator is None
         return
     assert offsets.enumerator is not None
-    assert set(offsets.enumerator.assigned) == {position.partition for position in offsets.held}
+    assert set(offsets.enumerator.assigned) == {position.partition for position in offsets.positions}
     assert offsets.enumerator.unassigned == ()
 
 
@@ -86,7 +86,7 @@ def test_fixtures_hold_all_enumerator_versions_but_the_oldest() -> None:
 def test_missing_offsets_of_a_consumer_stopped_with_a_savepoint_are_reported() -> None:
     snapshot = opened(STOPPED)
     (label,) = missing_offsets(snapshot)
-    assert only(STOPPED).held == ()
+    assert only(STOPPED).positions == ()
     assert any(finding.startswith(label) and "[kafka-offsets-missing]" in finding for finding in findings(snapshot))
     warnings = make_plan(snapshot, make_request(snapshot.directory, "/target", ["3"])).warnings
     assert any("[kafka-offsets-missing]" in warning for warning in warnings)

@@ -22,7 +22,7 @@ from rescale.report.pages.kafka import kafka_line
 from rescale.report.pages.plan_markdown import plan_markdown
 from rescale.report.pages.planned import plan_document, plan_text
 from rescale.snapshot.findings import findings
-from rescale.snapshot.kafka.audit import audit, spread
+from rescale.snapshot.kafka.audit import audit, spread_findings
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementState, ElementStream, Snapshot
@@ -47,7 +47,7 @@ SPLIT, UNION = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UNION
 
 
 def source(readers: Sequence[Sequence[bytes]], coordinator: bytes | None, *, compressed: bool = False) -> Snapshot:
-    """A snapshot of one FLIP-27 source."""
+    """Return a snapshot of one FLIP-27 source."""
     return holding("SourceReaderState", SPLIT, readers, coordinator, compressed=compressed)
 
 
@@ -63,7 +63,7 @@ def holding(
     *,
     compressed: bool = False,
 ) -> Snapshot:
-    """All elements lie inside `_metadata`, as small state does."""
+    """Return a snapshot whose elements all lie inside `_metadata`, as small state does."""
     header = operator_header((operator_list(state, mode=mode.name),), compressed=compressed)
     data, streams = bytearray(), []
     for subtask, elements in enumerate(subtasks):
@@ -105,7 +105,7 @@ def assigned(topic: str, partitions: int) -> bytes:
 def test_partitions_of_a_source_are_dealt_to_readers_in_order() -> None:
     offsets = only(source(placed("orders", 5, 2), assigned("orders", 5)))
     assert offsets.kind is KafkaKind.SOURCE
-    assert [(position.partition.partition, position.next) for position in offsets.held] == [
+    assert [(position.partition.partition, position.next) for position in offsets.positions] == [
         (1, 10), (3, 30), (0, 0), (2, 20), (4, 40)
     ]  # fmt: skip
     assert offsets.holders(2) == (0, 0, 1, 1, 1)
@@ -117,10 +117,10 @@ def test_partitions_of_a_source_are_dealt_to_readers_in_order() -> None:
 def test_partitions_of_the_old_consumer_are_assigned_by_name() -> None:
     offsets = only(consumer(*[[consumer_element("orders", i, 99 + i) for i in range(s, 5, 2)] for s in range(2)]))
     assert offsets.kind is KafkaKind.CONSUMER
-    assert {str(position.partition): position.next for position in offsets.held}["orders-3"] == 103
+    assert {str(position.partition): position.next for position in offsets.positions}["orders-3"] == 103
     for parallelism in (1, 2, 3, 7):
         expected = tuple(
-            owning_subtask("orders", position.partition.partition, parallelism) for position in offsets.held
+            owning_subtask("orders", position.partition.partition, parallelism) for position in offsets.positions
         )
         assert offsets.holders(parallelism) == expected
 
@@ -131,10 +131,10 @@ def test_compressed_elements_are_read() -> None:
 
     readers = [[chunk(element) for element in elements] for elements in placed("orders", 5, 2)]
     offsets = only(source(readers, assigned("orders", 5), compressed=True))
-    assert [position.next for position in offsets.held] == [10, 30, 0, 20, 40]
+    assert [position.next for position in offsets.positions] == [10, 30, 0, 20, 40]
     readers[1][0] += chunk(b"more")[:7]
     offsets = only(source(readers, assigned("orders", 5), compressed=True))
-    assert "ends inside a snappy chunk" in str(offsets.unread)
+    assert "ends inside a snappy chunk" in str(offsets.unread_reason)
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,10 @@ def test_old_consumer_without_offsets_is_reported() -> None:
 
 def test_idle_and_uneven_readers_are_found() -> None:
     offsets = only(source([[reader_element("orders", i, 5) for i in range(4)], []], assigned("orders", 4)))
-    assert [finding.name for finding in spread(offsets, 2)] == ["kafka-readers-idle", "kafka-uneven"]
-    assert "1 of 2 subtasks have no Kafka partition" in next(spread(offsets, 2)).sentence
-    assert list(spread(offsets, 4)) == []
-    assert [finding.name for finding in spread(offsets, 5)] == ["kafka-readers-idle"]
+    assert [finding.name for finding in spread_findings(offsets, 2)] == ["kafka-readers-idle", "kafka-uneven"]
+    assert "1 of 2 subtasks have no Kafka partition" in next(spread_findings(offsets, 2)).sentence
+    assert list(spread_findings(offsets, 4)) == []
+    assert [finding.name for finding in spread_findings(offsets, 5)] == ["kafka-readers-idle"]
 
 
 @pytest.mark.parametrize(
@@ -285,14 +285,14 @@ def test_offset_of_an_operator_that_stores_none_is_refused() -> None:
 
 def test_unknown_damaged_or_large_offsets_are_reported_as_not_read() -> None:
     unknown_split = source([[reader_element("orders", 0, 5, version=3)]], assigned("orders", 1))
-    assert "version 3 of KafkaPartitionSplitSerializer" in (only(unknown_split).unread or "")
+    assert "version 3 of KafkaPartitionSplitSerializer" in (only(unknown_split).unread_reason or "")
     unknown_enumerator = source(placed("orders", 2, 2), i32(1) + versioned(4, b"new"))
-    assert len(only(unknown_enumerator).held) == 2
+    assert len(only(unknown_enumerator).positions) == 2
     assert names(unknown_enumerator) == ["kafka-not-read"]
     damaged = source([[reader_element("orders", 0, 5), b"damaged"]], assigned("orders", 1))
     assert names(damaged) == ["kafka-not-read"]
     with patch("rescale.snapshot.kafka.offsets.STATE_LIMIT", 20):
-        assert "above the limit of 20 bytes" in (only(consumer([consumer_element("orders", 0, 5)])).unread or "")
+        assert "above the limit of 20 bytes" in (only(consumer([consumer_element("orders", 0, 5)])).unread_reason or "")
     assert inspection(damaged, kafka_offsets(damaged)).kafka[0].not_read
 
 
@@ -300,7 +300,10 @@ def test_start_without_an_offset_is_read() -> None:
     kafka_snapshot = source(
         [[reader_element("orders", 0, -2), reader_element("orders", 1, -3, 90)]], assigned("orders", 2)
     )
-    assert [(p.next, p.stop) for p in only(kafka_snapshot).held] == [(StartAt.EARLIEST, None), (StartAt.COMMITTED, 90)]
+    assert [(p.next, p.stop) for p in only(kafka_snapshot).positions] == [
+        (StartAt.EARLIEST, None),
+        (StartAt.COMMITTED, 90),
+    ]
     waiting = i32(1) + versioned(
         3, i32(1, 0) + i32(len(split("orders", 0, 8))) + split("orders", 0, 8) + i32(1) + b"\1"
     )

@@ -1,4 +1,4 @@
-"""From `_metadata` to a snapshot."""
+"""Opening a snapshot: what is read from `_metadata` and from the headers of its streams."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def in_changelog(operator: OperatorState, delta: tuple[ChangelogDelta, ...]) -> 
 
 
 def opened_in_changelog(folder: Path, delta: tuple[ChangelogDelta, ...]) -> tuple[int, int]:
-    """Return the numbers of readable keyed streams and of others."""
+    """Return how many keyed streams can be read, and how many keyed states of other kinds there are."""
     shutil.copytree(snapshots.directory(HEAP), folder)
     metadata = read_metadata((folder / "_metadata").read_bytes(), "")
     operators = tuple(in_changelog(operator, delta) for operator in metadata.operators)
@@ -213,7 +213,7 @@ def test_interrupt_cancels_queued_reads(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("rescale.snapshot.reading.opening.ThreadPoolExecutor", Pool)
     for kind in ("keyed", "elements", "raw_keyed", "database", "other"):
         monkeypatch.setattr(f"rescale.snapshot.reading.opening.StreamReader.{kind}", slowly)
-    monkeypatch.setattr("rescale.snapshot.reading.opening._Pending.operator", interrupted)
+    monkeypatch.setattr("rescale.snapshot.reading.opening._PendingOperator.operator", interrupted)
     with pytest.raises(KeyboardInterrupt):
         open_snapshot(snapshots.directory("2-clicks"))
     assert len(read) <= 1

@@ -72,7 +72,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             return 0
         document = inspection(snapshot, kafka, release_line_of(arguments))
     output.answer(document, lambda: inspection_text(document))
-    unread = next((operator.unread for operator in snapshot.operators if operator.unread is not None), None)
+    unread = next((operator.read_error for operator in snapshot.operators if operator.read_error is not None), None)
     if unread is None:
         return 0
     if output.json:  # the document contains the errors of all operators

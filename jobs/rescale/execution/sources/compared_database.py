@@ -38,7 +38,7 @@ def compared_database(
 
     Of files that the other checkpoint also has, only the needed parts are fetched, and only once rows are looked up.
     """
-    stored_files, own_names = listed_files(files, side.database.files), frozenset(side.own)
+    stored_files, own_names = listed_files(files, side.database.files), frozenset(side.files_to_read)
     states = require_header(side.database.header).names
     shared_names = [file.name for file in stored_files if file.name.endswith(".sst") and file.name not in own_names]
     with (

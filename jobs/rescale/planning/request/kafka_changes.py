@@ -71,7 +71,7 @@ def _inspect_advice(unread_sources: Sequence[KafkaOffsets]) -> Advice:
 
 
 def _refuse_unread(source: KafkaOffsets) -> None:
-    if why := source.unread or source.unread_enumerator:
+    if why := source.unread_reason or source.unread_enumerator_reason:
         raise UnsupportedError(
             "the request changes Kafka offsets, but the offsets of this source cannot be read",
             operator=source.label,
@@ -163,7 +163,11 @@ def _partition_change(
     source: KafkaOffsets, partition: TopicPartition, row: OffsetRow | None, topics: Mapping[str, str]
 ) -> ChangedPartition:
     """Return the change of a partition: the row's offset if another one is stored, and the topic's new name."""
-    stored_offsets = {position.next for position in (*source.held, *source.waiting) if position.partition == partition}
+    stored_offsets = {
+        position.next
+        for position in (*source.positions, *source.unassigned_positions)
+        if position.partition == partition
+    }
     stored_offset = min(stored_offsets, key=str) if stored_offsets else None
     name = topics.get(partition.topic)
     if row is None or stored_offsets == {row.offset}:
@@ -182,7 +186,7 @@ def _partition_change(
 
 def _stored_offsets(source: KafkaOffsets) -> _OffsetByPartition:
     assigned_partitions = source.enumerator.partitions if source.enumerator is not None else set()
-    offsets = {position.partition: position.next for position in (*source.waiting, *source.held)}
+    offsets = {position.partition: position.next for position in (*source.unassigned_positions, *source.positions)}
     return {**dict.fromkeys(sorted(assigned_partitions)), **offsets}
 
 

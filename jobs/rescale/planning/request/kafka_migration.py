@@ -49,7 +49,7 @@ def ids_to_migrate(
 
 
 def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
-    new_positions = ((0, new) for position in source.held if (new := change.new_position(position)) is not None)
+    new_positions = ((0, new) for position in source.positions if (new := change.new_position(position)) is not None)
     with located(operator=source.label):
         splits = splits_of(new_positions)
     if not splits:

@@ -150,14 +150,14 @@ def offsets_text(kafka: Iterable[KafkaOffsets], form: str) -> str:
 
 
 def _rows_of(offsets: KafkaOffsets) -> list[PrintedOffset]:
-    if why := offsets.unread or offsets.unread_enumerator:
+    if why := offsets.unread_reason or offsets.unread_enumerator_reason:
         raise RequestError(
             "the offsets of a Kafka source cannot be printed, because they could not be read",
             operator=offsets.label,
             found=why,
             advice=Advice(command("inspect"), " lists the offsets of the other sources"),
         )
-    positions = dict.fromkeys([*offsets.held, *offsets.waiting])
+    positions = dict.fromkeys([*offsets.positions, *offsets.unassigned_positions])
     sorted_positions = sorted(positions, key=lambda position: position.partition)
     return [PrintedOffset(offsets.label, *position.partition, position.next) for position in sorted_positions]
 

@@ -34,7 +34,7 @@ def is_rewritten_by_record(operator: Operator, shape: Shape, result_format: Form
     if operator.dropped_states or operator.cutoffs or operator.changelogs:
         return True
     if result_format is Format.CANONICAL:
-        return operator.becomes_canonical
+        return operator.can_become_canonical
     if result_format is Format.ROCKSDB:
         return bool(operator.keyed)
     return stays_on_heap(operator, result_format) and _joins_different_states(operator, shape)

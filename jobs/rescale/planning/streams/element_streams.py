@@ -55,7 +55,7 @@ def common_header(operator: Operator, old_streams: Sequence[ElementStream], lite
     old streams cannot be merged.
     """
     first = old_streams[0]
-    if first.has_own_header and all(old_stream.header == first.header for old_stream in old_streams):
+    if first.has_stored_header and all(old_stream.header == first.header for old_stream in old_streams):
         return piece_of(first.extent.part(0, len(first.header)))
     parsed_headers = [old_stream.parsed for old_stream in old_streams if old_stream.parsed is not None]
     if len(parsed_headers) < len(old_streams):

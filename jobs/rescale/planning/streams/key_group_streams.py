@@ -46,7 +46,7 @@ class KeyGroupPlanner:
 
     def own_raw_streams(self) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         """Return the new streams of raw keyed state other than timers."""
-        return self._streams_in(Slot.RAW_KEYED, self.operator.own_raw_keyed)
+        return self._streams_in(Slot.RAW_KEYED, self.operator.raw_keyed_without_timers)
 
     def _streams_in(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         owners = owners_of(self.operator, sources)

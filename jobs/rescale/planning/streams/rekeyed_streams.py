@@ -148,12 +148,12 @@ def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
 
     Only the operator knows the format of such state.
     """
-    if operator.own_raw_keyed and new_max_parallelism != operator.max_parallelism:
+    if operator.raw_keyed_without_timers and new_max_parallelism != operator.max_parallelism:
         raise UnsupportedError(
             "the operator has raw keyed state in a format of its own, whose records cannot get other key groups",
             operator=operator.label,
             expected=f"no raw keyed state, to change the max parallelism to {new_max_parallelism}",
-            found=f"raw keyed state in {len(operator.own_raw_keyed)} subtasks",
+            found=f"raw keyed state in {len(operator.raw_keyed_without_timers)} subtasks",
             advice=f"keep its max parallelism, {operator.max_parallelism}; if the raw keyed state is timers of keys "
             f"with an unknown serializer, {RESCALE_CANONICAL_SAVEPOINT}, in which timers are state like any other",
         )

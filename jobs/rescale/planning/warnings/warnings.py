@@ -12,7 +12,7 @@ from rescale.planning.request.operator_shapes import Shape, by_operator
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.warnings.chains import generated_id_warnings, shared_maximum_warnings
-from rescale.snapshot.kafka.audit import discovery, spread
+from rescale.snapshot.kafka.audit import discovery_findings, spread_findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedStream
 from rescale.snapshot.model import Operator, Snapshot
@@ -31,7 +31,7 @@ def request_warnings(
     """Yield warnings about the new shapes, the format and the files of the result."""
     if snapshot.directory != request.source.removesuffix(f"/{METADATA}"):
         yield f"the source is the newest complete checkpoint in {request.source}: {name(snapshot.directory)}"
-    if any(database.measured for operator in snapshot.operators for database in operator.databases):
+    if any(database.measured_sizes for operator in snapshot.operators for database in operator.databases):
         yield (
             "the bytes of RocksDB state in each key group are estimates, from the first and last keys of SST files and "
             "from the indexes of the largest files that span key groups; overwritten and deleted rows count too"
@@ -81,7 +81,7 @@ def request_warnings(
         )
     for offsets in kafka:
         parallelism = shapes[offsets.operator.operator_id].parallelism
-        yield from map(str, (*spread(offsets, parallelism), *discovery(offsets, parallelism)))
+        yield from map(str, (*spread_findings(offsets, parallelism), *discovery_findings(offsets, parallelism)))
 
 
 def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:

@@ -22,7 +22,7 @@ from rescale.report.pages.other_release import prospects_section
 from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, cut_table, lowest, note_on_other_operators, state_bytes
 from rescale.snapshot.findings import findings
-from rescale.snapshot.kafka.audit import spread
+from rescale.snapshot.kafka.audit import spread_findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.snapshot.keyed_state import Changelog, Database
 from rescale.snapshot.model import Operator, Snapshot
@@ -54,12 +54,14 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
         bytes=snapshot.bytes,
         missing=snapshot.missing,
         operators=tuple(map(_operator, snapshot.operators)),
-        unread=tuple(operator.unread.document() for operator in snapshot.operators if operator.unread is not None),
+        unread=tuple(
+            operator.read_error.document() for operator in snapshot.operators if operator.read_error is not None
+        ),
         kafka=tuple(map(kafka_document, kafka)),
         warnings=(
             *obstacles(snapshot),
             *findings(snapshot, kafka),
-            *(str(finding) for offsets in kafka for finding in spread(offsets, offsets.operator.parallelism)),
+            *(str(finding) for offsets in kafka for finding in spread_findings(offsets, offsets.operator.parallelism)),
             *unused_names_note(snapshot.unused_names),
         ),
         insight=snapshot_insight(snapshot),
@@ -133,7 +135,7 @@ def _kind(snapshot: Snapshot) -> str:
     databases = {"ForSt" if _is_forst(snapshot) else "RocksDB" for o in snapshot.operators if o.databases}
     changelogs = {_kind_of_changelog(changelog) for o in snapshot.operators for changelog in o.changelogs}
     kinds_of_keyed = sorted([*(framing.value for framing in framings), *databases, *changelogs, *other_kinds])
-    if any(operator.unread is not None for operator in snapshot.operators):
+    if any(operator.read_error is not None for operator in snapshot.operators):
         kinds_of_keyed.append("unread")
     content = f"{', '.join(kinds_of_keyed)} keyed state" if kinds_of_keyed else "no keyed state"
     if snapshot.type is not SnapshotType.UNKNOWN:
@@ -221,7 +223,7 @@ def _states(operator: Operator) -> list[InspectedState]:
 
 
 def _remarks(operator: Operator) -> Iterable[str]:
-    if operator.unread is not None:
+    if operator.read_error is not None:
         yield "its state cannot be read"
     if operator.entry.fully_finished:
         yield "finished"
@@ -229,7 +231,7 @@ def _remarks(operator: Operator) -> Iterable[str]:
         yield "partly finished"
     if operator.entry.coordinator is not None:
         yield "has a coordinator"
-    if operator.own_raw_keyed:
+    if operator.raw_keyed_without_timers:
         yield "raw keyed state"
     if operator.raw_timers:
         yield "timers as raw keyed state"

@@ -10,7 +10,7 @@ from rescale.flink.kafka.position import Position
 from rescale.report.documents import KafkaFinding, KafkaPartition, KafkaSource
 from rescale.report.page import Block
 from rescale.report.shortening import cut_table
-from rescale.snapshot.kafka.audit import audit, per_subtask, spread
+from rescale.snapshot.kafka.audit import audit, positions_per_subtask, spread_findings
 from rescale.snapshot.kafka.offsets import KafkaOffsets
 from rescale.text.units import counted
 
@@ -28,15 +28,15 @@ def kafka_document(kafka: KafkaOffsets, new_parallelism: int | None = None) -> K
         operator_id=kafka.operator.operator_id,
         operator=kafka.label,
         kind=kafka.kind.value,
-        partitions=tuple(map(_partition, kafka.held, holders, new_holders)),
+        partitions=tuple(map(_partition, kafka.positions, holders, new_holders)),
         unassigned=tuple(str(position.partition) for position in unassigned),
-        not_read=kafka.unread,
+        not_read=kafka.unread_reason,
         findings=tuple(
             KafkaFinding(finding.name, finding.sentence)
-            for finding in (*audit([kafka]), *spread(kafka, new_parallelism or parallelism))
+            for finding in (*audit([kafka]), *spread_findings(kafka, new_parallelism or parallelism))
         ),
-        per_subtask=tuple(per_subtask(kafka, parallelism)),
-        new_per_subtask=tuple(per_subtask(kafka, new_parallelism)) if new_parallelism is not None else UNSET,
+        per_subtask=tuple(positions_per_subtask(kafka, parallelism)),
+        new_per_subtask=tuple(positions_per_subtask(kafka, new_parallelism)) if new_parallelism is not None else UNSET,
     )
 
 

@@ -16,23 +16,23 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import located
 
 
-def with_ingested(snapshot: Snapshot, is_wanted: Callable[[Operator], bool]) -> Snapshot:
+def with_ingested_files(snapshot: Snapshot, is_wanted: Callable[[Operator], bool]) -> Snapshot:
     """Return the snapshot with the ingested level-0 files of the wanted operators marked.
 
     The MANIFESTs of these operators must have been read. The function reads the end of each level-0 file, and raises
     `SnapshotError` if such a file is damaged.
     """
-    operators = tuple(_with_ingested(snapshot, op) if is_wanted(op) else op for op in snapshot.operators)
+    operators = tuple(_operator_with_ingested_files(snapshot, op) if is_wanted(op) else op for op in snapshot.operators)
     return replace(snapshot, operators=operators)
 
 
-def _with_ingested(snapshot: Snapshot, operator: Operator) -> Operator:
+def _operator_with_ingested_files(snapshot: Snapshot, operator: Operator) -> Operator:
     with located(operator=operator.label):
-        databases = side_by_side(lambda database: _with_ingested_marked(snapshot, database), operator.databases)
+        databases = side_by_side(lambda database: _database_with_ingested_files(snapshot, database), operator.databases)
     return replace(operator, databases=tuple(databases))
 
 
-def _with_ingested_marked(snapshot: Snapshot, database: Database) -> Database:
+def _database_with_ingested_files(snapshot: Snapshot, database: Database) -> Database:
     assert database.source is not None
     ingested_names = frozenset(
         table.file.name

@@ -28,8 +28,8 @@ def with_tables(snapshot: Snapshot, contents: SnapshotFiles | None = None) -> Sn
     """
     snapshot.check_complete()
     manifest_files = contents or snapshot.contents
-    owned_databases = [(operator, database) for operator in snapshot.operators for database in operator.databases]
-    databases = iter(side_by_side(lambda pair: _with_tables(manifest_files, *pair), owned_databases))
+    operator_databases = [(operator, database) for operator in snapshot.operators for database in operator.databases]
+    databases = iter(side_by_side(lambda pair: _with_tables(manifest_files, *pair), operator_databases))
     operators = tuple(
         replace(operator, databases=tuple(next(databases) for _ in operator.databases))
         for operator in snapshot.operators
@@ -48,9 +48,9 @@ def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database
         states = {state.name: state_id for state_id, state in enumerate(require_header(database.parsed).states)}
         manifest = checked_manifest(needed_files(files), content, states)
     tables = tuple(
-        LiveTable(states[family.name], live, extents[live.name])
+        LiveTable(states[family.name], file, extents[file.name])
         for family in manifest.column_families
-        for live in family.files
+        for file in family.files
     )
     return replace(database, tables=tables, source=source_database(files, manifest, database.key_groups))
 

@@ -49,10 +49,10 @@ def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
         if len(_key_groups(table.file, prefix_size(operator.max_parallelism))) > 1
     ]
     chosen_tables = sorted(wide_tables, key=lambda pair: (-pair[1].extent.length, pair[1].extent))[:MOST_INDEXES]
-    blocks = side_by_side(lambda pair: _block_runs(*pair, snapshot.contents), chosen_tables)
+    chosen_runs = side_by_side(lambda pair: _block_runs(*pair, snapshot.contents), chosen_tables)
     runs = {
         table: table_runs
-        for (_, table), table_runs in zip(chosen_tables, blocks, strict=True)
+        for (_, table), table_runs in zip(chosen_tables, chosen_runs, strict=True)
         if table_runs is not None
     }
     return replace(snapshot, operators=tuple(_measured_operator(operator, runs) for operator in snapshot.operators))
@@ -79,8 +79,10 @@ def _measured_operator(operator: Operator, block_runs: Mapping[LiveTable, Runs])
         sizes = np.zeros(1 << 8 * prefix, np.int64)
         for table in database.tables:
             _add_file(sizes, table.extent.length, block_runs.get(table) or _one_run(_key_groups(table.file, prefix)))
-        own_groups = database.key_groups
-        databases.append(replace(database, measured=tuple(sizes[own_groups.first : own_groups.last + 1].tolist())))
+        key_groups = database.key_groups
+        databases.append(
+            replace(database, measured_sizes=tuple(sizes[key_groups.first : key_groups.last + 1].tolist()))
+        )
     return replace(operator, databases=tuple(databases))
 
 
@@ -105,7 +107,7 @@ def _block_runs(operator: Operator, table: LiveTable, files: SnapshotFiles) -> R
         table_reader = open_table(table, files)
         if table_reader.index_size > LARGEST_INDEX:
             return None
-        separators, sizes = table_reader.key_groups_of_blocks(prefix)
+        separator_groups, sizes = table_reader.key_groups_of_blocks(prefix)
     except UnsupportedError:
         return None
     except RescaleError as error:
@@ -113,7 +115,7 @@ def _block_runs(operator: Operator, table: LiveTable, files: SnapshotFiles) -> R
     if not len(sizes):
         return None
     key_groups = _key_groups(table.file, prefix)
-    lasts = np.minimum(np.maximum.accumulate(np.maximum(separators, key_groups.first)), key_groups.last)
+    lasts = np.minimum(np.maximum.accumulate(np.maximum(separator_groups, key_groups.first)), key_groups.last)
     return Runs(np.append(key_groups.first, lasts[:-1]), lasts, sizes)
 
 

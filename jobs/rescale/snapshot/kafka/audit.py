@@ -68,33 +68,33 @@ def audit(kafka: Iterable[KafkaOffsets]) -> Iterator[OffsetFinding]:
             yield OffsetFinding(name, offsets.label, sentence)
 
 
-def spread(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
+def spread_findings(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
     """Yield findings about subtasks that would have no partition, or more than their share, at this parallelism."""
-    if not kafka.held:
+    if not kafka.positions:
         return
-    numbers = per_subtask(kafka, parallelism)
-    idle = numbers.count(0)
-    if idle:
+    counts = positions_per_subtask(kafka, parallelism)
+    idle_count = counts.count(0)
+    if idle_count:
         watermarks = ", and hold back watermarks unless the WatermarkStrategy has withIdleness"
         yield OffsetFinding(
             READERS_IDLE,
             kafka.label,
-            f"{idle} of {parallelism} subtasks have no Kafka partition to read"
+            f"{idle_count} of {parallelism} subtasks have no Kafka partition to read"
             + (watermarks if kafka.kind is KafkaKind.SOURCE else ""),
         )
-    largest, even_share = max(numbers), -(-len(kafka.held) // parallelism)
+    largest, even_share = max(counts), -(-len(kafka.positions) // parallelism)
     if largest > even_share:
         yield OffsetFinding(
             UNEVEN,
             kafka.label,
-            f"subtask {numbers.index(largest)} reads {largest} of {len(kafka.held)} Kafka partitions; "
+            f"subtask {counts.index(largest)} reads {largest} of {len(kafka.positions)} Kafka partitions; "
             f"{even_share} would be even",
         )
 
 
-def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
+def discovery_findings(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
     """Yield a finding about how the job handles partitions that the snapshot lacks, if that may surprise the user."""
-    owners = tuple(owning_subtask(*position.partition, parallelism) for position in kafka.held)
+    owners = tuple(owning_subtask(*position.partition, parallelism) for position in kafka.positions)
     if kafka.kind is KafkaKind.CONSUMER:
         sentence = "partitions without a stored offset are read from the earliest record (FlinkKafkaConsumerBase)"
     elif kafka.holders(parallelism) != owners:
@@ -107,20 +107,21 @@ def discovery(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
     yield OffsetFinding(DISCOVERY, kafka.label, sentence)
 
 
-def per_subtask(kafka: KafkaOffsets, parallelism: int) -> list[int]:
+def positions_per_subtask(kafka: KafkaOffsets, parallelism: int) -> list[int]:
     """Return the number of positions that each subtask reads at a parallelism."""
     counts = Counter(kafka.holders(parallelism))
     return [counts[subtask] for subtask in range(parallelism)]
 
 
 def _offset_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
-    if offsets.unread_enumerator:
+    if offsets.unread_enumerator_reason:
         yield (
             NOT_READ,
-            f"the enumerator's state was not read, nor compared with the readers' state: {offsets.unread_enumerator}",
+            "the enumerator's state was not read, nor compared with the readers' state: "
+            f"{offsets.unread_enumerator_reason}",
         )
-    if offsets.unread:
-        yield NOT_READ, f"its Kafka offsets were not read: {offsets.unread}"
+    if offsets.unread_reason:
+        yield NOT_READ, f"its Kafka offsets were not read: {offsets.unread_reason}"
         return
     yield from _repeated_partitions(offsets)
     if offsets.kind is KafkaKind.CONSUMER:
@@ -130,17 +131,19 @@ def _offset_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 
 
 def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
-    count_by_partition = Counter(position.partition for position in offsets.held)
-    twice = [partition for partition, count in count_by_partition.items() if count > 1]
-    positions_by_partition: dict[TopicPartition, set[Position]] = {partition: set() for partition in twice}
-    for position in offsets.held:
+    count_by_partition = Counter(position.partition for position in offsets.positions)
+    repeated_partitions = [partition for partition, count in count_by_partition.items() if count > 1]
+    positions_by_partition: dict[TopicPartition, set[Position]] = {
+        partition: set() for partition in repeated_partitions
+    }
+    for position in offsets.positions:
         if position.partition in positions_by_partition:
             positions_by_partition[position.partition].add(position)
     contradicting_partitions = [
         partition for partition, positions in positions_by_partition.items() if len(positions) > 1
     ]
-    if offsets.kind is KafkaKind.SOURCE and twice:
-        yield PARTITION_TWICE, f"readers hold {_names(twice)} more than once: records will be read twice"
+    if offsets.kind is KafkaKind.SOURCE and repeated_partitions:
+        yield PARTITION_TWICE, f"readers hold {_names(repeated_partitions)} more than once: records will be read twice"
     if contradicting_partitions:
         offsets_text = " and ".join(
             sorted(str(position.next) for position in positions_by_partition[contradicting_partitions[0]])
@@ -154,7 +157,7 @@ def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 
 def _partitions_without_offset(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     """Yield a finding about partitions without an offset. It lists only a few: damaged state may lack very many."""
-    with_offset = {position.partition for position in offsets.held}
+    with_offset = {position.partition for position in offsets.positions}
     last_by_topic = dict(sorted(with_offset))
     missing_count = sum(last_by_topic.values()) + len(last_by_topic) - len(with_offset)
     if missing_count:
@@ -170,21 +173,21 @@ def _partitions_without_offset(offsets: KafkaOffsets) -> Iterator[tuple[str, str
 
 def _enumerator_findings(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     assert offsets.enumerator is not None
-    held_partitions = {position.partition for position in offsets.held}
+    held_partitions = {position.partition for position in offsets.positions}
     assigned_partitions = set(offsets.enumerator.assigned)
-    unread = sorted(assigned_partitions - held_partitions)
-    if unread:
+    unread_partitions = sorted(assigned_partitions - held_partitions)
+    if unread_partitions:
         yield (
             PARTITION_UNREAD,
-            f"no reader holds {_names(unread)}, which the enumerator has assigned and will not assign again: nobody "
-            "reads them, which is right only if the source had read them up to their stopping offsets",
+            f"no reader holds {_names(unread_partitions)}, which the enumerator has assigned and will not assign "
+            "again: nobody reads them, which is right only if the source had read them up to their stopping offsets",
         )
-    unknown = sorted(held_partitions - assigned_partitions)
-    if unknown:
+    unknown_partitions = sorted(held_partitions - assigned_partitions)
+    if unknown_partitions:
         yield (
             PARTITION_UNKNOWN,
-            f"readers hold {_names(unknown)}, which the enumerator has not assigned: it will assign them again, and "
-            "records will be read twice",
+            f"readers hold {_names(unknown_partitions)}, which the enumerator has not assigned: it will assign them "
+            "again, and records will be read twice",
         )
 
 

@@ -68,7 +68,6 @@ class _Writer:
         self.written = bytearray(snapshot.written)
 
     def changed_operator(self, operator: Operator, change: KafkaChange) -> Operator:
-        """Return the operator after the change."""
         if change.becomes_source:
             return self._operator_with_source(operator, change)
         name, edit_element = (
@@ -125,10 +124,10 @@ class _Writer:
     ) -> ElementState:
         extents: list[Extent] = []
         contents = contents_of(self._snapshot, stream, state.elements) if state.elements else []
-        for extent, old in zip(state.elements, contents, strict=True):
-            new_element = edit_element(old, edit)
+        for extent, old_element in zip(state.elements, contents, strict=True):
+            new_element = edit_element(old_element, edit)
             if new_element is not None:
-                extents.append(extent if new_element == old else self._write(stream, new_element))
+                extents.append(extent if new_element == old_element else self._write(stream, new_element))
         return replace(state, elements=tuple(extents))
 
     def _write(self, stream: ElementStream, element: bytes) -> Extent:

@@ -55,27 +55,27 @@ UNREAD_KINDS = {
 
 @dataclass(frozen=True)
 class KafkaOffsets:
-    """Offsets of a Kafka source: `held` has its positions in the order of the stored elements.
+    """Offsets of a Kafka source; the `positions` are in the order of the stored elements.
 
     `stored_by` has, for each position, the old subtask that stored it. `enumerator` is None for a `FlinkKafkaConsumer`,
-    and if the enumerator's state is missing or could not be read. `unread` is the reason why the positions were not
-    read, and `unread_enumerator` the reason why the enumerator's state was not.
+    and if the enumerator's state is missing or could not be read. `unread_reason` says why the positions were not
+    read, and `unread_enumerator_reason` why the enumerator's state was not.
     """
 
     operator: Operator
     kind: KafkaKind
-    held: tuple[Position, ...] = ()
+    positions: tuple[Position, ...] = ()
     stored_by: tuple[int, ...] = ()
     enumerator: Enumerator | None = None
-    unread: str | None = None
-    unread_enumerator: str | None = None
+    unread_reason: str | None = None
+    unread_enumerator_reason: str | None = None
 
     @property
     def label(self) -> str:
         return self.operator.label
 
     @property
-    def waiting(self) -> tuple[Position, ...]:
+    def unassigned_positions(self) -> tuple[Position, ...]:
         """Stored positions of partitions that the enumerator has not assigned; older connectors store none."""
         unassigned = self.enumerator.unassigned if self.enumerator is not None else ()
         return tuple(position for position in unassigned if position.next is not StartAt.UNSET)
@@ -87,10 +87,10 @@ class KafkaOffsets:
         `KafkaTopicPartitionAssigner` gives it.
         """
         if self.kind is KafkaKind.CONSUMER:
-            return tuple(owning_subtask(*position.partition, parallelism) for position in self.held)
-        holders = [0] * len(self.held)
+            return tuple(owning_subtask(*position.partition, parallelism) for position in self.positions)
+        holders = [0] * len(self.positions)
         layouts = layouts_of(self.operator, self.operator.operator)
-        for subtask, shares in enumerate(redistribute(layouts, parallelism) if self.held else ()):
+        for subtask, shares in enumerate(redistribute(layouts, parallelism) if self.positions else ()):
             for run in (run for share in shares if share.name == READER_STATE for run in share.runs):
                 first = self.stored_by.index(run.source) + run.first
                 holders[first : first + run.count] = [subtask] * run.count
@@ -98,7 +98,7 @@ class KafkaOffsets:
 
 
 def kafka_offsets(snapshot: Snapshot) -> tuple[KafkaOffsets, ...]:
-    """Return the offsets of every operator that is a Kafka source; `unread` has the reason if they were not read."""
+    """Return the offsets of every operator that is a Kafka source; `unread_reason` says why they were not read."""
     sources = (
         _consumer_offsets(snapshot, o) if has_consumer(o) else _source_offsets(snapshot, o) for o in snapshot.operators
     )
@@ -132,7 +132,7 @@ def _consumer_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
     try:
         stored_by, positions = _positions(snapshot, operator, OFFSETS_STATE, read_consumer_element)
     except UnreadError as error:
-        return KafkaOffsets(operator, KafkaKind.CONSUMER, unread=str(error))
+        return KafkaOffsets(operator, KafkaKind.CONSUMER, unread_reason=str(error))
     return KafkaOffsets(operator, KafkaKind.CONSUMER, positions, stored_by)
 
 
@@ -141,24 +141,26 @@ def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | No
 
     Only the bytes of the enumerator's state and of the first split tell whether it is a Kafka source, and which kind.
     """
-    enumerator, unread_enumerator = None, None
+    enumerator, unread_enumerator_reason = None, None
     coordinator = operator.entry.coordinator.data if operator.entry.coordinator is not None else None
     if coordinator is not None:
         try:
             enumerator = read_enumerator(coordinator)
         except UnknownVersionError as error:
-            unread_enumerator = str(error)
+            unread_enumerator_reason = str(error)
         except SnapshotError:
             kind = _unread_kind(snapshot, operator, coordinator)
-            return None if kind is None else KafkaOffsets(operator, kind, unread=UNREAD_KINDS[kind])
+            return None if kind is None else KafkaOffsets(operator, kind, unread_reason=UNREAD_KINDS[kind])
     if (enumerator is None or not enumerator.partitions) and not _first_split_matches(snapshot, operator, _is_split):
         return None
-    offsets = KafkaOffsets(operator, KafkaKind.SOURCE, enumerator=enumerator, unread_enumerator=unread_enumerator)
+    offsets = KafkaOffsets(
+        operator, KafkaKind.SOURCE, enumerator=enumerator, unread_enumerator_reason=unread_enumerator_reason
+    )
     try:
         stored_by, positions = _positions(snapshot, operator, READER_STATE, _read_split)
     except UnreadError as error:
-        return replace(offsets, unread=str(error))
-    return replace(offsets, held=positions, stored_by=stored_by)
+        return replace(offsets, unread_reason=str(error))
+    return replace(offsets, positions=positions, stored_by=stored_by)
 
 
 def _unread_kind(snapshot: Snapshot, operator: Operator, coordinator: bytes) -> KafkaKind | None:

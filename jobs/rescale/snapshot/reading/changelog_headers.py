@@ -18,14 +18,14 @@ from rescale.snapshot.keyed_state import Changelog
 from rescale.text.errors import located
 
 
-class ReadChangelog(NamedTuple):
+class HeaderlessChangelog(NamedTuple):
     """A changelog without its header, and the states that its log describes: None if a state could not be read."""
 
     changelog: Changelog
     logged: tuple[StateMetaInfo, ...] | None
 
 
-def with_headers(read_parts: Sequence[ReadChangelog], label: str) -> tuple[Changelog, ...]:
+def with_headers(read_parts: Sequence[HeaderlessChangelog], label: str) -> tuple[Changelog, ...]:
     """Return the changelogs of an operator with their headers, except those of subtasks without state.
 
     `label` names the operator in errors. Raises `SnapshotError` if descriptions of a state contradict each other.
@@ -41,7 +41,7 @@ def with_headers(read_parts: Sequence[ReadChangelog], label: str) -> tuple[Chang
 
 
 def _with_header(
-    read_part: ReadChangelog,
+    read_part: HeaderlessChangelog,
     key_serializer: SerializerSnapshot | None,
     known_headers: dict[bytes, tuple[bytes, KeyedHeader]],
 ) -> Changelog:
@@ -55,10 +55,10 @@ def _with_header(
     written_header = write_keyed_header(merged_header)
     header, parsed = known_headers.setdefault(written_header, (written_header, merged_header))
     names = frozenset(state.name for state in read_part.logged)
-    return replace(read_part.changelog, header=header, parsed=parsed, logged=names)
+    return replace(read_part.changelog, header=header, parsed=parsed, logged_states=names)
 
 
-def _key_serializers(read_part: ReadChangelog) -> Iterator[SerializerSnapshot]:
+def _key_serializers(read_part: HeaderlessChangelog) -> Iterator[SerializerSnapshot]:
     yield from (part.parsed.key_serializer for part in read_part.changelog.base if part.parsed is not None)
     timers = filter(is_timer_queue, read_part.logged or ())
     yield from (serializer_of(state, SerializerKey.VALUE).nested[0] for state in timers)

@@ -27,9 +27,9 @@ def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
     """Yield every stream that the operator's handles name."""
     for subtask in entry.subtasks:
         state = subtask.state or SubtaskState()
-        for operator in (state.managed_operator, state.raw_operator):
-            if operator is not None:
-                yield operator.stream
+        for operator_handle in (state.managed_operator, state.raw_operator):
+            if operator_handle is not None:
+                yield operator_handle.stream
         for keyed_handle in (state.managed_keyed, state.raw_keyed):
             yield from keyed_streams(keyed_handle)
         for channel in (*state.input_channels, *state.output_channels):

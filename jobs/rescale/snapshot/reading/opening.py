@@ -24,7 +24,7 @@ from rescale.snapshot.keyed_state import Database, KeyedStream, OtherKeyed
 from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.snapshot.moves import Move, find_moves
-from rescale.snapshot.reading.changelog_headers import ReadChangelog, with_headers
+from rescale.snapshot.reading.changelog_headers import HeaderlessChangelog, with_headers
 from rescale.snapshot.reading.discovery import find_metadata
 from rescale.snapshot.reading.given_names import unused_names
 from rescale.snapshot.reading.handle_streams import has_changes, streams_of
@@ -58,7 +58,7 @@ def open_snapshot(
 def open_readable(
     uri: str, allow_prefixes: Sequence[str] = (), uids: Iterable[tuple[str, str]] = (), moves: Sequence[Move] = ()
 ) -> Snapshot:
-    """Open a snapshot as far as it can be read: an operator whose state cannot be read has a reason in `unread`."""
+    """Open a snapshot as far as it can be read: an operator whose state cannot be read has a `read_error`."""
     try:
         return open_snapshot(uri, allow_prefixes, uids, moves=moves)
     except (SnapshotError, UnsupportedError) as error:
@@ -68,7 +68,7 @@ def open_readable(
     data, _ = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     all_ids = [entry.operator_id for entry in read_metadata(data, metadata_uri).operators]
     snapshot = open_snapshot(uri, allow_prefixes, uids, all_ids, moves)
-    unread_ids = [operator.operator_id for operator in snapshot.operators if operator.unread is not None]
+    unread_ids = [operator.operator_id for operator in snapshot.operators if operator.read_error is not None]
     return open_snapshot(uri, allow_prefixes, uids, unread_ids, moves)
 
 
@@ -102,7 +102,7 @@ def open_candidate(
         streams = [stream for entry in metadata.operators for stream in streams_of(entry)]
         moves = (*moves, *find_moves(streams, metadata_uri, directory, moves))
     locator = Locator(metadata_uri, directory, allow_prefixes, moves)
-    number_pinned = _locate(metadata.operators, locator, given_up_ids)
+    pinned_count = _locate(metadata.operators, locator, given_up_ids)
     versions = stats_of(locator.files[1:])
     pins: list[Pin | None] = [pin, *(versions[uri] for uri in locator.files[1:])]
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
@@ -114,7 +114,7 @@ def open_candidate(
         except KeyboardInterrupt:  # do not start the queued reads
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    files = files[:number_pinned]
+    files = files[:pinned_count]
     missing_files = tuple(uri for uri, _ in files if uri in missing_uris)
     metadata_time = open_store(metadata_uri).modified(metadata_uri)
     kind = snapshot_type(metadata.properties)
@@ -129,7 +129,7 @@ def open_candidate(
         operators,
         unused_names=unused_uids,
         moves=tuple(moves),
-        moved_files=tuple(locator.moved),
+        moved_files=tuple(locator.moved_places),
     )
 
 
@@ -163,7 +163,7 @@ def _operators(
 
     A given-up operator that cannot be read, even at a second attempt, has no streams.
     """
-    pending_reads = [_Pending(entry, _label(entry, labels), reader, pool) for entry in entries]
+    pending_reads = [_PendingOperator(entry, _label(entry, labels), reader, pool) for entry in entries]
     operators = []
     for pending in pending_reads:
         if pending.entry.operator_id not in given_up:
@@ -174,12 +174,12 @@ def _operators(
         except RescaleError as error:
             if not error.final:
                 raise
-            operator = Operator(pending.entry, pending.label, (), (), (), (), (), 0, is_whole=False, unread=error)
+            operator = Operator(pending.entry, pending.label, (), (), (), (), (), 0, is_whole=False, read_error=error)
         operators.append(operator)
     return tuple(operators)
 
 
-def _read_twice(pending: _Pending) -> Operator:
+def _read_twice(pending: _PendingOperator) -> Operator:
     """Read a given-up operator twice before declaring it unreadable, because a single read may fail."""
     reads = chain((pending,), iter(pending.read_again, None))
     return read_again_on_failure(lambda: next(reads).operator(), SOURCE)
@@ -200,7 +200,7 @@ def _is_selected(selectors: Collection[str], entry: OperatorState, label: str) -
     return label in selectors or entry.operator_id in ids
 
 
-class _Pending:
+class _PendingOperator:
     """The pending reads of one operator's streams, in the order of the subtasks."""
 
     def __init__(self, entry: OperatorState, label: str, reader: StreamReader, pool: Executor) -> None:
@@ -211,7 +211,7 @@ class _Pending:
         self.raw: list[Future[ElementStream | None]] = []
         self.other: list[Future[OtherKeyed]] = []
         self.databases: list[Future[Database]] = []
-        self.changelogs: list[Future[ReadChangelog]] = []
+        self.changelogs: list[Future[HeaderlessChangelog]] = []
         self.channels: list[ChannelHandle] = []
         is_logged = any(_is_logged(subtask.state.managed_keyed) for subtask in entry.subtasks if subtask.state)
         for subtask in sorted(entry.subtasks, key=lambda subtask: subtask.index):
@@ -233,8 +233,8 @@ class _Pending:
                 self.raw.append(pool.submit(reader.elements, label, i, state.raw_operator, raw=True))
             self.channels += (*state.input_channels, *state.output_channels)
 
-    def read_again(self) -> _Pending:
-        return _Pending(self.entry, self.label, self._reader, self._pool)
+    def read_again(self) -> _PendingOperator:
+        return _PendingOperator(self.entry, self.label, self._reader, self._pool)
 
     def operator(self) -> Operator:
         return Operator(
@@ -254,12 +254,12 @@ class _Pending:
 def _is_logged(handle: KeyedHandle | None) -> bool:
     """Return whether a handle is a changelog that must be read as such.
 
-    A changelog without changes is read as its base if that is empty, or one part with exactly its key groups.
+    A changelog without changes is read as its base if the base is empty, or is one part with the same key groups.
     """
     if not isinstance(handle, ChangelogHandle):
         return False
-    own_groups, parts = _key_groups(handle), [_key_groups(part) for part in handle.base]
-    return any(map(has_changes, handle.delta)) or (bool(parts) and parts != [own_groups])
+    key_groups, parts = _key_groups(handle), [_key_groups(part) for part in handle.base]
+    return any(map(has_changes, handle.delta)) or (bool(parts) and parts != [key_groups])
 
 
 def _key_groups(handle: KeyedHandle) -> tuple[int, int]:

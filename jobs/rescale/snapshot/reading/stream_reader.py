@@ -37,7 +37,7 @@ from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.snapshot.keyed_state import Changelog, ChangeSet, Database, DatabaseFile, KeyedStream, OtherKeyed
 from rescale.snapshot.locate import Extent, Locator
 from rescale.snapshot.model import ElementState, ElementStream
-from rescale.snapshot.reading.changelog_headers import ReadChangelog
+from rescale.snapshot.reading.changelog_headers import HeaderlessChangelog
 from rescale.snapshot.reading.changelogs import logged_states
 from rescale.snapshot.reading.framing import framing_of
 from rescale.snapshot.reading.handle_streams import bytes_of_changes, keyed_streams, streams_of
@@ -53,7 +53,7 @@ H = TypeVar("H")
 
 
 class StreamReader:
-    """Reader that turns handles into streams, and reads the beginnings of the streams. It is thread-safe."""
+    """Thread-safe reader that turns handles into streams, and reads the beginnings of the streams."""
 
     def __init__(
         self,
@@ -84,9 +84,9 @@ class StreamReader:
         extent = self._extent(label, subtask, handle.stream)
         other_offsets = self._base_offsets.get(handle.stream, ())
         next_index = bisect_right(other_offsets, max(handle.offsets, default=0))
-        own_extent = extent.part(0, min((*other_offsets[next_index : next_index + 1], extent.length)))
-        framing = framing_of(handle, own_extent, self._read)
-        groups = self._groups(label, own_extent, handle, framing)
+        handle_extent = extent.part(0, min((*other_offsets[next_index : next_index + 1], extent.length)))
+        framing = framing_of(handle, handle_extent, self._read)
+        groups = self._groups(label, handle_extent, handle, framing)
         begins = (group.start - extent.start for group in groups if group is not None)
         header = self._header(extent.part(0, min((*begins, *other_offsets[:1], extent.length))))
         return KeyedStream(
@@ -165,26 +165,30 @@ class StreamReader:
             files,
         )
 
-    def changelog(self, label: str, subtask: int, handle: ChangelogHandle) -> ReadChangelog:
+    def changelog(self, label: str, subtask: int, handle: ChangelogHandle) -> HeaderlessChangelog:
         """Return the changelog of a subtask, whose materialised base and changes may both be empty."""
-        own_groups = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_group_count - 1)
-        base = tuple(self._base(label, subtask, part, own_groups) for part in handle.base)
-        sets = tuple(change_set for delta in handle.delta for change_set in self._change_sets(label, subtask, delta))
+        key_groups = KeyGroupRange(handle.first_key_group, handle.first_key_group + handle.key_group_count - 1)
+        base = tuple(self._base(label, subtask, part, key_groups) for part in handle.base)
+        change_sets = tuple(
+            change_set for delta in handle.delta for change_set in self._change_sets(label, subtask, delta)
+        )
         size = sum(bytes_of_changes(delta) for delta in handle.delta)
-        changelog = Changelog(subtask, own_groups, base, sets, size, header=b"", parsed=None)
-        if any(self._files[change_set.extent.file][0] in self._missing for change_set in sets):
-            return ReadChangelog(changelog, None)
+        changelog = Changelog(subtask, key_groups, base, change_sets, size, header=b"", parsed=None)
+        if any(self._files[change_set.extent.file][0] in self._missing for change_set in change_sets):
+            return HeaderlessChangelog(changelog, None)
         try:
             with located(operator=label):
-                return ReadChangelog(changelog, tuple(state.info for state in logged_states(self._contents, sets)))
+                return HeaderlessChangelog(
+                    changelog, tuple(state.info for state in logged_states(self._contents, change_sets))
+                )
         except UnknownSerializer:
-            return ReadChangelog(changelog, None)
+            return HeaderlessChangelog(changelog, None)
 
-    def _base(self, label: str, subtask: int, handle: KeyedHandle, own_groups: KeyGroupRange) -> KeyedStream | Database:
-        """Return the key groups `own_groups` of one part of a materialised base, which several subtasks may share."""
+    def _base(self, label: str, subtask: int, handle: KeyedHandle, key_groups: KeyGroupRange) -> KeyedStream | Database:
+        """Return the key groups `key_groups` of one part of a materialised base, which several subtasks may share."""
         if isinstance(handle, IncrementalHandle):
             database = self.database(label, subtask, handle)
-            return replace(database, key_groups=database.key_groups.intersection(own_groups))
+            return replace(database, key_groups=database.key_groups.intersection(key_groups))
         if not isinstance(handle, KeyGroupsHandle):
             raise SnapshotError(
                 f"the changelog of subtask {subtask} has a base of an invalid kind",
@@ -195,9 +199,9 @@ class StreamReader:
             )
         stream = self.keyed(label, subtask, handle)
         groups = tuple(
-            group for key_group, group in enumerate(stream.groups, stream.first_key_group) if key_group in own_groups
+            group for key_group, group in enumerate(stream.groups, stream.first_key_group) if key_group in key_groups
         )
-        return replace(stream, first_key_group=max(stream.first_key_group, own_groups.first), groups=groups)
+        return replace(stream, first_key_group=max(stream.first_key_group, key_groups.first), groups=groups)
 
     def _change_sets(self, label: str, subtask: int, delta: ChangelogDelta) -> Iterator[ChangeSet]:
         if isinstance(delta, InMemoryChangelogHandle):

@@ -126,14 +126,14 @@ def test_operator_left_without_partitions_need_not_be_recognised_as_kafka_source
     [
         ("held", source_of([at(0, 0), at(1, 10), at(2, 21)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
         ("held", source_of([at(0, 0), at(1, 10)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
-        ("held", source_of([*SOURCE.held, at(2, 20)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
+        ("held", source_of([*SOURCE.positions, at(2, 20)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
         ("held", consumer_of(at(0, 0), at(1, 10), at(2, 21))),
-        ("waiting", source_of(SOURCE.held, [at(3)], [0, 1, 2, 4])),
-        ("waiting", source_of(SOURCE.held, [at(3), at(5, 50), at(5, 50)], [0, 1, 2, 4])),
-        ("waiting", source_of(SOURCE.held, [at(3, 1), at(5, 50)], [0, 1, 2, 4])),
-        ("waiting", consumer_of(*SOURCE.held)),
-        ("assigned", source_of(SOURCE.held, SOURCE.enumerator.unassigned, [0, 1, 2])),
-        ("assigned", source_of(SOURCE.held, SOURCE.enumerator.unassigned, [0, 1, 2, 4, 4])),
+        ("waiting", source_of(SOURCE.positions, [at(3)], [0, 1, 2, 4])),
+        ("waiting", source_of(SOURCE.positions, [at(3), at(5, 50), at(5, 50)], [0, 1, 2, 4])),
+        ("waiting", source_of(SOURCE.positions, [at(3, 1), at(5, 50)], [0, 1, 2, 4])),
+        ("waiting", consumer_of(*SOURCE.positions)),
+        ("assigned", source_of(SOURCE.positions, SOURCE.enumerator.unassigned, [0, 1, 2])),
+        ("assigned", source_of(SOURCE.positions, SOURCE.enumerator.unassigned, [0, 1, 2, 4, 4])),
     ],
 )
 def test_undeclared_positions_are_found(what: str, new: KafkaOffsets, books: Books) -> None:

@@ -55,7 +55,7 @@ class OperatorPair:
 
     def raw_keyed(self, operator: Operator) -> tuple[KeyedStream, ...]:
         """Return the raw keyed streams that are compared by whole key groups."""
-        return operator.own_raw_keyed if self.is_compared_by_record else operator.raw_keyed
+        return operator.raw_keyed_without_timers if self.is_compared_by_record else operator.raw_keyed
 
     @property
     def is_compared_by_record(self) -> bool:

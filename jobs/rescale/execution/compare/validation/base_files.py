@@ -18,7 +18,7 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.certificate import CertifiedChecksums
 from rescale.runstate.follower.compared_copies import NO_COPIES, ComparedCopies
-from rescale.snapshot.databases.own_tables import OwnTables
+from rescale.snapshot.databases.unshared_tables import UnsharedTables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.model import Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
@@ -82,7 +82,7 @@ def files_of_base(operator_index: int, before: Operator, after: Operator) -> Ite
             yield FileCheck(operator_index, after.label, pair)
 
 
-def files_above_base(before: Database | None, after: Database | None, operator: Operator) -> OwnTables:
+def files_above_base(before: Database | None, after: Database | None, operator: Operator) -> UnsharedTables:
     """Return the SST files that only the result has. Raises `IntegrityError` unless all lie above the base's files."""
     if before is None or after is None or before.source is None or after.source is None:
         raise IntegrityError(
@@ -119,7 +119,7 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
                 found=f"{name} in level {file.level}, from number {file.smallest_sequence} on",
                 advice=RERUN_ADVICE,
             )
-    return OwnTables(frozenset(), frozenset(new.keys() - old.keys()))
+    return UnsharedTables(frozenset(), frozenset(new.keys() - old.keys()))
 
 
 def _is_one_file(base: SnapshotFiles, result: SnapshotFiles, pair: FilePair) -> bool:

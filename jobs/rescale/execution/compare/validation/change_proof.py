@@ -12,8 +12,8 @@ base says that the base equals the earlier checkpoint. Of the later checkpoint's
 there through RocksDB.
 
 The proof ignores the plan's lists of files to read and write: it compares files as both snapshots list them, except for
-files that only compactions have rewritten (`own_tables`). From the plan it takes only the places of files that were
-written and compacted away between the checkpoints, if the later MANIFEST names a file of that name and size.
+files that only compactions have rewritten (`unshared_tables`). From the plan it takes only the places of files that
+were written and compacted away between the checkpoints, if the later MANIFEST names a file of that name and size.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from rescale.runstate.certificate import (
 from rescale.runstate.follower.compared_copies import NO_COPIES, compared_copies
 from rescale.runstate.pinned_snapshots import Base, open_base
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.databases.own_tables import OwnTables, own_tables, paired_databases
+from rescale.snapshot.databases.unshared_tables import UnsharedTables, paired_databases, unshared_tables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Snapshot
@@ -199,18 +199,18 @@ class ChangeProof:
         key_hash = self.plan.key_hashes.get(self.later.operators[operator_index].operator_id)
         pairs = paired_databases(old, new)
 
-        def own_tables_of(
+        def unshared_tables_of(
             pair: tuple[KeyGroupRange, Database | None, Database | None],
-        ) -> tuple[OwnTables, tuple[PassedFile, ...]]:
+        ) -> tuple[UnsharedTables, tuple[PassedFile, ...]]:
             key_groups, before, after = pair
             if in_result:
                 return files_above_base(before, after, new), ()
             between = self._files_between(operator_index, key_groups, files)
             sizes = {name: extent.length for name, extent in between.items()}
-            tables = own_tables(earlier, before, later, after, sizes)
+            tables = unshared_tables(earlier, before, later, after, sizes)
             return tables, tuple(PassedFile(state, name, between[name]) for state, name in sorted(tables.transient))
 
-        tables_of_pairs = side_by_side(own_tables_of, pairs)
+        tables_of_pairs = side_by_side(unshared_tables_of, pairs)
         for (key_groups, before, after), (tables, transient) in zip(pairs, tables_of_pairs, strict=True):
             sides = (
                 None if before is None else _change_side(before, files.earlier_indexes, tables.gone),

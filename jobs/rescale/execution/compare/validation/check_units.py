@@ -94,7 +94,7 @@ def _keyed_checks(
 
 def _without_timers(operator: Operator) -> Operator:
     """Return the operator without the raw keyed timers that are compared together with the records of other states."""
-    return replace(operator, raw_keyed=operator.own_raw_keyed)
+    return replace(operator, raw_keyed=operator.raw_keyed_without_timers)
 
 
 def _group_checks(i: int, operator: Operator, pairs: Iterable[GroupPair], slot: Slot) -> Iterator[GroupCheck]:

@@ -247,7 +247,7 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         subtasks = [subtask for subtask in subtasks if index.overlapping(new.key_groups_of(subtask))]
     check_equal("subtasks with keyed state", subtasks, [stream.subtask for stream in new_holders], old.label)
     if not same_groups:
-        raw_keyed = (*old.own_raw_keyed, *new.own_raw_keyed)
+        raw_keyed = (*old.raw_keyed_without_timers, *new.raw_keyed_without_timers)
         check_equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
     all_old_holders = distinct_by_header(old_holders)
     for stream in new_holders:

@@ -78,9 +78,9 @@ def _check_equal(expected: _SourcePositions, actual_positions: _SourcePositions,
 
 def _source_positions(offsets: KafkaOffsets) -> _SourcePositions:
     if offsets.enumerator is None:
-        return _SourcePositions(offsets.held)
+        return _SourcePositions(offsets.positions)
     assigned = [Position(partition, StartAt.UNSET) for partition in offsets.enumerator.assigned]
-    return _SourcePositions(offsets.held, offsets.enumerator.unassigned, assigned)
+    return _SourcePositions(offsets.positions, offsets.enumerator.unassigned, assigned)
 
 
 def _positions_after(old: _SourcePositions, change: KafkaChange) -> _SourcePositions:

@@ -8,7 +8,7 @@ import pytest
 
 from rescale.rocksdb.sst.identity import overwrite_identity
 from rescale.snapshot.databases.live_tables import with_tables
-from rescale.snapshot.databases.own_tables import differing_tables
+from rescale.snapshot.databases.unshared_tables import differing_tables
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from support.checkpoints import checkpoints_in

@@ -31,7 +31,7 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import UnsupportedError
 
 
-class OwnTables(NamedTuple):
+class UnsharedTables(NamedTuple):
     """Names of the SST files that only the earlier checkpoint has (`gone`), and that only the later one has (`added`).
 
     Files that differ only because compactions rewrote rows are left out. `transient` are files that were flushed and
@@ -43,19 +43,23 @@ class OwnTables(NamedTuple):
     transient: frozenset[TransientTable] = frozenset()
 
 
-def own_tables(
-    earlier: Snapshot, before: Database | None, later: Snapshot, after: Database | None, readable: Mapping[str, int]
-) -> OwnTables:
+def unshared_tables(
+    earlier: Snapshot,
+    before: Database | None,
+    later: Snapshot,
+    after: Database | None,
+    readable_sizes: Mapping[str, int],
+) -> UnsharedTables:
     """Compare a RocksDB directory in two checkpoints: `before` and `after`, None if the checkpoint lacks the directory.
 
-    `readable` maps the names of the SST files of checkpoints in between that still exist to their sizes in bytes.
-    Raises the errors of `read_manifest`.
+    `readable_sizes` are the sizes in bytes of the SST files of checkpoints in between that still exist, by name. Raises
+    the errors of `read_manifest`.
     """
     gone, added = differing_tables(earlier, before, later, after)
     if before is None or after is None or not gone or not added:
-        return OwnTables(gone, added)
-    files, transient = _rewritten(earlier, before, later, after, readable)
-    return OwnTables(gone - files, added - files, transient)
+        return UnsharedTables(gone, added)
+    files, transient = _rewritten_files(earlier, before, later, after, readable_sizes)
+    return UnsharedTables(gone - files, added - files, transient)
 
 
 def differing_tables(
@@ -66,9 +70,11 @@ def differing_tables(
     Raises `SnapshotError` if a file that Flink may have uploaded again is damaged.
     """
     old, new = _tables_by_place(earlier, before), _tables_by_place(later, after)
-    sides = [[own[place] for place in own.keys() - others.keys()] for own, others in ((old, new), (new, old))]
-    uploaded_again = _uploaded_again(earlier, sides[0], later, sides[1])
-    gone, added = (frozenset(table.file.name for table in own) - uploaded_again for own in sides)
+    unshared = [
+        [tables[place] for place in tables.keys() - others.keys()] for tables, others in ((old, new), (new, old))
+    ]
+    uploaded_again = _uploaded_again(earlier, unshared[0], later, unshared[1])
+    gone, added = (frozenset(table.file.name for table in tables) - uploaded_again for tables in unshared)
     return gone, added
 
 
@@ -79,8 +85,10 @@ def paired_databases(
 
     A directory is None where a checkpoint lacks it.
     """
-    before, after = ({database.key_groups: database for database in side.databases} for side in (earlier, later))
-    return [(covered, before.get(covered), after.get(covered)) for covered in sorted(before.keys() | after.keys())]
+    before, after = (
+        {database.key_groups: database for database in operator.databases} for operator in (earlier, later)
+    )
+    return [(groups, before.get(groups), after.get(groups)) for groups in sorted(before.keys() | after.keys())]
 
 
 def backends_of(operator: Operator) -> dict[int, str]:
@@ -168,16 +176,16 @@ def _session_and_number(snapshot: Snapshot, table: LiveTable) -> tuple[bytes, by
     return (properties.session, properties.number) if properties.session else None
 
 
-def _rewritten(
-    earlier: Snapshot, before: Database, later: Snapshot, after: Database, readable: Mapping[str, int]
+def _rewritten_files(
+    earlier: Snapshot, before: Database, later: Snapshot, after: Database, readable_sizes: Mapping[str, int]
 ) -> RewrittenFiles:
     options = newest_options_of(later, after)
     if options is None:
         return RewrittenFiles()
     path, settings = options
-    _, old = _manifest(earlier, before)
-    manifest, later_manifest = _manifest(later, after)
-    return rewritten_files(old, later_manifest, unfiltered_families(settings, path), readable, manifest)
+    _, earlier_manifest = _manifest(earlier, before)
+    uri, later_manifest = _manifest(later, after)
+    return rewritten_files(earlier_manifest, later_manifest, unfiltered_families(settings, path), readable_sizes, uri)
 
 
 def _manifest(snapshot: Snapshot, database: Database) -> tuple[str, bytes]:
