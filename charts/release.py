@@ -90,8 +90,8 @@ def project_version() -> str:
 
 def write_bill_of_materials(path: Path) -> None:
     """Write the bill of materials: all Python packages in the images, in their locked versions."""
-    kinds = ("--extra", "spark", "--extra", "tracing", "--extra", "airflow", "--group", "postgres")
-    options = ("--quiet", "--frozen", "--no-dev", *kinds, "--output-file", str(path))
+    package_options = ("--extra", "spark", "--extra", "tracing", "--extra", "airflow", "--group", "postgres")
+    options = ("--quiet", "--frozen", "--no-dev", *package_options, "--output-file", str(path))
     run("uv", "export", "--format", "cyclonedx1.5", *options, cwd=PROJECT)
 
 
