@@ -60,7 +60,7 @@ def reject(plan: Plan) -> None:
     decide(plan, {"run": "own"}, ANSWER, approved=False)
 
 
-def left(plan: Plan) -> list[Path]:
+def remaining_files(plan: Plan) -> list[Path]:
     return sorted(Path(plan.target).parent.iterdir())
 
 
@@ -69,17 +69,17 @@ def test_staged_files_of_a_rejected_plan_are_removed(plan: Plan) -> None:
     reject(plan)
     error = refusal(answered(plan))
     assert (error.path, error.found) == (plan.target, ANSWER)
-    assert left(plan) == []
+    assert remaining_files(plan) == []
     assert refusal(answered(plan)).path == plan.target  # if the task is cleared
 
 
 def test_published_result_of_a_rejected_plan_is_reported_and_kept(plan: Plan) -> None:
     execute_without_spark(plan)
-    before = left(plan)
+    before = remaining_files(plan)
     error = refusal(answered(plan))
     assert "is published" in error.what
     assert "nothing was published" not in str(error)
-    assert left(plan) == before
+    assert remaining_files(plan) == before
     assert (Path(plan.target) / "_metadata").exists()
 
 
@@ -87,19 +87,19 @@ def test_files_that_another_run_works_on_are_kept(plan: Plan) -> None:
     claim(plan, by={"airflow": "", "dag": "rescale", "run": "own"})
     note_run(plan, OTHER)
     reject(plan)
-    before = left(plan)
+    before = remaining_files(plan)
     error = refusal(answered(plan, alive=True))
     assert "run other" in str(error.found)
-    assert left(plan) == before
+    assert remaining_files(plan) == before
 
 
 def test_earlier_approval_by_another_run_stands(plan: Plan) -> None:
     claim(plan)
     decide(plan, OTHER, "approved by bob", approved=True)
-    before = left(plan)
+    before = remaining_files(plan)
     error = refusal(answered(plan))
     assert "approved by bob" in str(error.found)
-    assert left(plan) == before
+    assert remaining_files(plan) == before
 
 
 @pytest.mark.parametrize("answer", [{"approved": True}, {"about": "0" * 64}])
@@ -109,7 +109,7 @@ def test_files_are_kept_if_this_plan_was_not_rejected(
     """The question failed for another reason; an answer about an earlier plan does not count."""
     monkeypatch.setattr(rejection, "skip_task", Mock(side_effect=AirflowSkipException))
     claim(plan)
-    before = left(plan)
+    before = remaining_files(plan)
     with pytest.raises(AirflowSkipException):
         rejected.function(params=filled(**PLACES), ti=answered(plan, **answer))
-    assert left(plan) == before
+    assert remaining_files(plan) == before

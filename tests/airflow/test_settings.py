@@ -16,7 +16,7 @@ from rescale.text.errors import RequestError
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
+def fresh_settings() -> Iterator[None]:
     """Clear the settings, which a process reads once."""
     settings.cache_clear()
     yield

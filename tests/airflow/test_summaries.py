@@ -23,7 +23,7 @@ from support.synthetic import element_stream, operator, own_stream, snapshot
 OPERATORS = 50
 
 
-def large(label: str) -> Snapshot:
+def large_snapshot(label: str) -> Snapshot:
     """Return a snapshot of operators with 1 to 50 subtasks, whose names begin with `label`."""
 
     def large_operator(number: int) -> Operator:
@@ -36,7 +36,7 @@ def large(label: str) -> Snapshot:
 
 @pytest.mark.parametrize("label", ["operator", "a long name " * 100, "Überläufe 漢字 " * 100])
 def test_summaries_of_fifty_operators_are_within_the_limit(label: str) -> None:
-    source = large(label)
+    source = large_snapshot(label)
     plan = make_plan(source, make_request("/source", "/target", ["7"]))
     documents = [
         snapshot_summary(source, inspection(source)),
@@ -49,7 +49,7 @@ def test_summaries_of_fifty_operators_are_within_the_limit(label: str) -> None:
 
 
 def test_largest_operators_come_first() -> None:
-    source = large("operator")
+    source = large_snapshot("operator")
     largest = snapshot_summary(source, inspection(source)).largest_operators
     sizes = [line.bytes_in_source for line in largest]
     assert sizes == sorted((operator.bytes for operator in source.operators), reverse=True)[:10]
@@ -65,7 +65,7 @@ def test_summary_of_a_plan_has_its_place_and_the_number_of_changed_operators() -
 
 
 def test_evenness_is_that_of_the_log() -> None:
-    source = large("operator")
+    source = large_snapshot("operator")
     plan = make_plan(source, make_request("/source", "/target", ["7"]))
     shown = plan_document(plan, source)
     evenness = {

@@ -64,7 +64,7 @@ def before_of(where: PatchDeployment) -> JobToRestart:
 
 def going_back(before: JobToRestart) -> GoBack:
     taken = {"savepoint": "s3://bucket/source", "job": before.job_id, "state": "FINISHED"}
-    return GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken)
+    return GoBack(task_id="back", old_job_document=msgspec.to_builtins(before), take_output=taken)
 
 
 def acted_on(space: FlinkNamespace, where: PatchDeployment, *status: str) -> threading.Thread:
@@ -82,7 +82,9 @@ def acted_on(space: FlinkNamespace, where: PatchDeployment, *status: str) -> thr
 
 
 def hand_over(where: PatchDeployment, start: Start, before: JobToRestart | None = None) -> Any:
-    documents = {"before": msgspec.to_builtins(before)} if before else {"hand_over": msgspec.to_builtins(where)}
+    documents = (
+        {"old_job_document": msgspec.to_builtins(before)} if before else {"hand_over": msgspec.to_builtins(where)}
+    )
     return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **documents), "a-run")
 
 

@@ -2,9 +2,9 @@
 
 Airflow parks the asking task without a worker (`TaskAwaitingInput`). No answer in time counts as *Reject*: the
 scheduler answers with the operator's default. Each plan has one decision, stored beside the target
-(`runstate.approval`): the first answer in any run. A rejection fails the task. The task `rejected` removes the staged
-files, so that an error of the store does not repeat the question. If a try of the task is lost, its answer is lost with
-it, and the next try asks again. The task is skipped if nobody has to approve the plan.
+(`runstate.approval`): the first answer in any run. A rejection fails the task. The staged files are removed by another
+task, `rejected`, whose retries do not repeat the question. If a try of the asking task is lost, its answer is lost, and
+the next try asks again. The asking task is skipped if nobody has to approve the plan.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class PlanApproval(ApprovalOperator):
         self.plan = plan
         self.values = values
         self.closes_at = closes_at
-        self.waiting = [notifier.create() for notifier in settings().notify.waiting]
-        self.expiring = [notifier.create() for notifier in settings().notify.expiring]
+        self.waiting_notifiers = [notifier.create() for notifier in settings().notify.waiting]
+        self.expiring_notifiers = [notifier.create() for notifier in settings().notify.expiring]
 
     def execute(self, context: Context) -> Any:
         from rescale.airflow.claims import refuse_pending_approval, this_run
@@ -102,7 +102,13 @@ class PlanApproval(ApprovalOperator):
                     unconditional = params["accept_unconditional_publish"]
                     ask(plan, this_run(context["dag_run"]), accept_unconditional=unconditional)
         if decision is None:
-            self._ask(context, datetime.now(UTC) + timeout, timeout, self.waiting, remind=bool(self.expiring))
+            self._ask(
+                context,
+                datetime.now(UTC) + timeout,
+                timeout,
+                self.waiting_notifiers,
+                remind=bool(self.expiring_notifiers),
+            )
         else:
             self._finish(context, plan_output["digest"], f"already decided: {decision}", approved=decision.approved)
 
@@ -114,7 +120,7 @@ class PlanApproval(ApprovalOperator):
         is_late = answer["responded_at"] > deadline
         if event.get("timedout") and question["remind"] and not is_late:
             log.warning("nobody has answered yet: the plan counts as rejected at %s", _format_utc(deadline))
-            self._ask(context, deadline, _reminder_lead(), self.expiring, remind=False)
+            self._ask(context, deadline, _reminder_lead(), self.expiring_notifiers, remind=False)
         is_approved = answer["chosen_options"] == [self.APPROVE] and not is_late
         if is_approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve its plan: asking again")

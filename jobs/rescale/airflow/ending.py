@@ -7,7 +7,7 @@ even if the run is marked as failed. The task deletes pods that tasks of the run
 It succeeds if the result is published, and is skipped if there was nothing to do. In all other cases, it fails with an
 error that says what is missing and names the failed tasks.
 
-In somebody else's DAG, a rescale is a task group, and its last task decides only the state of the group.
+In a user's DAG, a rescale is a task group, and its last task decides only the state of the group.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _RESUME_ADVICE = f"{_LOG_ADVICE}; to resume a cancelled run, clear all tasks tha
 
 
 def end_task(
-    may_skip_run: Sequence[str] = (), *, after_publication: Sequence[str], remark: Callable[[Any], str] | None = None
+    skipping_tasks: Sequence[str] = (), *, after_publication: Sequence[str], remark: Callable[[Any], str] | None = None
 ) -> Any:
     """Return the task that decides the state of the run; all other tasks must be upstream of it.
 
-    `may_skip_run` are the ids of the tasks that can skip the whole run (`skip_task`). The tasks `after_publication`
+    `skipping_tasks` are the ids of the tasks that can skip the whole run (`skip_task`). The tasks `after_publication`
     must have succeeded, too. `remark` is called with the task instance, and returns a clause that is added to the log
     line or error about the outcome.
     """
@@ -65,7 +65,7 @@ def end_task(
     def end(params: Any = None, ti: Any = None) -> Summary:
         """Checks that the result is published and that the tasks after the publication are done."""
         _delete_pods(ti)
-        _skip_if_nothing_to_do(ti, may_skip_run)
+        _skip_if_nothing_to_do(ti, skipping_tasks)
         try:
             published = _published_summary(ti, params)
             _refuse_unfinished(ti, published["target"], after_publication)
@@ -140,8 +140,7 @@ def _failed_tasks(ti: Any) -> str | None:
 def _published_summary(ti: Any, params: Mapping[str, Any]) -> Summary:
     """Return the summary of the task `publish`. Raises an error if there is no published result.
 
-    The check opens storage only if an earlier task has named a plan or a target, because without access to storage an
-    earlier task has already failed with that error.
+    Storage is read only if an earlier task has output a plan or a target. If none has, storage may be inaccessible.
     """
     from rescale.airflow.rejection import refuse_published, rejection_of
 

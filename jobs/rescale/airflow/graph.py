@@ -25,10 +25,16 @@ from rescale.airflow.savepoint_tasks import (
 )
 from rescale.airflow.steps.earlier_tasks import ANNOUNCE, ASK, XComField
 
-_ACCESS = ("connection", "source_connection")
+_ACCESS_FIELDS = ("connection", "source_connection")
 """Fields of the form that say how to reach the stores (`form_access`)."""
 
-_FIELDS_AFTER_PLANNING = (*_ACCESS, "require_approval", "approval_minutes", "accept_unconditional_publish", "proof")
+_FIELDS_AFTER_PLANNING = (
+    *_ACCESS_FIELDS,
+    "require_approval",
+    "approval_minutes",
+    "accept_unconditional_publish",
+    "proof",
+)
 """Fields of the form that tasks after the plan read; only tasks up to the plan read the other fields."""
 
 
@@ -58,7 +64,7 @@ def rescale_graph(
     approve_task = PlanApproval(
         task_id=ASK,
         task_display_name="Approve the plan",
-        doc_md="Waits until somebody approves the plan. Skipped if no approval is needed; fails if it is rejected.",
+        doc_md="Waits until somebody approves the plan. Skipped if nobody has to; fails if the plan is rejected.",
         plan=plan_task.operator.task_id,
         closes_at=closes_at,
         values=values_after_planning,
@@ -87,4 +93,6 @@ def savepoint_graph() -> None:
 
 def task_group_graph(values: Mapping[str, Any]) -> None:
     """Create the tasks of a rescale in the task group that is open. `values` are the values of the form's fields."""
-    chain(rescale_graph(values=values).last_tasks, group_end_task(params={name: values[name] for name in _ACCESS}))
+    chain(
+        rescale_graph(values=values).last_tasks, group_end_task(params={name: values[name] for name in _ACCESS_FIELDS})
+    )

@@ -1,4 +1,4 @@
-"""The three ways to start a job from a snapshot, as values that are passed from task to task."""
+"""Hand-overs: the three ways to start a job from a snapshot, as values that are passed from task to task."""
 
 from __future__ import annotations
 

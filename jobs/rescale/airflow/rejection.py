@@ -1,4 +1,4 @@
-"""Ends a rejected plan: removes its staged files, and fails the task with an error about the target's state.
+"""Ends the run of a rejected plan: removes the staged files, and fails with an error about the target's state.
 
 A plan that could not be made, or an approval task that a user marked as failed, does not count as a rejection.
 """

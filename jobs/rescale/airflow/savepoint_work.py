@@ -75,7 +75,7 @@ log = logging.getLogger(__name__)
 def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: Mapping[str, Any]) -> Summary:
     """Inspect the source, and return its summary. Raises an error for a wrong form, or an incomplete source.
 
-    `form` has the known fields. `places` holds source and target, if earlier tasks have determined them.
+    `form` has the fields that `params` may have. `places` has source and target if earlier tasks have determined them.
     """
     refuse_unknown_fields(params, form)
     check_changes(params)
@@ -140,14 +140,14 @@ def make_plan(
         skip_task(f"nothing to do: {_no_change_clause(plan)}")
     _refuse_run(plan, params, ti)
     is_already_published = is_published(plan)
-    sentence = None if is_already_published else proof_sentence(plan, proof_of(params))
+    proof_note = None if is_already_published else proof_sentence(plan, proof_of(params))
     if not is_already_published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], by=this_run(dag_run))
         note_run(plan, this_run(dag_run))
     log_text(f"{request_sentence(request)}\n\n{plan_text(document)}")
     if not is_already_published:
-        if sentence is not None:
-            log_text(sentence)
+        if proof_note is not None:
+            log_text(proof_note)
         page = f"{question_markdown(document)}{END_OF_QUESTION}{request_sentence(request)}\n\n{plan_markdown(document)}"
         put_document(places_of(plan).plan_page, page.encode())
         log.info("%s", put_report(plan, document))

@@ -12,7 +12,7 @@ from rescale.text.errors import RequestError
 
 
 def read_yaml(path: Path, what: str) -> Any:
-    """Return the contents of the file; None for an empty file. Raises `RequestError`, worded `what`, for a bad file."""
+    """Return the contents of a file; None for an empty file. Raises `RequestError` with text `what` for a bad file."""
     try:
         return yaml.load(read_limited(path), _Loader)
     except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: not UTF-8, too large, or February 30

@@ -16,7 +16,7 @@ from rescale.text.errors import RequestError
 
 
 @pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
+def fresh_settings() -> Iterator[None]:
     """Clear the settings, which a process reads once."""
     settings.cache_clear()
     yield
@@ -29,7 +29,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, connection: str) -> Spark:
     return spark_of(SparkSettings(connection="cluster"))
 
 
-def refused(monkeypatch: pytest.MonkeyPatch, connection: str) -> RequestError:
+def refusal_of(monkeypatch: pytest.MonkeyPatch, connection: str) -> RequestError:
     with pytest.raises(RequestError) as caught:
         connect(monkeypatch, connection)
     return caught.value
@@ -106,7 +106,7 @@ def test_queue_is_passed_to_yarn_and_namespace_to_kubernetes(
 def test_unsupported_connection_is_refused_without_showing_its_secrets(
     connection: dict[str, object], refused_value: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    error = refused(monkeypatch, json.dumps(connection))
+    error = refusal_of(monkeypatch, json.dumps(connection))
     assert error.found == refused_value
     assert "'cluster'" in error.what
     assert "c2VjcmV0" not in str(error)

@@ -45,7 +45,7 @@ def test_answers_after_the_first_fresh_request_are_newer_than_the_end_of_the_job
         if now in requests:
             assert cached.note(now, now, number)
     ended = requests[-1] + cancel
-    fresh = cached.first_fresh_request(ended)
+    fresh = cached.first_fresh_request_time(ended)
     cache.answer(fresh - answer_watch._MARGIN_SECONDS + 1e-6 + later)
     assert cache.made >= ended
     assert fresh <= ended + LIFETIME + answer_watch._MARGIN_SECONDS
@@ -55,8 +55,8 @@ def test_answer_after_a_cancel_in_time_comes_right_after_the_cached_one_has_expi
     cached = CachedAnswer(LIFETIME)
     for request, number in ((10.0, 7), (10.1, 7), (10.2, 8), (10.3, 8)):
         assert cached.note(request, request + 0.01, number)
-    assert cached.first_fresh_request(13.0) == pytest.approx(10.21 + LIFETIME + 0.2)
-    assert cached.first_fresh_request(13.2) == pytest.approx(13.2 + LIFETIME + 0.2), (
+    assert cached.first_fresh_request_time(13.0) == pytest.approx(10.21 + LIFETIME + 0.2)
+    assert cached.first_fresh_request_time(13.2) == pytest.approx(13.2 + LIFETIME + 0.2), (
         "another request may have renewed the answer before the end"
     )
 
@@ -73,7 +73,7 @@ def test_older_answer_shows_that_there_are_several_caches() -> None:
     assert cached.note(10.0, 10.0, 7)
     assert cached.note(10.1, 10.1, 8)
     assert not cached.note(10.2, 10.2, 7)
-    assert cached.first_fresh_request(10.5) == pytest.approx(10.5 + LIFETIME + 0.2)
+    assert cached.first_fresh_request_time(10.5) == pytest.approx(10.5 + LIFETIME + 0.2)
 
 
 class Flink:
@@ -125,4 +125,4 @@ def test_cancel_does_not_wait_if_flink_does_not_answer() -> None:
     flink.error = StoreError("Flink does not answer")
     with AnswerWatch(flink, "job") as answers:
         answers.wait_until_answer_expires_soon()
-    assert answers.first_fresh_request(5.0) == pytest.approx(5.0 + LIFETIME + 0.2)
+    assert answers.first_fresh_request_time(5.0) == pytest.approx(5.0 + LIFETIME + 0.2)

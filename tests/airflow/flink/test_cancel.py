@@ -63,7 +63,7 @@ def test_cancel_is_repeated_until_the_job_ends(cluster: Any, cancels: int) -> No
 
 @pytest.mark.parametrize("state", ["RUNNING", "CANCELLING", AWAY])
 def test_job_that_does_not_end_is_an_error_worth_a_retry(state: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_checkpoint, "_CANCEL_SECONDS", 0.2)
+    monkeypatch.setattr(last_checkpoint, "_CANCEL_TIMEOUT_SECONDS", 0.2)
     cluster: Any = Cluster(state)
     with pytest.raises(StoreError):
         cancel(cluster, "a")

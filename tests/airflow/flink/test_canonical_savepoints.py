@@ -122,12 +122,14 @@ def test_flink_takes_only_a_native_savepoint_of_asynchronous_state(
     ):
         refuse_canonical(flink, flink_2.job(job_id))
     assert str(caught.value.found) in {"asynchronous state of counts", "its state backend is ForStStateBackend"}
-    canonical = TakeSavepoint(task_id="take", before=look(flink_2, job_id, taking, "canonical"))
+    canonical = TakeSavepoint(task_id="take", old_job_document=look(flink_2, job_id, taking, "canonical"))
     with pytest.raises(TaskEnded, match="Flink could not take the savepoint"):
         run_operator(canonical, backend)
     wait_until(lambda: has_failed(flink_2, job_id) and flink_2.job(job_id).runs, "the job to fail, and to run again")
     with pytest.raises(TaskEnded, match="Flink cannot take a canonical savepoint of this job"):
         run_operator(canonical, backend)
-    native = run_operator(TakeSavepoint(task_id="take", before=look(flink_2, job_id, taking, "native")), "native")
+    native = run_operator(
+        TakeSavepoint(task_id="take", old_job_document=look(flink_2, job_id, taking, "native")), "native"
+    )
     assert open_snapshot(native["savepoint"]).type is SnapshotType.NATIVE_SAVEPOINT
     flink_2.clear()

@@ -29,9 +29,9 @@ def test_job_with_a_changelog_fails_at_its_first_checkpoint_in_no_claim_mode(clu
         refuse_no_claim(flink, cluster.job(job_id), jar, StopMode.STOP, refers=False)
     folder = str(cluster.folder / "savepoints")
     before = msgspec.to_builtins(inspect_job(cluster.address, "alarms", StopMode.STOP, folder, jar))
-    taken = run_operator(TakeSavepoint(task_id="take", before=before), "changelog")
+    taken = run_operator(TakeSavepoint(task_id="take", old_job_document=before), "changelog")
     start = Start(taken["savepoint"], 2, None)._asdict()
-    started = run_operator(HandOverJob(task_id="hand_over", start=start, before=before), "changelog")
+    started = run_operator(HandOverJob(task_id="hand_over", start=start, old_job_document=before), "changelog")
     with cluster.open() as flink:
         with pytest.raises(StoreError, match="Flink could not take a checkpoint"):
             take_checkpoint(flink, started["job"])

@@ -46,10 +46,12 @@ class Story:
             return _prepare(None, {"before": at_a_checkpoint}, self.form, self.run)
 
     def take(self, looked: Any) -> Any:
-        return run_operator(TakeSavepoint(task_id="take", before=looked["before"]), RUN, self.state)
+        return run_operator(TakeSavepoint(task_id="take", old_job_document=looked["before"]), RUN, self.state)
 
     def hand_over(self, looked: Any, start: Any) -> Any:
-        task = HandOverJob(task_id="hand_over", start=start, before=looked["before"], parallelism=looked["parallelism"])
+        task = HandOverJob(
+            task_id="hand_over", start=start, old_job_document=looked["before"], parallelism=looked["parallelism"]
+        )
         return run_operator(task, RUN, self.state)
 
 

@@ -72,12 +72,12 @@ def test_files_copied_before_the_stop_are_not_copied_again(cluster: SessionClust
     assert cluster.alive() == {story.job_id}, "the job runs on"
     _check_places(make_request(story.before.directory, str(story.target), ["3"]))
     copied = story.times()
-    taken = run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(story.before)), "a-run")
+    taken = run_operator(TakeSavepoint(task_id="take", old_job_document=msgspec.to_builtins(story.before)), "a-run")
     plan = plan_rescale(taken["savepoint"], str(story.target), ["3"])
     assert plan.prepared
     execute_without_spark(plan)
     assert copied.items() & story.times().items(), "nothing that was copied ahead is in the result"
-    arguments = {"before": msgspec.to_builtins(story.before), "start": plan.start._asdict()}
+    arguments = {"old_job_document": msgspec.to_builtins(story.before), "start": plan.start._asdict()}
     started = run_operator(HandOverJob(task_id="hand_over", **arguments), "a-run")
     assert {vertex.parallelism for vertex in cluster.job(started["job"]).vertices} == {3}
     wait_until(lambda: cluster.counts(started["job"]), "the job to go on counting")

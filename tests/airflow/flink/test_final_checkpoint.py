@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rescale.airflow.flink import last_checkpoint
-from rescale.airflow.flink.answer_watch import first_fresh_request
+from rescale.airflow.flink.answer_watch import first_fresh_request_time
 from rescale.airflow.flink.final_checkpoint import (
     final_checkpoint,
     recorded_checkpoint,
@@ -147,11 +147,11 @@ def test_job_stopped_by_somebody_else_is_refused(checkpoints: str) -> None:
 
 def test_stop_by_somebody_else_is_looked_for_until_the_answer_is_recent() -> None:
     cluster: Any = Cluster(completed(8), completed(8), stopped(8, 9))
-    fresh = first_fresh_request(cluster, time.monotonic())
+    fresh = first_fresh_request_time(cluster, time.monotonic())
     with pytest.raises(RequestError, match="somebody else has stopped the job"):
         refuse_later_snapshot(cluster, "job", fresh, 8)
     cluster, begun = Cluster(completed(8)), time.monotonic()
-    refuse_later_snapshot(cluster, "job", first_fresh_request(cluster, begun), 8)
+    refuse_later_snapshot(cluster, "job", first_fresh_request_time(cluster, begun), 8)
     assert time.monotonic() - begun >= OLD_SECONDS
 
 
@@ -159,7 +159,7 @@ def test_checkpoint_that_the_store_lists_late_is_not_overlooked(checkpoints: str
     """Flink's first answer is as old as the listing, so both agree."""
     cluster: Any = Cluster(completed(8), completed(8), completed(9))
     assert final(cluster, checkpoints) == "/chk-8"
-    fresh = first_fresh_request(cluster, time.monotonic())
+    fresh = first_fresh_request_time(cluster, time.monotonic())
     with pytest.raises(RequestError, match="the store listed the job's checkpoints late") as caught:
         refuse_later_snapshot(cluster, "job", fresh, 8)
     assert caught.value.found == "checkpoint 9"
@@ -182,8 +182,10 @@ def test_source_is_not_taken_while_the_directory_has_a_newer_checkpoint_of_an_ea
     monkeypatch.setattr(last_checkpoint, "holds_records_in_flight", lambda _: False)
     cluster: Any = Cluster(completed(3))
     with pytest.raises(RequestError, match="from an earlier start"):
-        last_checkpoint.take_source(cluster, "job", checkpoints)
-    assert last_checkpoint.take_source(cluster, "job", checkpoints) == 8, "Flink's answer about it may be old"
+        last_checkpoint.take_source_checkpoint(cluster, "job", checkpoints)
+    assert last_checkpoint.take_source_checkpoint(cluster, "job", checkpoints) == 8, (
+        "Flink's answer about it may be old"
+    )
 
 
 def test_checkpoints_of_the_running_job_pass(checkpoints: str) -> None:

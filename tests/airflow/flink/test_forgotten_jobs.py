@@ -158,10 +158,12 @@ def test_job_that_starts_late_is_cancelled_when_the_run_goes_back(cluster: Clust
 
 def test_forgotten_savepoint_of_a_running_job_is_found_in_its_statistics(cluster: Cluster) -> None:
     cluster.jobs[BEFORE.job_id] = "RUNNING"
-    question = SavepointQuestion("http://flink", BEFORE.job_id, "2" * 32, RUNS_ON.own_directory(RUN), StopMode.RUN_ON)
+    question = SavepointQuestion(
+        "http://flink", BEFORE.job_id, "2" * 32, RUNS_ON.savepoint_directory(RUN), StopMode.RUN_ON
+    )
     with pytest.raises(StoreError, match="no longer knows the savepoint"):
         question.ask()
-    cluster.latest = f"{RUNS_ON.own_directory(RUN)}/savepoint-1"
+    cluster.latest = f"{RUNS_ON.savepoint_directory(RUN)}/savepoint-1"
     assert question.ask() == {"savepoint": cluster.latest, "job": BEFORE.job_id, "state": "RUNNING"}
 
 
@@ -201,7 +203,7 @@ def test_checkpoint_is_looked_for_again_if_the_job_ended_meanwhile(
 
     cluster.jobs[BEFORE.job_id] = "CANCELLING"
     before = msgspec.structs.replace(BEFORE, taking=StopMode.CHECKPOINT)
-    task = Cancelled(task_id="back", before=msgspec.to_builtins(before))
+    task = Cancelled(task_id="back", old_job_document=msgspec.to_builtins(before))
     sources: list[str | None] = []
     monkeypatch.setattr(
         "rescale.airflow.job.job_operators.go_back", lambda *arguments: sources.append(arguments[2]) or {}
@@ -225,7 +227,7 @@ def test_new_job_whose_start_comes_through_late_is_ended(cluster: Cluster, monke
         return RUNS
 
     monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", go_back)
-    task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
+    task = GoBack(task_id="back", old_job_document=msgspec.to_builtins(BEFORE), take_output=TAKEN)
     assert run_operator(task, "manual") == {**RUNS, "in_place_of": BEFORE.job_id}
     assert cluster.jobs[new] == "CANCELED"
 
@@ -244,7 +246,7 @@ def test_task_that_has_ended_the_new_job_starts_the_old_one(cluster: Cluster, mo
         return None if len(questions) == 1 else ask(question)
 
     monkeypatch.setattr(JobEndQuestion, "ask", not_yet)
-    task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
+    task = GoBack(task_id="back", old_job_document=msgspec.to_builtins(BEFORE), take_output=TAKEN)
     assert run_operator(task, "manual")["job"] == RUNS["job"]
     assert handed_over == [True]
 
@@ -256,7 +258,7 @@ def test_job_that_was_started_again_is_not_started_once_more(cluster: Cluster, m
     monkeypatch.setattr(
         "rescale.airflow.job.job_operators.go_back", lambda *arguments: starts.append(arguments) or RUNS
     )
-    task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
+    task = GoBack(task_id="back", old_job_document=msgspec.to_builtins(BEFORE), take_output=TAKEN)
     run_operator(task, "manual", state)
     cluster.jobs[restarted_id] = "RUNNING"
     assert run_operator(task, "manual", state)["job"] == restarted_id, "a retry finds it"
@@ -270,7 +272,7 @@ def test_job_that_was_started_again_is_not_started_once_more(cluster: Cluster, m
 
 
 def hand_over(state: TaskState, run_id: str = "manual") -> Any:
-    task = HandOverJob(task_id="hand_over", start=START._asdict(), before=msgspec.to_builtins(BEFORE))
+    task = HandOverJob(task_id="hand_over", start=START._asdict(), old_job_document=msgspec.to_builtins(BEFORE))
     return run_operator(task, run_id, state)
 
 
@@ -298,8 +300,13 @@ def test_run_that_went_back_does_not_hand_the_job_over(cluster: Cluster, monkeyp
     """Another run may have taken over the job that was started again, which does not run then either."""
     monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *_: RUNS)
     state = TaskState()
-    run_operator(GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN), "manual", state)
-    for task in (hand_over, lambda state: run_operator(TakeSavepoint(task_id="take", before=TAKES), "manual", state)):
+    run_operator(
+        GoBack(task_id="back", old_job_document=msgspec.to_builtins(BEFORE), take_output=TAKEN), "manual", state
+    )
+    for task in (
+        hand_over,
+        lambda state: run_operator(TakeSavepoint(task_id="take", old_job_document=TAKES), "manual", state),
+    ):
         with pytest.raises(TaskEnded, match="this run has started the job again with its old shape"):
             task(state)
     assert not cluster.asked_for
@@ -314,7 +321,9 @@ def test_task_that_goes_back_leaves_a_job_alone_that_was_handed_over(
     state = TaskState()
     hand_over(state)
     with pytest.raises(KeyboardInterrupt):
-        run_operator(GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN), "manual", state)
+        run_operator(
+            GoBack(task_id="back", old_job_document=msgspec.to_builtins(BEFORE), take_output=TAKEN), "manual", state
+        )
     assert not cluster.asked_for
     assert not cluster.cancelled
 
@@ -326,7 +335,7 @@ def test_job_that_the_run_has_not_stopped_is_not_started_by_it(cluster: Cluster)
     state = TaskState()
     for _ in range(2):
         with pytest.raises(TaskEnded, match="the job has ended, and Flink knows no savepoint of this run"):
-            run_operator(GoBack(task_id="back", before=before), "manual", state)
+            run_operator(GoBack(task_id="back", old_job_document=before), "manual", state)
     assert not cluster.asked_for
     assert not state
 
@@ -355,7 +364,7 @@ def test_start_command_is_printed_before_flink_is_asked(
         raise StoreError("Flink cannot be reached")
 
     monkeypatch.setattr(stopping, "open_flink", unreachable)
-    task = GoBack(task_id="back", before=msgspec.to_builtins(BEFORE), taken=TAKEN)
+    task = GoBack(task_id="back", old_job_document=msgspec.to_builtins(BEFORE), take_output=TAKEN)
     with pytest.raises(TaskEnded):
         run_operator(task, "manual")
     assert "flink run -s s3://b/savepoint-1 -p 2" in capfd.readouterr().out

@@ -62,7 +62,7 @@ def test_record_is_of_one_start_of_a_deployment_whose_next_job_has_the_same_id()
 
 @pytest.mark.parametrize("nonce", [4, 5])
 def test_job_that_somebody_else_has_redeployed_is_not_stopped(nonce: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run would take back only what it has redeployed itself, so the job would stay down."""
+    """The run would take back only what it has redeployed itself, so nothing would start the job again."""
     before = msgspec.structs.replace(BEFORE, hand_over=PatchDeployment("flink", "clicks"), nonce=4)
     monkeypatch.setattr(stopping, "read_deployment", lambda _: SimpleNamespace(nonce=nonce))
     if nonce == before.nonce:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from rescale.airflow.flink import answer_watch, last_checkpoint
-from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
+from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request_time
 from rescale.airflow.flink.final_checkpoint import refuse_later_snapshot
 from rescale.airflow.flink.inspection import inspect_job
 from rescale.airflow.flink.job_record import RECORD_KEY, Phase
@@ -55,11 +55,11 @@ def look(cluster: SessionCluster, job_id: str, options: dict[str, str]) -> JobTo
 
 
 def take(before: JobToRestart, run_id: str, state: TaskState | None = None) -> Any:
-    return run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), run_id, state)
+    return run_operator(TakeSavepoint(task_id="take", old_job_document=msgspec.to_builtins(before)), run_id, state)
 
 
 def back(before: JobToRestart, taken: Any, run_id: str, state: TaskState | None = None) -> Any:
-    operator = GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken)
+    operator = GoBack(task_id="back", old_job_document=msgspec.to_builtins(before), take_output=taken)
     return run_operator(operator, run_id, state)
 
 
@@ -77,7 +77,7 @@ def test_last_checkpoint_is_rescaled_or_restored_again(
     assert open_snapshot(taken["savepoint"]).type is SnapshotType.CHECKPOINT
     plan = plan_rescale(taken["savepoint"], str(tmp_path / "result"), ["3"], max_parallelism=["256"])
     execute_without_spark(plan)
-    arguments = {"before": msgspec.to_builtins(before), "start": plan.start._asdict()}
+    arguments = {"old_job_document": msgspec.to_builtins(before), "start": plan.start._asdict()}
     started = run_operator(HandOverJob(task_id="hand_over", **arguments), job_id)
     vertices = cluster.job(started["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
@@ -95,7 +95,7 @@ def test_run_killed_after_its_cancel_resumes_or_restarts_the_job(cluster: Sessio
     before = look(cluster, job_id, options)
     state = TaskState()
     with (
-        patch.object(last_checkpoint, "_CANCEL_SECONDS", -1),
+        patch.object(last_checkpoint, "_CANCEL_TIMEOUT_SECONDS", -1),
         pytest.raises(TaskEnded),
     ):
         take(before, job_id, state)
@@ -168,7 +168,7 @@ def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionClust
         back(before, None, job_id, state)
     assert cluster.alive() == set()
     with cluster.open() as flink, pytest.raises(RequestError, match="somebody else has stopped the job"):
-        refuse_later_snapshot(flink, job_id, first_fresh_request(flink, time.monotonic()), 99)
+        refuse_later_snapshot(flink, job_id, first_fresh_request_time(flink, time.monotonic()), 99)
 
 
 @pytest.mark.slow
@@ -185,7 +185,7 @@ def test_stop_by_somebody_else_right_before_the_cancel_is_seen(cluster: SessionC
         ended = time.monotonic()
         answers.end()
         with pytest.raises(RequestError, match="somebody else has stopped the job"):
-            refuse_later_snapshot(flink, job_id, answers.first_fresh_request(ended), 99)
+            refuse_later_snapshot(flink, job_id, answers.first_fresh_request_time(ended), 99)
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class EarlierStart:
         assert Path(taken["savepoint"]).parent == self.directory
         plan = plan_rescale(taken["savepoint"], str(target), ["3"], max_parallelism=["256"])
         execute_without_spark(plan)
-        arguments = {"before": msgspec.to_builtins(before), "start": plan.start._asdict()}
+        arguments = {"old_job_document": msgspec.to_builtins(before), "start": plan.start._asdict()}
         started = run_operator(HandOverJob(task_id="hand_over", **arguments), self.job_id)
         wait_until(lambda: self.cluster.counts(started["job"]), "the job to go on counting")
         assert self.cluster.alive() == {started["job"]}
@@ -347,7 +347,7 @@ def test_checkpoint_deleted_by_flink_is_replaced_by_the_next(tmp_path: Path) -> 
         return checkpoint
 
     complete(tmp_path, 5)
-    assert last_checkpoint.with_newest(str(tmp_path), use) == f"{tmp_path}/chk-7"
+    assert last_checkpoint.with_newest_checkpoint(str(tmp_path), use) == f"{tmp_path}/chk-7"
     assert tried == [f"{tmp_path}/chk-{number}" for number in (5, 6, 7)]
 
 
@@ -357,7 +357,7 @@ def test_error_of_the_newest_checkpoint_is_raised(tmp_path: Path) -> None:
 
     complete(tmp_path, 5)
     with pytest.raises(SnapshotError, match="damaged"):
-        last_checkpoint.with_newest(str(tmp_path), use)
+        last_checkpoint.with_newest_checkpoint(str(tmp_path), use)
 
 
 def complete(checkpoints: Path, number: int) -> None:

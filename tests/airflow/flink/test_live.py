@@ -36,7 +36,7 @@ from support.session_cluster import SMALL_FILES, SessionCluster, wait_until
 
 
 def go_back(story: LiveStory) -> Any:
-    operator = GoBack(task_id="back", before=msgspec.to_builtins(story.before), taken=None)
+    operator = GoBack(task_id="back", old_job_document=msgspec.to_builtins(story.before), take_output=None)
     return run_operator(operator, story.run_id, story.state)
 
 

@@ -151,7 +151,7 @@ def test_cut_over_survives_the_loss_of_a_machine(
             break
     assert lost
     if new is None:
-        operator = GoBack(task_id="back", before=msgspec.to_builtins(story.before), taken=None)
+        operator = GoBack(task_id="back", old_job_document=msgspec.to_builtins(story.before), take_output=None)
         try:
             run_operator(operator, story.run_id, story.state)
         except TaskEnded as ended:

@@ -61,18 +61,18 @@ def look(cluster: SessionCluster, options: dict[str, str]) -> JobToRestart:
 
 
 def take(before: JobToRestart, run_id: str) -> Any:
-    taken = run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), run_id)
+    taken = run_operator(TakeSavepoint(task_id="take", old_job_document=msgspec.to_builtins(before)), run_id)
     assert open_snapshot(taken["savepoint"]).type is SnapshotType.NATIVE_SAVEPOINT
     return taken
 
 
 def hand_over(before: JobToRestart, start: Start, run_id: str) -> Any:
-    operator = HandOverJob(task_id="hand_over", start=start._asdict(), before=msgspec.to_builtins(before))
+    operator = HandOverJob(task_id="hand_over", start=start._asdict(), old_job_document=msgspec.to_builtins(before))
     return run_operator(operator, run_id)
 
 
 def back(before: JobToRestart, taken: Any, run_id: str) -> Any:
-    return run_operator(GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken), run_id)
+    return run_operator(GoBack(task_id="back", old_job_document=msgspec.to_builtins(before), take_output=taken), run_id)
 
 
 def rescaled(source: str, target: Path, *maximum: str) -> Start:
@@ -142,7 +142,7 @@ def test_result_in_rocksdb_loses_timers_that_the_job_keeps_on_the_heap(cluster: 
     with cluster.open() as flink, pytest.raises(RequestError, match="the new job would lose its timers"):
         refuse_timers_on_heap(latest_checkpoint(flink, cluster.job(job_id), request), request)
     before = msgspec.structs.replace(look(cluster, options), savepoint_format=SavepointFormat.CANONICAL)
-    taken = run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), "in rocksdb")
+    taken = run_operator(TakeSavepoint(task_id="take", old_job_document=msgspec.to_builtins(before)), "in rocksdb")
     plan = plan_rescale(taken["savepoint"], str(tmp_path / "result"), ["3"], format="rocksdb")
     execute_without_spark(plan)
     new = hand_over(before, plan.start, "in rocksdb")["job"]

@@ -1,4 +1,4 @@
-"""Operators for other people's DAGs, with a job of a real session cluster."""
+"""Operators for users' DAGs, with a job of a real session cluster."""
 
 from __future__ import annotations
 

@@ -35,16 +35,16 @@ def look(cluster: SessionCluster, taking: StopMode, *arguments: str, savepoints:
 
 
 def take(before: JobToRestart, run_id: str) -> Any:
-    return run_operator(TakeSavepoint(task_id="take", before=msgspec.to_builtins(before)), run_id)
+    return run_operator(TakeSavepoint(task_id="take", old_job_document=msgspec.to_builtins(before)), run_id)
 
 
 def hand_over(before: JobToRestart, start: Start, run_id: str, parallelism: int | None = None) -> Any:
-    arguments = {"before": msgspec.to_builtins(before), "parallelism": parallelism}
+    arguments = {"old_job_document": msgspec.to_builtins(before), "parallelism": parallelism}
     return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **arguments), run_id)
 
 
 def back(before: JobToRestart, taken: Any, run_id: str) -> Any:
-    return run_operator(GoBack(task_id="back", before=msgspec.to_builtins(before), taken=taken), run_id)
+    return run_operator(GoBack(task_id="back", old_job_document=msgspec.to_builtins(before), take_output=taken), run_id)
 
 
 def rescaled(source: str, target: Path | str) -> Start:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from airflow.providers.common.compat.sdk import ParamValidationError
 
-from rescale.airflow.forms.job_form import check_renames, hand_over_of, job_form, taking_of
+from rescale.airflow.forms.job_form import check_renames, hand_over_of, job_form, stop_mode_of
 from rescale.airflow.hand_overs import PatchDeployment, Print, RunJar
 from rescale.flink_rest.client import StopMode
 from rescale.planning.request.request import make_request
@@ -29,7 +29,7 @@ def filled(**values: Any) -> dict[str, Any]:
 
 def test_job_runs_on_and_a_command_is_printed_by_default() -> None:
     params = filled()
-    assert taking_of(params, hand_over_of(params)) is StopMode.RUN_ON
+    assert stop_mode_of(params, hand_over_of(params)) is StopMode.RUN_ON
     assert hand_over_of(params) == Print()
     assert params["savepoint_format"] == "canonical"
 
@@ -44,7 +44,7 @@ def test_jar_is_run_on_the_cluster_of_the_job() -> None:
         flink_options={"a": "b"},
     )
     assert hand_over_of(params) == RunJar(_NEEDED["flink"], "clicks.jar", "Clicks", ("--fast",), {"a": "b"})
-    assert taking_of(params, hand_over_of(params)) is StopMode.STOP
+    assert stop_mode_of(params, hand_over_of(params)) is StopMode.STOP
 
 
 def test_empty_lines_are_no_arguments_of_the_program() -> None:
@@ -58,7 +58,7 @@ def test_empty_lines_are_no_arguments_of_the_program() -> None:
 def test_deployment_is_named_with_its_namespace() -> None:
     params = filled(taking="cancel", hand_over="deployment", deployment="flink/clicks", kubernetes_connection="k8s")
     assert hand_over_of(params) == PatchDeployment("flink", "clicks", "k8s")
-    assert taking_of(params, hand_over_of(params)) is StopMode.CANCEL
+    assert stop_mode_of(params, hand_over_of(params)) is StopMode.CANCEL
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_fields_that_start_the_job_are_unfolded() -> None:
 def test_hand_over_of_a_job_that_runs_on_is_refused() -> None:
     params = filled(hand_over="jar", jar="clicks.jar")
     with pytest.raises(RequestError, match="the job would run twice"):
-        taking_of(params, hand_over_of(params))
+        stop_mode_of(params, hand_over_of(params))
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ class Job:
         self.checkpoint, self.more, self.size, self.error, self.made = 0, more, size, error, 0
         self.target, self.by = "target", {"run": "a"}
 
-    def take_source(self, *_: object) -> None:
+    def take_source_checkpoint(self, *_: object) -> None:
         self.checkpoint += 1
 
     def plan_last(self) -> Any:
@@ -70,7 +70,7 @@ def _state(monkeypatch: pytest.MonkeyPatch) -> None:
 def cut(monkeypatch: pytest.MonkeyPatch) -> Any:
     def of(job: Job) -> CutOver:
         monkeypatch.setattr(cut_over, "open_flink", lambda _: nullcontext())
-        monkeypatch.setattr(cut_over, "take_source", job.take_source)
+        monkeypatch.setattr(cut_over, "take_source_checkpoint", job.take_source_checkpoint)
         monkeypatch.setattr(last_checkpoint, "newest_checkpoint", lambda _: str(job.checkpoint))
         monkeypatch.setattr(cut_over, "newest_complete_checkpoint", lambda _: job.checkpoint)
         follower: Any = job
@@ -238,7 +238,7 @@ def test_new_job_beside_the_old_one_is_ended(cut: Any, monkeypatch: pytest.Monke
     """The task that goes back has started the old job since this task looked for it."""
     start: Any = SimpleNamespace(command="flink run", parallelism=2, _replace=lambda **_: start)
     monkeypatch.setattr(cut_over, "published_plan", lambda *_: SimpleNamespace(start=start, checkpoint_id=1))
-    monkeypatch.setattr(cut_over, "first_fresh_request", lambda *_: 0.0)
+    monkeypatch.setattr(cut_over, "first_fresh_request_time", lambda *_: 0.0)
     monkeypatch.setattr(cut_over, "refuse_later_snapshot", lambda *_: None)
     monkeypatch.setattr(cut_over, "hand_job_over", lambda *_: {"job": "new"})
     monkeypatch.setattr(cut_over, "refuse_running_job", Mock(side_effect=RequestError("the job still runs")))

@@ -171,7 +171,7 @@ def test_task_that_goes_back_leaves_the_rounds_of_the_run(
     claim(plan_rescale(directory("2-clicks"), target, ["3"]), by=this_run(run))
     monkeypatch.setattr("rescale.airflow.job.job_operators.end_pending_work", lambda *_: None)
     monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *_: answer)
-    task: Any = GoBack(task_id="back", before=msgspec.to_builtins(before))
+    task: Any = GoBack(task_id="back", old_job_document=msgspec.to_builtins(before))
     if still_runs:
         with pytest.raises(AirflowSkipException, match="still runs"):
             run_operator(task, "manual", TaskState({FOLLOWED_TARGET: target}))

@@ -35,12 +35,12 @@ ROUND = Round(2, 7, RoundKind.ROUND, 3, None, 1, 1, 10, 20, 1.0, 0.0, 2.0, 2.0)
 
 
 def watch(
-    target: object = "/target", seconds_before: float | None = 2.0, state: TaskState | None = None, **live: Any
+    target: object = "/target", previous_seconds: float | None = 2.0, state: TaskState | None = None, **live: Any
 ) -> Watch:
     values = {"refers": False, "rule": CutOverRule.READY, "not_before": None, "most_downtime": None}
     request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
     follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, by=RUN)
-    watching = Watch(None, follower, request, {}, None, state or TaskState(), None, None, seconds_before)  # type: ignore[arg-type]
+    watching = Watch(None, follower, request, {}, None, state or TaskState(), None, None, previous_seconds)  # type: ignore[arg-type]
     watching._checked_checkpoints = {None, ROUND.checkpoint}
     return watching
 
@@ -67,7 +67,7 @@ def made(seconds: float | None, kind: RoundKind = RoundKind.ROUND) -> Round:
 def test_last_round_is_short_by_its_limit_or_if_it_no_longer_shrinks(
     before: float | None, most: float | None, last: float | None, short: bool
 ) -> None:
-    watching = watch(seconds_before=before, most_downtime=most)
+    watching = watch(previous_seconds=before, most_downtime=most)
     assert watching.last_round_is_short(made(last)) is short
     assert (watching.waits_for(made(last)) is None) is short
     assert not watching.last_round_is_short(made(last, RoundKind.BASE))

@@ -107,9 +107,9 @@ MISSED: dict[str, tuple[str, Callable[[], Any]]] = {
         TAKE,
         lambda: called(inspect, {"source": XComField(TAKE, "savepoint")}, dag=SimpleNamespace(params=form())),
     ),
-    "job": (LOOK, lambda: executed(TakeSavepoint(task_id="take", before=None))),
+    "job": (LOOK, lambda: executed(TakeSavepoint(task_id="take", old_job_document=None))),
     "job, to hand over": (LOOK, lambda: executed(HandOverJob(task_id="hand_over", start=START))),
-    "job, to go back to": (LOOK, lambda: executed(GoBack(task_id="go_back", before=None))),
+    "job, to go back to": (LOOK, lambda: executed(GoBack(task_id="go_back", old_job_document=None))),
     "result": (PUBLISH, lambda: executed(HandOverJob(task_id="hand_over", start=None))),
 }
 
@@ -184,7 +184,7 @@ def test_hand_over_before_the_run_was_cleared_is_ignored(
     monkeypatch.setattr(GoBack, "_start_again", went)
     monkeypatch.setattr(job_operators, "skip_task", Mock(side_effect=AirflowSkipException))
     context: Any = {"ti": instance({})}
-    task = GoBack(task_id="go_back", before=msgspec.to_builtins(stopped("3" * 32)))
+    task = GoBack(task_id="go_back", old_job_document=msgspec.to_builtins(stopped("3" * 32)))
     with shared_by_the_run(TaskState()):
         JobRecord("a-dag/a-run", stopped(handed_over), None).note(Phase.STARTED)
         if goes_back:

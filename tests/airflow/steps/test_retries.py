@@ -28,14 +28,14 @@ FINAL = (RequestError, SnapshotError, UnsupportedError, IntegrityError, Internal
 
 
 def ended(error: Exception) -> TaskEnded:
-    """Return the exception with which a task ends that raises the error."""
+    """Return the exception that ends a task in which the error was raised."""
     with pytest.raises(TaskEnded) as caught, task_errors():
         raise error
     return caught.value
 
 
 def verdict(ended: BaseException) -> tuple[str, str | None]:
-    """Return what Airflow does with a task that ends so (`default`: it follows `retries`), and the reason it shows."""
+    """Return what Airflow does after this exception (`default`: it follows `retries`), and the reason it shows."""
     if (policy := RETRIES.get("retry_policy")) is None:
         fails, is_ours = isinstance(ended, AirflowFailException), isinstance(ended, TaskEnded)
         return "fail" if fails else "retry" if is_ours else "default", str(ended)

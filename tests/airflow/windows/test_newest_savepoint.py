@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.airflow.windows.newest import newest_savepoint
+from rescale.airflow.windows.newest_savepoint import newest_savepoint
 from rescale.text.errors import RequestError
 from support.snapshots import directory
 

@@ -26,14 +26,14 @@ ENTRY = """
 """
 
 
-def written(folder: Path, text: str) -> Path:
+def write_windows_file(folder: Path, text: str) -> Path:
     path = folder / "windows.yaml"
     path.write_text(text)
     return path
 
 
 def test_wrong_entries_are_refused_and_valid_ones_kept(tmp_path: Path) -> None:
-    path = written(tmp_path, f"good:{ENTRY}bad:{ENTRY}  max_parallelism: 0\nworse: 7\n")
+    path = write_windows_file(tmp_path, f"good:{ENTRY}bad:{ENTRY}  max_parallelism: 0\nworse: 7\n")
     windows, errors = read_windows(path)
     assert [window.name for window in windows] == ["good"]
     with pytest.raises(WindowsError) as caught:
@@ -46,7 +46,7 @@ def test_wrong_entries_are_refused_and_valid_ones_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "# nothing yet\n"])
 def test_file_may_be_empty(tmp_path: Path, text: str) -> None:
-    windows, errors = read_windows(written(tmp_path, text))
+    windows, errors = read_windows(write_windows_file(tmp_path, text))
     assert (windows, errors) == ((), ())
     raise_errors(errors)
 
@@ -64,7 +64,7 @@ def test_file_may_be_empty(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_invalid_file_has_one_error(tmp_path: Path, text: str, message: str) -> None:
-    windows, (errors,) = read_windows(written(tmp_path, text))
+    windows, (errors,) = read_windows(write_windows_file(tmp_path, text))
     assert windows == ()
     assert message in str(errors)
 

@@ -108,7 +108,7 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
             yield
             return
         try:
-            _use_sides(source_variables, reads_source=reads_source)
+            _apply_source_variables(source_variables, reads_source=reads_source)
             yield
         finally:
             os.environ.clear()
@@ -116,7 +116,7 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
             forget_stores()
 
 
-def _use_sides(source_variables: Mapping[str, str], *, reads_source: bool) -> None:
+def _apply_source_variables(source_variables: Mapping[str, str], *, reads_source: bool) -> None:
     from rescale.storage.sides import StoreSide, configure_side, declare_targets
     from rescale.storage.store import forget_stores
 

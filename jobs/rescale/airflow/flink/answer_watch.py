@@ -84,7 +84,7 @@ class CachedAnswer:
     def forget(self) -> None:
         self.made_after = self.made_before = None
 
-    def first_fresh_request(self, end_time: float) -> float:
+    def first_fresh_request_time(self, end_time: float) -> float:
         """Return the time from which Flink answers every request with an answer that it made after `end_time`.
 
         `end_time` must not be earlier than the arrival of the last answer.
@@ -94,9 +94,9 @@ class CachedAnswer:
         return end_time + self.lifetime + _MARGIN_SECONDS
 
 
-def first_fresh_request(flink: Flink, end_time: float) -> float:
+def first_fresh_request_time(flink: Flink, end_time: float) -> float:
     """Return the time from which Flink's answers are newer than `end_time`, if no `AnswerWatch` has watched them."""
-    return CachedAnswer(flink.answer_cache_seconds()).first_fresh_request(end_time)
+    return CachedAnswer(flink.answer_cache_seconds()).first_fresh_request_time(end_time)
 
 
 class AnswerWatch:
@@ -144,9 +144,9 @@ class AnswerWatch:
             time.sleep(_POLL_SECONDS)
             now = time.monotonic()
 
-    def first_fresh_request(self, end_time: float) -> float:
+    def first_fresh_request_time(self, end_time: float) -> float:
         """Return the time from which Flink's answers are newer than `end_time`; call it after `end`."""
-        return self._cached.first_fresh_request(end_time)
+        return self._cached.first_fresh_request_time(end_time)
 
     def _cancel_seconds(self) -> float:
         """Return the seconds that a cancel of the job may take; fewer than the lifetime of an answer."""

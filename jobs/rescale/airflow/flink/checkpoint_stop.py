@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from rescale.airflow.flink.answer_watch import first_fresh_request
+from rescale.airflow.flink.answer_watch import first_fresh_request_time
 from rescale.airflow.flink.final_checkpoint import (
     checkpoint_number,
     final_checkpoint,
@@ -43,7 +43,7 @@ def stop_at_checkpoint(old_job: JobToRestart, record: JobRecord) -> Answer:
                 advice="if another run has cancelled the job, that run starts it again; otherwise start it from its "
                 "last checkpoint",
             )
-        fresh_from = fresh_from or first_fresh_request(flink, time.monotonic())
+        fresh_from = fresh_from or first_fresh_request_time(flink, time.monotonic())
         job = flink.job_overview(old_job.job_id)
         checkpoint = final_checkpoint(flink, old_job.job_id, old_job.directory, record.checkpoint)
         record.note_checkpoint(checkpoint_number(checkpoint))

@@ -7,9 +7,9 @@ the same checkpoint.
 
 Flink caches its answers about checkpoints for some seconds (`CheckpointStatsCache`). An old answer proves that the
 checkpoint in it is completed. But only an answer that Flink made after the job's end proves that no later checkpoint is
-completed. After a failover of the JobManager, Flink may report no completed checkpoint yet: then the checkpoint counts
-that the job was restored from. If a JobManager without high availability was lost, the new one knows no checkpoint of
-the job: then the checkpoint counts that was known as completed before the cancel, if it is the newest in the directory.
+completed. After a failover of the JobManager, Flink may report no completed checkpoint yet: then the restored one
+counts as the last. If a JobManager without high availability was lost, the new one knows no checkpoint of the job: then
+the checkpoint known as completed before the cancel counts as the last, if it is the newest in the directory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
-from rescale.airflow.flink.answer_watch import first_fresh_request
+from rescale.airflow.flink.answer_watch import first_fresh_request_time
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.responses import LatestCheckpoints
 from rescale.snapshot.reading.discovery import checkpoint_directory, complete_checkpoints, newest_complete_checkpoint
@@ -109,10 +109,10 @@ def checkpoint_number(checkpoint: str) -> int:
 
 
 def refuse_later_snapshot(flink: Flink, job_id: str, fresh_from: float, checkpoint: int) -> None:
-    """Raise `RequestError` if the job has completed a later checkpoint than number `checkpoint`, its last one.
+    """Raise `RequestError` if the job has completed a later checkpoint than `checkpoint`, the newest one listed.
 
     Also raises it if somebody else has stopped the job with a savepoint after that checkpoint. An old listing of the
-    directory may agree with an old answer of Flink. So this asks Flink until `fresh_from`, a time of `time.monotonic`
+    directory may agree with an old answer of Flink. So Flink is asked until `fresh_from`, a time of `time.monotonic`
     from which answers show the job's end.
     """
     while (latest := flink.latest_checkpoints(job_id)) is not None:
@@ -137,7 +137,7 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
     newest = newest_complete_checkpoint(checkpoints)
-    end_time = first_fresh_request(flink, time.monotonic())
+    end_time = first_fresh_request_time(flink, time.monotonic())
     completed_number: int | None = None
     # A checkpoint that is gone was the running job's own: Flink deletes no other ones.
     while newest is not None and newest in complete_checkpoints(checkpoints):
@@ -169,7 +169,7 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int
         numbers = _CheckpointNumbers(newest_complete_checkpoint(checkpoints), last_completed, latest is not None)
         if numbers.agree or latest is None:
             return numbers
-        fresh_from = fresh_from or first_fresh_request(flink, asked_from)
+        fresh_from = fresh_from or first_fresh_request_time(flink, asked_from)
         if time.monotonic() >= fresh_from:
             return numbers
         time.sleep(_POLL_SECONDS)

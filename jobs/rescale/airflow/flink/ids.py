@@ -1,4 +1,4 @@
-"""Ids that are derived from the DAG run: a task that is tried again gives Flink the ids that it already knows."""
+"""Ids for Flink that are derived from the DAG run, so that all tries of a task use the same ids."""
 
 from __future__ import annotations
 

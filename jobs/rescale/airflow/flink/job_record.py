@@ -101,10 +101,7 @@ def refuse_handed_over(run: str) -> None:
 
 
 class JobRecord(NamedTuple):
-    """Record of what the run with the name `run` has done to `old_job`.
-
-    `ti` is the task instance that reads and writes it.
-    """
+    """Record of what the run with the name `run` has done to `old_job`, for the task instance `ti`."""
 
     run: str
     old_job: JobToRestart

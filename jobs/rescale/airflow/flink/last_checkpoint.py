@@ -35,8 +35,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.1
-_CHECKPOINT_SECONDS = 3600
-_CANCEL_SECONDS = 600
+_CHECKPOINT_TIMEOUT_SECONDS = 3600
+_CANCEL_TIMEOUT_SECONDS = 600
 _ATTEMPTS = 4
 """Largest number of checkpoints to take until one holds no records in flight."""
 
@@ -78,7 +78,7 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
 
 def take_checkpoint(flink: Flink, job_id: str) -> int | None:
     """Let a job make a checkpoint, wait for it, and return its number. Raises `StoreError` if it fails."""
-    trigger_id, end_time = uuid4().hex, time.monotonic() + _CHECKPOINT_SECONDS
+    trigger_id, end_time = uuid4().hex, time.monotonic() + _CHECKPOINT_TIMEOUT_SECONDS
     flink.trigger_checkpoint(job_id, trigger_id)
     while time.monotonic() < end_time:
         progress = flink.triggered_checkpoint(job_id, trigger_id)
@@ -88,7 +88,9 @@ def take_checkpoint(flink: Flink, job_id: str) -> int | None:
         if progress.has_ended:
             return progress.number
         time.sleep(_POLL_SECONDS)
-    raise StoreError("Flink has not ended a checkpoint in time", path=flink.address, found=f"{_CHECKPOINT_SECONDS} s")
+    raise StoreError(
+        "Flink has not ended a checkpoint in time", path=flink.address, found=f"{_CHECKPOINT_TIMEOUT_SECONDS} s"
+    )
 
 
 def cancel_after_checkpoint(
@@ -103,15 +105,15 @@ def cancel_after_checkpoint(
     """
     take_checkpoint(flink, job_id)
     with AnswerWatch(flink, job_id) as answers:
-        number = take_source(flink, job_id, checkpoints)
+        number = take_source_checkpoint(flink, job_id, checkpoints)
         answers.wait_until_answer_expires_soon()
         before_cancel(number)
         cancel(flink, job_id)
         end_time = time.monotonic()
-    return answers.first_fresh_request(end_time)
+    return answers.first_fresh_request_time(end_time)
 
 
-def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
+def take_source_checkpoint(flink: Flink, job_id: str, checkpoints: str) -> int | None:
     """Let a job make a checkpoint without records in flight, and return its number.
 
     Raises `UnsupportedError` if all attempts have records in flight, and `RequestError` if the directory has newer
@@ -121,7 +123,7 @@ def take_source(flink: Flink, job_id: str, checkpoints: str) -> int | None:
         number = take_checkpoint(flink, job_id)
         if (newest_complete_checkpoint(checkpoints) or 0) > (number or 0):
             refuse_checkpoints_of_earlier_start(flink, job_id, checkpoints)
-        if not with_newest(checkpoints, holds_records_in_flight):
+        if not with_newest_checkpoint(checkpoints, holds_records_in_flight):
             return number
     raise UnsupportedError(
         "the job's checkpoints hold records in flight, which belong to the old subtasks",
@@ -138,7 +140,7 @@ def cancel(flink: Flink, job_id: str) -> None:
 
     A request that Flink does not answer, or that a failover of the JobManager undoes, is repeated.
     """
-    end_time = time.monotonic() + _CANCEL_SECONDS
+    end_time = time.monotonic() + _CANCEL_TIMEOUT_SECONDS
     job: JobOverview | None = None
     while True:
         try:
@@ -174,7 +176,7 @@ def newest_checkpoint(checkpoints: str) -> str:
     return checkpoint_directory(checkpoints, newest)
 
 
-def with_newest(checkpoints: str, use: Callable[[str], T]) -> T:
+def with_newest_checkpoint(checkpoints: str, use: Callable[[str], T]) -> T:
     """Return the result of `use` for a running job's newest checkpoint.
 
     If Flink deletes this checkpoint while `use` runs, because the next one is complete, `use` is called for the next.

@@ -74,19 +74,25 @@ class HandOverJob(WaitingOperator):
 
     Its result describes the new job, with `in_place_of`, the id of the job whose savepoint the run has taken.
 
-    `start` is the document of a `Start`. If the run has taken the savepoint, `before` is the document of a
+    `start` is the document of a `Start`. If the run has taken the savepoint, `old_job_document` is that of a
     `JobToRestart`, which contains the hand-over. If not, `hand_over` is the document of the hand-over (`hand_over_of`).
     `parallelism` is the default parallelism of the new job; None for the parallelism in `start`.
     """
 
-    template_fields: Sequence[str] = ("start", "before", "hand_over", "parallelism")
+    template_fields: Sequence[str] = ("start", "old_job_document", "hand_over", "parallelism")
 
     def __init__(
-        self, *, start: Any, before: Any = None, hand_over: Any = None, parallelism: Any = None, **arguments: Any
+        self,
+        *,
+        start: Any,
+        old_job_document: Any = None,
+        hand_over: Any = None,
+        parallelism: Any = None,
+        **arguments: Any,
     ) -> None:
         super().__init__(**arguments)
         self.start = start
-        self.before = before
+        self.old_job_document = old_job_document
         self.hand_over = hand_over
         self.parallelism = parallelism
 
@@ -95,7 +101,7 @@ class HandOverJob(WaitingOperator):
             start = Start(**required_output(PUBLISH, self.start))
             start = start._replace(parallelism=self.parallelism or start.parallelism)
             self.log.info("command that starts the job: %s", start.command)
-            old_job = job_to_restart_of(self.before) if self.before else None
+            old_job = job_to_restart_of(self.old_job_document) if self.old_job_document else None
             hand_over = (
                 old_job.hand_over if old_job is not None else hand_over_of(required_output(LOOK, self.hand_over))
             )
@@ -109,13 +115,15 @@ class HandOverJob(WaitingOperator):
 
     def _record_hand_over(self, context: Context, answer: Answer) -> Answer:
         """Record that the new job runs, unless a command was printed; return the answer."""
-        if self.before and "start" not in answer:
+        if self.old_job_document and "start" not in answer:
             with task_errors():
-                self._record(context, job_to_restart_of(self.before)).note_start()
+                self._record(context, job_to_restart_of(self.old_job_document)).note_start()
         return answer
 
     def _finish(self, answer: Answer) -> Answer:
-        return super()._finish({**answer, "in_place_of": self.before["job_id"]} if self.before else answer)
+        return super()._finish(
+            {**answer, "in_place_of": self.old_job_document["job_id"]} if self.old_job_document else answer
+        )
 
 
 def answer_of(event: dict[str, Any]) -> Answer:

@@ -96,7 +96,7 @@ def _run_jar(flink: Flink, program: PackagedProgram, job_id: str, start: Start) 
 def _program_of(flink: Flink, hand_over: RunJar) -> PackagedProgram:
     """Return the program of a hand-over, with the id of the uploaded jar.
 
-    If jars have the same file name, the newest one counts. Raises `RequestError` if the jar is not uploaded.
+    Of several jars with the same file name, it takes the newest. Raises `RequestError` if the jar is not uploaded.
     """
     jars, wanted_jar = flink.jars(), hand_over.jar
     jar_ids = [jar for jar, name in jars.items() if wanted_jar in (jar, name)]

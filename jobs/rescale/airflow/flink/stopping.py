@@ -74,7 +74,7 @@ class JobToRestart(msgspec.Struct, frozen=True):
         hand_over = self.hand_over
         return isinstance(hand_over, PatchDeployment) and read_deployment(hand_over).nonce != self.nonce
 
-    def own_directory(self, run: str) -> str:
+    def savepoint_directory(self, run: str) -> str:
         """Return the directory for the savepoints of this run only."""
         return join(normalise(self.directory), f"rescale-{next(derived_ids('directory', run, self.job_id))[:12]}")
 
@@ -106,7 +106,7 @@ def take_savepoint(old_job: JobToRestart, run: str) -> FlinkQuestion:
 
     If a savepoint has failed, another one is begun. Raises `RescaleError` if `_MAX_SAVEPOINTS` have failed.
     """
-    directory = old_job.own_directory(run)
+    directory = old_job.savepoint_directory(run)
     with open_flink(old_job.flink) as flink:
         begun_savepoints = _begun_savepoints(flink, old_job, run)
         usable_ids = (id_ for id_, savepoint in begun_savepoints.items() if savepoint and savepoint.failure is None)
@@ -305,11 +305,11 @@ def go_back(old_job: JobToRestart, run: str, savepoint: str | None) -> FlinkQues
                 )
             if not is_replaced:
                 refuse_other_start(flink, old_job, run)
-            savepoint = savepoint or _own_savepoint(flink, old_job, run)
+            savepoint = savepoint or _savepoint_of_run(flink, old_job, run)
     if savepoint is None:
         raise RescaleError(
             "the job has ended, and Flink knows no savepoint of this run",
-            path=old_job.own_directory(run),
+            path=old_job.savepoint_directory(run),
             found=f"{old_job.name} ({old_job.job_id})",
             advice="if another run has stopped the job, that run starts it again; otherwise start it from the "
             "savepoint in this directory, if there is one, or from its last checkpoint",
@@ -357,15 +357,15 @@ def _pending_savepoint(flink: Flink, old_job: JobToRestart, run: str) -> FlinkQu
             continue
         if savepoint.location is None or old_job.taking is not StopMode.RUN_ON:
             return SavepointQuestion(
-                old_job.flink, old_job.job_id, trigger_id, old_job.own_directory(run), old_job.taking
+                old_job.flink, old_job.job_id, trigger_id, old_job.savepoint_directory(run), old_job.taking
             )
     return None
 
 
-def _own_savepoint(flink: Flink, old_job: JobToRestart, run: str) -> str | None:
+def _savepoint_of_run(flink: Flink, old_job: JobToRestart, run: str) -> str | None:
     """Return the URI of the savepoint that this run has taken; None if Flink does not know it."""
     for savepoint in _begun_savepoints(flink, old_job, run).values():
         if savepoint is not None and savepoint.location is not None:
             return normalise(savepoint.location)
-    location = savepoint_below(flink, old_job.job_id, old_job.own_directory(run))
+    location = savepoint_below(flink, old_job.job_id, old_job.savepoint_directory(run))
     return None if location is None else normalise(location)

@@ -120,11 +120,11 @@ def refuse_unapproved_drops(params: Mapping[str, Any]) -> None:
         "drop old rows": lines_of(params, "old_rows"),
         "restart operators": lines_of(params, "restarts"),
     }
-    unapproved_changes, required = (
-        {what: names for what, names in changes.items() if names},
-        settings().approval.required,
-    )
-    if unapproved_changes and not (required.always or required.drops or params.get("require_approval", True)):
+    unapproved_changes = {what: names for what, names in changes.items() if names}
+    plans_to_approve = settings().approval.required
+    if unapproved_changes and not (
+        plans_to_approve.always or plans_to_approve.drops or params.get("require_approval", True)
+    ):
         raise RequestError(
             f"the run would {' and '.join(unapproved_changes)} without an approval",
             expected=f'"{title("require_approval")}"',

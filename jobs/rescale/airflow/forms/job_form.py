@@ -191,7 +191,7 @@ def hand_over_of(params: Mapping[str, Any]) -> HandOver:
     return Print()
 
 
-def taking_of(params: Mapping[str, Any], hand_over: HandOver) -> StopMode:
+def stop_mode_of(params: Mapping[str, Any], hand_over: HandOver) -> StopMode:
     """Return what becomes of the job: how it ends, or that it runs on.
 
     Raises `RequestError` if the old job would run on beside the new one.

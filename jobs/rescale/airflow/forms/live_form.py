@@ -84,9 +84,8 @@ def live_fields() -> Form:
             maximum=_HOUR_SECONDS,
             title="Most seconds for the last round",
             section=_SECTION,
-            description_md="The job is not cancelled while the last round would take longer. The time of a plain "
-            "restart of the job is added to that. Empty: no limit; the job is cancelled when rounds no longer get "
-            "shorter.",
+            description_md="The job is not cancelled while the last round would take longer. Restarting the job "
+            "takes additional time. Empty: no limit; the job is cancelled when rounds no longer get shorter.",
         ),
         "give_up_after": Param(
             _GIVE_UP_SECONDS,
@@ -131,11 +130,11 @@ def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
             advice=f'choose {StopMode.CHECKPOINT.value!r}, or switch "Move the state while the job runs" off',
         )
     present_rows = [row for row in OPTIONS if row.field.name in params and "follow" not in row.commands]
-    other_rows = [row for row in present_rows if row.name not in ("proof", "files")]
-    if set_fields := [row.field.title for row in other_rows if is_set(row, params)]:
+    stopped_only_rows = [row for row in present_rows if row.name not in ("proof", "files")]
+    if set_fields := [row.field.title for row in stopped_only_rows if is_set(row, params)]:
         raise RequestError(
             "only the shape can change while the job runs",
-            expected=f"none of {', '.join(row.field.title for row in other_rows)}",
+            expected=f"none of {', '.join(row.field.title for row in stopped_only_rows)}",
             found=", ".join(set_fields),
             advice='switch "Move the state while the job runs" off; or rescale first, and change the rest afterwards',
         )

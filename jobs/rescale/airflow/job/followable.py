@@ -1,4 +1,4 @@
-"""Refuses jobs that cannot be followed, before any state is moved."""
+"""Refuses jobs that cannot be rescaled while they run, before any state is moved."""
 
 from __future__ import annotations
 

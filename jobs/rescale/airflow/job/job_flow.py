@@ -40,7 +40,7 @@ def job_graph(
             task_id=TAKE,
             task_display_name="Take the savepoint",
             doc_md="Lets Flink write the job's savepoint, and waits for it without a worker.",
-            before=look_task["before"],
+            old_job_document=look_task["before"],
         )
     with TaskGroup("live", prefix_group_id=False, group_display_name="While it runs"):
         ask_task = AskToCutOver(
@@ -57,15 +57,15 @@ def job_graph(
             doc_md="Starts the job from the result, or prints the command for it.",
             hand_over=look_task["hand_over"],
             start=rescale.result_tasks["starting"],
-            before=look_task["before"],
+            old_job_document=look_task["before"],
             parallelism=look_task["parallelism"],
         )
         go_back_task = GoBack(
             task_id=GO_BACK,
             task_display_name="Go back",
             doc_md="If anything failed, starts the stopped job again from its savepoint, with its old shape.",
-            before=look_task["before"],
-            taken=take_task.output,
+            old_job_document=look_task["before"],
+            take_output=take_task.output,
             retries=_RETRIES_TO_GO_BACK,
             on_success_callback=[notifier.create() for notifier in settings().notify.back] or None,
         )

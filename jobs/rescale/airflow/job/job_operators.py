@@ -33,22 +33,22 @@ from rescale.text.errors import RescaleError
 class TakeSavepoint(WaitingOperator):
     """Operator that takes the savepoint of a job, unless the state is moved while the job runs.
 
-    Its result is `{"savepoint": URI, "job": id, "state": job state}`. `before` is the document of a `JobToRestart`. If
-    the job's last checkpoint is to be the source, the job is cancelled right after the checkpoint, and the result names
-    the checkpoint.
+    `old_job_document` is that of a `JobToRestart`. The result is `{"savepoint": URI, "job": id, "state": job state}`.
+    If the job's last checkpoint is to be the source, the job is cancelled right after the checkpoint, and `savepoint`
+    is the checkpoint.
     """
 
-    template_fields: Sequence[str] = ("before",)
+    template_fields: Sequence[str] = ("old_job_document",)
 
-    def __init__(self, *, before: Any, **arguments: Any) -> None:
+    def __init__(self, *, old_job_document: Any, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.before = before
+        self.old_job_document = old_job_document
 
     def execute(self, context: Context) -> Answer:
         if context["params"]["while_it_runs"]:
             skip_task(f"the state is moved while the job runs, by the task {FOLLOW!r}")
         with task_errors():
-            old_job = job_to_restart_of(required_output(LOOK, self.before))
+            old_job = job_to_restart_of(required_output(LOOK, self.old_job_document))
             record = self._record(context, old_job)
             if old_job.taking is StopMode.RUN_ON:
                 return self._answer_or_defer(take_savepoint(old_job, record.run))
@@ -68,20 +68,20 @@ class GoBack(WaitingOperator):
     The job starts from its own savepoint or last checkpoint, with its old shape. It is started again only once: if the
     restarted job has ended, another run may have handed it over.
 
-    `before` is the document of a `JobToRestart`. `taken` is the result of `TakeSavepoint`; None if there is no result.
-    The operator's result has `in_place_of`, the id of the job that was stopped.
+    `old_job_document` is that of a `JobToRestart`. `take_output` is the result of `TakeSavepoint`; None if there is
+    none. The operator's result has `in_place_of`, the id of the job that was stopped.
     """
 
-    template_fields: Sequence[str] = ("before", "taken")
+    template_fields: Sequence[str] = ("old_job_document", "take_output")
 
-    def __init__(self, *, before: Any, taken: Any = None, **arguments: Any) -> None:
+    def __init__(self, *, old_job_document: Any, take_output: Any = None, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.before = before
-        self.taken = taken
+        self.old_job_document = old_job_document
+        self.take_output = take_output
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
-            old_job = job_to_restart_of(required_output(LOOK, self.before))
+            old_job = job_to_restart_of(required_output(LOOK, self.old_job_document))
             if old_job.taking is StopMode.RUN_ON:
                 skip_task("no need to go back: the run does not stop the job")
             if was_handed_over(self._record(context, old_job)):
@@ -119,7 +119,7 @@ class GoBack(WaitingOperator):
         """Resume when the job runs again."""
         answer = super().answered(context, event)
         with task_errors():
-            return self._record_restart(context, job_to_restart_of(self.before), answer)
+            return self._record_restart(context, job_to_restart_of(self.old_job_document), answer)
 
     def _record_restart(self, context: Context, old_job: JobToRestart, answer: Answer) -> Answer:
         """Record that the job runs again, and leave the rounds to another run. Return the result of the task.
@@ -148,7 +148,7 @@ class GoBack(WaitingOperator):
         """
         with task_errors():
             answer_of(event)
-            old_job = job_to_restart_of(required_output(LOOK, self.before))
+            old_job = job_to_restart_of(required_output(LOOK, self.old_job_document))
         return self._start_again(context, old_job)
 
     def _snapshot_to_start_from(self, context: Context, old_job: JobToRestart) -> str | None:
@@ -157,8 +157,8 @@ class GoBack(WaitingOperator):
         The snapshot is the source of this run. If the run was killed after it cancelled the job, it is the job's last
         checkpoint.
         """
-        if self.taken and self.taken["job"] == old_job.job_id:
-            savepoint: str = self.taken["savepoint"]
+        if self.take_output and self.take_output["job"] == old_job.job_id:
+            savepoint: str = self.take_output["savepoint"]
             return savepoint
         record = self._record(context, old_job)
         if old_job.taking is not StopMode.CHECKPOINT or record.phase is None:

@@ -52,8 +52,10 @@ def check_shape(job: Job, request: Request) -> None:
     restarted_ids = {_operator_id(selector, request) for selector in request.surgery.restarts}
     for vertex in job.vertices:
         wanted_shape = _requested_shape(vertex, request)
-        chain = (wanted_shape.parallelism, *_chained_parallelism(vertex, job, request))
-        other_parallelism = next((parallelism for parallelism in chain if parallelism != vertex.parallelism), None)
+        parallelisms = (wanted_shape.parallelism, *_chained_parallelism(vertex, job, request))
+        other_parallelism = next(
+            (parallelism for parallelism in parallelisms if parallelism != vertex.parallelism), None
+        )
         if vertex.partially_finished and vertex.operator_id not in restarted_ids and other_parallelism is not None:
             raise UnsupportedError(
                 "some subtasks of this operator have finished: it is undefined which new subtasks would count as "

@@ -15,7 +15,7 @@ from rescale.airflow.flink.job_record import JobRecord, recorded_job, refuse_han
 from rescale.airflow.flink.questions import describe_answer
 from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of, started_job
 from rescale.airflow.forms.filled_form import check_changes, proof_of, refuse_unknown_fields, request_of
-from rescale.airflow.forms.job_form import check_renames, hand_over_of, taking_of
+from rescale.airflow.forms.job_form import check_renames, hand_over_of, stop_mode_of
 from rescale.airflow.forms.live_form import LiveRequest, live_request_of
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.job.job_operators import was_handed_over
@@ -72,7 +72,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
             request_of(params, {"source": stopped_job_of_run.directory, **pulled_places(known_places, ti)}),
         )
     hand_over = hand_over_of(params)
-    taking = taking_of(params, hand_over)
+    taking = stop_mode_of(params, hand_over)
     live_request = live_request_of(params)
     savepoint_format = SavepointFormat(params["savepoint_format"])
     old_job = inspect_job(params["flink"], params["job"], taking, params["savepoints"], hand_over, savepoint_format)
@@ -150,7 +150,7 @@ def _check_plan(
 
     This plans with the job's latest checkpoint: the last checkpoint will be of the same kind.
     """
-    from rescale.airflow.flink.last_checkpoint import with_newest
+    from rescale.airflow.flink.last_checkpoint import with_newest_checkpoint
     from rescale.airflow.job.followable import refuse_heavy_plan
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
     from rescale.following.round_plan import has_rounds
@@ -167,7 +167,9 @@ def _check_plan(
             advice='choose a savepoint under "What becomes of the job"',
         )
     copies_ahead = live_request is not None and not live_request.refers
-    plan = with_newest(checkpoints, lambda source: prepare(replace(request, source=source), ahead=copies_ahead).plan)
+    plan = with_newest_checkpoint(
+        checkpoints, lambda source: prepare(replace(request, source=source), ahead=copies_ahead).plan
+    )
     if live_request is not None and not has_rounds(plan):
         refuse_heavy_plan(plan)
     log.info("the job's latest checkpoint can be rescaled: %s", plan.source)
@@ -194,10 +196,10 @@ def _check_places(request: Request, followed_directory: str | None = None) -> No
         refuse_followed_target(request.target)
 
 
-def job_end_task(may_skip_run: Sequence[str], after_publication: Sequence[str] = ()) -> Any:
+def job_end_task(skipping_tasks: Sequence[str], after_publication: Sequence[str] = ()) -> Any:
     """Return the last task (`end_task`) of a run that takes a job's savepoint; it also says what became of the job."""
     return end_task(
-        [*may_skip_run, PLAN], after_publication=[HAND_OVER, ANNOUNCE, VERIFY, *after_publication], remark=_job_clause
+        [*skipping_tasks, PLAN], after_publication=[HAND_OVER, ANNOUNCE, VERIFY, *after_publication], remark=_job_clause
     )
 
 

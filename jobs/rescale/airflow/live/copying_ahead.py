@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.last_checkpoint import take_checkpoint, with_newest
+from rescale.airflow.flink.last_checkpoint import take_checkpoint, with_newest_checkpoint
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.live.mover import run_in_pod_or_process
 from rescale.plan.plan import Plan
@@ -43,14 +43,14 @@ def copy_ahead(old_job: JobToRestart, plan_of: Callable[[str], Plan], ti: Any) -
         step = run_in_pod_or_process(Step.PREPARE, plan.target, ["--plan", prepared_place(plan.target)], ti)
         return step.read(PreparedFiles)
 
-    copied_files = with_newest(old_job.directory, copy_from)
+    copied_files = with_newest_checkpoint(old_job.directory, copy_from)
     if not copied_files.files:
         log.info("nothing to copy ahead: the result takes no file of the checkpoint unchanged")
         return copied_files
     for _ in range(_MOST_CHECKPOINTS):
         with open_flink(old_job.flink) as flink:
             take_checkpoint(flink, old_job.job_id)
-        copied_files = with_newest(old_job.directory, copy_from)
+        copied_files = with_newest_checkpoint(old_job.directory, copy_from)
         files_text, new_bytes_text = counted(copied_files.files, "file"), human_bytes(copied_files.new_bytes)
         log.info(
             "the target has %s of the job's newest checkpoint; %s were copied just now",

@@ -1,10 +1,11 @@
 """The cut-over: from the cancel of the old job to the start of the new one.
 
-The last round is made while the job still runs, right before the cancel. So the job stands still only for the cancel,
-the publication and the start. Flink caches its answers about checkpoints, and the start needs one from after the
-cancel. So the cancel waits until a new answer is due (`answer_watch`). If the job makes another checkpoint during this
-wait, one more round comes first. If it does so again and again, or right before its end, the last round comes after the
-cancel. In all cases, the new job processes the records after the last checkpoint again.
+The last round, which moves the last changes of state, is made while the job still runs, right before the cancel. So the
+job stands still only for the cancel, the publication and the start. Flink caches its answers about checkpoints, and the
+start needs an answer from after the cancel. So the cancel waits until a new answer is due (`answer_watch`). If the job
+makes another checkpoint during this wait, one more round comes first. If this happens again and again, or right before
+the job's end, the last round comes after the cancel. In all cases, the new job processes the records after the last
+checkpoint again.
 
 The cut-over is one task, because Airflow needs seconds from one task to the next. Each part can be repeated: if the
 task is killed, its next try resumes. If a part fails, or takes too long, the job is started again from its last
@@ -21,12 +22,12 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request
+from rescale.airflow.flink.answer_watch import AnswerWatch, first_fresh_request_time
 from rescale.airflow.flink.checkpoint_stop import checkpoint_for_restart
 from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_checkpoint, refuse_later_snapshot
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.job_record import JobRecord, Phase
-from rescale.airflow.flink.last_checkpoint import cancel, take_source, with_newest
+from rescale.airflow.flink.last_checkpoint import cancel, take_source_checkpoint, with_newest_checkpoint
 from rescale.airflow.flink.questions import Answer, FlinkQuestion, RedeploymentQuestion, describe_answer
 from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, refuse_running_job
 from rescale.airflow.live.mover import Mover
@@ -57,7 +58,7 @@ Later attempts do not wait, because the job may make another checkpoint in this 
 """
 
 _MOST_GROWTH = 2
-"""The last round should be as short as the round before it if it reads at most this many times that round's bytes."""
+"""Most bytes that the last round may read, as a multiple of those that the round before it has read."""
 
 _PAUSE_SECONDS = 0.5
 """Pause before a part that failed with a transient error is repeated."""
@@ -75,16 +76,16 @@ class MovesAllStateError(RequestError):
 class CutOver:
     """A cut-over of the job that `follower` follows.
 
-    `limit` is the time in seconds, from the start of the cancel, within which the new job has to run. `record` tells
-    later tries, and the task that goes back, what was done to the job. `parallelism` is the default parallelism of the
-    new job; None for the parallelism of most operators.
+    `record` tells later tries, and the task that goes back, what was done to the job. The new job has to run within
+    `give_up_after` seconds from the start of the cancel. `parallelism` is its default parallelism; None for the
+    parallelism of most operators.
     """
 
     old_job: JobToRestart
     follower: Follower
     mover: Mover
     record: JobRecord
-    limit: float
+    give_up_after: float
     parallelism: int | None
     _round_plan: RoundPlan | None = field(default=None, init=False)
     _is_last_round_made: bool = field(default=False, init=False)
@@ -103,9 +104,11 @@ class CutOver:
         then follows the cancel.
         """
         with open_flink(self.old_job.flink) as flink:
-            self._completed_checkpoint = take_source(flink, self.old_job.job_id, self.old_job.directory)
+            self._completed_checkpoint = take_source_checkpoint(flink, self.old_job.job_id, self.old_job.directory)
         try:
-            self._round_plan = round_plan = with_newest(self.old_job.directory, lambda _: self._plan_last_round())
+            self._round_plan = round_plan = with_newest_checkpoint(
+                self.old_job.directory, lambda _: self._plan_last_round()
+            )
         except MovesAllStateError as error:  # Flink may have rescaled the job since `newest_round`
             if newest_round is None or self._missed_attempts == _ATTEMPTS:
                 raise
@@ -142,7 +145,7 @@ class CutOver:
             cancel(flink, self.old_job.job_id)
         end_time = time.monotonic()
         answers.end()
-        self._fresh_from = answers.first_fresh_request(end_time)
+        self._fresh_from = answers.first_fresh_request_time(end_time)
         return stopwatch
 
     def complete(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
@@ -162,7 +165,7 @@ class CutOver:
             try:
                 return self._publish_and_start(stopwatch)
             except RescaleError as error:
-                if error.final or stopwatch.elapsed + _PAUSE_SECONDS > self.limit:
+                if error.final or stopwatch.elapsed + _PAUSE_SECONDS > self.give_up_after:
                     log.error("the cut-over failed: %s", error)
                     raise self._restart_old_job(error) from None
                 log.warning("the cut-over is tried again: %s", error)
@@ -178,13 +181,13 @@ class CutOver:
             plan = self._publish_last_round(stopwatch)
         if not is_replaced:  # a replaced job was checked by an earlier attempt, and its JobManager is gone
             with stopwatch.part("check for a later snapshot"), open_flink(self.old_job.flink) as flink:
-                self._fresh_from = self._fresh_from or first_fresh_request(flink, start_request_time)
+                self._fresh_from = self._fresh_from or first_fresh_request_time(flink, start_request_time)
                 refuse_later_snapshot(flink, self.old_job.job_id, self._fresh_from, plan.checkpoint_id)
         with stopwatch.part("start"):
             start, run = plan.start._replace(parallelism=self.parallelism or plan.start.parallelism), self.record.run
             log.info("command that starts the job: %s", start.command)
             question_or_answer = hand_job_over(self.old_job.hand_over, start, run, self.old_job)
-            answer = _wait_for_answer(question_or_answer, self.limit - stopwatch.elapsed)
+            answer = _wait_for_answer(question_or_answer, self.give_up_after - stopwatch.elapsed)
             # The task that goes back may have started the old job while the new job was starting.
             refuse_running_job(self.old_job, start, run)
         self.record.note_start()
@@ -209,7 +212,7 @@ class CutOver:
                 operator=self.old_job.name,
                 expected="the published result",
             )
-        return plan, _wait_for_answer(question, self.limit)
+        return plan, _wait_for_answer(question, self.give_up_after)
 
     def _record_last_checkpoint(self) -> None:
         """Record the job's last completed checkpoint.
@@ -234,7 +237,7 @@ class CutOver:
 
     def _make_last_round(self, round_plan: RoundPlan, stopwatch: Stopwatch) -> None:
         """Make the last round while the job stands still."""
-        timer = threading.Timer(max(0.0, self.limit - stopwatch.elapsed), self.mover.end)
+        timer = threading.Timer(max(0.0, self.give_up_after - stopwatch.elapsed), self.mover.end)
         timer.start()
         try:
             with stopwatch.part("last round and its proof"):

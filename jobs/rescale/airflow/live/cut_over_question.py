@@ -131,12 +131,15 @@ def cut_over_question_text(rounds: Mapping[str, Any]) -> str:
     if "round" not in rounds:
         text = "The result refers to the files of the job's last checkpoint, so nothing has to be moved."
     else:
-        rate, last = rounds["change_rate"], rounds["last_round_seconds"]
+        rate, last_round_seconds = rounds["change_rate"], rounds["last_round_seconds"]
         rows = [
             ("newest round", f"{rounds['round']}, of checkpoint {rounds['checkpoint']}"),
             ("changed rows", f"{rounds['rows_written'] or 0:,} written, {rounds['rows_deleted'] or 0:,} deleted"),
             ("rate of change", "not known" if rate is None else f"{human_bytes(rate)}/s"),
-            ("the last round would take", "not known" if last is None else f"about {duration(last)}"),
+            (
+                "the last round would take",
+                "not known" if last_round_seconds is None else f"about {duration(last_round_seconds)}",
+            ),
         ]
         text = render_markdown(Page((table(("", ""), rows),)))
     return (

@@ -1,7 +1,7 @@
 """Driver pods of the task that follows a job, if steps run in pods: one for a single step, or one for all rounds.
 
-A pod is made from the same template as the pods of other steps. Orders for rounds go through the store, so pod and
-worker need no network connection. The pod ends with its task: the task deletes it, or the pod misses its heartbeats.
+A pod is made from the same template as the pods of other steps. The worker orders rounds through the store, so it needs
+no connection to the pod. The pod ends with its task: the task deletes the pod, or the pod misses the task's heartbeats.
 """
 
 from __future__ import annotations

@@ -133,10 +133,8 @@ def _follow_until_cut(watch: Watch, cut_over: CutOver) -> Stopwatch:
             newest_round = watch.follower.newest_round() if watch.has_rounds else None
             with open_flink(watch.old_job.flink) as flink, AnswerWatch(flink, watch.old_job.job_id) as answers:
                 is_ready = cut_over.prepare(newest_round, answers)
-                if is_ready:
-                    watch.note_required_approval(
-                        cut_over.plan
-                    )  # the state may have grown, and the window of the run may have closed
+                if is_ready:  # the state may have grown, and the window of the run may have closed
+                    watch.note_required_approval(cut_over.plan)
                     if watch.waits_for(newest_round) is None:
                         return cut_over.cancel(answers)
             if not is_ready:

@@ -12,7 +12,7 @@ import msgspec
 
 from rescale.airflow.flink.first_checkpoint import first_checkpoint
 from rescale.airflow.flink.flink_access import open_flink
-from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS, with_newest
+from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS, with_newest_checkpoint
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.reports.report_link import REPORT_KEY, ReportPage
 from rescale.airflow.steps.earlier_tasks import ROUNDS
@@ -88,6 +88,6 @@ class RoundDisplay:
     @cached_property
     def _plan(self) -> PlanDocument:
         """The plan of a full run, for the report, with the sentences about the cut-over."""
-        plan = with_newest(self.old_job.directory, self.follower.plan_full)
+        plan = with_newest_checkpoint(self.old_job.directory, self.follower.plan_full)
         document = plan_document(plan.plan, plan.snapshot, plan.kafka)
         return msgspec.structs.replace(document, warnings=(*document.warnings, REPEATED_RECORDS))

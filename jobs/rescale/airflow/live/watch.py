@@ -12,7 +12,7 @@ from typing import Any
 
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.job_record import JobRecord
-from rescale.airflow.flink.last_checkpoint import cancel, take_checkpoint, with_newest
+from rescale.airflow.flink.last_checkpoint import cancel, take_checkpoint, with_newest_checkpoint
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.forms.live_form import CutOverRule, LiveRequest
 from rescale.airflow.live.copying_ahead import copy_ahead
@@ -63,7 +63,7 @@ class Watch:
     state: Any
     opens_at: datetime | None
     closes_at: datetime | None
-    _seconds_before: float | None = None
+    _previous_seconds: float | None = None
     _cached_plan: tuple[str, Plan] | None = None
     _checked_checkpoints: set[int | None] = field(default_factory=set, init=False)
     _needs_approval: bool = field(init=False)
@@ -104,16 +104,20 @@ class Watch:
             if self._wait_without_rounds():  # later checkpoints may have new files
                 self._copy_ahead()
             return
-        newest = self.follower.newest_round()
-        if newest is None or self.follower.has_checkpoint_after(newest) or not self.follower.is_of_this_start(newest):
-            newest = self._next_round(newest)
-        while (waits_for := self.waits_for(newest)) is not None:
-            self.report(newest, waits_for)
-            self._pause(newest)
-            if self.waits_for(newest) is None:
+        newest_round = self.follower.newest_round()
+        if (
+            newest_round is None
+            or self.follower.has_checkpoint_after(newest_round)
+            or not self.follower.is_of_this_start(newest_round)
+        ):
+            newest_round = self._next_round(newest_round)
+        while (waits_for := self.waits_for(newest_round)) is not None:
+            self.report(newest_round, waits_for)
+            self._pause(newest_round)
+            if self.waits_for(newest_round) is None:
                 break
-            newest = self._next_round(newest)
-        self.report(newest, None)
+            newest_round = self._next_round(newest_round)
+        self.report(newest_round, None)
 
     def refuse_to_go_on(self) -> None:
         """Raise `RequestError` if somebody gives the cut-over up, the window has closed, or the job has ended."""
@@ -127,7 +131,7 @@ class Watch:
 
         If no max parallelism changes, there are none: files are copied ahead, or the result refers to them.
         """
-        return has_rounds(with_newest(self.old_job.directory, self._plan_full))
+        return has_rounds(with_newest_checkpoint(self.old_job.directory, self._plan_full))
 
     def _copy_ahead(self) -> None:
         """Copy files of the job's checkpoints into the target.
@@ -154,7 +158,7 @@ class Watch:
         return has_waited
 
     def _next_round(self, previous_round: Round | None) -> Round:
-        self._seconds_before = (
+        self._previous_seconds = (
             None
             if previous_round is None or previous_round.kind is RoundKind.BASE
             else previous_round.last_round_seconds
@@ -165,36 +169,40 @@ class Watch:
                 take_checkpoint(flink, self.old_job.job_id)
         return self.follower.next_round()
 
-    def last_round_is_short(self, newest: Round) -> bool:
-        """Return whether a last round after the round `newest` would be short enough.
+    def last_round_is_short(self, newest_round: Round) -> bool:
+        """Return whether a last round after `newest_round` would be short enough.
 
         Always False for the first round after the base: it moves all changes since the base was begun, and takes longer
         than the last round would. Also False for a round of an earlier try, because the duration of its predecessor is
         unknown.
         """
-        last, seconds_before, limit = newest.last_round_seconds, self._seconds_before, self.live.most_downtime
-        if newest.kind is RoundKind.BASE or last is None or seconds_before is None:
+        last_seconds, previous_seconds, limit = (
+            newest_round.last_round_seconds,
+            self._previous_seconds,
+            self.live.most_downtime,
+        )
+        if newest_round.kind is RoundKind.BASE or last_seconds is None or previous_seconds is None:
             return False
         if limit is not None:
-            return last <= limit
-        return last <= _SHORT_SECONDS or last > _CONVERGENCE_RATIO * seconds_before
+            return last_seconds <= limit
+        return last_seconds <= _SHORT_SECONDS or last_seconds > _CONVERGENCE_RATIO * previous_seconds
 
-    def waits_for(self, newest: Round | None) -> str | None:
-        """Return what the cut-over waits for, or None if it may begin; `newest` is None if no rounds are made.
+    def waits_for(self, newest_round: Round | None) -> str | None:
+        """Return what the cut-over waits for, or None if it may begin; `newest_round` is None if no rounds are made.
 
         Raises `RequestError` if somebody gives the cut-over up, or the window has closed.
         """
         self._refuse_closed_window()
         decision = self._decision()
-        if newest is not None and not self.last_round_is_short(newest):
+        if newest_round is not None and not self.last_round_is_short(newest_round):
             limit = self.live.most_downtime
-            if self._seconds_before is None:
+            if self._previous_seconds is None:
                 return "another round"
             return "a shorter round" if limit is None else f"a round of at most {duration(limit)}"
         for earliest in (self.live.not_before, self.opens_at):
             if earliest is not None and datetime.now(UTC) < earliest:
                 return f"{earliest:%Y-%m-%d %H:%M %Z}"
-        return "an approval" if self.needs_approval(newest) and decision is None else None
+        return "an approval" if self.needs_approval(newest_round) and decision is None else None
 
     def _decision(self) -> Decision | None:
         """Return the approval of the cut-over; None if there is no answer yet, or if nobody has to approve.
@@ -223,27 +231,27 @@ class Watch:
         """Raise `WindowClosedError` if no cut-over may begin any more."""
         if self.closes_at is None or datetime.now(UTC) <= self.closes_at:
             return
-        newest = self.follower.newest_round()
+        newest_round = self.follower.newest_round()
         raise WindowClosedError(
             "the window closed before the cut-over, so the job was left alone",
             path=self.follower.target,
             expected=f"a cut-over before {self.closes_at:%Y-%m-%d %H:%M %Z}",
-            found="no round" if newest is None else _round_text(newest),
+            found="no round" if newest_round is None else _round_text(newest_round),
             advice="let rounds begin earlier (begins_before), let the window close later, or allow more downtime "
             "(most_downtime)",
         )
 
-    def needs_approval(self, newest: Round | None) -> bool:
+    def needs_approval(self, newest_round: Round | None) -> bool:
         """Return whether somebody has to approve the cut-over: the form says so, or a rule for all plans.
 
-        `newest` is None if no rounds are made. Every round is checked, because the state may have grown.
+        `newest_round` is None if no rounds are made. Every round is checked, because the state may have grown.
         """
         if self._needs_approval or self.live.rule is CutOverRule.APPROVED:
             return True
-        checkpoint = None if newest is None else newest.checkpoint
+        checkpoint = None if newest_round is None else newest_round.checkpoint
         if checkpoint not in self._checked_checkpoints:
             self.note_required_approval(
-                with_newest(self.old_job.directory, self._plan_full)
+                with_newest_checkpoint(self.old_job.directory, self._plan_full)
                 if checkpoint is None
                 else certified_plan(round_target(self.follower.target, checkpoint))
             )
@@ -260,28 +268,32 @@ class Watch:
             log.info("the cut-over needs an approval: %s", reason)
             self._needs_approval = True
 
-    def report(self, newest: Round, waits_for: str | None) -> None:
+    def report(self, newest_round: Round, waits_for: str | None) -> None:
         """Show a round, and what the cut-over waits for after it; None if the cut-over begins."""
-        is_short, needs_approval = self.last_round_is_short(newest), self.needs_approval(newest)
-        self._display.show(newest, waits_for, is_short=is_short, needs_approval=needs_approval)
+        is_short, needs_approval = self.last_round_is_short(newest_round), self.needs_approval(newest_round)
+        self._display.show(newest_round, waits_for, is_short=is_short, needs_approval=needs_approval)
 
     @cached_property
     def _display(self) -> RoundDisplay:
         return RoundDisplay(self.old_job, self.follower, self.ti, self.state)
 
-    def _pause(self, newest: Round) -> None:
+    def _pause(self, newest_round: Round) -> None:
         """Wait until the next round is due, or until the cut-over may begin.
 
         After a round that is not short enough, the next round is due at once. After a short one, it is due when a pause
         is over and the job has made another checkpoint. The form's limit for bytes a second may lengthen the pause.
         """
-        is_short = self.last_round_is_short(newest)
-        pause = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest.seconds or 0.0)) if is_short else 0.0
-        end_time = time.monotonic() + max(pause, pause_after(newest, self.live.pause_above))
-        while time.monotonic() < end_time and self.waits_for(newest) is not None:
+        is_short = self.last_round_is_short(newest_round)
+        pause = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest_round.seconds or 0.0)) if is_short else 0.0
+        end_time = time.monotonic() + max(pause, pause_after(newest_round, self.live.pause_above))
+        while time.monotonic() < end_time and self.waits_for(newest_round) is not None:
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
-        while is_short and not self.follower.has_checkpoint_after(newest) and self.waits_for(newest) is not None:
+        while (
+            is_short
+            and not self.follower.has_checkpoint_after(newest_round)
+            and self.waits_for(newest_round) is not None
+        ):
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
 
@@ -296,10 +308,10 @@ class Watch:
                 operator=self.old_job.name,
                 expected="a running job",
                 found="a job that Flink does not know" if job is None else job.state,
-                advice="if it was cancelled on purpose, finish a follower of its checkpoints on a command line, which "
-                "makes the result from the last one. If not, start the job again, and run with another target",
+                advice="if it was cancelled on purpose, use a follower on a command line: finishing it makes the "
+                "result from the job's last checkpoint. If not, start the job again, and run with another target",
             )
 
 
-def _round_text(newest: Round) -> str:
-    return f"round {newest.number}; {last_round_phrase(newest)}"
+def _round_text(newest_round: Round) -> str:
+    return f"round {newest_round.number}; {last_round_phrase(newest_round)}"

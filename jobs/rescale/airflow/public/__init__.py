@@ -1,1 +1,1 @@
-"""Operators, a task group and a trigger for other people's DAGs. Import them from `rescale.airflow`."""
+"""Operators, a sensor, a task group and a trigger for users' DAGs. Import them from `rescale.airflow`."""

@@ -16,8 +16,7 @@ from rescale.airflow.steps.retries import RETRIES, task_errors
 class CheckpointSensor(BaseSensorOperator):
     """Sensor that waits for a checkpoint that completes after the task has started. Savepoints do not count.
 
-    Its output has the `checkpoint` (a URI), its `id` (a number) and the id of the `job`, each as in
-    `output["checkpoint"]`.
+    Its output has the fields `checkpoint` (a URI), `id` (the checkpoint's number) and `job` (the job's id).
 
     :param flink: address of Flink's REST API, or id of an Airflow connection of type http.
     :param job: name of a running job, if it is unique, or its id.

@@ -46,9 +46,9 @@ class RescaleOperator(BaseOperator):
     Nobody can approve its plan, so it cannot drop state, and it fails if the settings of the platform require an
     approval. `rescale_task_group` asks for approvals.
 
-    Its output describes the published result: `target`, `start` (a command), `starting` (for `HandOverOperator`),
-    `metadata_sha256`, `certificate` and `certificate_sha256`, each as in `output["target"]`. The asset
-    `RESCALED_SAVEPOINT` gets an event, unless it has one of this result already.
+    Its output has fields that describe the published result: `target`, `start` (a command), `starting` (for
+    `HandOverOperator`), `metadata_sha256`, `certificate` and `certificate_sha256`. The asset `RESCALED_SAVEPOINT` gets
+    an event, unless it has one of this result already.
 
     :param source: directory of the snapshot: `s3://bucket/key`, or an absolute path that workers can reach.
     :param target: directory of the result, which does not exist yet.
@@ -163,9 +163,8 @@ class RescaleOperator(BaseOperator):
 
     def _wait(self, pod: Any, plan_output: Summary, work: Callable[[], None]) -> None:
         """Call `work`, a method of the pod's operator. If that operator defers itself, defer this task."""
-        executing_token = ExecutorSafeguard.tracker.set(
-            pod
-        )  # keeps Airflow from warning that an operator calls another operator
+        # This keeps Airflow from warning that an operator calls another operator.
+        executing_token = ExecutorSafeguard.tracker.set(pod)
         try:
             work()
         except TaskDeferred as deferred:

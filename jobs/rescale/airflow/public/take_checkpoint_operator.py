@@ -29,8 +29,7 @@ class TakeCheckpointOperator(WaitingOperator):
     It needs Flink 1.17 or newer. Flink deletes the checkpoint when newer ones have replaced it, as it does with all
     checkpoints of the job. A task that is tried again finds the checkpoint that an earlier try began.
 
-    Its output has the `checkpoint` (a URI), its `id` (a number) and the id of the `job`, each as in
-    `output["checkpoint"]`.
+    Its output has the fields `checkpoint` (a URI), `id` (the checkpoint's number) and `job` (the job's id).
 
     :param flink: address of Flink's REST API, or id of an Airflow connection of type http.
     :param job: name of a running job, if it is unique, or its id.

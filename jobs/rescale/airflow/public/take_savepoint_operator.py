@@ -27,11 +27,10 @@ class TakeSavepointOperator(WaitingOperator):
     """Operator that lets Flink write the savepoint of a running job, and waits for it without a worker.
 
     A task that is tried again finds the savepoint that an earlier try began. With `taking` other than `run on`, the job
-    has ended when the task succeeds, and stays down if a later task fails. The DAG *Rescale a running job* starts such
-    a job again.
+    has ended when the task succeeds, and is not started again if a later task fails. The DAG *Rescale a running job*
+    starts such a job again.
 
-    Its output has the `savepoint` (a URI), the id of the `job`, and the `state` of the job, each as in
-    `output["savepoint"]`.
+    Its output has the fields `savepoint` (a URI), `job` (the job's id) and `state` (the job's state).
 
     :param flink: address of Flink's REST API, or id of an Airflow connection of type http.
     :param job: name of a running job, if it is unique, or its id.

@@ -24,8 +24,8 @@ class RescaleTaskGroup(TaskGroup):
 
     @property
     def output(self) -> XComArg:
-        """The published result: `target`, `start` (a command), `starting` (for `HandOverOperator`), `metadata_sha256`,
-        `certificate` and `certificate_sha256`, each as in `output["target"]`.
+        """Output with the fields of the published result: `target`, `start` (a command), `starting` (for
+        `HandOverOperator`), `metadata_sha256`, `certificate` and `certificate_sha256`.
         """
         end: Any = self.children[f"{self.group_id}.{END}"]
         output: XComArg = end.output

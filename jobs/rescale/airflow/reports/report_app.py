@@ -68,9 +68,9 @@ def report(
     task: str | None = None,
 ) -> Response:
     """Respond with the report of a run. If the run has several, `task` is the task that planned; None for any."""
-    reports = XComModel.get_many(run_id=run_id, key=REPORT_KEY, dag_ids=dag_id, task_ids=task, limit=1)
+    report_query = XComModel.get_many(run_id=run_id, key=REPORT_KEY, dag_ids=dag_id, task_ids=task, limit=1)
     # Airflow's type hints say that the row is a tuple, but it is the XCom itself.
-    xcom: Any = session.scalars(reports).first()
+    xcom: Any = session.scalars(report_query).first()
     value = None if xcom is None else xcom.value
     try:
         page = _page_in_xcom(value) if isinstance(value, dict) and "page" in value else _page_in_store(value)

@@ -59,13 +59,13 @@ def task_states(ti: Any) -> dict[str, str | None]:
     return states
 
 
-def sibling_task_id(task_id: str, other: str) -> str:
+def sibling_task_id(task_id: str, sibling: str) -> str:
     """Return the id of another task of the same rescale.
 
     If the tasks of a rescale are in a task group, their ids start with the id of the group.
     """
     group, dot, _ = task_id.rpartition(".")
-    return f"{group}{dot}{other}"
+    return f"{group}{dot}{sibling}"
 
 
 class XComField(NamedTuple):

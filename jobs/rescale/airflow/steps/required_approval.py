@@ -24,15 +24,15 @@ def approval_reason(plan: Plan, params: Mapping[str, Any]) -> str | None:
     """Return a clause on why a plan needs an approval, or None if it needs none."""
     from rescale.text.units import human_bytes
 
-    required, surgery = settings().approval.required, plan.surgery
-    written = plan.bytes_moved + plan.base_bytes
-    if required.always:
+    plans_to_approve, surgery = settings().approval.required, plan.surgery
+    written_bytes = plan.bytes_moved + plan.base_bytes
+    if plans_to_approve.always:
         return "the settings of the platform require it for every plan"
-    if required.above_gigabytes is not None and written > required.above_gigabytes * _GIGABYTE:
-        limit_text = f"{required.above_gigabytes:g} GB"
-        written_text = f"the plan writes {human_bytes(written)}"
+    if plans_to_approve.above_gigabytes is not None and written_bytes > plans_to_approve.above_gigabytes * _GIGABYTE:
+        limit_text = f"{plans_to_approve.above_gigabytes:g} GB"
+        written_text = f"the plan writes {human_bytes(written_bytes)}"
         if plan.base_bytes:
-            written_text = f"the plan and the rounds before it write {human_bytes(written)}"
+            written_text = f"the plan and the rounds before it write {human_bytes(written_bytes)}"
         return f"the settings of the platform require it above {limit_text}, and {written_text}"
     if surgery.dropped or surgery.dropped_states:  # whatever `drops` in the settings says
         return "the plan drops operators or states"

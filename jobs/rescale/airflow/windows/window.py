@@ -17,7 +17,7 @@ from rescale.airflow.flink.stopping import refuse_stop_without_restart
 from rescale.airflow.forms.dag_arguments import with_defaults
 from rescale.airflow.forms.filled_form import check_changes, trimmed_values
 from rescale.airflow.forms.form import Form, field_fault, flag, rescale_form
-from rescale.airflow.forms.job_form import hand_over_of, job_form, taking_of
+from rescale.airflow.forms.job_form import hand_over_of, job_form, stop_mode_of
 from rescale.airflow.forms.live_form import live_request_of
 from rescale.airflow.settings import settings
 from rescale.airflow.windows.closing import WindowHours
@@ -164,7 +164,7 @@ def _check_hand_over(filled_values: Mapping[str, Any]) -> None:
     """Raise `RequestError` if the run would stop a job and start none, or would let the old and the new job run."""
     hand_over = hand_over_of(filled_values)
     live_request_of(filled_values)
-    refuse_stop_without_restart(taking_of(filled_values, hand_over), hand_over)
+    refuse_stop_without_restart(stop_mode_of(filled_values, hand_over), hand_over)
 
 
 def _form_of(entry: Mapping[str, Any]) -> Form:

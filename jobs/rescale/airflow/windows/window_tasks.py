@@ -73,9 +73,8 @@ def close_window(asset: Asset) -> Any:
         return record
 
     title = "Remember what was rescaled"
-    trigger_rule = (
-        TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
-    )  # of the two tasks that can hand a job over, one skips itself
+    # Of the two tasks that can hand a job over, one skips itself.
+    trigger_rule = TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS
     return rescale_task(record_result, CLOSE, title, inlets=[asset], outlets=[asset], trigger_rule=trigger_rule)()
 
 
@@ -93,16 +92,16 @@ def opened_window(
     rescaled last. A run that has stopped its job, and whose tasks were all cleared, goes on after its window has
     closed: the job does not run.
     """
-    from rescale.airflow.windows.newest import newest_savepoint
+    from rescale.airflow.windows.newest_savepoint import newest_savepoint
     from rescale.options.profiles import use_targets
 
     if (fault := pattern_fault(params["target"])) is not None:
         expected, actual = fault
         raise RequestError("the target of the window is not valid", expected=expected, found=actual)
-    run_start, by_hand = dag_run.run_after.astimezone(hours.zone), dag_run.run_type == "manual"
-    is_outside_hours = by_hand and params[OUTSIDE_HOURS]
-    opening = run_start if is_outside_hours else hours.opening_time(run_start, is_scheduled=not by_hand)
-    hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if by_hand and not is_outside_hours else ""
+    run_start, is_manual = dag_run.run_after.astimezone(hours.zone), dag_run.run_type == "manual"
+    is_outside_hours = is_manual and params[OUTSIDE_HOURS]
+    opening = run_start if is_outside_hours else hours.opening_time(run_start, is_scheduled=not is_manual)
+    hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if is_manual and not is_outside_hours else ""
     if opening is None:
         skip_task(f"the window has never been open{hint}")
     closes_at = hours.closing_time(opening)
@@ -113,7 +112,7 @@ def opened_window(
         )
     log.info("the window is open until %s", _format_instant(closes_at))
     output = {
-        "target": target_of(params["target"], name, run_start if by_hand else opening),
+        "target": target_of(params["target"], name, run_start if is_manual else opening),
         "closes": closes_at.isoformat(),
     }
     if hours.begins_before and not is_outside_hours:
@@ -122,13 +121,13 @@ def opened_window(
     if "source" not in params:
         return output
     use_targets([])  # this task reads from the source's store only
-    newest = newest_savepoint(normalise(params["source"]))
-    if last_rescaled is not None and newest.write_time <= datetime.fromisoformat(last_rescaled["written"]):
+    newest_snapshot = newest_savepoint(normalise(params["source"]))
+    if last_rescaled is not None and newest_snapshot.write_time <= datetime.fromisoformat(last_rescaled["written"]):
         skip_task(
             f"nothing new: {last_rescaled['source']} is already rescaled, and nothing below {params['source']} is newer"
         )
-    log.info("the newest savepoint is %s, written at %s", newest.uri, newest.write_time)
-    return {**output, "source": newest.uri, "written": newest.write_time.isoformat()}
+    log.info("the newest savepoint is %s, written at %s", newest_snapshot.uri, newest_snapshot.write_time)
+    return {**output, "source": newest_snapshot.uri, "written": newest_snapshot.write_time.isoformat()}
 
 
 def _is_newer(record: Mapping[str, str], earlier_record: Mapping[str, str] | None) -> bool:
