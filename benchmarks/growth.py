@@ -132,8 +132,8 @@ def measure_case(case: Case, home: Path) -> Measurement:
     with process_tasks(case.cores) as tasks:
         move(home, "warm", case.max_parallelism, 2, tasks)
         spent = move(home, "source", case.max_parallelism, case.parallelism, tasks)
-    usage = {"driver": METER.own_since(before), "worker": METER.workers_since(before)}
-    return Measurement(size, spent, {who: usage[who].worst_memory / 1e6 for who in usage})
+    usage = {"driver": METER.process_since(before), "worker": METER.workers_since(before)}
+    return Measurement(size, spent, {who: usage[who].peak_memory / 1e6 for who in usage})
 
 
 def move(home: Path, source: str, max_parallelism: int, parallelism: int, tasks: ProcessTasks) -> Cost:

@@ -13,7 +13,7 @@ from importlib import import_module
 
 import msgspec
 
-from rescale.execution.job import end_with_standard_input, load_plan_of_sides, run_part
+from rescale.execution.job import end_with_standard_input, load_plan_with_targets, run_part
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.choice import TasksOnDemand, step_tasks
 from rescale.execution.tasks.worker_server import load_common_loops, load_worker_modules
@@ -59,7 +59,7 @@ class _Rounds:
     def carry_out(self, order: Order) -> None:
         from move_and_validate import steps_of_a_run  # imported late, so that `begin` can start workers first
 
-        plan = load_plan_of_sides(order.plan, order.result)
+        plan = load_plan_with_targets(order.plan, order.result)
         # This comes before the first result document is written, because another plan may have claimed the target.
         permit(plan, Transition.MOVE)
         tasks = self._tasks_for(plan.bytes_moved)

@@ -82,7 +82,7 @@ def test_worst_memory_of_a_step_excludes_that_of_an_earlier_step(tmp_path: Path)
 
     much, little = worst(lambda: {"much": len(b"1" * LARGE)}), worst(dict)
     assert little < much - LARGE // 2
-    assert METER.own_since(memory).worst_memory >= much
+    assert METER.process_since(memory).peak_memory >= much
 
 
 @pytest.mark.usefixtures("resettable_peak_memory")
@@ -92,7 +92,7 @@ def test_worst_memory_of_a_task_excludes_that_of_an_earlier_task_of_its_worker()
     for size in (LARGE, 0):
         with count_into(total):
             assert len(b"1" * size) == size
-    assert counted[1].worst_memory < counted[0].worst_memory - LARGE // 2
+    assert counted[1].peak_memory < counted[0].peak_memory - LARGE // 2
 
 
 @pytest.mark.usefixtures("resettable_peak_memory")
@@ -135,7 +135,7 @@ def test_requests_are_counted_by_kind_and_retries_apart(s3: S3Server, monkeypatc
     with patch("time.sleep"):
         store._client.meta.events.register_last("before-send.s3.GetObject", once)
         assert store.read_all(uri, 100)[0] == b"content"
-    counted = METER.own_since(before)
+    counted = METER.process_since(before)
     assert counted.requests == {"PutObject": 1, "GetObject": 2}
-    assert counted.tried_again == 1
+    assert counted.repeated_requests == 1
     assert REQUESTS.repeat_count >= 1

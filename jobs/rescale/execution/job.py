@@ -43,7 +43,7 @@ def job_parser(
 ) -> argparse.ArgumentParser:
     """Return a parser with the arguments that all jobs have.
 
-    `source` and `targets` name the arguments with locations of the source and of targets, for `add_profiles`.
+    `source` and `targets` name the arguments whose values are URIs of the source and of targets (`add_profiles`).
     """
     parser = StrictArgumentParser(description=description)
     parser.add_argument("--result", metavar="URI", required=True, help="where to put the result document (JSON)")
@@ -71,12 +71,12 @@ def add_plan(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan:
-    """Return the plan of `--plan`, and declare its targets (`load_plan_of_sides`)."""
-    return load_plan_of_sides(normalise(arguments.plan), arguments.result)
+    """Return the plan of `--plan`, and declare its targets (`load_plan_with_targets`)."""
+    return load_plan_with_targets(normalise(arguments.plan), arguments.result)
 
 
-def load_plan_of_sides(uri: str, result: str) -> Plan:
-    """Return a plan, and declare its targets, so that this process knows the store of each location (`sides`)."""
+def load_plan_with_targets(uri: str, result: str) -> Plan:
+    """Return a plan, and declare its targets, whose store may differ from the source's (`use_targets`)."""
     locations = [uri, normalise(result)]
     use_targets(locations)
     plan = load_plan(uri)
@@ -127,9 +127,10 @@ def run_step_of_plan(
     *,
     on_driver: bool = False,
 ) -> int:
-    """Run a step of the plan in this process's arguments, and return the exit code; for mains without other arguments.
+    """Run a step of the plan that `--plan` names, and return the exit code; for mains without arguments of their own.
 
-    `description` is the text of `--help`. For `name`, the bytes of work and `on_driver`, see `step_tasks`.
+    `description` is the text of `--help`. `work_of` returns the bytes of work; see `step_tasks`, also for `name` and
+    `on_driver`.
     """
     parser = job_parser(description)
     add_plan(parser)
@@ -179,10 +180,10 @@ def _print_error(failure: RescaleError | None) -> None:
 
 def end_with_standard_input() -> None:
     """End this process, and the JVM that it has started, when standard input ends."""
-    threading.Thread(target=_wait_for_end_of_input, daemon=True).start()
+    threading.Thread(target=_terminate_at_end_of_input, daemon=True).start()
 
 
-def _wait_for_end_of_input() -> None:
+def _terminate_at_end_of_input() -> None:
     """End the process group when standard input ends: a read returns only then, because nobody writes there.
 
     A JVM ends when this process ends, except while the JVM starts: then it may fail to write its port into the removed

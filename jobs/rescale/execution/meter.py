@@ -23,27 +23,27 @@ from rescale.storage.s3.s3_requests import REQUESTS
 
 @dataclass(frozen=True)
 class StepCounters:
-    """Numbers of records read one by one, of requests to S3 by kind, and of repeated requests (`tried_again`).
+    """Numbers of records read one by one, of requests to S3 by kind, and of repeated requests.
 
-    `copied_by_store` counts bytes that S3 copied itself. `lost_tasks` counts failed attempts of tasks. `worst_memory`
-    is the peak memory of the largest process, in bytes.
+    `copied_by_store` counts bytes that S3 copied itself. `lost_tasks` counts failed attempts of tasks. `peak_memory`
+    is that of the largest process, in bytes.
     """
 
     records: int = 0
     requests: Counter[str] = field(default_factory=Counter)
-    tried_again: int = 0
+    repeated_requests: int = 0
     copied_by_store: int = 0
     lost_tasks: int = 0
-    worst_memory: int = 0
+    peak_memory: int = 0
 
     def plus(self, other: StepCounters) -> StepCounters:
         return StepCounters(
             self.records + other.records,
             self.requests + other.requests,
-            self.tried_again + other.tried_again,
+            self.repeated_requests + other.repeated_requests,
             self.copied_by_store + other.copied_by_store,
             self.lost_tasks + other.lost_tasks,
-            max(self.worst_memory, other.worst_memory),
+            max(self.peak_memory, other.peak_memory),
         )
 
 
@@ -61,10 +61,10 @@ class Stage:
 class Reading:
     """State of a meter at one instant: the counts of this process, and the lengths of the meter's lists."""
 
-    own: StepCounters
-    workers: int
-    stages: int
-    peaks: int
+    process: StepCounters
+    worker_count: int
+    stage_count: int
+    peak_count: int
 
 
 class Meter:
@@ -81,7 +81,7 @@ class Meter:
         with self._lock:
             self._records += records
 
-    def add(self, counters: StepCounters) -> None:
+    def add_worker(self, counters: StepCounters) -> None:
         with self._lock:
             self._workers.append(counters)
 
@@ -103,40 +103,42 @@ class Meter:
             counters = StepCounters(self._records, REQUESTS.by_kind, REQUESTS.repeat_count, REQUESTS.bytes_copied)
             return Reading(counters, len(self._workers), len(self._stages), len(self._peaks))
 
-    def own_since(self, before: Reading) -> StepCounters:
+    def process_since(self, before: Reading) -> StepCounters:
         """Return the counts of this process since a reading."""
-        own_counters = self.read().own
+        counters = self.read().process
         with self._lock:
             return StepCounters(
-                own_counters.records - before.own.records,
-                own_counters.requests - before.own.requests,
-                own_counters.tried_again - before.own.tried_again,
-                own_counters.copied_by_store - before.own.copied_by_store,
-                worst_memory=max(self._peaks[before.peaks :]),
+                counters.records - before.process.records,
+                counters.requests - before.process.requests,
+                counters.repeated_requests - before.process.repeated_requests,
+                counters.copied_by_store - before.process.copied_by_store,
+                peak_memory=max(self._peaks[before.peak_count :]),
             )
 
     def workers_since(self, before: Reading) -> StepCounters:
         """Return the sum of the counts of all workers since a reading."""
         with self._lock:
-            return reduce(StepCounters.plus, self._workers[before.workers :], StepCounters())
+            return reduce(StepCounters.plus, self._workers[before.worker_count :], StepCounters())
 
     def metrics_since(self, before: Reading, seconds: float) -> StepMetrics:
         """Return all counts since a reading."""
-        driver, workers = self.own_since(before), self.workers_since(before)
-        all_counters, stages = driver.plus(workers), self.stages_after(before.stages)
+        driver, workers = self.process_since(before), self.workers_since(before)
+        all_counters, stages = driver.plus(workers), self.stages_after(before.stage_count)
         total_bytes = sum(stage.bytes for stage in stages)
         return StepMetrics(
             bytes=total_bytes,
             bytes_copied_by_store=all_counters.copied_by_store,
             records=all_counters.records,
-            mb_per_second=_per_second(total_bytes, seconds),
+            mb_per_second=_mb_per_second(total_bytes, seconds),
             stages=tuple(
-                StageMetrics(stage.name, stage.bytes, round(stage.seconds, 3), _per_second(stage.bytes, stage.seconds))
+                StageMetrics(
+                    stage.name, stage.bytes, round(stage.seconds, 3), _mb_per_second(stage.bytes, stage.seconds)
+                )
                 for stage in stages
             ),
             store_requests=dict(sorted(all_counters.requests.items())),
-            retries=Retries(all_counters.tried_again, all_counters.lost_tasks),
-            worst_memory_bytes=WorstMemory(driver.worst_memory, workers.worst_memory),
+            retries=Retries(all_counters.repeated_requests, all_counters.lost_tasks),
+            worst_memory_bytes=WorstMemory(driver.peak_memory, workers.peak_memory),
         )
 
 
@@ -158,5 +160,5 @@ def _reset_peak() -> None:
         Path("/proc/self/clear_refs").write_text("5")
 
 
-def _per_second(done: int, seconds: float) -> float:
-    return round(done / 1e6 / seconds, 3) if seconds else 0.0
+def _mb_per_second(byte_count: int, seconds: float) -> float:
+    return round(byte_count / 1e6 / seconds, 3) if seconds else 0.0

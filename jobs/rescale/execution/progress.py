@@ -92,13 +92,13 @@ class Progress:
         Before the first bytes, tasks start and loops are compiled. Loops may also be compiled later, so the rate is
         unknown until a hundredth of the bytes is done, and either a tenth is done or some time has passed.
         """
-        first, done_before = self._first_update or (now, done)
+        first_time, first_done = self._first_update or (now, done)
         if done < self.total * _LEAST_FRACTION_FOR_ESTIMATE:
             return None
         least_seconds = _SECONDS_BETWEEN_LINES if done >= self.total / 10 else _SECONDS_TO_ESTIMATE_FROM
-        if now - first < least_seconds or done <= done_before:
+        if now - first_time < least_seconds or done <= first_done:
             return None
-        return (done - done_before) / (now - first)
+        return (done - first_done) / (now - first_time)
 
     def finish(self, done: int) -> None:
         seconds = time.monotonic() - self._started

@@ -1,4 +1,4 @@
-"""Steps that move or compare state: each takes a plan, or the places of two snapshots, and returns its result."""
+"""Steps that move or compare state: each takes a plan, or the URIs of two snapshots."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _NANOSECONDS = 1_000_000_000
 class _Exported:
     """Number of stages of this process that have become spans."""
 
-    stages = 0
+    stage_count = 0
 
 
 _exported = _Exported()
@@ -54,7 +54,7 @@ def traced(step: str) -> Iterator[None]:
     is_inner = trace.get_current_span().get_span_context().is_valid
     carrier = {name: os.environ.get(name.upper(), "") for name in ("traceparent", "tracestate")}
     parent = None if is_inner else TraceContextTextMapPropagator().extract(carrier)
-    tracer, stages_before = provider.get_tracer("rescale"), METER.read().stages
+    tracer, stages_before = provider.get_tracer("rescale"), METER.read().stage_count
     with tracer.start_as_current_span(
         step,
         parent,
@@ -69,8 +69,8 @@ def traced(step: str) -> Iterator[None]:
             span.set_status(StatusCode.ERROR, as_rescale_error(error).what)
             raise
         finally:
-            stages = METER.stages_after(max(stages_before, _exported.stages))
-            _exported.stages = METER.read().stages
+            stages = METER.stages_after(max(stages_before, _exported.stage_count))
+            _exported.stage_count = METER.read().stage_count
             for stage in stages:
                 _export_stage(tracer, stage)
             span.end(_unix_nanoseconds(time.monotonic()))

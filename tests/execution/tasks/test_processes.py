@@ -178,10 +178,10 @@ def test_rows_are_sent_and_read_in_little_memory(tasks: ProcessTasks) -> None:
     def idle_memory(_: int) -> int:
         from rescale.execution.meter import METER
 
-        return METER.own_since(METER.read()).worst_memory
+        return METER.process_since(METER.read()).peak_memory
 
     (idle,) = tasks.run(idle_memory, [(1, 1)], progress())
-    assert METER.workers_since(before).worst_memory < idle + 50 * MIB
+    assert METER.workers_since(before).peak_memory < idle + 50 * MIB
 
 
 def test_processes_write_the_same_bytes_as_the_in_process_loop(tmp_path: Path) -> None:

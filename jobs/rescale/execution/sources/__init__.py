@@ -1,1 +1,1 @@
-"""Records of every kind, read from storage."""
+"""Reads keyed state of every kind from storage, as records."""

@@ -26,10 +26,7 @@ def _order_of_rows(
     new_groups: Longs,
     j: int,
 ) -> Long:
-    """Compare the keys of old row i and new row j: negative, 0 or positive.
-
-    If one side has no row with that index, the row of the other side comes first.
-    """
+    """Compare the keys of old row i and new row j: negative, 0 or positive. An index past the last row comes last."""
     if i == len(starts):
         return np.int64(1)
     if j == len(new_starts):
@@ -51,19 +48,19 @@ def mark_differences(
     new_key_ends: Longs,
     new_ends: Longs,
     new_groups: Longs,
-    is_end: bool,
-    is_new_end: bool,
+    old_ended: bool,
+    new_ended: bool,
     removed: Flags,
     added: Flags,
 ) -> tuple[int, int]:
     """Mark the old rows that were removed and the new rows that were added, in the flags `removed` and `added`.
 
-    A row with a new value is marked on both sides. Stops at the last row of a side, whose later rows are not loaded
-    yet; if `is_end` (`is_new_end`), the old (new) side has no later rows, so all rows of the other side are marked.
+    A key with a new value is marked in both. Stops after the last old or new row, because later rows are not loaded
+    yet. If there are no later old rows (`old_ended`), all remaining new rows are marked, and vice versa (`new_ended`).
     Returns the numbers of old and of new rows that were compared.
     """
     i, j = 0, 0
-    while (i < len(starts) or is_end) and (j < len(new_starts) or is_new_end):
+    while (i < len(starts) or old_ended) and (j < len(new_starts) or new_ended):
         if i == len(starts) and j == len(new_starts):
             break
         order = _order_of_rows(data, starts, key_ends, groups, i, new_data, new_starts, new_key_ends, new_groups, j)

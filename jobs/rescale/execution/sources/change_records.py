@@ -4,10 +4,9 @@ A key can only have changed if it has a row in a file that only one of the two c
 from file to file, and drop only hidden or expired rows. So these files are read, except for files that, by the
 MANIFEST, only compactions have rewritten. Files that were written and compacted away between the checkpoints are read,
 too. Most of their rows were only moved, which the entries in the files show (`changed_keys`). A value or a deletion
-that is newer than the whole earlier checkpoint is the later checkpoint's: the key was written between the checkpoints.
-If an element was added to a list, its other elements may lie in any file, so the list is looked up in the later
-checkpoint. The values of all other keys are looked up in both databases and compared, because entries do not show every
-change:
+that is newer than all entries of the earlier checkpoint is itself the change of its key. If an element was added to a
+list, its other elements may lie in any file, so the list is looked up in the later checkpoint. The values of all other
+keys are looked up in both databases and compared, because entries do not show every change:
 
 * RocksDB sets sequence numbers to 0 in the last level and drops deletes there, and Flink's TTL filter drops expired
   rows without a trace.
@@ -99,14 +98,14 @@ class ChangeReader:
                     yield change_records(changes, prefix)
                     value_count += len(changes.added)
                 if keys_to_look_up is merge_keys and value_count != len(keys.ends):
-                    raise self._unlike_entries(state, after, len(keys.ends), f"{value_count} values")
+                    raise self._value_mismatch(state, after, len(keys.ends), f"{value_count} values")
             keys_to_look_up.clear()
 
         for candidates in self._candidates(state, before, after):
             if len(candidates.decided):
                 assert after is not None
                 yield decided_records(candidates.decided, state_id, prefix)
-                self._check(candidates.decided, after, state, state_id)
+                self._check_decided(candidates.decided, after, state, state_id)
             undecided_keys.append(candidates.undecided)
             merge_keys.append(candidates.merged)
             for key_parts, earlier in ((undecided_keys, before), (merge_keys, None)):
@@ -143,7 +142,7 @@ class ChangeReader:
         keys = (key for part in candidates for key in part.undecided)
         return (Candidates(key_batch) for key_batch in _merge_sorted([keys, *in_ranges]))
 
-    def _check(self, decided: Entries, after: ComparedDatabase, state: str, state_id: int) -> None:
+    def _check_decided(self, decided: Entries, after: ComparedDatabase, state: str, state_id: int) -> None:
         """Look up every `check_every`-th entry in the later checkpoint, and compare."""
         if not self._check_every:
             return
@@ -155,9 +154,9 @@ class ChangeReader:
         found_changes = [bytes(change_records(changes, prefix).data) for changes in differences(iter(()), rows)]
         expected = decided_records(entries.only(entries.kinds == VALUE), state_id, prefix)
         if b"".join(found_changes) != bytes(expected.data):
-            raise self._unlike_entries(state, after, len(expected), "another value, or a key too few or too many")
+            raise self._value_mismatch(state, after, len(expected), "another value, or a key too few or too many")
 
-    def _unlike_entries(self, state: str, after: ComparedDatabase | None, keys: int, difference: str) -> SnapshotError:
+    def _value_mismatch(self, state: str, after: ComparedDatabase | None, keys: int, difference: str) -> SnapshotError:
         """Return the error for keys whose values are not those of their newest entries."""
         return SnapshotError(
             "RocksDB finds other values than the newest entries of the keys",

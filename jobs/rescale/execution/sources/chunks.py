@@ -8,7 +8,7 @@ Chunk = bytes | memoryview
 
 
 def runs(chunks: Iterator[bytes], lengths: Iterable[int]) -> Iterator[Iterator[memoryview]]:
-    """Split the bytes into consecutive runs of `lengths` bytes; each run is read before the next one."""
+    """Split the bytes into consecutive runs of `lengths` bytes, each to be exhausted before the next one."""
     rest = memoryview(b"")
 
     def run(length: int) -> Iterator[memoryview]:

@@ -1,7 +1,6 @@
 """The RocksDB database of a checkpoint that is compared with another checkpoint (`change_records`).
 
-RocksDB opens it only when rows are looked up: this needs the ends of all SST files, also of those that both checkpoints
-have.
+RocksDB opens it only to look up rows: opening needs the ends of all SST files, even of those in both checkpoints.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ def compared_database(
 
 @dataclass(frozen=True)
 class ComparedDatabase:
-    """A database; `own_names` are those of the files that the other database does not have.
+    """The database of one checkpoint; `own_names` are the names of the files that the other checkpoint does not have.
 
     `cleanup` closes the database that `rows` opens.
     """
@@ -85,7 +84,7 @@ class ComparedDatabase:
 
     @property
     def last_sequence(self) -> int:
-        """The largest sequence number in the database, or a larger one."""
+        """Upper bound of the sequence numbers in the database."""
         return max([self.manifest.last_sequence, *(file.largest_sequence for file in self.manifest.files.values())])
 
     def live_files(self, state: str) -> Sequence[LiveFile]:

@@ -51,7 +51,7 @@ class GroupRecords:
     def check_all_read(self, framed_bytes: int) -> None:
         """Raise `IntegrityError` unless the records and their framing add up to the bytes that were read.
 
-        Bytes that are skipped in source and result alike would otherwise go unnoticed.
+        Without this check, bytes that are skipped in source and result alike would go unnoticed.
         """
         framed_bytes += ID_SIZE * len(self._groups)
         if self._size != framed_bytes:

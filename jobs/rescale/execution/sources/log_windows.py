@@ -79,7 +79,7 @@ class LogWindows:
     def _changes(self) -> Iterator[RawChange]:
         """Yield the changes, with the state ids of the header.
 
-        The log has ids of its own, and each description of a state in it may assign a new one.
+        The log has its own ids, and each description of a state in the log may assign a new one.
         """
         header_ids: dict[int, int] = {}
         for key_group, change in logged_changes(self._files, self._change_sets):
@@ -92,7 +92,7 @@ class LogWindows:
                         state=state.info.name,
                         expected=", ".join(self._id_by_name),
                         found=state.info.name,
-                        advice=Advice(SAME_COMMAND, ": it was misread, or the source has changed"),
+                        advice=Advice(SAME_COMMAND, ": the changelog was misread, or the source has changed"),
                     )
                 header_ids[state.id] = self._id_by_name[state.info.name]
             elif key_group in self._key_groups:

@@ -51,7 +51,7 @@ class RecordSource(NamedTuple):
     """Records of an operator with the given `max_parallelism`.
 
     A canonical stream can be read without a header; it only needs the `number_of_states`, if that is known. With
-    `cutoffs`, which need the header, old rows are read and left out.
+    `cutoffs`, which need the header, rows that are older are read and left out.
     """
 
     place: RecordPlace
@@ -182,7 +182,7 @@ class SourceReader:
                 state=unknown_states[0],
                 expected=", ".join(id_by_name),
                 found=", ".join(states),
-                advice=Advice(SAME_COMMAND, ": it was misread, or the source has changed"),
+                advice=Advice(SAME_COMMAND, ": the changelog was misread, or the source has changed"),
             )
         ids = np.array([id_by_name[state] for state in states], np.int64)
         if isinstance(part.place, DatabasePlace):

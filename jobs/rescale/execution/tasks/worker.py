@@ -65,8 +65,8 @@ def _run_task(work: SharedFunction[StageWork], packed: bytes, connection: Connec
     try:
         result = pickle.dumps(work.unpack()(pickle.loads(packed), reports.add))
     except Exception as error:
-        return EndedTask(0, b"", as_rescale_error(error), METER.own_since(counters_before))
-    return EndedTask(reports.unreported_bytes, result, None, METER.own_since(counters_before))
+        return EndedTask(0, b"", as_rescale_error(error), METER.process_since(counters_before))
+    return EndedTask(reports.unreported_bytes, result, None, METER.process_since(counters_before))
 
 
 class _Reports:

@@ -187,7 +187,7 @@ class _Stage:
     def record_success(self, number: int, ended_task: EndedTask, done: int) -> None:
         self.results[number] = pickle.loads(ended_task.packed)
         self.done += done
-        METER.add(ended_task.counters.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
+        METER.add_worker(ended_task.counters.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
         if self._is_last(self.results[number]):
             self.due_tasks.clear()
 

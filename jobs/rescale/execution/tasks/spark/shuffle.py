@@ -53,7 +53,7 @@ class SparkShuffle:
         """Run all senders; return the result of `work` on the rows of one partition."""
         with report_progress(self._progress, lambda: self._bytes_done.value):
             (result,) = self._spark.runJob(self._rows, lambda rows: [work(rows)], [partition])
-        METER.add(self._send_counters.value)
+        METER.add_worker(self._send_counters.value)
         return result
 
     @raise_spark_errors()
@@ -71,7 +71,7 @@ class SparkShuffle:
 
         with report_progress(progress, lambda: bytes_done.value):
             results = list(self._spark.runJob(self._rows.mapPartitionsWithIndex(write), list, sorted(sizes)))
-        METER.add(counters.value)
+        METER.add_worker(counters.value)
         return results
 
 

@@ -57,7 +57,7 @@ class SparkTasks:
 
         with report_progress(progress, lambda: bytes_done.value):
             rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
-        METER.add(counters.value)
+        METER.add_worker(counters.value)
         return results_of(rows)
 
     @raise_spark_errors()

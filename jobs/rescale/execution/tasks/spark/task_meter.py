@@ -28,5 +28,5 @@ def count_into(total: Accumulator[StepCounters]) -> Iterator[None]:
     """Add the counts of the block, which is the work of a task, to `total`. Adds nothing if the block fails."""
     counters_before, task = METER.read(), TaskContext.get()
     yield
-    counters = METER.own_since(counters_before)
+    counters = METER.process_since(counters_before)
     total.add(counters.plus(StepCounters(lost_tasks=task.attemptNumber() if task is not None else 0)))
