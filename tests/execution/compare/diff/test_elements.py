@@ -94,7 +94,7 @@ def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -
 
 
 @pytest.mark.parametrize(
-    ("subtasks", "parallelism", "differing", "remark"),
+    ("subtasks", "parallelism", "difference_count", "remark"),
     [
         (((0,), (0, 1, 2)), (2, 3), 1, MISSING_COPIES),
         (((0, 1), (0, 2)), (2, 3), 1, MISSING_COPIES),
@@ -103,12 +103,12 @@ def test_a_missing_broadcast_copy_is_named(result_of: Callable[[str], Result]) -
     ],
 )
 def test_copies_missing_because_of_another_parallelism_get_a_remark(
-    subtasks: tuple[tuple[int, ...], ...], parallelism: tuple[int, int], differing: int, remark: str | None
+    subtasks: tuple[tuple[int, ...], ...], parallelism: tuple[int, int], difference_count: int, remark: str | None
 ) -> None:
     """A missing copy counts as a difference, because the order of the snapshots is unknown."""
     items = DigestedItems(*([DigestedItem(7, subtask, 0, Extent(1, 0, 9)) for subtask in side] for side in subtasks))
     compared = compare_copies(items, parallelism, lambda *_: "a copy")
-    assert (compared.differing, compared.remark) == (differing, remark)
+    assert (compared.difference_count, compared.remark) == (difference_count, remark)
     assert compared.a == compared.b
 
 

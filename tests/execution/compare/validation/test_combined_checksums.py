@@ -149,7 +149,7 @@ def test_operators_and_slots_are_proven_separately(two_sides: TwoSides) -> None:
 @pytest.mark.parametrize(
     "group_pair",
     [
-        pair(0, (1, 0, 3), (1, 0, 3))._replace(table=(1, 0)),
+        pair(0, (1, 0, 3), (1, 0, 3))._replace(id_map=(1, 0)),
         pair(0, None, (1, 0, 3))._replace(filler=b"abc"),
         pair(0, (1, 0, 2), (1, 0, 3)),
     ],

@@ -91,7 +91,7 @@ def test_different_lengths_are_found(comparer: MakeComparer) -> None:
 def test_key_group_missing_in_source_must_be_an_empty_block(comparer: MakeComparer) -> None:
     pair = GroupPair(9, None, Extent(1, 4, 3), filler=b"abc")
     tally = comparer(b"", RESULT)(check((pair,)))
-    assert (tally.items, tally.size) == (1, 3)
+    assert (tally.item_count, tally.size) == (1, 3)
     with pytest.raises(IntegrityError, match="key group 9"):
         comparer(b"", RESULT)(check((pair._replace(filler=b"abd"),)))
 
@@ -108,7 +108,7 @@ def test_state_ids_are_translated(compressed: bool, comparer: MakeComparer) -> N
     source, result, wrong = (stored(two_states(*ids)) for ids in ((0, 1), (1, 0), (0, 1)))
     whole = Extent(1, 0, len(source))
     pair = GroupPair(0, whole, whole, (1, 0), compressed)
-    assert comparer(source, result)(check((pair,))).items == 1
+    assert comparer(source, result)(check((pair,))).item_count == 1
     with pytest.raises(IntegrityError, match="key group 0"):
         comparer(source, wrong)(check((pair,)))
 

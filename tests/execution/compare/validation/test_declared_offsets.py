@@ -98,7 +98,7 @@ def test_offsets_of_renamed_operator_are_compared_by_its_new_id(books: Books) ->
     moved = replace(SOURCE, operator=operator("bills"))
     books.check(SOURCE, moved, renamed=[renamed])
     for new in (None, SOURCE):
-        with pytest.raises(IntegrityError, match="the held Kafka partitions are not"):
+        with pytest.raises(IntegrityError, match="the Kafka partitions held by readers are not"):
             books.check(SOURCE, new, renamed=[renamed])
 
 
@@ -108,7 +108,7 @@ def test_dropped_partitions_are_neither_with_readers_nor_in_the_enumerator(books
         ChangedPartition("orders", 5, 50, None, dropped=True),
     )
     books.check(SOURCE, source_of([at(0, 0), at(2, 20)], [at(3)], [0, 2, 4]), *drops)
-    with pytest.raises(IntegrityError, match="the held Kafka partitions are not"):
+    with pytest.raises(IntegrityError, match="the Kafka partitions held by readers are not"):
         books.check(SOURCE, SOURCE, *drops)
 
 
@@ -116,7 +116,7 @@ def test_operator_left_without_partitions_need_not_be_recognised_as_kafka_source
     nothing = [ChangedPartition("orders", partition, 10 * partition, None, dropped=True) for partition in range(2)]
     books.check(source_of([at(0, 0), at(1, 10)], [], [0, 1]), None, *nothing)
     books.check(None, None)
-    with pytest.raises(IntegrityError, match="the held Kafka partitions are not") as caught:
+    with pytest.raises(IntegrityError, match="the Kafka partitions held by readers are not") as caught:
         books.check(None, source_of([at(0, 0)]))
     assert (caught.value.operator, caught.value.expected, caught.value.found) == ("orders", "none", "orders-0 from 0")
 
@@ -124,21 +124,21 @@ def test_operator_left_without_partitions_need_not_be_recognised_as_kafka_source
 @pytest.mark.parametrize(
     ("what", "new"),
     [
-        ("held", source_of([at(0, 0), at(1, 10), at(2, 21)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
-        ("held", source_of([at(0, 0), at(1, 10)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
-        ("held", source_of([*SOURCE.positions, at(2, 20)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
-        ("held", consumer_of(at(0, 0), at(1, 10), at(2, 21))),
-        ("waiting", source_of(SOURCE.positions, [at(3)], [0, 1, 2, 4])),
-        ("waiting", source_of(SOURCE.positions, [at(3), at(5, 50), at(5, 50)], [0, 1, 2, 4])),
-        ("waiting", source_of(SOURCE.positions, [at(3, 1), at(5, 50)], [0, 1, 2, 4])),
-        ("waiting", consumer_of(*SOURCE.positions)),
+        ("held by readers", source_of([at(0, 0), at(1, 10), at(2, 21)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
+        ("held by readers", source_of([at(0, 0), at(1, 10)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
+        ("held by readers", source_of([*SOURCE.positions, at(2, 20)], SOURCE.enumerator.unassigned, [0, 1, 2, 4])),
+        ("held by readers", consumer_of(at(0, 0), at(1, 10), at(2, 21))),
+        ("waiting in the enumerator", source_of(SOURCE.positions, [at(3)], [0, 1, 2, 4])),
+        ("waiting in the enumerator", source_of(SOURCE.positions, [at(3), at(5, 50), at(5, 50)], [0, 1, 2, 4])),
+        ("waiting in the enumerator", source_of(SOURCE.positions, [at(3, 1), at(5, 50)], [0, 1, 2, 4])),
+        ("waiting in the enumerator", consumer_of(*SOURCE.positions)),
         ("assigned", source_of(SOURCE.positions, SOURCE.enumerator.unassigned, [0, 1, 2])),
         ("assigned", source_of(SOURCE.positions, SOURCE.enumerator.unassigned, [0, 1, 2, 4, 4])),
     ],
 )
 def test_undeclared_positions_are_found(what: str, new: KafkaOffsets, books: Books) -> None:
     """A position that is stored twice counts as a difference."""
-    with pytest.raises(IntegrityError, match=f"the {what} Kafka partitions are not the declared ones") as caught:
+    with pytest.raises(IntegrityError, match=f"the Kafka partitions {what} are not the declared ones") as caught:
         books.check(SOURCE, new)
     assert caught.value.operator == "orders"
 
@@ -190,7 +190,7 @@ def test_consumer_that_becomes_a_source_has_assigned_the_partitions_it_holds(boo
     for held, assigned in ((after, [0]), (after, [0, 1, 2]), ([*after, at(0, 5)], [0, 1])):
         with pytest.raises(IntegrityError, match="are not the declared ones"):
             books.check(old, source_of(held, [], assigned), *declared, becomes_source=True)
-    with pytest.raises(IntegrityError, match="the assigned Kafka partitions are not"):
+    with pytest.raises(IntegrityError, match="the Kafka partitions assigned are not"):
         books.check(old, consumer_of(*after), *declared, becomes_source=True)
     books.check(old, consumer_of(at(0, 5), at(1, 10), at(0, 5)), *declared)
 

@@ -22,12 +22,12 @@ def tally(
     in_result: bool,
     digest: int,
     *,
-    items: int = 1,
+    item_count: int = 1,
     subtask: int = 0,
     state: str = "a",
     mode: DistributionMode = SPLIT,
 ) -> Tally:
-    return Tally(0, Slot.OPERATOR, in_result, subtask, state, mode, items, 10, digest)
+    return Tally(0, Slot.OPERATOR, in_result, subtask, state, mode, item_count, 10, digest)
 
 
 def compare(*tallies: Tally) -> None:
@@ -37,10 +37,10 @@ def compare(*tallies: Tally) -> None:
 @pytest.mark.parametrize("mode", [SPLIT, UNION])
 def test_elements_may_lie_in_other_subtasks(mode: DistributionMode) -> None:
     compare(
-        tally(False, 5, items=2, mode=mode),
+        tally(False, 5, item_count=2, mode=mode),
         tally(False, MODULUS - 1, subtask=1, mode=mode),
-        tally(True, 3, subtask=2, items=1, mode=mode),
-        tally(True, 1, subtask=0, items=2, mode=mode),
+        tally(True, 3, subtask=2, item_count=1, mode=mode),
+        tally(True, 1, subtask=0, item_count=2, mode=mode),
     )
 
 
@@ -51,11 +51,11 @@ def test_elements_may_lie_in_other_subtasks(mode: DistributionMode) -> None:
         [],
         [tally(True, 5)],
         [tally(True, 12)],
-        [tally(True, 13, items=2)],
-        [tally(True, 12, items=2), tally(True, 12, items=2)],
-        [tally(True, 12, items=2, state="b")],
-        [tally(True, 12, items=2), tally(True, 0, items=1)],
-        [tally(True, 12, items=2), tally(True, 1, items=0)],
+        [tally(True, 13, item_count=2)],
+        [tally(True, 12, item_count=2), tally(True, 12, item_count=2)],
+        [tally(True, 12, item_count=2, state="b")],
+        [tally(True, 12, item_count=2), tally(True, 0, item_count=1)],
+        [tally(True, 12, item_count=2), tally(True, 1, item_count=0)],
     ],
 )
 def test_lost_doubled_and_changed_elements_are_found(result: Sequence[Tally], mode: DistributionMode) -> None:

@@ -67,7 +67,7 @@ def test_translated_and_filled_key_groups_get_checks_of_their_own() -> None:
     known = keyed_stream(1, {}, Framing.CANONICAL, first, first=0, last=3)
     checks = listed(operator("op", 1, 4, keyed=(keyed, known)), operator("op", 1, 4, keyed=(new,)))
     assert [[pair.key_group for pair in check.pairs] for check in of_kind(checks, GroupCheck)] == [[0], [1], [2], [3]]
-    assert all(pair.table == (1, 0) for check in of_kind(checks, GroupCheck) for pair in check.pairs)
+    assert all(pair.id_map == (1, 0) for check in of_kind(checks, GroupCheck) for pair in check.pairs)
     heap = keyed_stream(0, {0: 10, 1: 10}, Framing.HEAP, first, first=0, last=3)
     filled = keyed_stream(0, dict.fromkeys(range(4), 10), Framing.HEAP, first, first=0, last=3)
     checks = listed(operator("op", 1, 4, keyed=(heap,)), operator("op", 1, 4, keyed=(filled,)))
@@ -104,16 +104,16 @@ def test_elements_of_states_with_different_modes_are_refused() -> None:
         listed(old, new)
 
 
-PLAIN, TABLE, FILLED = {}, {"table": (1, 0)}, {"source": None}
+PLAIN, TRANSLATED, FILLED = {}, {"id_map": (1, 0)}, {"source": None}
 
 
 @pytest.mark.parametrize(
     ("source", "other", "together"),
     [
         (PLAIN, PLAIN, True),
-        (PLAIN, TABLE, False),
-        (TABLE, PLAIN, False),
-        (TABLE, TABLE, False),
+        (PLAIN, TRANSLATED, False),
+        (TRANSLATED, PLAIN, False),
+        (TRANSLATED, TRANSLATED, False),
         (FILLED, PLAIN, False),
         (PLAIN, FILLED, False),
         (FILLED, FILLED, False),
@@ -304,7 +304,7 @@ def test_raw_keyed_state_beside_directories_proven_by_files_is_compared() -> Non
 def test_threads_suffice_for_bytewise_or_small_checks() -> None:
     plain = GroupPair(0, Extent(1, 0, 1), Extent(1, 0, 1))
     group = GroupCheck(0, "op", Slot.KEYED, (plain,))
-    translated = GroupCheck(0, "op", Slot.KEYED, (plain, plain._replace(table=(1, 0))))
+    translated = GroupCheck(0, "op", Slot.KEYED, (plain, plain._replace(id_map=(1, 0))))
     file = FileCheck(0, "op", whole(0).copies[0])
     elements = ElementCheck(0, "op", Slot.OPERATOR, False, 0, "a", SPLIT, ())
     much = LITTLE_BYTES + 1

@@ -77,10 +77,10 @@ def test_records_of_both_sides_are_counted_by_their_new_key_groups(comparer: Rec
     assert (new.operator, new.in_result, new.are_timers, new.are_duplicates) == (7, True, False, False)
     assert old.states == new.states
     assert {name: digest.records for name, digest in new.states.items()} == {"a": KEYS, "b": KEYS}
-    assert (old.keys, new.keys) == (KEYS, KEYS)
+    assert (old.distinct_keys_at_least, new.distinct_keys_at_least) == (KEYS, KEYS)
     for tally, record_source, side in ((old, before, "source"), (new, after, "result")):
         assert isinstance(record_source.place, StreamPlace)
-        assert tally.groups == len(record_source.place.extents)
+        assert tally.key_group_count == len(record_source.place.extents)
         assert tally.size == (tmp_path / side).stat().st_size - len(b"head")
     assert comparer(check(before, in_result=False, are_duplicates=True)) == old._replace(are_duplicates=True)
 
@@ -89,7 +89,7 @@ def test_keys_are_not_counted_without_a_key_hash(comparer: RecordComparer, tmp_p
     """States with unknown names are named by their numbers."""
     record_source = laid_out(tmp_path / "source", OLD)
     known = comparer(check(record_source, in_result=False))
-    assert comparer(check(record_source, in_result=False, key_hash=None)) == known._replace(keys=0)
+    assert comparer(check(record_source, in_result=False, key_hash=None)) == known._replace(distinct_keys_at_least=0)
     unknown = comparer(check(without_header(record_source), in_result=False, key_hash=None))
     assert unknown.states == {f"state {i}": known.states[name] for i, name in enumerate("ab")}
 
@@ -203,4 +203,4 @@ def test_raw_timers_of_both_sides_are_tallied(comparer: RecordComparer, tmp_path
     assert (old.are_timers, new.are_timers) == (True, True)
     assert old.states == new.states
     assert [digest.records for digest in old.states.values()] == [KEYS]
-    assert (old.keys, old.groups) == (KEYS, 0)
+    assert (old.distinct_keys_at_least, old.key_group_count) == (KEYS, 0)

@@ -119,7 +119,7 @@ def test_each_key_group_is_paired_with_its_place_in_source_and_result() -> None:
     assert [pair.key_group for pair in pairs] == list(range(MAXIMUM))
     assert [pair.source and pair.source.file for pair in pairs] == [1] * 4 + [2] * 4
     assert [pair.result.file for pair in pairs] == [1] * 3 + [2] * 3 + [3] * 2
-    assert all(pair.table is None and not pair.compressed and not pair.filler for pair in pairs)
+    assert all(pair.id_map is None and not pair.compressed and not pair.filler for pair in pairs)
 
 
 def test_key_groups_are_paired_within_their_slot() -> None:
@@ -134,7 +134,7 @@ def test_key_groups_are_paired_within_their_slot() -> None:
 
 def test_state_ids_are_translated_where_headers_differ() -> None:
     old = operator("op", 2, MAXIMUM, keyed=(stream(0, 2, header=AB), stream(1, 2, header=BA)))
-    tables = [pair.table for pair in pair_key_groups(old, keyed(1, header=AB), Slot.KEYED)]
+    tables = [pair.id_map for pair in pair_key_groups(old, keyed(1, header=AB), Slot.KEYED)]
     assert tables == [None] * 4 + [(1, 0)] * 4
 
 

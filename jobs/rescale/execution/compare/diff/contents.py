@@ -53,7 +53,7 @@ class ElementFormatter:
         size_text = counted(item.extent.length, "byte")
         return f"{size_text} {format_bytes(first_bytes[:_BYTES_SHOWN])}{'…' if len(first_bytes) > _BYTES_SHOWN else ''}"
 
-    def copy(self, side: Side, item: DigestedItem) -> CopyUnit | None:
+    def copy_unit(self, side: Side, item: DigestedItem) -> CopyUnit | None:
         """Return the copy of a broadcast state as a unit to compare by entry; None if its entries cannot be read."""
         trees = self._element_types[side]
         if trees is None or len(trees) != 2 or item.extent.length > LARGEST_COPY:

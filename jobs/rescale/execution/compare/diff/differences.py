@@ -31,17 +31,17 @@ def amount(count: int = 0, digest: int = 0) -> StateAmount:
 def diffed_state(
     state: str,
     kind: str,
-    counted: str,
+    counted_things: str,
     a: StateAmount,
     b: StateAmount,
     differences: tuple[ListedDifference, ...] = (),
-    differing: int = 0,
+    difference_count: int = 0,
     remark: str | None = None,
 ) -> DiffedState:
-    """Return the comparison of a state. `counted` names what is counted, such as "records".
+    """Return the comparison of a state. `counted_things` names what is counted, such as "records".
 
-    There are at least `differing` differences, of which `differences` lists the first few.
+    There are at least `difference_count` differences, of which `differences` lists the first few.
     """
     equal = a == b and not differences
-    at_least = max(differing, int(not equal))
-    return DiffedState(state, kind, equal, counted, a, b, at_least, differences, remark)
+    at_least = max(difference_count, int(not equal))
+    return DiffedState(state, kind, equal, counted_things, a, b, at_least, differences, remark)

@@ -38,8 +38,8 @@ class StatePart(NamedTuple):
     mode: DistributionMode | None
 
 
-class _UnitPlace(NamedTuple):
-    """The part and the subtask that a unit's extents belong to, and the `DigestedItem.number` of each extent."""
+class _UnitOrigin(NamedTuple):
+    """The part and the subtask from which a unit's extents are, and the `DigestedItem.number` of each extent."""
 
     part: StatePart
     subtask: int
@@ -62,7 +62,7 @@ class FirstPass:
 def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) -> FirstPass:
     """Read all state of the paired operators on both sides and digest it."""
     first_pass = FirstPass()
-    places: list[_UnitPlace] = []
+    origins: list[_UnitOrigin] = []
     record_units: list[tuple[int, RecordUnit]] = []
     extent_units: list[ExtentUnit] = []
     for i, pair in enumerate(pairs):
@@ -74,8 +74,8 @@ def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
                 first_pass.record_units[i] += _record_units(pair, side, operator)
             for part in _element_parts(i, operator):
                 first_pass.items.setdefault(part, DigestedItems([], []))
-            for place, unit in _extent_units(i, pair, side, operator, heap=not by_record):
-                places.append(place)
+            for origin, unit in _extent_units(i, pair, side, operator, heap=not by_record):
+                origins.append(origin)
                 extent_units.append(unit._replace(number=len(extent_units)))
         record_units += ((i, unit) for unit in first_pass.record_units[i])
     units: list[ExtentUnit | RecordUnit] = [*extent_units]
@@ -83,10 +83,10 @@ def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
     progress = Progress("compare", sum(unit.size for unit in units), ByteAction.READ_ON_BOTH_SIDES)
     for unit_digests in tasks.run(Digester(files), [(unit.size, unit) for unit in units], progress):
         if isinstance(unit_digests, ExtentDigests):
-            place, extent_unit = places[unit_digests.unit], extent_units[unit_digests.unit]
-            items = zip(unit_digests.digests, place.numbers, extent_unit.extents, strict=True)
-            side_items = first_pass.items.setdefault(place.part, DigestedItems([], []))[extent_unit.side]
-            side_items += (DigestedItem(digest, place.subtask, number, extent) for digest, number, extent in items)
+            origin, extent_unit = origins[unit_digests.unit], extent_units[unit_digests.unit]
+            items = zip(unit_digests.digests, origin.numbers, extent_unit.extents, strict=True)
+            side_items = first_pass.items.setdefault(origin.part, DigestedItems([], []))[extent_unit.side]
+            side_items += (DigestedItem(digest, origin.subtask, number, extent) for digest, number, extent in items)
         else:
             pair_number, record_unit = record_units[unit_digests.unit]
             add_digests(first_pass.records[pair_number][record_unit.side], unit_digests.states)
@@ -106,7 +106,7 @@ def _element_parts(i: int, operator: Operator) -> Iterator[StatePart]:
 
 def _extent_units(
     i: int, pair: OperatorPair, side: Side, operator: Operator, *, heap: bool
-) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
+) -> Iterator[tuple[_UnitOrigin, ExtentUnit]]:
     if heap:
         for stream in pair.keyed(operator):
             yield from _group_units(StatePart(i, Slot.KEYED, "", None), pair.label, side, stream)
@@ -125,16 +125,16 @@ def _record_units(pair: OperatorPair, side: Side, operator: Operator) -> Iterato
 
 def _group_units(
     part: StatePart, label: str, side: Side, stream: KeyedStream
-) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
+) -> Iterator[tuple[_UnitOrigin, ExtentUnit]]:
     """Yield units of whole key groups; a heap stream's key groups without entries are skipped."""
     for run in group_runs(stream.filled_groups):
         numbers, extents = zip(*run, strict=True)
-        yield _UnitPlace(part, stream.subtask, numbers), ExtentUnit(0, side, label, None, extents, compressed=False)
+        yield _UnitOrigin(part, stream.subtask, numbers), ExtentUnit(0, side, label, None, extents, compressed=False)
 
 
 def _element_units(
     i: int, label: str, side: Side, slot: Slot, stream: ElementStream
-) -> Iterator[tuple[_UnitPlace, ExtentUnit]]:
+) -> Iterator[tuple[_UnitOrigin, ExtentUnit]]:
     compressed = is_compressed(stream)
     for state in stream.states:
         part, begin = StatePart(i, slot, state.name, state.mode), 0
@@ -142,7 +142,7 @@ def _element_units(
             numbers = tuple(range(begin, begin + len(run)))
             begin += len(run)
             unit = ExtentUnit(0, side, label, state.name, tuple(run), compressed)
-            yield _UnitPlace(part, stream.subtask, numbers), unit
+            yield _UnitOrigin(part, stream.subtask, numbers), unit
 
 
 def is_compressed(stream: ElementStream) -> bool:

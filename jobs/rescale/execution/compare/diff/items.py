@@ -58,7 +58,7 @@ class ItemComparison(NamedTuple):
     a: StateAmount
     b: StateAmount
     differences: tuple[ListedDifference, ...]
-    differing: int
+    difference_count: int
     remark: str | None = None
 
 
@@ -151,8 +151,8 @@ def _distinct_amount(items: Sequence[DigestedItem]) -> StateAmount:
     return amount(len(digests), sum(digests) % MODULUS)
 
 
-def _sort_key(place: tuple[Side, DigestedItem]) -> tuple[int, int, int]:
-    side, item = place
+def _sort_key(sided_item: tuple[Side, DigestedItem]) -> tuple[int, int, int]:
+    side, item = sided_item
     return side, item.subtask, item.number
 
 

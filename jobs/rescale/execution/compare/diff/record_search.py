@@ -84,13 +84,13 @@ class SearchResult(NamedTuple):
 
 @dataclass(frozen=True)
 class RecordSearcher:
-    """Searches the records of two snapshots, given by their files. If `listing`, returns records, else buckets.
+    """Searches the records of two snapshots, given by their files. If `lists_records`, returns records, else buckets.
 
     Pickled into the tasks.
     """
 
     files: BothFiles
-    listing: bool
+    lists_records: bool
 
     def __call__(self, search: RecordSearch) -> SearchResult:
         result = SearchResult(search.unit.side, defaultdict(dict), defaultdict(list))
@@ -101,11 +101,11 @@ class RecordSearcher:
                     is_searched = np.isin(_low_bits(keys, search.bits), np.array(search.endings[state], np.uint64))
                     state_records, keys = _select(state_records, is_searched), keys[is_searched]
                     digests = record_digests(state_records, np.full(len(state_records), is_map))
-                    if self.listing:
+                    if self.lists_records:
                         room = _MOST_LISTED - len(result.records[state])
                         result.records[state] += _found_records(search.unit.side, state_records, keys, digests)[:room]
                     else:
-                        _add(result.buckets[state], _low_bits(keys, search.bits + _BITS), digests)
+                        _add_to_buckets(result.buckets[state], _low_bits(keys, search.bits + _BITS), digests)
         return result
 
 
@@ -125,10 +125,10 @@ def _low_bits(keys: Words, bits: int) -> Words:
     return keys & np.uint64((1 << bits) - 1)
 
 
-def _add(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
-    distinct_endings, places, counts = np.unique(endings, return_inverse=True, return_counts=True)
+def _add_to_buckets(buckets: dict[int, Bucket], endings: Words, digests: Words) -> None:
+    distinct_endings, positions, counts = np.unique(endings, return_inverse=True, return_counts=True)
     sums = np.zeros(len(distinct_endings), np.uint64)
-    np.add.at(sums, places, digests)
+    np.add.at(sums, positions, digests)
     for ending, count, total in zip(distinct_endings.tolist(), counts.tolist(), sums.tolist(), strict=True):
         buckets[ending] = _joined_bucket(buckets.get(ending, Bucket(0, 0)), Bucket(count, total))
 
@@ -151,7 +151,7 @@ class RecordDifferences(NamedTuple):
     """The first differences of a state, and a lower bound of their number."""
 
     first: tuple[ListedDifference, ...]
-    differing: int
+    difference_count: int
 
 
 def differing_records(
@@ -181,7 +181,7 @@ def differing_records(
             default=0,
         )
     listed_records: dict[str, list[FoundRecord]] = defaultdict(list)
-    for unit_result in _search(units, bits, searched_endings, files, tasks, listing=True):
+    for unit_result in _search(units, bits, searched_endings, files, tasks, lists_records=True):
         for state, records in unit_result.records.items():
             listed_records[state] += records
     headers = [unit.source.header for unit in units if unit.source.header is not None]
@@ -205,11 +205,11 @@ def _search(
     files: BothFiles,
     tasks: Tasks,
     *,
-    listing: bool = False,
+    lists_records: bool = False,
 ) -> list[SearchResult]:
     searches = [(unit.size, RecordSearch(unit, bits, searched_endings)) for unit in units]
     progress = Progress("find differences", sum(size for size, _ in searches), ByteAction.READ_ON_BOTH_SIDES)
-    return tasks.run(RecordSearcher(files, listing), searches, progress)
+    return tasks.run(RecordSearcher(files, lists_records), searches, progress)
 
 
 def _differing_buckets(results: Sequence[SearchResult]) -> tuple[dict[str, Counter[int]], dict[str, list[int]]]:
@@ -250,6 +250,6 @@ def _values_text(records: Sequence[FoundRecord], begin: int) -> str | None:
         return None
     size, value = records[0].value_size, records[0].value[begin : begin + _SHOWN_BYTES]
     count_text = f"{len(records)} records, the first of " if len(records) > 1 else ""
-    place = f" from byte {begin} on" if begin else ""
+    position_text = f" from byte {begin} on" if begin else ""
     ellipsis = "…" if size > begin + len(value) else ""
-    return f"{count_text}{counted(size, 'byte')}{place}{f' {format_bytes(value)}{ellipsis}' if value else ''}"
+    return f"{count_text}{counted(size, 'byte')}{position_text}{f' {format_bytes(value)}{ellipsis}' if value else ''}"

@@ -47,7 +47,7 @@ def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO
     files: BothFiles = (a.contents, b.contents)
     first_pass = digest_all(pairs, files, tasks)
     comparison = _Comparison(files, first_pass, tasks)
-    operators = (*_master_states(a, b), *(comparison.operator(i, pair) for i, pair in enumerate(pairs)))
+    operators = (*_master_states(a, b), *(comparison.compare_operator(i, pair) for i, pair in enumerate(pairs)))
     equal = all(operator.equal for operator in operators)
     return DiffDocument("equal" if equal else "different", equal, a.directory, b.directory, operators, surgery)
 
@@ -73,7 +73,7 @@ class _Comparison:
         self._first_pass = first_pass
         self._tasks = tasks
 
-    def operator(self, i: int, pair: OperatorPair) -> DiffedOperator:
+    def compare_operator(self, i: int, pair: OperatorPair) -> DiffedOperator:
         a, b = pair.sides
         coordinators = [side.entry.coordinator.data if side and side.entry.coordinator else None for side in pair.sides]
         coordinator = opaque_state("coordinator", "COORDINATOR", *coordinators)
@@ -101,13 +101,13 @@ class _Comparison:
                 self._first_pass.record_units[i], differing_states, self._files, self._tasks
             )
         for name in names:
-            differences, differing = differences_by_state.get(name, RecordDifferences((), 0))
+            differences, difference_count = differences_by_state.get(name, RecordDifferences((), 0))
             type_a, type_b = types[0].get(name), types[1].get(name)
             type_difference = _other_type(type_a, type_b)
-            differences, differing = (*type_difference, *differences), differing + len(type_difference)
+            differences, difference_count = (*type_difference, *differences), difference_count + len(type_difference)
             kind = type_a or type_b or "unknown"
-            remark = _TTL_REMARK if differing and "TTL<" in kind else None
-            yield diffed_state(name, kind, "records", *amounts[name], differences, differing, remark)
+            remark = _TTL_REMARK if difference_count and "TTL<" in kind else None
+            yield diffed_state(name, kind, "records", *amounts[name], differences, difference_count, remark)
 
     def _compare_parts(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
         """Compare the key groups, elements and copies of a pair."""
@@ -115,15 +115,15 @@ class _Comparison:
         for part, items in self._first_pass.items.items():
             if part.pair != i:
                 continue
-            raw = "" if part.slot in (Slot.KEYED, Slot.OPERATOR) else "raw "
+            prefix = "" if part.slot in (Slot.KEYED, Slot.OPERATOR) else "raw "
             if part.mode is None:
-                state, kind, counted_things = f"{raw}keyed state", f"{raw}key groups", "key groups"
+                state, kind, counted_things = f"{prefix}keyed state", f"{prefix}key groups", "key groups"
                 comparison = compare_key_groups(items, UNORDERED_ENTRIES if part.slot is Slot.KEYED else None)
             elif part.mode is DistributionMode.BROADCAST:
-                state, kind, counted_things = part.state, f"{raw}{part.mode.name}", "distinct copies"
+                state, kind, counted_things = part.state, f"{prefix}{part.mode.name}", "distinct copies"
                 comparison = self._compare_copies(items, self._element_formatter(part, pair), pair)
             else:
-                state, kind, counted_things = part.state, f"{raw}{part.mode.name}", "elements"
+                state, kind, counted_things = part.state, f"{prefix}{part.mode.name}", "elements"
                 comparison = compare_bags(items, part.mode, self._element_formatter(part, pair).format_value)
             if part.slot is Slot.OPERATOR:
                 comparison = _with_types(comparison, *(side_types.get(part.state) for side_types in types))
@@ -133,7 +133,7 @@ class _Comparison:
         a, b = (operator.parallelism if operator else 0 for operator in pair.sides)
         digests = [{item.digest: (side, item) for item in items[side]} for side in Side]
         if all(digests) and digests[0].keys() != digests[1].keys():
-            copies = [contents.copy(*place) for place in (digests[0] | digests[1]).values()]
+            copies = [contents.copy_unit(*sided_item) for sided_item in (digests[0] | digests[1]).values()]
             units = [(copy.extent.length, copy) for copy in copies if copy is not None]
             progress = Progress("compare by entry", sum(size for size, _ in units), ByteAction.READ_ON_BOTH_SIDES)
             by_entry = dict(self._tasks.run(CopyDigester(self._files), units, progress))
@@ -155,7 +155,8 @@ def _other_type(type_a: str | None, type_b: str | None) -> tuple[ListedDifferenc
 def _with_types(comparison: ItemComparison, type_a: str | None, type_b: str | None) -> ItemComparison:
     type_difference = _other_type(type_a, type_b)
     return comparison._replace(
-        differences=(*type_difference, *comparison.differences), differing=comparison.differing + len(type_difference)
+        differences=(*type_difference, *comparison.differences),
+        difference_count=comparison.difference_count + len(type_difference),
     )
 
 

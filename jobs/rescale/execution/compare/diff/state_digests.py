@@ -1,6 +1,6 @@
 """Work of a comparison's task: digests a unit of state of one side.
 
-Each element and each whole key group gets its own digest. Records, which can be many more, get one digest a state.
+Each element and each whole key group gets its own digest. Records, which can be many more, get one digest per state.
 """
 
 from __future__ import annotations

@@ -36,8 +36,8 @@ def compare_files_of_base(
 ) -> dict[int, CertifiedChecksums]:
     """Compare the base's files with the result's; return which bytes the store's checksums proved, by operator.
 
-    Files are read only if they are neither one file nor proven by checksums. `copies` are copies that were proven by
-    their checksums before.
+    A file is read only if base and result do not share it, and no checksum proves it. `copies` are copies that were
+    proven by their checksums before.
     """
     separate_files = [check for check in checks if not _is_one_file(base, result, check.pair)]
     algorithms = {

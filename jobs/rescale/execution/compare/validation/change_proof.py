@@ -8,8 +8,8 @@
 The changes must have the same digests on both sides, state by state, and on both sides each key must lie in the key
 group of its hash. Every file of the base is in the result, below the changes (`base_files`). So the result holds the
 later checkpoint's value of every key that has changed, and the base's value of every other key. The certificate of the
-base says that the base equals the earlier checkpoint. Of the later checkpoint's changes, a sample is also looked up
-there through RocksDB.
+base says that the base equals the earlier checkpoint. A sample of the source side's changes is also looked up in the
+later checkpoint, through RocksDB.
 
 The proof ignores the plan's lists of files to read and write: it compares files as both snapshots list them, except for
 files that only compactions have rewritten (`unshared_tables`). From the plan it takes only the places of files that

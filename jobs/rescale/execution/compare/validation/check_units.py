@@ -82,7 +82,7 @@ def _keyed_checks(
             yield from (FileCheck(i, old.label, pair) for pair in pair_database_files(old, new))
     elif proven_by_files:
         yield from _group_checks(i, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
-        yield from _remaining_checks(
+        yield from _unproven_checks(
             i, old, new, key_hash, [d for d in new.databases if d.subtask not in proven_by_files]
         )
     else:
@@ -99,7 +99,7 @@ def _without_timers(operator: Operator) -> Operator:
 
 def _group_checks(i: int, operator: Operator, pairs: Iterable[GroupPair], slot: Slot) -> Iterator[GroupCheck]:
     def follows(last: GroupPair, pair: GroupPair) -> bool:
-        if last.source is None or pair.source is None or last.table is not None or pair.table is not None:
+        if last.source is None or pair.source is None or last.id_map is not None or pair.id_map is not None:
             return False
         return is_adjacent(last.source, pair.source) and is_adjacent(last.result, pair.result)
 
@@ -125,13 +125,13 @@ def _record_checks(i: int, old: Operator, new: Operator, key_hash: str | None) -
             yield check._replace(are_duplicates=True)
 
 
-def _remaining_checks(
-    i: int, old: Operator, new: Operator, key_hash: str | None, remaining_directories: Sequence[Database]
+def _unproven_checks(
+    i: int, old: Operator, new: Operator, key_hash: str | None, unproven_directories: Sequence[Database]
 ) -> Iterator[RecordCheck]:
-    """Yield the checks of the records in `remaining_directories`, and of the same key groups in the source."""
-    for database in remaining_directories:
+    """Yield the checks of the records in `unproven_directories`, and of the same key groups in the source."""
+    for database in unproven_directories:
         yield from _holder_checks(i, old, new, key_hash, database, in_result=True)
-    index = KeyGroupIndex(sorted(remaining_directories, key=lambda new_holder: new_holder.key_groups))
+    index = KeyGroupIndex(sorted(unproven_directories, key=lambda new_holder: new_holder.key_groups))
     for old_holder in old.databases:
         for key_groups in _shared_key_groups(old_holder, index.overlapping(old_holder.key_groups)):
             yield from _holder_checks(
@@ -163,7 +163,7 @@ def _holder_checks(
 
 def _is_bytewise(check: Check) -> bool:
     if isinstance(check, GroupCheck):
-        return all(pair.table is None for pair in check.pairs)
+        return all(pair.id_map is None for pair in check.pairs)
     # For SST files, Python code checks the checksums of the blocks.
     return isinstance(check, FileCheck) and not check.pair.is_table
 

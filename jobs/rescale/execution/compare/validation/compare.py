@@ -66,7 +66,7 @@ class Tally(NamedTuple):
     subtask: int
     state: str
     mode: DistributionMode | None
-    items: int
+    item_count: int
     size: int
     digest: int
     blocks_checked: bool | None = None
@@ -146,12 +146,12 @@ class Comparer:
         first = pairs[0]
         if first.source is None:
             yield digest_pair([first.filler], self._result_chunks(first.result))
-        elif first.table is not None:
+        elif first.id_map is not None:
             source = self.source.chunks(first.source)
             if first.compressed:
                 source = decompressed(source)
             result = self._result_chunks(first.result, compressed=first.compressed)
-            yield digest_pair(translated_key_group(source, first.table), result)
+            yield digest_pair(translated_key_group(source, first.id_map), result)
         else:
             sources = [pair.source for pair in pairs if pair.source is not None]
             results = [pair.result for pair in pairs]

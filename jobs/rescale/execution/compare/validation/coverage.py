@@ -40,7 +40,7 @@ from rescale.text.errors import IntegrityError, RequestError
 
 
 class GroupPair(NamedTuple):
-    """A key group in the source and in the result. If state ids differ, `table` has the result's ids by the source's.
+    """A key group in the source and in the result. If state ids differ, `id_map` has the result's ids by the source's.
 
     `filler` is the block without entries that the result must have if the source has no entry (heap framing).
     """
@@ -48,7 +48,7 @@ class GroupPair(NamedTuple):
     key_group: int
     source: Extent | None
     result: Extent
-    table: tuple[int, ...] | None = None
+    id_map: tuple[int, ...] | None = None
     compressed: bool = False
     filler: bytes = b""
 
@@ -100,7 +100,7 @@ def check_candidate(result: Snapshot, sha256: str) -> None:
 
 def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
     """Raise `RequestError` unless every operator of the published result has its shape in `shapes` (by operator id)."""
-    for operator, expected, actual in _other_shapes(result, shapes):
+    for operator, expected, actual in _differing_shapes(result, shapes):
         raise RequestError(
             "the target holds another published result",
             path=result.metadata_uri,
@@ -114,7 +114,7 @@ def check_planned(result: Snapshot, shapes: Mapping[str, Shape]) -> None:
 def check_certified(result: Snapshot, certificate: Certificate) -> None:
     """Check that the metadata is the certified one: the shape of every operator, then the bytes of `_metadata`."""
     certified_shapes = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in certificate.operators}
-    for operator, expected, actual in _other_shapes(result, certified_shapes):
+    for operator, expected, actual in _differing_shapes(result, certified_shapes):
         raise IntegrityError(
             "an operator does not have the certified shape",
             path=result.metadata_uri,
@@ -125,7 +125,7 @@ def check_certified(result: Snapshot, certificate: Certificate) -> None:
     refuse_changed_metadata(result.metadata_uri, result.metadata_sha256, certificate)
 
 
-def _other_shapes(result: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[tuple[Operator, str, str]]:
+def _differing_shapes(result: Snapshot, shapes: Mapping[str, Shape]) -> Iterator[tuple[Operator, str, str]]:
     """Yield (operator, expected shape, actual shape) for each operator whose shape differs; shapes are text."""
     for operator in result.operators:
         expected, actual = shapes.get(operator.operator_id), Shape(operator.parallelism, operator.max_parallelism)
@@ -172,17 +172,19 @@ def check_directory(result: Snapshot, existing_uris: Sequence[str]) -> None:
 
 
 def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]:
-    """Pair every key group of the operator with its place in the source, in the order of the result's streams."""
+    """Pair every key group of the operator with its extent in the source, in the order of the result's streams."""
     sources = old.keyed if slot is Slot.KEYED else old.raw_keyed
     results = new.keyed if slot is Slot.KEYED else new.raw_keyed
     owners = {g: (s, extent) for s in sources for g, extent in s.present_groups}
     pairs: dict[int, GroupPair] = {}
     index, headers = KeyGroupIndex(sources), KeyedHeaders(old.label)
     for stream in results:
-        own_key_groups = new.key_groups_of(stream.subtask)
-        check_equal(f"key groups of subtask {stream.subtask}", own_key_groups, stream.key_groups, old.label)
-        tables = (
-            headers.compare(distinct_by_header(index.overlapping(own_key_groups)), stream) if slot is Slot.KEYED else {}
+        expected_key_groups = new.key_groups_of(stream.subtask)
+        check_equal(f"key groups of subtask {stream.subtask}", expected_key_groups, stream.key_groups, old.label)
+        id_maps = (
+            headers.compare(distinct_by_header(index.overlapping(expected_key_groups)), stream)
+            if slot is Slot.KEYED
+            else {}
         )
         for key_group, extent in stream.present_groups:
             if key_group in pairs:
@@ -193,7 +195,7 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
                 pairs[key_group] = GroupPair(key_group, None, extent, filler=filler)
                 continue
             compressed = stream.parsed is not None and stream.parsed.compressed
-            pairs[key_group] = GroupPair(key_group, source, extent, tables.get(owner.header), compressed)
+            pairs[key_group] = GroupPair(key_group, source, extent, id_maps.get(owner.header), compressed)
     lost_groups = owners.keys() - pairs.keys()
     if lost_groups:
         raise IntegrityError(
@@ -214,12 +216,12 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
         return True
     if old.dropped_states or old.cutoffs or (old.raw_timers and not new.raw_timers):
         return True
-    if old.heap_streams and _lists_other_states(old, new):
+    if old.heap_streams and _lists_different_states(old, new):
         return True
     return bool(old.databases) and _directory_layouts(old) != _directory_layouts(new)
 
 
-def _lists_other_states(old: Operator, new: Operator) -> bool:
+def _lists_different_states(old: Operator, new: Operator) -> bool:
     """Return whether a heap stream of the result lists other states than a source stream that shares its key groups.
 
     Then it cannot consist of whole key groups of the source.
@@ -251,12 +253,14 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         check_equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
     all_old_holders = distinct_by_header(old_holders)
     for stream in new_holders:
-        own_key_groups = new.key_groups_of(stream.subtask)
-        check_equal(f"key groups of subtask {stream.subtask}", own_key_groups, stream.key_groups, old.label)
+        expected_key_groups = new.key_groups_of(stream.subtask)
+        check_equal(f"key groups of subtask {stream.subtask}", expected_key_groups, stream.key_groups, old.label)
         expected_framing = Framing.HEAP if old.heap_streams and new.heap_streams else Framing.CANONICAL
         check_equal(f"framing of subtask {stream.subtask}", expected_framing, stream.framing, old.label)
         headers.compare(
-            distinct_by_header(index.overlapping(own_key_groups)) if new.databases and same_groups else all_old_holders,
+            distinct_by_header(index.overlapping(expected_key_groups))
+            if new.databases and same_groups
+            else all_old_holders,
             stream,
         )
 
@@ -289,8 +293,8 @@ def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
     """Pair the files of the operator's RocksDB directories in source and result, headers included."""
     check_equal("RocksDB directories", _directory_layouts(old), _directory_layouts(new), old.label)
     for database in new.databases:
-        own_key_groups = new.key_groups_of(database.subtask)
-        check_equal(f"key groups of subtask {database.subtask}", own_key_groups, database.key_groups, old.label)
+        expected_key_groups = new.key_groups_of(database.subtask)
+        check_equal(f"key groups of subtask {database.subtask}", expected_key_groups, database.key_groups, old.label)
     return [
         FilePair(new_database.subtask, name, source, result)
         for old_database, new_database in zip(old.databases, new.databases, strict=True)
@@ -350,9 +354,9 @@ def check_raw_timers(old: Operator, new: Operator) -> None:
     stream and timers are keyed states. The timers themselves are compared as records.
     """
     for stream in new.raw_timers:
-        own_key_groups = new.key_groups_of(stream.subtask)
+        expected_key_groups = new.key_groups_of(stream.subtask)
         check_equal(
-            f"key groups of the timers of subtask {stream.subtask}", own_key_groups, stream.key_groups, old.label
+            f"key groups of the timers of subtask {stream.subtask}", expected_key_groups, stream.key_groups, old.label
         )
     if new.raw_timers and old.max_parallelism != new.max_parallelism:
         subtasks = list(range(new.parallelism)) if old.raw_timers else []

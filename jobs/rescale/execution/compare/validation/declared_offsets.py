@@ -66,10 +66,12 @@ def _check_stored(old: _SourcePositions, change: KafkaChange) -> None:
 
 
 def _check_equal(expected: _SourcePositions, actual_positions: _SourcePositions, change: KafkaChange) -> None:
-    for role, declared, actual in zip(("held", "waiting", "assigned"), expected, actual_positions, strict=True):
+    for role, declared, actual in zip(
+        ("held by readers", "waiting in the enumerator", "assigned"), expected, actual_positions, strict=True
+    ):
         if Counter(declared) != Counter(actual):
             raise IntegrityError(
-                f"the {role} Kafka partitions are not the declared ones",
+                f"the Kafka partitions {role} are not the declared ones",
                 operator=change.label,
                 expected=_position_text(set(declared) - set(actual)),
                 found=_position_text(set(actual) - set(declared)),

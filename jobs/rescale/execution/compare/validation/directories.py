@@ -38,8 +38,8 @@ class DirectoryFiles(NamedTuple):
     """A subtask's RocksDB directory whose SST files are all whole files of the source, except for range tombstones.
 
     `same_files` counts SST files of the source that the result refers to. The bytes of copied SST files (`copies`) and
-    of files that are not SST files (`small_files`) are still to be compared. `deleted_ranges` counts added files that
-    hide rows.
+    of files that are not SST files (`small_files`) are still to be compared. `deleted_ranges` counts the added SST
+    files, whose range tombstones hide rows.
     """
 
     subtask: int
@@ -68,7 +68,7 @@ def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, Dire
     if any(is_comparable_by_files(*pair) and is_compared_by_record(*pair) for pair in pairs):
         pairs = list(zip(_source_with_tables(source).operators, _result_with_tables(result).operators, strict=True))
     comparer = _DirectoryComparer(source.contents, result.contents.unpinned())
-    return [comparer.operator(old, new) if is_comparable_by_files(old, new) else {} for old, new in pairs]
+    return [comparer.match_operator(old, new) if is_comparable_by_files(old, new) else {} for old, new in pairs]
 
 
 def _source_with_tables(source: Snapshot) -> Snapshot:
@@ -90,13 +90,13 @@ class _DirectoryComparer:
         self._source = source
         self._result = result
 
-    def operator(self, old: Operator, new: Operator) -> dict[int, DirectoryFiles]:
+    def match_operator(self, old: Operator, new: Operator) -> dict[int, DirectoryFiles]:
         with located(operator=old.label):
             if not is_compared_by_record(old, new):
                 return {directory.subtask: directory for directory in self._unchanged_directories(old, new)}
             index = KeyGroupIndex(old.databases)
             directories = side_by_side(
-                lambda database: self._assembled(old, index.overlapping(database.key_groups), database),
+                lambda database: self._match_directory(old, index.overlapping(database.key_groups), database),
                 new.databases,
             )
         return {directory.subtask: directory for directory in directories if directory is not None}
@@ -107,9 +107,11 @@ class _DirectoryComparer:
         for pair in pair_database_files(old, new):
             pairs[pair.subtask].append(pair)
         for subtask, file_pairs in pairs.items():
-            yield self._whole_files(subtask, file_pairs, deleted_ranges=0)
+            yield self._directory_files(subtask, file_pairs, deleted_ranges=0)
 
-    def _assembled(self, old: Operator, old_databases: Sequence[Database], new: Database) -> DirectoryFiles | None:
+    def _match_directory(
+        self, old: Operator, old_databases: Sequence[Database], new: Database
+    ) -> DirectoryFiles | None:
         """Return the directory `new` if it is made of whole files of `old_databases`; None if RocksDB rewrote files.
 
         `old_databases` are the source's directories that share key groups with `new`.
@@ -136,7 +138,7 @@ class _DirectoryComparer:
             for name, origin in matches.origins.items()
         ]
         pairs += _pair_options_files(old_databases, new)
-        return self._whole_files(new.subtask, pairs, deleted_ranges=len(deleted_ranges))
+        return self._directory_files(new.subtask, pairs, deleted_ranges=len(deleted_ranges))
 
     def _deleted_ranges(self, table: LiveTable) -> Sequence[RangeTombstone]:
         """Return the range tombstones of a file. Raises `IntegrityError` if the file also has rows."""
@@ -155,19 +157,19 @@ class _DirectoryComparer:
             )
         return ranges
 
-    def _whole_files(self, subtask: int, pairs: Sequence[FilePair], deleted_ranges: int) -> DirectoryFiles:
+    def _directory_files(self, subtask: int, pairs: Sequence[FilePair], deleted_ranges: int) -> DirectoryFiles:
         tables = [pair for pair in pairs if pair.is_table]
-        copies = tuple(pair for pair in tables if not self._is_same(pair))
+        copies = tuple(pair for pair in tables if not self._is_source_file(pair))
         small_files = tuple(pair for pair in pairs if not pair.is_table)
         return DirectoryFiles(subtask, len(tables) - len(copies), copies, small_files, deleted_ranges)
 
-    def _is_same(self, pair: FilePair) -> bool:
+    def _is_source_file(self, pair: FilePair) -> bool:
         """Return whether the result refers to the source's own file, whose version `check_references` has checked."""
-        places = [
+        locations = [
             (files.uri(extent), extent.start, extent.length)
             for files, extent in ((self._source, pair.source), (self._result, pair.result))
         ]
-        return places[0] == places[1]
+        return locations[0] == locations[1]
 
 
 class _Matches(NamedTuple):

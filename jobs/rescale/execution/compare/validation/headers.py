@@ -29,7 +29,7 @@ class HasHeader(Protocol):
 
 H = TypeVar("H", bound=HasHeader)
 
-Tables = dict[bytes, tuple[int, ...]]
+IdMaps = dict[bytes, tuple[int, ...]]
 """For each source header whose state ids differ from the result's: a tuple of the result's ids, by source id."""
 
 
@@ -51,19 +51,19 @@ class KeyedHeaders:
         self._label = label
         self._timers = timers
         self._left_out = left_out
-        self._tables_by_headers: dict[tuple[bytes, ...], Tables] = {}
+        self._id_maps_by_headers: dict[tuple[bytes, ...], IdMaps] = {}
 
-    def compare(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> Tables:
-        """Compare a header of the result with the merged header of `old_holders`; return the tables of state ids.
+    def compare(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> IdMaps:
+        """Compare a header of the result with the merged header of `old_holders`; return the maps of state ids.
 
         Raises `IntegrityError` unless they are equal.
         """
         headers = stream.header, *(old_holder.header for old_holder in old_holders)
-        if headers not in self._tables_by_headers:
-            self._tables_by_headers[headers] = self._tables(old_holders, stream)
-        return self._tables_by_headers[headers]
+        if headers not in self._id_maps_by_headers:
+            self._id_maps_by_headers[headers] = self._compared_id_maps(old_holders, stream)
+        return self._id_maps_by_headers[headers]
 
-    def _tables(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> Tables:
+    def _compared_id_maps(self, old_holders: Sequence[KeyedStateHolder], stream: KeyedStateHolder) -> IdMaps:
         if (
             not self._timers
             and not self._left_out
@@ -88,8 +88,8 @@ class KeyedHeaders:
             _refuse_surplus(
                 self._label, f"the header of subtask {stream.subtask}", source_states, merged_headers.header.names
             )
-        tables = zip(old_holders, merged_headers.id_maps[1:], strict=False)
-        return {old_holder.header: table for old_holder, table in tables if table != tuple(range(len(table)))}
+        id_maps = zip(old_holders, merged_headers.id_maps[1:], strict=False)
+        return {old_holder.header: id_map for old_holder, id_map in id_maps if id_map != tuple(range(len(id_map)))}
 
 
 class ElementHeaders:

@@ -1,4 +1,4 @@
-"""Reads of one side: errors of the source are passed on, errors of the result become `IntegrityError`."""
+"""Reads source or result: errors of the source are passed on, errors of the result become `IntegrityError`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: str | None = None) -> R:
-    """Return the result of `work`, which reads records of an operator on one side; a failed `work` is tried again.
+    """Return what `work` returns, which reads records of an operator in source or result; tried again if it fails.
 
     Errors name the operator. Raises `IntegrityError`, with `advice`, if the result cannot be read.
     """

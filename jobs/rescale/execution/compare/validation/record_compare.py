@@ -43,7 +43,7 @@ class RecordCheck(NamedTuple):
 
 
 class RecordTally(NamedTuple):
-    """Result of a check: digests by state name, key groups, their bytes, and a lower bound of distinct keys.
+    """Outcome of a check: the digests of records, by state name.
 
     `are_timers` says whether the records are timers in raw keyed state. `left_out` counts the old rows of the source,
     which are in no digest.
@@ -52,9 +52,9 @@ class RecordTally(NamedTuple):
     operator: int
     in_result: bool
     states: dict[str, StateDigest]
-    groups: int
+    key_group_count: int
     size: int
-    keys: int
+    distinct_keys_at_least: int
     are_timers: bool
     are_duplicates: bool
     left_out: dict[str, LeftOut]
@@ -89,9 +89,9 @@ class RecordComparer:
             operator=check.operator,
             in_result=check.in_result,
             states=states,
-            groups=source.key_group_count,
+            key_group_count=source.key_group_count,
             size=source.size,
-            keys=counter.count,
+            distinct_keys_at_least=counter.count,
             are_timers=isinstance(source.place, StreamPlace) and source.place.framing is Framing.RAW,
             are_duplicates=check.are_duplicates,
             left_out=digests.left_out,

@@ -74,15 +74,17 @@ def _distinct_keys(tallies: Iterable[RecordTally]) -> int:
     """
     key_counts: dict[tuple[bool, bool, bool], int] = defaultdict(int)
     for tally in tallies:
-        key_counts[tally.in_result, tally.are_timers, tally.are_duplicates] += tally.keys
+        key_counts[tally.in_result, tally.are_timers, tally.are_duplicates] += tally.distinct_keys_at_least
     return min(MOST_KEYS_COUNTED, max(key_counts.values()))
 
 
-def _compare_duplicates(operator: Operator, keyed: Mapping[str, StateDigest], raw: Mapping[str, StateDigest]) -> None:
+def _compare_duplicates(
+    operator: Operator, keyed_digests: Mapping[str, StateDigest], raw_digests: Mapping[str, StateDigest]
+) -> None:
     """Raise `SnapshotError` if timers that are stored twice differ: only one copy is in the result."""
     states = {state.name for stream in operator.duplicate_timers if stream.parsed for state in stream.parsed.states}
     for state in sorted(states):
-        keyed_digest, raw_digest = keyed.get(state, StateDigest()), raw.get(state, StateDigest())
+        keyed_digest, raw_digest = keyed_digests.get(state, StateDigest()), raw_digests.get(state, StateDigest())
         if keyed_digest != raw_digest:
             raise SnapshotError(
                 "timers are stored twice, as keyed and as raw keyed state, and the two differ",

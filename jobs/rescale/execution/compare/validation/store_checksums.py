@@ -40,7 +40,8 @@ class StoreChecksums(NamedTuple):
 def prove_by_checksums(source: Snapshot, result: Snapshot, checks: Checks) -> StoreChecksums:
     """Prove as many checks as possible by the store's checksums; reads only headers."""
     comparer = _ChecksumComparer(
-        _SideChecksums(source.contents, source.contents), _SideChecksums(result.contents, result.contents.unpinned())
+        _SnapshotChecksums(source.contents, source.contents),
+        _SnapshotChecksums(result.contents, result.contents.unpinned()),
     )
     groups: dict[tuple[int, Slot], list[GroupCheck]] = defaultdict(list)
     files: list[FileCheck] = []
@@ -75,10 +76,12 @@ def matching_checksums(
 ) -> dict[FileCheck, Checksum]:
     """Return the checksum of each file whose checksums are equal on both sides, without reading the files.
 
-    Most ETags contain a checksum; the store is asked only for the others.
+    Most ETags contain a checksum; the store is asked only for the checksums of other files.
     """
-    by_etag = {check: checksum for check in checks if (checksum := _etag_of_both(source, result, check)) is not None}
-    comparer = _ChecksumComparer(_SideChecksums(source, source), _SideChecksums(result, result))
+    by_etag = {
+        check: checksum for check in checks if (checksum := _common_etag_checksum(source, result, check)) is not None
+    }
+    comparer = _ChecksumComparer(_SnapshotChecksums(source, source), _SnapshotChecksums(result, result))
     without_etag = [check for check in checks if check not in by_etag]
     comparer.fetch((), without_etag)
     return by_etag | {
@@ -86,7 +89,7 @@ def matching_checksums(
     }
 
 
-def _etag_of_both(source: SnapshotFiles, result: SnapshotFiles, check: FileCheck) -> Checksum | None:
+def _common_etag_checksum(source: SnapshotFiles, result: SnapshotFiles, check: FileCheck) -> Checksum | None:
     pair = check.pair
     if not (source.is_whole(pair.source) and result.is_whole(pair.result)):
         return None
@@ -95,8 +98,8 @@ def _etag_of_both(source: SnapshotFiles, result: SnapshotFiles, check: FileCheck
     return first if first == second and pair.source.length == pair.result.length else None
 
 
-class _SideChecksums:
-    """The files of one side with their store's checksums; headers are read through `headers`."""
+class _SnapshotChecksums:
+    """The files of one snapshot with their store's checksums; headers are read through `headers`."""
 
     def __init__(self, contents: SnapshotFiles, headers: SnapshotFiles) -> None:
         self._contents = contents
@@ -135,7 +138,7 @@ class _SideChecksums:
 
 
 class _ChecksumComparer:
-    def __init__(self, source: _SideChecksums, result: _SideChecksums) -> None:
+    def __init__(self, source: _SnapshotChecksums, result: _SnapshotChecksums) -> None:
         self._source = source
         self._result = result
 
@@ -150,7 +153,7 @@ class _ChecksumComparer:
     def checksum_of_groups(self, checks: Sequence[GroupCheck]) -> Checksum | None:
         """Return the checksum of the key groups; None if source or result has none, or if theirs differ."""
         pairs = sorted((pair for check in checks for pair in check.pairs), key=lambda pair: pair.key_group)
-        sources = [pair.source for pair in pairs if pair.source is not None and pair.table is None]
+        sources = [pair.source for pair in pairs if pair.source is not None and pair.id_map is None]
         results = [pair.result for pair in pairs]
         if [extent.length for extent in sources] != [extent.length for extent in results]:
             return None

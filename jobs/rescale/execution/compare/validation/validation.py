@@ -61,14 +61,14 @@ class SnapshotPair:
         return list(zip(self.source.operators, self.result.operators, strict=True))
 
 
-def open_result(candidate_uri: str, target: str, referred: Iterable[str] = ()) -> Snapshot:
+def open_result(candidate_uri: str, target: str, files_elsewhere: Iterable[str] = ()) -> Snapshot:
     """Open the snapshot that `target` becomes with the metadata at `candidate_uri`.
 
-    The metadata may refer to files in the directories of the files `referred`. Raises `IntegrityError` if the metadata
-    is unreadable.
+    The metadata may also refer to files in the directories of `files_elsewhere` (URIs). Raises `IntegrityError` if the
+    metadata is unreadable.
     """
     try:
-        return open_candidate(candidate_uri, target, sorted(set(map(parent, referred))))
+        return open_candidate(candidate_uri, target, sorted(set(map(parent, files_elsewhere))))
     except (SnapshotError, UnsupportedError) as error:
         raise error.recast(IntegrityError, f"the result cannot be read as a snapshot: {error.what}") from None
 
@@ -86,8 +86,7 @@ def compare_snapshots(
     `key_hashes` has the names of key hashes by operator id, for operators whose records got new key groups. Range
     tombstones of RocksDB directories are always checked, since readers of rows do not see the rows that they hide.
     `proven_by_changes` has the indexes of operators that `change_proof` proves. `base_files` are the files of a base to
-    which the result may refer, as in `check_references`. Raises `IntegrityError` if source and
-    result differ.
+    which the result may refer, as in `check_references`. Raises `IntegrityError` if source and result differ.
     """
     check_metadata(source, result)
     check_inline_names(result)
@@ -191,9 +190,9 @@ def _operator_proof(
         label=old.label,
         parallelism=new.parallelism,
         max_parallelism=new.max_parallelism,
-        key_groups=sum(tally.items for tally in result_tallies if tally.mode is None)
-        + sum(t.groups for t in result_record_tallies),
-        elements=sum(tally.items for tally in element_tallies) - copies,
+        key_groups=sum(tally.item_count for tally in result_tallies if tally.mode is None)
+        + sum(t.key_group_count for t in result_record_tallies),
+        elements=sum(tally.item_count for tally in element_tallies) - copies,
         broadcast_copies=copies,
         bytes=sum(tally.size for tally in result_tallies) + sum(tally.size for tally in result_record_tallies),
         digest=f"{sum(digests) % MODULUS:032x}",
@@ -232,7 +231,7 @@ def _compare_bags(operator: Operator, tallies: Iterable[Tally]) -> None:
     for tally in tallies:
         if tally.mode is not DistributionMode.BROADCAST:
             count, total = bags[tally.state][tally.in_result]
-            bags[tally.state][tally.in_result] = (count + tally.items, (total + tally.digest) % MODULUS)
+            bags[tally.state][tally.in_result] = (count + tally.item_count, (total + tally.digest) % MODULUS)
     for state, (in_source, in_result) in bags.items():
         if in_source != in_result:
             raise IntegrityError(
