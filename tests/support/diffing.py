@@ -18,7 +18,7 @@ from support.planting import Result
 
 
 def diff(a: Snapshot, b: Snapshot, surgery: Surgery = NO_SURGERY) -> DiffDocument:
-    return diff_snapshots(a, b, InProcessTasks(order=Random(1)), surgery)
+    return diff_snapshots(a, b, InProcessTasks(random=Random(1)), surgery)
 
 
 def diff_against_source(result: Result, name: str) -> DiffDocument:

@@ -66,7 +66,7 @@ def test_much_work_starts_one_spark_for_all_later_work(units: Weighed[int]) -> N
     assert set(send(tasks, units)) == {b"5"}
     assert started.times == 1
     assert tasks.cores == 40
-    assert tasks._executor_for(LITTLE).cores == 40, "Spark already runs"
+    assert tasks._tasks_for(LITTLE).cores == 40, "Spark already runs"
 
 
 @pytest.mark.parametrize(("cores", "times"), [(2, 0), (None, 1)], ids=["on this machine", "on a cluster"])
@@ -79,7 +79,7 @@ def test_work_that_threads_can_do_starts_no_spark_with_a_local_master(cores: int
     assert started.times == times
     run(tasks, MUCH)
     assert started.times == 1
-    assert tasks._executor_for(MUCH, threads_suffice=True).cores == 40, "Spark already runs"
+    assert tasks._tasks_for(MUCH, threads_suffice=True).cores == 40, "Spark already runs"
 
 
 @pytest.mark.parametrize(("master", "cores"), [("local", 1), ("local[3]", 3), ("local[3,4]", 3)])

@@ -1,4 +1,4 @@
-"""Tasks of all executors give the same results, wherever the work runs."""
+"""Tasks give the same results, wherever the work runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.slow import slow
 
 in_all_forms = pytest.mark.parametrize(
     "make_tasks",
-    [lambda: InProcessTasks(order=Random(3)), shared_processes, shared_spark],
+    [lambda: InProcessTasks(random=Random(3)), shared_processes, shared_spark],
     ids=["loop", "processes", "spark"],
 )
 MakeTasks = Callable[[], Tasks]

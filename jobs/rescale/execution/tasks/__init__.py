@@ -1,1 +1,1 @@
-"""Executors of a step's work: a loop in this process, worker processes, or Spark's tasks."""
+"""Runs a step's work in this process, in worker processes, or in Spark's tasks."""

@@ -30,9 +30,9 @@ R = TypeVar("R")
 
 @contextmanager
 def step_tasks(
-    name: str, master: str | None, work: int | None = None, *, on_driver: bool = False
+    name: str, master: str | None, work_bytes: int | None = None, *, on_driver: bool = False
 ) -> Iterator[TasksOnDemand]:
-    """Provide tasks inside the block. If Spark starts, it has executors for `work` bytes (`spark_context`).
+    """Provide tasks inside the block. If Spark starts, it has executors for `work_bytes` (`spark_context`).
 
     Little work runs in this process if the master is local, or if `on_driver` is True. Otherwise the executors run
     it: it may need a key-hash function that is installed only there.
@@ -47,7 +47,7 @@ def step_tasks(
             from rescale.execution.tasks.spark.spark_tasks import spark_tasks  # importing takes a third of a second
 
             print(f"{name}: Spark starts", file=sys.stderr, flush=True)
-            return cleanup.enter_context(spark_tasks(name, master, work))
+            return cleanup.enter_context(spark_tasks(name, master, work_bytes))
 
         yield TasksOnDemand(start, on_driver or local_spec is not None, local_spec.cores if local_spec else None)
 
@@ -77,12 +77,12 @@ class TasksOnDemand:
     def run(
         self, work: Callable[[U], R], units: Weighed[U], progress: Progress, *, threads_suffice: bool = False
     ) -> list[R]:
-        return self._executor_for(units, threads_suffice=threads_suffice).run(work, units, progress)
+        return self._tasks_for(units, threads_suffice=threads_suffice).run(work, units, progress)
 
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
-        return self._executor_for(units).shuffle(make_sender, units, partitions, progress)
+        return self._tasks_for(units).shuffle(make_sender, units, partitions, progress)
 
-    def _executor_for(self, units: Weighed[object], *, threads_suffice: bool = False) -> Tasks:
+    def _tasks_for(self, units: Weighed[object], *, threads_suffice: bool = False) -> Tasks:
         in_threads = threads_suffice and self.known_cores is not None
         if not units or (self._workers is None and (in_threads or (self.does_little_work and fits_in_process(units)))):
             cores = self.known_cores or 1

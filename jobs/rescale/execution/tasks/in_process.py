@@ -27,12 +27,12 @@ R = TypeVar("R")
 class InProcessTasks:
     """Runs units in this process; callers split work by `cores`.
 
-    With `order`, a random generator, units run and rows arrive in a random order. Up to `at_once` units run in threads,
-    so that one works while another waits for the store.
+    With `random`, units run and rows arrive in a random order. Up to `at_once` units run in threads, so that one works
+    while another waits for the store.
     """
 
     cores: int = 2
-    order: Random | None = None
+    random: Random | None = None
     at_once: int = 1
 
     def run(self, work: Callable[[U], R], units: Weighed[U], progress: Progress, **_: bool) -> list[R]:
@@ -72,8 +72,8 @@ class InProcessTasks:
 
     def shuffled(self, items: Iterable[T]) -> Sequence[T]:
         shuffled_items = list(items)
-        if self.order is not None:
-            self.order.shuffle(shuffled_items)
+        if self.random is not None:
+            self.random.shuffle(shuffled_items)
         return shuffled_items
 
     @contextmanager
@@ -114,14 +114,14 @@ class InProcessShuffle:
     def _rows_of(self, partition: int) -> Iterator[bytes]:
         if self._rows is None:
             self._rows = self._send()
-        return map(self._rows.load, self._loop.shuffled(self._rows.places[partition]))
+        return map(self._rows.load, self._loop.shuffled(self._rows.extents[partition]))
 
 
 class _Rows:
     """Rows by partition, in memory, or in a scratch file if they are large."""
 
     def __init__(self, partitions: int) -> None:
-        self.places: list[list[tuple[int, int]]] = [[] for _ in range(partitions)]
+        self.extents: list[list[tuple[int, int]]] = [[] for _ in range(partitions)]
         self._size = 0
         self._append_lock = Lock()
         self._content: IO[bytes] = spooled_file(_ROWS_IN_MEMORY)
@@ -129,14 +129,14 @@ class _Rows:
 
     def append(self, partition: int, row: bytes) -> None:
         with self._append_lock, scratch_errors():
-            self.places[partition].append((self._size, len(row)))
+            self.extents[partition].append((self._size, len(row)))
             self._content.seek(self._size)
             self._content.write(row)
             self._size += len(row)
 
-    def load(self, place: tuple[int, int]) -> bytes:
-        self._content.seek(place[0])
-        return self._content.read(place[1])
+    def load(self, extent: tuple[int, int]) -> bytes:
+        self._content.seek(extent[0])
+        return self._content.read(extent[1])
 
 
 class _ProgressCounter:

@@ -13,9 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from rescale.execution.progress import Progress
 from rescale.execution.tasks.file_shuffle import FileShuffle
-from rescale.execution.tasks.own_directories import own_directories
 from rescale.execution.tasks.protocol import MakeSender, Weighed
 from rescale.execution.tasks.slices import SLICES_PER_CORE, Outcome, results_of, slices_of, work_through
+from rescale.execution.tasks.task_directories import make_task_directories
 from rescale.execution.tasks.worker_pool import WorkerPool
 from rescale.storage.scratch import ScratchKind, scratch_directories
 
@@ -31,8 +31,8 @@ def process_tasks(cores: int) -> Iterator[ProcessTasks]:
     or SIGTERM ends this process, the workers and their scratch directories are removed.
     """
     with ExitStack() as cleanup:
-        places = own_directories(scratch_directories(), ScratchKind.TASKS, cleanup)
-        pool = WorkerPool(cores, {**os.environ, "SPARK_LOCAL_DIRS": ",".join(places)})
+        directories = make_task_directories(scratch_directories(), ScratchKind.TASKS, cleanup)
+        pool = WorkerPool(cores, {**os.environ, "SPARK_LOCAL_DIRS": ",".join(directories)})
         cleanup.callback(pool.close)
         with _ended_by_sigterm(cleanup):
             pool.start()

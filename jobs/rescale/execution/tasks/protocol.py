@@ -1,7 +1,7 @@
-"""Protocol of the executors of a step's work: tasks that run units of work, and a shuffle of rows between tasks.
+"""Protocol by which a step runs its work: tasks that run units of work, and a shuffle of rows between tasks.
 
-There are three executors: worker processes on this machine (`processes`), Spark (`spark.spark_tasks`), and a loop in
-this process (`in_process`). The result must not depend on where a unit runs, in which order, and how often.
+Tasks run in worker processes on this machine (`processes`), in Spark (`spark.spark_tasks`), or in a loop in this
+process (`in_process`). The result must not depend on where a unit runs, in which order, and how often.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def rows_in(file: SpillFile, partition: int) -> Iterator[bytes]:
     """Yield the rows of a partition in the order in which they were sent. Raises `StoreError` if the file changed."""
     try:
         with open(file.path, "rb") as content:
-            for offset, size in _row_places(content, file, partition).tolist():
+            for offset, size in _offsets_and_sizes(content, file, partition).tolist():
                 yield _read_exactly(content, offset, size)
     except OSError as error:
         raise StoreError("rows are gone from the scratch directory", path=file.path, found=error.strerror) from None
@@ -73,23 +73,23 @@ def rows_in(file: SpillFile, partition: int) -> Iterator[bytes]:
 
 def _write_rows(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[bytes], folder: str) -> tuple[int, int]:
     """Write rows and index; return the bytes and the number of the rows."""
-    numbers, sizes = array("q"), array("q")
+    partition_numbers, sizes = array("q"), array("q")
     for partition, row in rows:
         with scratch_errors(folder):
             file.write(row)
-        numbers.append(partition)
+        partition_numbers.append(partition)
         sizes.append(len(row))
-    partition_of_row, places = np.array(numbers, np.int64), np.empty((len(sizes), 2), np.int64)
-    places[:, 1] = sizes
-    places[:, 0] = np.cumsum(places[:, 1]) - places[:, 1]
+    partition_of_row, offsets_and_sizes = np.array(partition_numbers, np.int64), np.empty((len(sizes), 2), np.int64)
+    offsets_and_sizes[:, 1] = sizes
+    offsets_and_sizes[:, 0] = np.cumsum(offsets_and_sizes[:, 1]) - offsets_and_sizes[:, 1]
     order = np.argsort(partition_of_row, kind="stable")
     first_rows = np.searchsorted(partition_of_row[order], np.arange(partitions + 1))
     with scratch_errors(folder):
-        file.write(places[order].tobytes() + first_rows.astype(np.int64).tobytes())
-    return int(places[:, 1].sum()), len(sizes)
+        file.write(offsets_and_sizes[order].tobytes() + first_rows.astype(np.int64).tobytes())
+    return int(offsets_and_sizes[:, 1].sum()), len(sizes)
 
 
-def _row_places(content: IO[bytes], file: SpillFile, partition: int) -> Longs:
+def _offsets_and_sizes(content: IO[bytes], file: SpillFile, partition: int) -> Longs:
     """Return (offset, size) of every row of a partition."""
     index_start = file.size + file.rows * _ENTRY_SIZE
     first, last = np.frombuffer(

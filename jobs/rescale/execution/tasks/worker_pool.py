@@ -70,24 +70,24 @@ class WorkerPool:
         stage = _Stage(SharedFunction.pack(body), tasks, progress, is_last)
         try:
             while stage.due_tasks or stage.running_tasks:
-                self._hand_out(stage)
+                self._hand_out_tasks(stage)
                 self._receive_messages(stage)
                 progress.update(stage.done + sum(worker.done for worker in self._workers))
         finally:
             for worker in [worker for worker in self._workers if worker.task is not None]:
-                self._end(worker)
+                self._kill(worker)
         progress.finish(stage.done)
         return stage.results
 
     def close(self) -> None:
         """Kill all workers and the server."""
         while self._workers:
-            self._end(self._workers[-1])
+            self._kill(self._workers[-1])
         if self._server is not None:
             self._server.close()
             self._server = None
 
-    def _hand_out(self, stage: _Stage) -> None:
+    def _hand_out_tasks(self, stage: _Stage) -> None:
         idle_workers = [worker for worker in self._workers if worker.task is None]
         while stage.due_tasks and (idle_workers or len(self._workers) < self.size):
             worker = idle_workers.pop() if idle_workers else self._new_worker()
@@ -124,7 +124,7 @@ class WorkerPool:
     def _fail_task_of_ended(self, worker: _Worker, stage: _Stage) -> None:
         number, code = worker.task, self._exit_code(worker)
         assert number is not None
-        self._end(worker)
+        self._kill(worker)
         stage.running_tasks -= 1
         exit_text = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         stage.record_failure(
@@ -154,7 +154,7 @@ class WorkerPool:
             "worker processes do not start", found=failure, advice="read the output above; check the free memory"
         )
 
-    def _end(self, worker: _Worker) -> None:
+    def _kill(self, worker: _Worker) -> None:
         """Kill a worker and wait for its end, after which it cannot write any more."""
         if worker in self._workers:
             self._workers.remove(worker)

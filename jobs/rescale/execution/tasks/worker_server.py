@@ -128,7 +128,7 @@ def load_worker_modules() -> None:
     """Import the modules that read and write records, and call a compiled loop, which takes almost a second.
 
     Numba sets itself up in the first call, so processes forked later need not do it. The garbage collector never scans
-    what is loaded here: it would take a fifth of the time, and find nothing.
+    what is loaded here: it would find nothing, and add a fifth to the time to load.
     """
     gc.disable()
     try:
@@ -181,9 +181,9 @@ def _run_worker(number: int, descriptor: int, control: socket.socket) -> None:
         control.close()
         if number == 0:
             notify_once(say_compiling)
-        places = scratch_directories()
-        first = number % len(places)
-        os.environ["SPARK_LOCAL_DIRS"] = ",".join([*places[first:], *places[:first]])
+        directories = scratch_directories()
+        first = number % len(directories)
+        os.environ["SPARK_LOCAL_DIRS"] = ",".join([*directories[first:], *directories[:first]])
         serve(Connection(descriptor))
         code = 0
     finally:

@@ -26,7 +26,7 @@ from support.snapshots import content, keyed_streams, opened
 def first_pass(a: Snapshot, b: Snapshot) -> tuple[list[OperatorPair], FirstPass]:
     """Run the first pass with tasks that end in any order."""
     pairs = pair_operators(a, b)
-    return pairs, digest_all(pairs, (a.contents, b.contents), InProcessTasks(order=Random(1)))
+    return pairs, digest_all(pairs, (a.contents, b.contents), InProcessTasks(random=Random(1)))
 
 
 def labels(pairs: list[OperatorPair]) -> dict[int, str]:

@@ -33,8 +33,8 @@ class Executors(NamedTuple):
         return _JVM_MIB + _WORKER_MIB * self.cores
 
 
-def executors_for(work: int, limit: Executors) -> Executors:
-    """Return executors with one core for each slice of `work` bytes: at least one core, at most those of `limit`."""
-    slots = min(limit.slots, max(1, -(-work // SLICE_BYTES)))
+def executors_for(work_bytes: int, limit: Executors) -> Executors:
+    """Return executors with one core for each slice of `work_bytes`: at least one core, at most those of `limit`."""
+    slots = min(limit.slots, max(1, -(-work_bytes // SLICE_BYTES)))
     instances = -(-slots // limit.cores)
     return Executors(instances, -(-slots // instances))

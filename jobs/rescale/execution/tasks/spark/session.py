@@ -28,11 +28,11 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 
 from rescale.execution.tasks.allocator import ALLOCATOR
-from rescale.execution.tasks.own_directories import own_directories
 from rescale.execution.tasks.slices import ATTEMPTS
 from rescale.execution.tasks.spark.event_log import keep_event_log
 from rescale.execution.tasks.spark.executors import Executors, executors_for
-from rescale.execution.tasks.spark.waiting import executors_awaited
+from rescale.execution.tasks.spark.waiting import report_missing_executors
+from rescale.execution.tasks.task_directories import make_task_directories
 from rescale.options.spark_master import is_on_this_machine, local_master
 from rescale.storage.scratch import SHORT_PLACE, ScratchKind, scratch_directories, scratch_folder, temporary_directory
 from rescale.storage.sides import side_variables
@@ -52,8 +52,8 @@ _STOPPED_MESSAGE = "stopped"
 
 
 @contextmanager
-def spark_context(name: str, master: str | None, work: int | None = None) -> Iterator[SparkContext]:
-    """Run Spark inside the block, with executors for `work` bytes, or with all that are allowed if `work` is None.
+def spark_context(name: str, master: str | None, work_bytes: int | None = None) -> Iterator[SparkContext]:
+    """Run Spark inside the block, with executors for `work_bytes`, or with all that are allowed if None.
 
     If `master` is None, `spark-submit` and its configuration choose the master.
     """
@@ -69,16 +69,16 @@ def spark_context(name: str, master: str | None, work: int | None = None) -> Ite
     for variable, value in {**ALLOCATOR, **side_variables(os.environ)}.items():
         conf.setExecutorEnv(variable, value)
     with keep_event_log(conf):
-        context = _start(conf, master, work)
+        context = _start(conf, master, work_bytes)
         try:
-            with nullcontext() if is_on_this_machine(context.master) else executors_awaited(context):
+            with nullcontext() if is_on_this_machine(context.master) else report_missing_executors(context):
                 yield context
         finally:
             with suppress(Py4JError, ConnectionError):  # an error means that the JVM has already ended
                 context.stop()
 
 
-def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContext:
+def _start(conf: SparkConf, master: str | None, work_bytes: int | None) -> SparkContext:
     scratch: list[str] = []
     with as_file(files("rescale.execution.tasks.spark") / "log4j2.properties") as log4j_file:
         if master is not None:
@@ -88,7 +88,7 @@ def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContex
                 conf.set("spark.driver.host", "127.0.0.1")
                 conf.set("spark.driver.bindAddress", "127.0.0.1")
                 conf.set("spark.ui.enabled", "false")
-                scratch = _own_scratch()
+                scratch = _spark_scratch()
                 conf.set(
                     "spark.driver.extraJavaOptions",
                     f"-Dlog4j2.configurationFile={log4j_file.as_uri()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
@@ -98,7 +98,7 @@ def _start(conf: SparkConf, master: str | None, work: int | None) -> SparkContex
         try:
             if not is_on_this_machine(master):
                 conf.set("spark.driver.defaultJavaOptions", f"-Dlog4j2.configurationFile={log4j_file.as_uri()}")
-                conf = _with_executors(conf, work)
+                conf = _with_executors(conf, work_bytes)
             with _local_directories(scratch[1:]), _temporary_files_in(scratch[:1]):
                 context = SparkContext(conf=conf)
         except (PySparkRuntimeError, Py4JError) as error:
@@ -137,15 +137,15 @@ def _no_answer_error(master: str, cause: str) -> StoreError:
 
 
 @cache
-def _own_scratch() -> list[str]:
+def _spark_scratch() -> list[str]:
     """Make scratch directories of this process: one for the JVM's temporary files, then those for Spark's local files.
 
-    Each configured place has a directory for Spark's local files. All directories are deleted when this process ends,
-    with the files that a killed JVM has left in them.
+    Spark's local files get a directory in each configured one. All directories are deleted when this process ends, with
+    the files that a killed JVM has left in them.
     """
     cleanup = ExitStack()
     atexit.register(cleanup.close)
-    return own_directories([temporary_directory(), *scratch_directories()], ScratchKind.SPARK, cleanup)
+    return make_task_directories([temporary_directory(), *scratch_directories()], ScratchKind.SPARK, cleanup)
 
 
 def _socket_directory(scratch: str) -> str:
@@ -161,11 +161,11 @@ def _short_scratch() -> str:
 
 
 @contextmanager
-def _local_directories(places: list[str]) -> Iterator[None]:
-    """Let a JVM that starts in the block have `places`, if there are any, as SPARK_LOCAL_DIRS."""
+def _local_directories(directories: list[str]) -> Iterator[None]:
+    """Let a JVM that starts in the block have `directories`, if there are any, as SPARK_LOCAL_DIRS."""
     directories_before = os.environ.get("SPARK_LOCAL_DIRS")
-    if places:
-        os.environ["SPARK_LOCAL_DIRS"] = ",".join(places)
+    if directories:
+        os.environ["SPARK_LOCAL_DIRS"] = ",".join(directories)
     try:
         yield
     finally:
@@ -176,14 +176,14 @@ def _local_directories(places: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _temporary_files_in(places: list[str]) -> Iterator[None]:
-    """Make PySpark create the directory for the JVM's port file (`launch_gateway`) in the first of `places`.
+def _temporary_files_in(roots: list[str]) -> Iterator[None]:
+    """Make PySpark create the directory for the JVM's port file (`launch_gateway`) in the first of `roots`.
 
-    Otherwise, a process that is killed while it waits for the JVM would leave the directory in the system's place for
-    temporary files. Without `places`, a scratch directory is made for it.
+    By default, a process that is killed while it waits for the JVM would leave the directory in the system's directory
+    for temporary files. Without `roots`, a scratch directory is made for it.
     """
-    with nullcontext(places[0]) if places else scratch_folder(Path(temporary_directory()), ScratchKind.SPARK) as place:
-        folder_before, tempfile.tempdir = tempfile.tempdir, str(place)
+    with nullcontext(roots[0]) if roots else scratch_folder(Path(temporary_directory()), ScratchKind.SPARK) as root:
+        folder_before, tempfile.tempdir = tempfile.tempdir, str(root)
         try:
             yield
         finally:
@@ -209,8 +209,8 @@ def _check_java() -> None:
         )
 
 
-def _with_executors(base_conf: SparkConf, work: int | None) -> SparkConf:
-    """Return the full configuration, with as many executors as `work` bytes need."""
+def _with_executors(base_conf: SparkConf, work_bytes: int | None) -> SparkConf:
+    """Return the full configuration, with as many executors as `work_bytes` need."""
     SparkContext._ensure_initialized(conf=base_conf)  # starts the JVM, which reads spark-defaults.conf for `SparkConf`
     conf = SparkConf().setAll(base_conf.getAll())
     if is_on_this_machine(conf.get("spark.master")):
@@ -218,7 +218,7 @@ def _with_executors(base_conf: SparkConf, work: int | None) -> SparkConf:
     configured_executors = Executors(
         int(conf.get("spark.executor.instances", "1")), int(conf.get("spark.executor.cores", "1"))
     )
-    executors = configured_executors if work is None else executors_for(work, configured_executors)
+    executors = configured_executors if work_bytes is None else executors_for(work_bytes, configured_executors)
     return (
         conf.set("spark.serializer", "org.apache.spark.serializer.KryoSerializer")
         .set("spark.executor.instances", str(executors.instances))

@@ -1,7 +1,7 @@
 """Shuffles rows with Spark's own shuffle (workers of one machine use `file_shuffle`).
 
-Rows go to the partition that they name. The senders run once, when the first partition is requested. The partition with
-the receipts is requested first, so that all sizes and errors are known before anything is written.
+Rows go to the partition that they name. The senders run once, when the first partition is requested. The partition of
+`totals` is requested first, so that all sizes and errors are known before anything is written.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ R = TypeVar("R")
 
 
 @contextmanager
-def spark_tasks(name: str, master: str | None, work: int | None = None) -> Iterator[SparkTasks]:
-    """Run Spark inside the block, with executors for `work` bytes (`spark_context`), and provide its tasks."""
-    with spark_context(name, master, work) as context:
+def spark_tasks(name: str, master: str | None, work_bytes: int | None = None) -> Iterator[SparkTasks]:
+    """Run Spark inside the block, with executors for `work_bytes` (`spark_context`), and provide its tasks."""
+    with spark_context(name, master, work_bytes) as context:
         yield SparkTasks(context)
 
 

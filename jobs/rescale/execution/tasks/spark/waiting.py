@@ -17,7 +17,7 @@ _POLL_SECONDS = 2.0
 
 
 @contextmanager
-def executors_awaited(context: SparkContext) -> Iterator[None]:
+def report_missing_executors(context: SparkContext) -> Iterator[None]:
     """Print on standard error, inside the block, what Spark waits for while there is no executor."""
     end_event = threading.Event()
     arguments = (
