@@ -120,12 +120,12 @@ def test_changelog_that_does_not_fit_into_memory_is_read_in_windows(name: str, m
     """Windows of key groups come in their order, with every record; a window above the limit is refused."""
     snapshot = snapshots.opened(name)
     expected = all_records(snapshot)
-    monkeypatch.setattr(log_windows, "WINDOW", 3000)
+    monkeypatch.setattr(log_windows, "WINDOW_BYTES", 3000)
     monkeypatch.setattr(log_windows, "_MOST_BUFFERED", 100)
     cut = all_records(snapshot)
     assert sorted(cut) == sorted(expected)
     assert cut != expected
-    monkeypatch.setattr(log_windows, "LARGEST_KEY_GROUP", 500)
+    monkeypatch.setattr(log_windows, "LARGEST_KEY_GROUP_BYTES", 500)
     with pytest.raises(UnsupportedError, match="more changes than can be replayed at once"):
         all_records(snapshot)
 

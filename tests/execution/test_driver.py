@@ -18,7 +18,7 @@ import pytest
 from rescale.execution.progress import Progress
 from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.rekeying_run import rekey_streams
-from rescale.execution.rekeying.totals import Receipt, pack_receipt
+from rescale.execution.rekeying.totals import SentSizes, pack_sent_sizes
 from rescale.execution.tasks.protocol import Weighed
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import slices_of
@@ -84,7 +84,10 @@ class SimulatedTasks:
         assert len(slices) <= 2 * MOST_SLICES
         self.sent["units"] = sum(len(pickle.dumps(task_slice)) for task_slice in slices)
         self.sent["work"] = len(SharedFunction.pack(work).packed)
-        return [self.count_received(UnitResult(u.operator, u.stream, u.part, self.receipts(u.parts))) for _, u in units]
+        return [
+            self.count_received(UnitResult(u.operator, u.stream, u.first_part, self.receipts(u.part_count)))
+            for _, u in units
+        ]
 
     def shuffle(self, make_sender: Any, units: Weighed[Any], partitions: int, progress: Progress) -> SimulatedShuffle:  # noqa: ARG002
         slices = slices_of(units, self.cores)
@@ -100,11 +103,11 @@ class SimulatedShuffle:
     tasks: SimulatedTasks
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], Any]) -> Any:  # noqa: ARG002
-        """Return what `work` makes of the receipts of one task for each operator."""
+        """Return what `work` makes of the sizes that one task sends for each operator."""
 
         def read_unit(i: int) -> bytes:
             sizes = np.array(self.tasks.plan.operators[i].expected_key_group_bytes, np.int64)
-            return pack_receipt(Receipt(i, np.arange(len(sizes)), sizes))
+            return pack_sent_sizes(SentSizes(i, np.arange(len(sizes)), sizes))
 
         return self.tasks.count_received(work(map(read_unit, range(len(self.tasks.plan.operators)))))
 

@@ -72,7 +72,7 @@ def resettable_peak_memory() -> None:
 
 
 @pytest.mark.usefixtures("resettable_peak_memory")
-def test_worst_memory_of_a_step_excludes_that_of_an_earlier_step(tmp_path: Path) -> None:
+def test_peak_memory_of_a_step_excludes_that_of_an_earlier_step(tmp_path: Path) -> None:
     """A measurement around both steps includes the memory of both."""
     result, memory = str(tmp_path / "result.json"), METER.read()
 
@@ -86,7 +86,7 @@ def test_worst_memory_of_a_step_excludes_that_of_an_earlier_step(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("resettable_peak_memory")
-def test_worst_memory_of_a_task_excludes_that_of_an_earlier_task_of_its_worker() -> None:
+def test_peak_memory_of_a_task_excludes_that_of_an_earlier_task_of_its_worker() -> None:
     counted: list[StepCounters] = []
     total: Any = SimpleNamespace(add=counted.append)
     for size in (LARGE, 0):
@@ -97,7 +97,7 @@ def test_worst_memory_of_a_task_excludes_that_of_an_earlier_task_of_its_worker()
 
 @pytest.mark.usefixtures("resettable_peak_memory")
 @pytest.mark.parametrize("make_tasks", [shared_processes, slow(shared_spark)])
-def test_worst_memory_of_workers_in_a_step_excludes_that_of_an_earlier_step(
+def test_peak_memory_of_workers_in_a_step_excludes_that_of_an_earlier_step(
     make_tasks: Callable[[], Tasks], tmp_path: Path
 ) -> None:
     """Both steps have the same worker processes."""

@@ -92,8 +92,8 @@ def test_records_of_every_state_are_in_the_order_of_their_keys(
         )
     with (
         patch.object(windows, "CELL_MEMORY", memory),
-        patch.object(windows, "WINDOW", window),
-        patch.object(key_order, "WINDOW", window),
+        patch.object(windows, "WINDOW_BYTES", window),
+        patch.object(key_order, "WINDOW_BYTES", window),
         patch.object(block_rows, "ROW_SIZE", 60),
         patch.object(block_buffer, "MEMORY", buffered),
         BlockBuffer() as buffer,
@@ -112,8 +112,8 @@ def test_loaded_window_of_a_run_may_end_at_a_record_boundary(window: int) -> Non
     batches = [[RekeyedRecord(0, Record(0, key, bytes(4) if key == b"\0\0" else b"")) for key in run] for run in runs]
     with (
         patch.object(windows, "CELL_MEMORY", 1),
-        patch.object(windows, "WINDOW", window),
-        patch.object(key_order, "WINDOW", window),
+        patch.object(windows, "WINDOW_BYTES", window),
+        patch.object(key_order, "WINDOW_BYTES", window),
         BlockBuffer() as buffer,
     ):
         ordered = in_key_order(collect_blocks(rows_of(batches), buffer).of_range(WHOLE, STATES))

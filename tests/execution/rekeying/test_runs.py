@@ -26,18 +26,18 @@ from support.slow import pairs_in_turn, slow
 
 MIB = 1 << 20
 NAMES = ["2-canonical-hashmap", "2-lazy", "2-lazy-compressed", "1.20-clicks", "2-windows", "2-sql", "1.15.4-clicks"]
-KNOBS = {
+SETTINGS = {
     "RANGE_SIZE": "rescale.execution.rekeying.write_ranges.RANGE_SIZE",
     "UNIT_SIZE": "rescale.execution.rekeying.read_units.UNIT_SIZE",
     "BUFFER_SIZE": "rescale.flink.keyed.blocks.records.BUFFER_SIZE",
     "RECORDS_AT_ONCE": "rescale.flink.keyed.blocks.records.RECORDS_AT_ONCE",
     "BATCHES": "rescale.execution.rekeying.map_task.BATCHES",
     "ROW_SIZE": "rescale.execution.rekeying.block_rows.ROW_SIZE",
-    "WINDOW": "rescale.execution.writers.canonical.block_framing.WINDOW",
+    "WINDOW_BYTES": "rescale.execution.writers.canonical.block_framing.WINDOW_BYTES",
     "MEMORY": "rescale.execution.rekeying.block_buffer.MEMORY",
     "INLINE_LIMIT": "rescale.planning.streams.inline.INLINE_LIMIT",
 }
-WORK = sorted(KNOBS.keys() - {"INLINE_LIMIT"})
+WORK = sorted(SETTINGS.keys() - {"INLINE_LIMIT"})
 """Names of the settings that do not change the result."""
 
 SOME_INLINE = 6000
@@ -45,11 +45,11 @@ SOME_INLINE = 6000
 
 
 @contextmanager
-def knobs(**values: int) -> Iterator[None]:
+def patched_settings(**values: int) -> Iterator[None]:
     """Patch how much is done at once, and which streams lie inline."""
     with ExitStack() as stack:
-        for knob, value in values.items():
-            stack.enter_context(patch(KNOBS[knob], value))
+        for setting, value in values.items():
+            stack.enter_context(patch(SETTINGS[setting], value))
         yield
 
 
@@ -91,7 +91,7 @@ def test_spark_and_the_in_process_loop_write_the_same_bytes(maximum: str, large:
 
 
 @st.composite
-def ways(draw: st.DrawFn, scale: int) -> dict[str, int]:
+def drawn_settings(draw: st.DrawFn, scale: int) -> dict[str, int]:
     """Draw values of some settings, except the smallest, which would only take long."""
     few = {
         "RECORDS_AT_ONCE": st.integers(1, 1000),
@@ -99,13 +99,13 @@ def ways(draw: st.DrawFn, scale: int) -> dict[str, int]:
         "BATCHES": st.integers(1, 10),
     }
     chosen = draw(st.sets(st.sampled_from(WORK), min_size=1))
-    return {knob: draw(few.get(knob, st.integers(scale // 500, scale))) for knob in chosen}
+    return {setting: draw(few.get(setting, st.integers(scale // 500, scale))) for setting in chosen}
 
 
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     snapshot=st.sampled_from(["2-lazy", "2-lazy-compressed", "1.20-clicks"]),
-    values=ways(5000),
+    values=drawn_settings(5000),
     cores=st.integers(1, 9),
     seed=st.integers(0, 1 << 30),
 )
@@ -118,7 +118,7 @@ def test_bytes_depend_on_the_plan_alone(
 ) -> None:
     plan, expected = first_of(snapshot)
     remove(plan)
-    with knobs(**values, INLINE_LIMIT=SOME_INLINE):
+    with patched_settings(**values, INLINE_LIMIT=SOME_INLINE):
         execute_without_spark(plan, cores=cores, order=Random(seed))
     assert files_of(plan) == expected
 
@@ -132,7 +132,7 @@ def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
         if snapshot not in known:
             target = tmp_path_factory.mktemp("first") / "target"
             plan = plan_rescale(snapshots.directory(snapshot), str(target), ["3"], max_parallelism=["1000"])
-            with knobs(INLINE_LIMIT=SOME_INLINE):
+            with patched_settings(INLINE_LIMIT=SOME_INLINE):
                 execute_without_spark(plan)
             known[snapshot] = (plan, files_of(plan))
         return known[snapshot]
@@ -144,7 +144,7 @@ def first_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
     "values",
     [
         {"RANGE_SIZE": 300_000, "UNIT_SIZE": 500_000},
-        {"BUFFER_SIZE": 9_000, "BATCHES": 1, "ROW_SIZE": 30_000, "WINDOW": 25_000},
+        {"BUFFER_SIZE": 9_000, "BATCHES": 1, "ROW_SIZE": 30_000, "WINDOW_BYTES": 25_000},
         {"MEMORY": 0, "RECORDS_AT_ONCE": 7, "BATCHES": 1},
     ],
 )
@@ -154,7 +154,7 @@ def test_large_state_has_the_same_records_with_any_settings(
 ) -> None:
     monkeypatch.setattr("rescale.planning.planner.PART_SIZE", MIB)
     plan = plan_rescale(large, str(tmp_path / "target"), ["3"], max_parallelism=["1000"])
-    with knobs(**values):
+    with patched_settings(**values):
         execute_without_spark(plan, cores=cores, order=Random(5))
     assert_rekeyed(large, plan.target)
 

@@ -1,4 +1,4 @@
-"""Totals of all readers: sizes of key groups to the byte, and the one error that is reported."""
+"""Totals of all map tasks: sizes of key groups to the byte, and the one error that is reported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rescale.execution.rekeying.totals import Receipt, pack_receipt, sum_receipts
+from rescale.execution.rekeying.totals import SentSizes, pack_sent_sizes, sum_sent_sizes
 from rescale.execution.writers.canonical.block_framing import framed_lengths
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 from support.blocks import RekeyedRecord, block, by_cell, regrouped
@@ -22,18 +22,18 @@ moving = st.builds(
 )
 
 
-def receipt(operator: int, records: list[RekeyedRecord]) -> bytes:
+def sent_sizes(operator: int, records: list[RekeyedRecord]) -> bytes:
     cells = by_cell(records, STATES)
     sizes = [len(block(some, MAX_PARALLELISM)) for some in cells.values()]
-    return pack_receipt(Receipt(operator, np.array(list(cells), np.int64), np.array(sizes, np.int64)))
+    return pack_sent_sizes(SentSizes(operator, np.array(list(cells), np.int64), np.array(sizes, np.int64)))
 
 
-add = partial(sum_receipts, shapes=dict.fromkeys((0, 4), (MAX_PARALLELISM, STATES)))
+add = partial(sum_sent_sizes, shapes=dict.fromkeys((0, 4), (MAX_PARALLELISM, STATES)))
 
 
 @given(st.lists(st.tuples(st.sampled_from([0, 4]), st.lists(moving, max_size=9)), max_size=6))
 def test_totals_are_the_lengths_of_framed_key_groups(units: list[tuple[int, list[RekeyedRecord]]]) -> None:
-    totals = add(receipt(*unit) for unit in units)
+    totals = add(sent_sizes(*unit) for unit in units)
     assert not isinstance(totals, RescaleError)
     assert set(totals) == {0, 4}
     for operator, total in totals.items():
@@ -45,6 +45,6 @@ def test_totals_are_the_lengths_of_framed_key_groups(units: list[tuple[int, list
 def test_most_severe_error_is_reported_whatever_the_order() -> None:
     first, other = SnapshotError("broken", path="/b", offset=7), IntegrityError("another", state="s")
     for order in ([first, other], [other, first]):
-        reported = add([receipt(0, []), *map(pack_receipt, order)])
+        reported = add([sent_sizes(0, []), *map(pack_sent_sizes, order)])
         assert isinstance(reported, IntegrityError)
         assert reported.document() == other.document()

@@ -36,7 +36,7 @@ def test_files_are_the_same_with_any_number_of_units(
     monkeypatch.setattr("rescale.execution.writers.planned_streams.MOST_UNITS", units)
     worked = noted_units(monkeypatch)
     execute_without_spark(plan_rescale(str(source), str(target), ["3"]))
-    parts = sum(unit.parts for unit in worked)
+    parts = sum(unit.part_count for unit in worked)
     assert parts > 39
     assert len(worked) <= units + 3
     assert (len(worked) == parts) is (units == 1000)

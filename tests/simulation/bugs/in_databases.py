@@ -198,7 +198,7 @@ BUGS = [
     Bug("rows: a file is lost", method(rows_writer, "_written_tables", lambda *a: list(_written(*a))[:-1])),
     Bug("rows: in another order", method(rows_writer, "rows_of_blocks", _without_sorting)),
     Bug("rows: states change places", method(rows_writer, "new_manifest", _with_states_exchanged)),
-    Bug("handle: one backend for all", method(new_handles, "_id_of_place", lambda *_: str(uuid.UUID(int=7)))),
+    Bug("handle: one backend for all", method(new_handles, "_planned_uuid", lambda *_: str(uuid.UUID(int=7)))),
     Bug("handle: an SST file is left out", _handle_of(_without_a_table)),
     Bug("handle: SST files have each other's names", _handle_of(_rotated)),
     Bug("refer: to other files of the source", method(DatabasePlanner, "_add_files", _refer_to_other_files)),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rescale.execution.rekeying import rekeying_run
-from rescale.execution.rekeying.totals import sum_receipts
+from rescale.execution.rekeying.totals import sum_sent_sizes
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.writers import new_handles
 from rescale.flink.key_groups import KeyGroupRange, key_group_range
@@ -121,8 +121,8 @@ def _group(change: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return changed
 
 
-def _without_a_receipt(receipts: Any, shapes: Any) -> Any:
-    return sum_receipts(list(receipts)[1:], shapes)
+def _without_a_task(parts: Any, shapes: Any) -> Any:
+    return sum_sent_sizes(list(parts)[1:], shapes)
 
 
 def _operator(change: Callable[[OperatorState, OperatorState], OperatorState]) -> Callable[..., Any]:
@@ -210,7 +210,7 @@ BUGS = [
     Bug("rehash: off by one", _moved(lambda s, r: (r[1] + 1) % s._new_max)),
     Bug("rehash: the old key group stays", _moved(lambda s, r: r[0].groups % s._new_max)),
     Bug("rehash: without murmur, everywhere", function(key_groups_of_hashes, _raw_hash)),
-    Bug("rehash: what a task read is forgotten", method(rekeying_run, "sum_receipts", _without_a_receipt)),
+    Bug("rehash: what a task read is forgotten", method(rekeying_run, "sum_sent_sizes", _without_a_task)),
     Bug("rehash: the last write range is forgotten", function(plan_write_ranges, _without_last)),
     Bug("handle: offsets one byte late", _handle(_with_late_offsets)),
     Bug("handle: key groups one late", _handle(lambda h: replace(h, first_key_group=h.first_key_group + 1))),

@@ -65,7 +65,7 @@ def _with_part_twice(self: UnitWriter, unit: StreamUnit, operator: Any, stream: 
 
 def _in_order_of_completion(plan: Any, place: Any, results: Any, token: str) -> Any:
     """Number parts anew in the order of their completion."""
-    again = [result._replace(part=i) if result.part else result for i, result in enumerate(results, 1)]
+    again = [result._replace(first_part=i) if result.first_part else result for i, result in enumerate(results, 1)]
     return _complete(plan, place, again, token)
 
 

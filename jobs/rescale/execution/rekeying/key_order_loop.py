@@ -50,8 +50,8 @@ def merge_runs(data: Bytes, at: Longs, ends: Longs, not_loaded: Longs, out: Byte
         key_words[run] = _next_word(data, at[run])
         heap[count] = run
         count += 1
-    for place in range(count // 2 - 1, -1, -1):
-        _sift_down(data, at, key_words, heap, count, place)
+    for node in range(count // 2 - 1, -1, -1):
+        _sift_down(data, at, key_words, heap, count, node)
     while count:
         run = heap[0]
         end = _record_end(data, at[run], ends[run])
@@ -78,29 +78,29 @@ def _next_word(data: Bytes, at: Long) -> np.uint64:
 
 
 @compiled
-def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, place: int) -> None:
-    """Sift the run in `heap[place]` down until no run below it comes first."""
-    run = heap[place]
-    while 2 * place + 1 < count:
-        child = 2 * place + 1
+def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, node: int) -> None:
+    """Sift the run in `heap[node]` down until no run below it comes first."""
+    run = heap[node]
+    while 2 * node + 1 < count:
+        child = 2 * node + 1
         first = heap[child]
         if child + 1 < count:
             sibling = heap[child + 1]
             if key_words[sibling] < key_words[first] or (
-                key_words[sibling] == key_words[first] and _is_first(data, at, sibling, first)
+                key_words[sibling] == key_words[first] and _precedes(data, at, sibling, first)
             ):
                 child, first = child + 1, sibling
         if key_words[run] < key_words[first] or (
-            key_words[run] == key_words[first] and _is_first(data, at, run, first)
+            key_words[run] == key_words[first] and _precedes(data, at, run, first)
         ):
             break
-        heap[place] = first
-        place = child
-    heap[place] = run
+        heap[node] = first
+        node = child
+    heap[node] = run
 
 
 @compiled
-def _is_first(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
+def _precedes(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
     """Return whether the next record of `run` precedes that of `other_run`, if their `key_words` are equal."""
     begin, other_begin = at[run] + LENGTH_SIZE, at[other_run] + LENGTH_SIZE
     size, other_size = read_u32(data, at[run]), read_u32(data, at[other_run])

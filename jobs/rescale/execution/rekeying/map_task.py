@@ -10,7 +10,7 @@ import numpy as np
 
 from rescale.execution.rekeying.block_rows import BlockSorter, write_rows
 from rescale.execution.rekeying.read_units import ReadUnit
-from rescale.execution.rekeying.totals import Receipt, pack_receipt
+from rescale.execution.rekeying.totals import SentSizes, pack_sent_sizes
 from rescale.execution.sources.planned_records import RekeyedOperator, rekeyed_operator
 from rescale.execution.sources.record_sources import SourceReader
 from rescale.execution.writers.protocol import WriteRange
@@ -28,7 +28,7 @@ BATCHES = 8
 class MapTask:
     """Reads units, and yields (partition, row) pairs for the shuffle.
 
-    Rows for writers have blocks. Rows for `receipt_partition` have a receipt, which its task adds up, or an error.
+    Rows for writers have blocks. Rows for `totals_partition` have the sizes of all blocks that were sent, or an error.
     `whole_entries` is `KeyedWriter.whole_entries`. `report_bytes` is called with the number of bytes read since its
     last call.
     """
@@ -36,7 +36,7 @@ class MapTask:
     plan: Plan
     rekeyings: Mapping[int, Rekeying]
     ranges: Sequence[WriteRange]
-    receipt_partition: int
+    totals_partition: int
     whole_entries: bool
     report_bytes: Callable[[int], None]
 
@@ -52,11 +52,11 @@ class MapTask:
                 for unit in operator_units:
                     with counting(unit.size, self.report_bytes):
                         yield from sorter.rows(unit)
-                yield self.receipt_partition, pack_receipt(sorter.receipt())
+                yield self.totals_partition, pack_sent_sizes(sorter.sent_sizes())
             except RescaleError as error:
                 if not error.final:
                     raise
-                yield self.receipt_partition, pack_receipt(error.located(operator=operator.label))
+                yield self.totals_partition, pack_sent_sizes(error.located(operator=operator.label))
                 return
 
 
@@ -91,7 +91,6 @@ class _OperatorSorter:
             for section, row in write_rows(self._operator_index, unit.number, batch, index, blocks, self._borders):
                 yield self._partitions[section], row
 
-    def receipt(self) -> Receipt:
-        """Return the bytes of all blocks so far."""
+    def sent_sizes(self) -> SentSizes:
         cells = np.flatnonzero(self._sizes)
-        return Receipt(self._operator_index, cells, self._sizes[cells])
+        return SentSizes(self._operator_index, cells, self._sizes[cells])

@@ -1,4 +1,4 @@
-"""Runs the rekeying of all streams, on the driver: one pass for each type of stream, which has a writer of its own.
+"""Runs the rekeying of all streams, on the driver: one pass, with its own writer, for each type of stream.
 
 A pass first reads and sorts everything. Before it writes anything, it knows the size of every block, and has checked
 that every record of the source lies in the key group of its key.
@@ -16,7 +16,7 @@ from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.rekeying.map_task import MapTask
 from rescale.execution.rekeying.read_units import split_into_read_units
 from rescale.execution.rekeying.reduce_task import ReduceTask
-from rescale.execution.rekeying.totals import sum_receipts
+from rescale.execution.rekeying.totals import sum_sent_sizes
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.tasks.protocol import Shuffled, Tasks
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
@@ -70,17 +70,17 @@ def _rekey(
     """
     ranges = plan_write_ranges(plan, rekeyings, writer.range_size, tasks.cores)
     units = split_into_read_units(rekeyings)
-    receipt_partition = ranges[-1].partition + 1
+    totals_partition = ranges[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units), ByteAction.READ)
     shuffle = tasks.shuffle(
-        partial(MapTask, plan, rekeyings, ranges, receipt_partition, writer.whole_entries),
+        partial(MapTask, plan, rekeyings, ranges, totals_partition, writer.whole_entries),
         [(unit.work, unit) for unit in units],
-        receipt_partition + 1,
+        totals_partition + 1,
         progress,
     )
     state_counts = {i: rekeying.number_of_states for i, rekeying in rekeyings.items()}
     shapes = {i: (plan.operators[i].new_max_parallelism, number) for i, number in state_counts.items()}
-    totals = shuffle.read(receipt_partition, partial(sum_receipts, shapes=shapes))
+    totals = shuffle.read(totals_partition, partial(sum_sent_sizes, shapes=shapes))
     if isinstance(totals, RescaleError):
         raise totals
     streams = _streams_to_write(plan, rekeyings, totals, ranges)

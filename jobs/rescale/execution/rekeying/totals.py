@@ -1,4 +1,4 @@
-"""Exact sizes of the blocks of every new key group, which are the sums of all tasks' receipts."""
+"""Exact bytes of the blocks of every new key group, summed over all map tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rescale.text.errors import RescaleError
 _COMPRESSION_LEVEL = 1
 
 
-class Receipt(NamedTuple):
+class SentSizes(NamedTuple):
     """Bytes of the blocks that one map task has sent for an operator, by cell (key group and state)."""
 
     operator: int
@@ -23,22 +23,22 @@ class Receipt(NamedTuple):
     sizes: Longs
 
 
-def pack_receipt(receipt: Receipt | RescaleError) -> bytes:
-    """Compress a receipt or an error: one task reads all receipts, which hold a small number for every cell."""
-    return zlib.compress(pickle.dumps(receipt), _COMPRESSION_LEVEL)
+def pack_sent_sizes(sizes: SentSizes | RescaleError) -> bytes:
+    """Compress the sizes, or an error: one task reads those of all map tasks, a small number for every cell."""
+    return zlib.compress(pickle.dumps(sizes), _COMPRESSION_LEVEL)
 
 
-def sum_receipts(receipts: Iterable[bytes], shapes: dict[int, tuple[int, int]]) -> dict[int, Longs] | RescaleError:
+def sum_sent_sizes(parts: Iterable[bytes], shapes: dict[int, tuple[int, int]]) -> dict[int, Longs] | RescaleError:
     """Return the bytes of all blocks by operator, with a row for each key group and a column for each state.
 
     Returns an error if a task sent one. `shapes` has (number of key groups, number of states) by operator.
     """
     totals = {operator: np.zeros(shape, np.int64) for operator, shape in shapes.items()}
     errors = []
-    for packed_receipt in receipts:
-        receipt: Receipt | RescaleError = pickle.loads(zlib.decompress(packed_receipt))
-        if isinstance(receipt, RescaleError):
-            errors.append(receipt)
+    for packed_sizes in parts:
+        sent_sizes: SentSizes | RescaleError = pickle.loads(zlib.decompress(packed_sizes))
+        if isinstance(sent_sizes, RescaleError):
+            errors.append(sent_sizes)
             continue
-        totals[receipt.operator].reshape(-1)[receipt.cells] += receipt.sizes
+        totals[sent_sizes.operator].reshape(-1)[sent_sizes.cells] += sent_sizes.sizes
     return min(errors, key=str) if errors else totals

@@ -18,7 +18,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.planning.task_sizes import MOST_PARTITIONS, RANGE_SIZE
 
-_RANGES = 256
+_LEAST_RANGES = 256
 """Smallest number of ranges into which the state is split, unless a range would be smaller than a part of an upload."""
 
 _TASKS_PER_CORE = 2
@@ -32,12 +32,12 @@ def plan_write_ranges(
     `rekeyings` are by the operator's index in the plan. `range_size` is `KeyedWriter.range_size`.
     """
     total = sum(rekeying.bytes for rekeying in rekeyings.values())
-    preferred_size = min(RANGE_SIZE, max(plan.part_size, total // _RANGES))
+    preferred_size = min(RANGE_SIZE, max(plan.part_size, total // _LEAST_RANGES))
     partition_size = max(min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE))), total // MOST_PARTITIONS)
     ranges: list[WriteRange] = []
     partition, filled_bytes = 0, 0
-    for number, rekeying in rekeyings.items():
-        operator = plan.operators[number]
+    for operator_index, rekeying in rekeyings.items():
+        operator = plan.operators[operator_index]
         limit = range_size(rekeying, preferred_size)
         sizes = rekeying.expected_key_group_bytes(operator.max_parallelism, operator.new_max_parallelism)
         for subtask in range(operator.new_parallelism):
@@ -48,6 +48,6 @@ def plan_write_ranges(
             ):
                 if filled_bytes and filled_bytes + expected_size > partition_size:
                     partition, filled_bytes = partition + 1, 0
-                ranges.append(WriteRange(number, subtask, run.first, run.last, partition))
+                ranges.append(WriteRange(operator_index, subtask, run.first, run.last, partition))
                 filled_bytes += expected_size
     return ranges

@@ -29,10 +29,10 @@ from rescale.storage.scratch import ScratchKind, scratch_directory, scratch_erro
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import SnapshotError, UnsupportedError
 
-WINDOW = 32 * 1024 * 1024
+WINDOW_BYTES = 32 * 1024 * 1024
 """Bytes of changes that are replayed at once; the resulting state takes several times as many."""
 
-LARGEST_KEY_GROUP = 512 * 1024 * 1024
+LARGEST_KEY_GROUP_BYTES = 512 * 1024 * 1024
 """Largest size of one key group's changes, in bytes."""
 
 _CHANGE_OVERHEAD = 64
@@ -63,11 +63,11 @@ class LogWindows:
             size = len(change.data) + _CHANGE_OVERHEAD
             sizes[change.key_group - self._key_groups.first] += size
             total += size
-            if total <= WINDOW:
+            if total <= WINDOW_BYTES:
                 in_memory.append(change)
             else:
                 in_memory.clear()
-        if total <= WINDOW:
+        if total <= WINDOW_BYTES:
             yield [(self._key_groups, iter(in_memory))]
             return
         ranges = self._ranges(sizes)
@@ -109,15 +109,15 @@ class LogWindows:
     def _ranges(self, sizes: Longs) -> list[KeyGroupRange]:
         first = self._key_groups.first
         for key_group, size in enumerate(sizes.tolist(), first):
-            if size > LARGEST_KEY_GROUP:
+            if size > LARGEST_KEY_GROUP_BYTES:
                 raise UnsupportedError(
                     f"key group {key_group} has more changes than can be replayed at once",
                     path=self._files.uri(self._change_sets[0].extent),
-                    expected=f"at most {LARGEST_KEY_GROUP} bytes",
+                    expected=f"at most {LARGEST_KEY_GROUP_BYTES} bytes",
                     found=f"{size} bytes",
                     advice=MATERIALISE_CHANGELOG,
                 )
-        return [key_groups for key_groups, _ in key_group_runs(first, sizes.tolist(), WINDOW)]
+        return [key_groups for key_groups, _ in key_group_runs(first, sizes.tolist(), WINDOW_BYTES)]
 
     def _spill(self, ranges: Sequence[KeyGroupRange], paths: Sequence[Path]) -> None:
         window_of = {group: i for i, window in enumerate(ranges) for group in window}

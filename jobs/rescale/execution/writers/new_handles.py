@@ -42,7 +42,7 @@ from rescale.plan.plan import Plan
 from rescale.runstate.written_handles import WrittenHandle
 from rescale.storage.locations import is_s3
 
-_PLACE_NAMESPACE = uuid.UUID("f7d7a0f4-5a86-5a6f-9c1e-0d1f0c3c8b52")
+_UUID_NAMESPACE = uuid.UUID("f7d7a0f4-5a86-5a6f-9c1e-0d1f0c3c8b52")
 
 
 class WrittenStream(NamedTuple):
@@ -72,12 +72,12 @@ def written_handle(plan: Plan, operator: OperatorPlan, written_stream: WrittenSt
 class DirectoryFile(NamedTuple):
     """A file of a RocksDB directory as it was written; `data` is its content if inline.
 
-    `stored` is its name in the target, or the URI of a file elsewhere to which the result refers. `refusal` is the
+    `name_or_uri` is its name in the target, or the URI of a file elsewhere to which the result refers. `refusal` is the
     store's reason for refusing to copy the file; "" if it did not refuse.
     """
 
     local_name: str
-    stored: str
+    name_or_uri: str
     size: int
     data: bytes | None
     refusal: str = ""
@@ -85,10 +85,10 @@ class DirectoryFile(NamedTuple):
     @property
     def stream(self) -> Stream:
         if self.data is not None:
-            return InlineStream(self.stored, self.data)
-        if "/" in self.stored:
-            return FileStream(_with_scheme(self.stored), self.size)
-        return RelativeFileStream(self.stored, self.size)
+            return InlineStream(self.name_or_uri, self.data)
+        if "/" in self.name_or_uri:
+            return FileStream(_with_scheme(self.name_or_uri), self.size)
+        return RelativeFileStream(self.name_or_uri, self.size)
 
 
 def written_database(
@@ -116,14 +116,14 @@ def _database_handle(
     handle = IncrementalHandle(
         tag=HandleTag.INCREMENTAL_V2,
         checkpoint_id=plan.checkpoint_id,
-        backend_id=_id_of_place(plan, operator, Slot.KEYED, subtask, "backend"),
+        backend_id=_planned_uuid(plan, operator, Slot.KEYED, subtask, "backend"),
         first_key_group=covers.first,
         key_group_count=len(covers),
         checkpointed_size=0,
         meta=files[META_STREAM],
         shared=(),
         private=tuple(RocksdbFile(name, location) for name, location in files.items() if name != META_STREAM),
-        handle_id=_id_of_place(plan, operator, Slot.KEYED, subtask),
+        handle_id=_planned_uuid(plan, operator, Slot.KEYED, subtask),
     )
     return WrittenHandle(operator.operator_id, Slot.KEYED, subtask, write_keyed_handle(handle))
 
@@ -142,10 +142,10 @@ def _stream_of(plan: Plan, operator: OperatorPlan, written_stream: WrittenStream
     )
 
 
-def _id_of_place(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *suffixes: str) -> str:
+def _planned_uuid(plan: Plan, operator: OperatorPlan, slot: Slot, subtask: int, *suffixes: str) -> str:
     """Return a UUID for a subtask's handle or backend, the same in every run of the plan; `suffixes` tell ids apart."""
-    place = "/".join([plan.digest, operator.operator_id, slot, str(subtask), *suffixes])
-    return str(uuid.uuid5(_PLACE_NAMESPACE, place))
+    path = "/".join([plan.digest, operator.operator_id, slot, str(subtask), *suffixes])
+    return str(uuid.uuid5(_UUID_NAMESPACE, path))
 
 
 def _keyed_handle(
@@ -161,7 +161,7 @@ def _keyed_handle(
         offsets.append(position if length >= 0 else absent_offset)
         position += max(length, 0)
     has_id = stream.handle_tag == HandleTag.KEY_GROUPS_V2
-    handle_id = _id_of_place(plan, operator, stream.slot, stream.subtask) if has_id else None
+    handle_id = _planned_uuid(plan, operator, stream.slot, stream.subtask) if has_id else None
     return KeyGroupsHandle(stream.handle_tag, stream.first_key_group, tuple(offsets), location, handle_id)
 
 

@@ -35,7 +35,7 @@ _FILES_AT_ONCE = 16
 """Number of files that are written at the same time; few, so that an interrupted run leaves few incomplete files."""
 
 
-class _Place(NamedTuple):
+class _StreamIndex(NamedTuple):
     """Index of an operator in the plan, and index of a stream in the operator."""
 
     operator: int
@@ -50,16 +50,16 @@ def write_planned_streams(
     `progress_name` is the name of the step in progress lines. `existing_sizes` has the sizes of the target's files by
     name.
     """
-    places = [
-        _Place(i, j)
+    indexes = [
+        _StreamIndex(i, j)
         for i, operator in enumerate(plan.operators)
         for j, stream in enumerate(operator.streams)
         if stream.slot in slots
     ]
-    written_streams = _write_streams(plan, places, UnitWriter(plan), tasks, progress_name, existing_sizes)
+    written_streams = _write_streams(plan, indexes, UnitWriter(plan), tasks, progress_name, existing_sizes)
     by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
-    for place, stream in zip(places, written_streams, strict=True):
-        by_operator[place.operator].append(stream)
+    for index, stream in zip(indexes, written_streams, strict=True):
+        by_operator[index.operator].append(stream)
     return [handle for i, streams in by_operator.items() for handle in _handles(plan, plan.operators[i], streams)]
 
 
@@ -68,27 +68,27 @@ def copy_ahead(plan: Plan, tasks: Tasks, existing_sizes: Mapping[str, int]) -> N
 
     `existing_sizes` has the sizes of the target's files by name: a file of another size is copied again.
     """
-    places = [
-        _Place(i, j)
+    indexes = [
+        _StreamIndex(i, j)
         for i, operator in enumerate(plan.operators)
         for j, stream in enumerate(operator.streams)
         if prepared_piece(stream) is not None
     ]
-    _write_streams(plan, places, PreparationWriter(plan), tasks, "copy files ahead", existing_sizes)
+    _write_streams(plan, indexes, PreparationWriter(plan), tasks, "copy files ahead", existing_sizes)
 
 
 def _write_streams(
     plan: Plan,
-    places: Sequence[_Place],
+    indexes: Sequence[_StreamIndex],
     writer: Callable[[StreamUnit], UnitResult],
     tasks: Tasks,
     progress_name: str,
     existing_sizes: Mapping[str, int],
 ) -> list[WrittenStream]:
-    if not places:
+    if not indexes:
         return []
-    size = sum(_planned_stream(plan, place)[1].size for place in places)
-    units_by_stream = side_by_side(partial(_units_to_write, plan, existing_sizes, -(-size // MOST_UNITS)), places)
+    size = sum(_planned_stream(plan, index)[1].size for index in indexes)
+    units_by_stream = side_by_side(partial(_units_to_write, plan, existing_sizes, -(-size // MOST_UNITS)), indexes)
     sized_units = [(unit.length, unit) for units_of_stream in units_by_stream for unit in units_of_stream]
     in_threads = _threads_suffice(plan, sized_units)
     units = list(_interleaved(units_by_stream)) if in_threads else [unit for _, unit in sized_units]
@@ -101,7 +101,7 @@ def _write_streams(
         progress, (result.refusal for units_of_stream in results.values() for result in units_of_stream)
     )
     tokens = {(unit.operator, unit.stream): unit.token for unit in units}
-    return side_by_side(lambda place: _complete_stream(plan, place, results[place], tokens.get(place, "")), places)
+    return side_by_side(lambda index: _complete_stream(plan, index, results[index], tokens.get(index, "")), indexes)
 
 
 def _threads_suffice(plan: Plan, units: Weighed[StreamUnit]) -> bool:
@@ -110,7 +110,7 @@ def _threads_suffice(plan: Plan, units: Weighed[StreamUnit]) -> bool:
         return False
 
     def is_copied(unit: StreamUnit) -> bool:
-        return stream_writer(plan, *_planned_stream(plan, _Place(unit.operator, unit.stream))).may_be_cut
+        return stream_writer(plan, *_planned_stream(plan, _StreamIndex(unit.operator, unit.stream))).may_be_cut
 
     return fits_in_process([(size, unit) for size, unit in units if not is_copied(unit)])
 
@@ -136,45 +136,49 @@ def _handles(plan: Plan, operator: OperatorPlan, written_streams: Sequence[Writt
     return handles + [written_database(plan, operator, databases[i], by_name) for i, by_name in files.items()]
 
 
-def _units_to_write(plan: Plan, existing_sizes: Mapping[str, int], least_part: int, place: _Place) -> list[StreamUnit]:
+def _units_to_write(
+    plan: Plan, existing_sizes: Mapping[str, int], least_unit_bytes: int, index: _StreamIndex
+) -> list[StreamUnit]:
     """Return the units in which a stream is written; none if its file is complete.
 
-    The parts of a unit have at least `least_part` bytes together, except for the last unit.
+    All units except the last have at least `least_unit_bytes`.
     """
-    operator, stream = _planned_stream(plan, place)
+    operator, stream = _planned_stream(plan, index)
     uri = stream_uri(plan, operator, stream)
     writer = stream_writer(plan, operator, stream)
     if writer.size is not None and existing_sizes.get(name(uri)) == writer.size:
         return []
     is_written_whole = stream.size <= part_size(plan, stream.size) or whole_file(plan, stream) is not None
     if stream.inline or not writer.may_be_cut or is_written_whole:
-        return [StreamUnit(*place, 0, 0, stream.size)]
+        return [StreamUnit(*index, 0, 0, stream.size)]
     token = begin_upload(plan, operator, stream)
-    return list(_grouped_parts(place, cuts(plan, stream), token, least_part))
+    return list(_grouped_parts(index, cuts(plan, stream), token, least_unit_bytes))
 
 
-def _grouped_parts(place: _Place, parts: Sequence[Cut], token: str, least_part: int) -> Iterator[StreamUnit]:
+def _grouped_parts(
+    index: _StreamIndex, parts: Sequence[Cut], token: str, least_unit_bytes: int
+) -> Iterator[StreamUnit]:
     first = length = 0
     for end, cut in enumerate(parts, 1):
         length += cut.length
-        if length >= least_part or end == len(parts):
-            yield StreamUnit(*place, first + 1, parts[first].start, length, token, end - first)
+        if length >= least_unit_bytes or end == len(parts):
+            yield StreamUnit(*index, first + 1, parts[first].start, length, token, end - first)
             first, length = end, 0
 
 
-def _complete_stream(plan: Plan, place: _Place, results: Sequence[UnitResult], token: str) -> WrittenStream:
-    operator, stream = _planned_stream(plan, place)
-    whole_result = next((result for result in results if not result.part), None)
+def _complete_stream(plan: Plan, index: _StreamIndex, results: Sequence[UnitResult], token: str) -> WrittenStream:
+    operator, stream = _planned_stream(plan, index)
+    whole_result = next((result for result in results if not result.first_part), None)
     if whole_result is not None:
         return WrittenStream(stream, whole_result.size, whole_result.key_groups, whole_result.data)
     if results:
         uri = stream_uri(plan, operator, stream)
-        part_results = sorted(results, key=lambda result: result.part)
+        part_results = sorted(results, key=lambda result: result.first_part)
         receipts = [receipt for part in part_results for receipt in unpack_receipts(part.receipts)]
         open_store(uri).complete_parts(uri, token, receipts, stream.size)
     return WrittenStream(stream, stream.size, stream.key_groups, None)
 
 
-def _planned_stream(plan: Plan, place: _Place) -> tuple[OperatorPlan, PlannedStream]:
-    operator = plan.operators[place.operator]
-    return operator, operator.streams[place.stream]
+def _planned_stream(plan: Plan, index: _StreamIndex) -> tuple[OperatorPlan, PlannedStream]:
+    operator = plan.operators[index.operator]
+    return operator, operator.streams[index.stream]

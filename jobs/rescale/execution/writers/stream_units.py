@@ -21,18 +21,18 @@ from rescale.storage.store import open_store
 
 
 class StreamUnit(NamedTuple):
-    """Bytes `start` to `start + length` of one planned stream: the parts `part` to `part + parts - 1`.
+    """Bytes `start` to `start + length` of one planned stream: `part_count` parts of the upload `token`.
 
-    If `part` is 0, the unit is the whole stream. `token` names the upload that the parts belong to.
+    If `first_part` is 0, the unit is the whole stream.
     """
 
     operator: int
     stream: int
-    part: int
+    first_part: int
     start: int
     length: int
     token: str = ""
-    parts: int = 0
+    part_count: int = 0
 
 
 class UnitResult(NamedTuple):
@@ -44,7 +44,7 @@ class UnitResult(NamedTuple):
 
     operator: int
     stream: int
-    part: int
+    first_part: int
     receipts: bytes = b""
     size: int = 0
     data: bytes | None = None
@@ -61,18 +61,19 @@ class UnitWriter:
     def __call__(self, unit: StreamUnit) -> UnitResult:
         operator = self.plan.operators[unit.operator]
         stream = operator.streams[unit.stream]
-        if unit.part:
+        if unit.first_part:
             return self._write_parts(unit, operator, stream)
         return self._write_whole(unit, operator, stream)
 
     def _write_parts(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
-        unit_cuts = cuts(self.plan, stream)[unit.part - 1 : unit.part - 1 + unit.parts]
+        unit_cuts = cuts(self.plan, stream)[unit.first_part - 1 : unit.first_part - 1 + unit.part_count]
         written_parts = [
-            self._write_part(unit, operator, stream, number, cut) for number, cut in enumerate(unit_cuts, unit.part)
+            self._write_part(unit, operator, stream, number, cut)
+            for number, cut in enumerate(unit_cuts, unit.first_part)
         ]
         refusal = next((reason for _, reason in written_parts if reason), "")
         return UnitResult(
-            unit.operator, unit.stream, unit.part, pack_receipts([r for r, _ in written_parts]), refusal=refusal
+            unit.operator, unit.stream, unit.first_part, pack_receipts([r for r, _ in written_parts]), refusal=refusal
         )
 
     def _write_part(
@@ -107,7 +108,7 @@ class UnitWriter:
         return UnitResult(
             operator=unit.operator,
             stream=unit.stream,
-            part=0,
+            first_part=0,
             receipts=b"",
             size=sink.size,
             data=data,

@@ -43,7 +43,7 @@ class StreamWriter(Protocol):
 
 @dataclass(frozen=True)
 class CopyingWriter:
-    """Writer of streams that are runs of bytes of the source, end to end."""
+    """Copies runs of bytes of the source, end to end."""
 
     plan: Plan
     stream: CopiedKeyGroups | CopiedElements | CopiedFile

@@ -169,8 +169,8 @@ class _TimerGroups:
 
 def _blocks_by_cell(blocks: Blocks) -> dict[int, Blocks]:
     cells, first_blocks, counts = np.unique(blocks.cells, return_index=True, return_counts=True)
-    places = zip(cells.tolist(), first_blocks.tolist(), counts.tolist(), strict=True)
-    return {cell: blocks.part(first, first + count) for cell, first, count in places}
+    block_runs = zip(cells.tolist(), first_blocks.tolist(), counts.tolist(), strict=True)
+    return {cell: blocks.part(first, first + count) for cell, first, count in block_runs}
 
 
 def _record_blocks(by_cell: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[RecordBlock]:

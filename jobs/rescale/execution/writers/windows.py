@@ -9,7 +9,7 @@ import numpy as np
 from rescale.execution.writers.protocol import Blocks
 from rescale.flink.arrays import Longs
 
-WINDOW = 8 * 1024 * 1024
+WINDOW_BYTES = 8 * 1024 * 1024
 """Bytes of blocks that are loaded at once, by default."""
 
 CELL_MEMORY = 32 * 1024 * 1024
@@ -18,7 +18,7 @@ CELL_MEMORY = 32 * 1024 * 1024
 
 def windows(blocks: Blocks, size: int | None = None) -> Iterator[tuple[int, int]]:
     """Yield (first, last exclusive) of the blocks of each window; a larger block is a window of its own."""
-    yield from _bounded_runs(blocks.sizes, WINDOW if size is None else size)
+    yield from _bounded_runs(blocks.sizes, WINDOW_BYTES if size is None else size)
 
 
 def windows_of_cells(blocks: Blocks) -> Iterator[tuple[int, int]]:

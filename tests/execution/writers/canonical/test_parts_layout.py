@@ -85,7 +85,7 @@ def written(plan: Plan, planned: Sequence[PartsWork], content: bytes, chunk: int
             at += part_work.size
         for merge in merges(planned):
             assert merge_staged_parts(plan, merge) == (merge, f"receipt {merge.part}")
-    assert sorted(store.staged) == sorted(uri for merge in merges(planned) for uri in merge.staged)
+    assert sorted(store.staged) == sorted(uri for merge in merges(planned) for uri in merge.staged_uris)
     return store
 
 
@@ -124,10 +124,12 @@ def test_every_byte_is_written_once_and_in_its_place(
 def test_only_small_ranges_are_staged() -> None:
     planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 3, 50, 10, 4, 45, 2]), limits(10))
     staging = places_of(plan_with(10)).staging
-    assert [part_work.staged for part_work in planned] == [3, 3, 3, 10, 0, 4, 10, 0]
-    assert [(merge.part, merge.offset, len(merge.staged)) for merge in merges(planned)] == [(1, 0, 4), (7, 69, 2)]
-    assert merges(planned)[1].staged == tuple(part_work.staging for part_work in planned[5:7])
-    assert all(part_work.staging.startswith(f"{staging}/stream-") for part_work in planned if part_work.staged)
+    assert [part_work.staged_bytes for part_work in planned] == [3, 3, 3, 10, 0, 4, 10, 0]
+    assert [(merge.part, merge.offset, len(merge.staged_uris)) for merge in merges(planned)] == [(1, 0, 4), (7, 69, 2)]
+    assert merges(planned)[1].staged_uris == tuple(part_work.staging_uri for part_work in planned[5:7])
+    assert all(
+        part_work.staging_uri.startswith(f"{staging}/stream-") for part_work in planned if part_work.staged_bytes
+    )
 
 
 def test_two_runs_of_a_plan_stage_in_different_places() -> None:
@@ -135,7 +137,7 @@ def test_two_runs_of_a_plan_stage_in_different_places() -> None:
     places = []
     for token, sizes in (("one", [3, 20, 9, 9]), ("another", [4, 19, 9, 9])):
         planned = stream_parts(plan_with(10), 0, "stream", token, ranges(sizes), limits(10))
-        places.append({uri for merge in merges(planned) for uri in merge.staged})
+        places.append({uri for merge in merges(planned) for uri in merge.staged_uris})
     assert all(places)
     assert not places[0] & places[1]
 
@@ -143,7 +145,7 @@ def test_two_runs_of_a_plan_stage_in_different_places() -> None:
 def test_nothing_is_staged_for_a_store_that_takes_parts_of_any_size() -> None:
     planned = stream_parts(plan_with(10), 0, "stream", TOKEN, ranges([3, 3, 0, 50, 1]), limits(1))
     assert merges(planned) == []
-    assert [(part_work.part, part_work.offset, part_work.staged) for part_work in planned] == [
+    assert [(part_work.part, part_work.offset, part_work.staged_bytes) for part_work in planned] == [
         (1, 0, 0),
         (2, 3, 0),
         (3, 6, 0),
@@ -165,7 +167,9 @@ def test_number_of_parts_is_within_the_limit_of_s3(sizes: list[int], times: int,
     size = part_size(plan, sum(sizes))
     last = max(
         [merge.part for merge in merges(planned)]
-        + [part_work.part + number_of_parts(part_work.size - part_work.staged, size) - 1 for part_work in planned],
+        + [
+            part_work.part + number_of_parts(part_work.size - part_work.staged_bytes, size) - 1 for part_work in planned
+        ],
         default=0,
     )
     assert last <= 10_000

@@ -12,7 +12,7 @@ import pytest
 
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.writers.new_handles import DirectoryFile
-from rescale.execution.writers.rocksdb.continued import Place, base_manifest, base_of, take_over_base_files
+from rescale.execution.writers.rocksdb.continued import StreamIndex, base_manifest, base_of, take_over_base_files
 from rescale.flink.metadata.handles import FileStream
 from rescale.plan.plan import Plan
 from rescale.runstate.claim import claim
@@ -36,7 +36,7 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plan:
     return continued
 
 
-def places(plan: Plan) -> list[Place]:
+def places(plan: Plan) -> list[StreamIndex]:
     return [
         (number, stream)
         for number, operator in enumerate(plan.operators)
@@ -45,7 +45,7 @@ def places(plan: Plan) -> list[Place]:
     ]
 
 
-def stored_in_base(plan: Plan, place: Place) -> dict[str, Path]:
+def stored_in_base(plan: Plan, place: StreamIndex) -> dict[str, Path]:
     """Return the SST files of the base's directory, by their names in it."""
     base = base_of(plan.operators[place[0]], place[1])
     assert base is not None
@@ -54,12 +54,12 @@ def stored_in_base(plan: Plan, place: Place) -> dict[str, Path]:
     return {name: Path(plan.contents.uri(file.extent)) for name, file in files.items()}
 
 
-def taken(plan: Plan, inline: Sequence[Place] = ()) -> dict[Place, list[DirectoryFile]]:
+def taken(plan: Plan, inline: Sequence[StreamIndex] = ()) -> dict[StreamIndex, list[DirectoryFile]]:
     return take_over_base_files(plan, InProcessTasks(2), places(plan), inline)
 
 
 def path_of(plan: Plan, file: DirectoryFile) -> Path:
-    return Path(places_of(plan).stream(file.stored))
+    return Path(places_of(plan).stream(file.name_or_uri))
 
 
 def test_files_get_a_second_name_under_their_names_in_the_base(plan: Plan) -> None:
@@ -71,7 +71,7 @@ def test_files_get_a_second_name_under_their_names_in_the_base(plan: Plan) -> No
         for file in of_directory:
             assert path_of(plan, file).samefile(old[file.local_name])
             assert (file.size, file.data) == (old[file.local_name].stat().st_size, None)
-    assert len({file.stored for of_directory in files.values() for file in of_directory}) == sum(
+    assert len({file.name_or_uri for of_directory in files.values() for file in of_directory}) == sum(
         map(len, files.values())
     )
 
@@ -86,7 +86,7 @@ def test_result_refers_to_files_in_the_directory_that_is_kept(plan: Plan) -> Non
             old = stored_in_base(plan, place)
             assert [file.local_name for file in of_directory] == sorted(old)
             for file in of_directory:
-                assert (file.stored == str(old[file.local_name])) is referred
+                assert (file.name_or_uri == str(old[file.local_name])) is referred
                 assert isinstance(file.stream, FileStream) is referred
         assert (list(Path(plan.target).glob("*")) == claimed) is referred
         assert bool(other.base_files_referred_to) is referred

@@ -34,7 +34,7 @@ def files_of(plan: Plan) -> dict[str, bytes]:
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make several files of every state, and no file inline."""
     monkeypatch.setattr(inline, "INLINE_LIMIT", 0)
-    monkeypatch.setattr(windows, "WINDOW", 500)
+    monkeypatch.setattr(windows, "WINDOW_BYTES", 500)
     monkeypatch.setattr(windows, "CELL_MEMORY", 500)
     monkeypatch.setattr("rescale.execution.rekeying.write_ranges.RANGE_SIZE", 500)
     monkeypatch.setattr(rows_writer, "TABLE_BYTES", 60)

@@ -11,11 +11,11 @@ from rescale.execution.writers.protocol import Blocks
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, ID_SIZE
 
-WINDOW = 8 * 1024 * 1024
+WINDOW_BYTES = 8 * 1024 * 1024
 
 
 def framed_lengths(sizes: Longs) -> Longs:
-    """Return the bytes of each framed key group: its records, an id before them, and one after those of each state.
+    """Return the bytes of each framed key group: its records, a state id in front, and an id after those of each state.
 
     `sizes` has the bytes of the records: a row for each key group, a column for each state.
     """
@@ -25,7 +25,7 @@ def framed_lengths(sizes: Longs) -> Longs:
 
 
 def framed(blocks: Blocks) -> Iterator[memoryview]:
-    """Yield the key groups of the blocks in pieces of about `WINDOW` bytes; each piece is overwritten by the next."""
+    """Yield the key groups of the blocks in pieces of about `WINDOW_BYTES`; each piece is overwritten by the next."""
     from rescale.execution.writers.canonical import framing_loop
 
     cells = blocks.cells
@@ -39,11 +39,11 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
     out = np.empty(0, np.uint8)
     first, written_bytes = 0, 0
     while first < len(blocks):
-        last = max(first + 1, int(np.searchsorted(framed_ends, written_bytes + WINDOW, side="right")))
+        last = max(first + 1, int(np.searchsorted(framed_ends, written_bytes + WINDOW_BYTES, side="right")))
         window = slice(first, last)
         size = int(framed_ends[last - 1]) - written_bytes
         if size > len(out):
-            out = np.empty(max(size, WINDOW), np.uint8)
+            out = np.empty(max(size, WINDOW_BYTES), np.uint8)
         data, starts = blocks.load(first, last)
         sizes, last_offsets = blocks.sizes[window], blocks.last_offsets[window]
         framing_loop.frame_blocks(data, starts, sizes, last_offsets, first_ids[window], marks[window], out)

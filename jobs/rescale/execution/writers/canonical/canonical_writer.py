@@ -37,7 +37,7 @@ from rescale.storage.store import open_store
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import IntegrityError, LockedError, SnapshotError, StoreError
 
-_StreamPlace = tuple[int, int]
+_StreamIndex = tuple[int, int]
 """Index of an operator in the plan, and index of a stream in the operator."""
 
 
@@ -114,13 +114,13 @@ class CanonicalWriter:
                     expected=f"{work.size} bytes in key groups {work.range.first} to {work.range.last}",
                     found=f"{sink.size} bytes",
                 )
-        place = (work.range.operator, work.stream, work.range.first)
+        range_index = (work.range.operator, work.stream, work.range.first)
         if isinstance(sink, RangeParts):
             receipts = sink.close()
-            return WrittenParts(*place, part=work.part, receipts=pack_receipts(receipts) if receipts else b"")
+            return WrittenParts(*range_index, part=work.part, receipts=pack_receipts(receipts) if receipts else b"")
         data = sink.close()
         group_lengths = tuple(lengths) if operator.is_compressed else ()
-        return WrittenParts(*place, size=sink.size, data=data, key_groups=group_lengths)
+        return WrittenParts(*range_index, size=sink.size, data=data, key_groups=group_lengths)
 
     def finish(
         self,
@@ -129,24 +129,24 @@ class CanonicalWriter:
         work_items: Sequence[PartsWork],
         results: Sequence[WrittenParts],
     ) -> list[WrittenHandle]:
-        written_parts: dict[_StreamPlace, list[WrittenParts]] = defaultdict(list)
+        written_parts: dict[_StreamIndex, list[WrittenParts]] = defaultdict(list)
         for result in results:
             written_parts[result.operator, result.stream].append(result)
         merges = [(work.merge.size, work.merge) for work in work_items if work.merge is not None]
         progress = Progress("join small parts", sum(size for size, _ in merges), ByteAction.COPIED)
-        joined_receipts: dict[_StreamPlace, dict[int, str]] = defaultdict(dict)
+        joined_receipts: dict[_StreamIndex, dict[int, str]] = defaultdict(dict)
         for merge, receipt in tasks.run(partial(merge_staged_parts, self.plan), merges, progress):
             joined_receipts[merge.operator, merge.stream][merge.part] = receipt
         tokens = {(work.range.operator, work.stream): work.token for work in work_items if work.token}
 
         def complete(stream: StreamToWrite) -> None:
-            place = stream.operator, stream.number
-            receipts = joined_receipts.get(place, {}) | dict(
-                pair for result_parts in written_parts[place] for pair in result_parts.numbered_receipts
+            index = stream.operator, stream.number
+            receipts = joined_receipts.get(index, {}) | dict(
+                pair for result_parts in written_parts[index] for pair in result_parts.numbered_receipts
             )
             ordered_receipts = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
-            open_store(uri).complete_parts(uri, tokens[place], ordered_receipts, _uncompressed_size(stream))
+            open_store(uri).complete_parts(uri, tokens[index], ordered_receipts, _uncompressed_size(stream))
 
         side_by_side(complete, [stream for stream in streams if (stream.operator, stream.number) in tokens])
         self._clear_staging(streams)
@@ -180,7 +180,7 @@ def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
     """Join the staged pieces of a part, and write the part; runs in a task. Return (merge, receipt of the part)."""
     store = open_store(plan.target)
     try:
-        data = b"".join(store.read_all(uri, 1 << 30)[0] for uri in merge.staged)
+        data = b"".join(store.read_all(uri, 1 << 30)[0] for uri in merge.staged_uris)
     except SnapshotError as error:
         raise StoreError(
             "staged parts are gone: another run of this plan is or was active",

@@ -18,14 +18,14 @@ from rescale.storage.locations import join
 
 
 class Merge(NamedTuple):
-    """A part of a stream, of `size` bytes, that is joined from `staged` pieces."""
+    """A part of a stream, of `size` bytes, that is joined from pieces in the files `staged_uris`."""
 
     operator: int
     stream: int
     token: str
     part: int
     offset: int
-    staged: tuple[str, ...]
+    staged_uris: tuple[str, ...]
     size: int
 
 
@@ -33,7 +33,7 @@ class PartsWork(NamedTuple):
     """Work of a range's task: it writes `size` bytes, with the stream's header in front if `is_first`.
 
     The task returns the bytes of an `inline` range. If `token` is empty, the range is the whole stream. Otherwise, the
-    first `staged` bytes are written to the file `staging`. The rest is uploaded as parts of the upload `token`: the
+    first `staged_bytes` are written to the file `staging_uri`. The rest is uploaded as parts of the upload `token`: the
     first of them has the number `part`, and begins at `offset` in the stream. `merge` is set for the last range of a
     staged part: it joins the staged bytes of that part.
     """
@@ -47,8 +47,8 @@ class PartsWork(NamedTuple):
     token: str = ""
     part: int = 0
     offset: int = 0
-    staged: int = 0
-    staging: str = ""
+    staged_bytes: int = 0
+    staging_uri: str = ""
     merge: Merge | None = None
 
 
@@ -65,11 +65,11 @@ def stream_parts(
     filled_ranges = [(write_range, size) for write_range, size in ranges if size]
     for i, (write_range, size) in enumerate(filled_ranges):
         is_last = i == len(filled_ranges) - 1
-        staged_bytes, staging, merge = 0, "", None
+        staged_bytes, staging_uri, merge = 0, "", None
         if waiting_pieces or (size < smallest and not is_last):
             staged_bytes = size if size < 2 * size_of_parts else size_of_parts
-            staging = _staging_uri(plan, name, token, write_range)
-            waiting_pieces.append(staging)
+            staging_uri = _staging_uri(plan, name, token, write_range)
+            waiting_pieces.append(staging_uri)
             waiting_size += staged_bytes
             if waiting_size >= smallest or is_last:
                 merge = Merge(write_range.operator, stream, token, part, offset, tuple(waiting_pieces), waiting_size)
@@ -84,8 +84,8 @@ def stream_parts(
                 token=token,
                 part=part,
                 offset=offset,
-                staged=staged_bytes,
-                staging=staging,
+                staged_bytes=staged_bytes,
+                staging_uri=staging_uri,
                 merge=merge,
             )
         )

@@ -41,23 +41,23 @@ class RangeParts:
         self._work = work
         self._store = open_store(uri)
         self._buffer = bytearray()
-        self._staged_due = work.staged
-        self._parts_due = number_of_parts(work.size - work.staged, work.part_size)
+        self._bytes_to_stage = work.staged_bytes
+        self._parts_to_put = number_of_parts(work.size - work.staged_bytes, work.part_size)
         self._offset = work.offset
         self._receipts: list[str] = []
 
     def write(self, data: Chunk) -> None:
         self.size += len(data)
         self._buffer += data
-        if self._staged_due and len(self._buffer) >= self._staged_due:
-            self._store.put(self._work.staging, self._take(self._staged_due))
-            self._staged_due = 0
-        while not self._staged_due and self._parts_due > 1 and len(self._buffer) >= self._work.part_size:
+        if self._bytes_to_stage and len(self._buffer) >= self._bytes_to_stage:
+            self._store.put(self._work.staging_uri, self._take(self._bytes_to_stage))
+            self._bytes_to_stage = 0
+        while not self._bytes_to_stage and self._parts_to_put > 1 and len(self._buffer) >= self._work.part_size:
             self._put_part(self._work.part_size)
 
     def close(self) -> list[str]:
         """Make the range durable; return the receipts of its parts."""
-        if self._parts_due:
+        if self._parts_to_put:
             self._put_part(len(self._buffer))
         return self._receipts
 
@@ -66,7 +66,7 @@ class RangeParts:
         number = self._work.part + len(self._receipts)
         self._receipts.append(self._store.put_part(self._uri, self._work.token, number, self._offset, data))
         self._offset += size
-        self._parts_due -= 1
+        self._parts_to_put -= 1
 
     def _take(self, size: int) -> bytearray:
         """Take the first bytes out of the buffer; copies only the rest, which is small or empty."""

@@ -1,4 +1,4 @@
-"""Writes RocksDB directories, one a task, from files of source directories, some of which RocksDB rewrites."""
+"""Writes RocksDB directories, one per task, from files of the source, and lets RocksDB rewrite some of these files."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def _compact(plan: Plan, unit: tuple[int, int]) -> _WrittenDirectory:
     operator = plan.operators[unit[0]]
     stream = operator.compacted[unit[1]]
     with located(operator=operator.label):
-        files = list(_written_files(plan, operator, stream))
+        files = list(_write_files(plan, operator, stream))
     refusal = next((file.refusal for file in files if file.refusal), "")
     return _WrittenDirectory(directory_handle(plan, operator, stream, files), refusal)
 
 
-def _written_files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:
+def _write_files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory) -> Iterator[DirectoryFile]:
     prefix = plan.file_name(operator, stream)
     header = read_piece(plan, stream.header)[1]
     sources = [_stored_database(plan, source) for source in stream.sources]

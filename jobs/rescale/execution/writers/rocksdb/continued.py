@@ -34,7 +34,7 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 from rescale.text.errors import located
 
-Place = tuple[int, int]
+StreamIndex = tuple[int, int]
 """Index of an operator in the plan, and index of a stream in `OperatorPlan.rekeyed_streams`."""
 
 
@@ -43,22 +43,22 @@ _FILES_AT_ONCE = 512
 
 
 class _Unit(NamedTuple):
-    """A file of the base that lies at `span`, and the new directory (`place`) that gets it, under the name `stored`.
+    """A file of the base that lies at `span`, and the new directory (`stream_index`) that gets it as `stored_name`.
 
     An `inline` file goes into `_metadata`.
     """
 
-    place: Place
+    stream_index: StreamIndex
     file: StoredFile
     span: Span
-    stored: str
+    stored_name: str
     inline: bool
 
 
 class _TakenFile(NamedTuple):
     """A file of the base in its new directory."""
 
-    place: Place
+    stream_index: StreamIndex
     file: DirectoryFile
 
 
@@ -75,33 +75,36 @@ def base_manifest(plan: Plan, base: BaseDatabase) -> Manifest:
 
 
 def take_over_base_files(
-    plan: Plan, tasks: Tasks, places: Sequence[Place], inline: Collection[Place]
-) -> dict[Place, list[DirectoryFile]]:
-    """Copy the base's SST files into the continued directories at `places`; read those of `inline` places into memory.
+    plan: Plan, tasks: Tasks, indexes: Sequence[StreamIndex], inline: Collection[StreamIndex]
+) -> dict[StreamIndex, list[DirectoryFile]]:
+    """Copy the base's SST files into the directories that continue it; read the files of `inline` ones into memory.
 
-    Nothing is done for files to which the result refers, or that were copied ahead. The store links or copies other
-    files; tasks copy only those for which it can do neither. Returns the files of each place, sorted by
-    local name.
+    Files to which the result refers, or that were copied ahead, stay as they are. The store links or copies the others;
+    tasks copy only files for which the store can do neither. Returns the files of each directory, sorted by local name.
     """
-    units = [_unit(plan, place, file, place in inline) for place in places for file in _stored_tables(plan, place)]
+    units = [_unit(plan, index, file, index in inline) for index in indexes for file in _stored_tables(plan, index)]
     existing_sizes = _existing_sizes(plan)
     taken_files, missing_units = list[_TakenFile](), list[_Unit]()
     for unit in units:
-        if (stored := _existing_location(plan, unit, existing_sizes)) is None:
+        if (name_or_uri := _existing_location(plan, unit, existing_sizes)) is None:
             missing_units.append(unit)
         else:
-            taken_files.append(_TakenFile(unit.place, DirectoryFile(unit.file.name, stored, unit.file.length, None)))
+            taken_files.append(
+                _TakenFile(unit.stream_index, DirectoryFile(unit.file.name, name_or_uri, unit.file.length, None))
+            )
     taken_files += _keep_files(plan, missing_units)
-    is_taken = {(taken_file.place, taken_file.file.local_name) for taken_file in taken_files}
-    remaining_units = [(unit.file.length, unit) for unit in units if (unit.place, unit.file.name) not in is_taken]
+    taken_names = {(taken_file.stream_index, taken_file.file.local_name) for taken_file in taken_files}
+    remaining_units = [
+        (unit.file.length, unit) for unit in units if (unit.stream_index, unit.file.name) not in taken_names
+    ]
     if remaining_units:
         progress = Progress("copy files of the base", sum(size for size, _ in remaining_units), ByteAction.COPIED)
         copied_files = tasks.run(partial(_copy_file, plan), remaining_units, progress)
         report_refused_copies(progress, [copied_file.file.refusal for copied_file in copied_files])
         taken_files += copied_files
-    files: dict[Place, list[DirectoryFile]] = defaultdict(list)
+    files: dict[StreamIndex, list[DirectoryFile]] = defaultdict(list)
     for taken_file in sorted(taken_files, key=lambda taken_file: taken_file.file.local_name):  # tasks end in any order
-        files[taken_file.place].append(taken_file.file)
+        files[taken_file.stream_index].append(taken_file.file)
     return files
 
 
@@ -116,8 +119,8 @@ def _existing_location(plan: Plan, unit: _Unit, existing_sizes: Mapping[str, int
     """Return the URI of a file that the result refers to, or the name of one copied ahead; None for other files."""
     if plan.refers_to_base_file(unit.span):
         return unit.file.uri
-    is_there = plan.is_copied_ahead(unit.span) and existing_sizes.get(unit.stored) == unit.file.length
-    return unit.stored if is_there else None
+    is_copied = plan.is_copied_ahead(unit.span) and existing_sizes.get(unit.stored_name) == unit.file.length
+    return unit.stored_name if is_copied else None
 
 
 def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
@@ -133,36 +136,36 @@ def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
 
 def _keep_file(plan: Plan, unit: _Unit) -> _TakenFile | None:
     """Let the store link or copy a file; return None if it can do neither."""
-    uri = places_of(plan).stream(unit.stored)
+    uri = places_of(plan).stream(unit.stored_name)
     if unit.inline or not takes_one_request(uri, unit.span):
         return None
     with _with_operator_in_errors(plan, unit), suppress(CopyRefused):
         open_store(uri).keep(uri, unit.span)
-        return _TakenFile(unit.place, DirectoryFile(unit.file.name, unit.stored, unit.file.length, None))
+        return _TakenFile(unit.stream_index, DirectoryFile(unit.file.name, unit.stored_name, unit.file.length, None))
     return None
 
 
 def _copy_file(plan: Plan, unit: _Unit) -> _TakenFile:
     with _with_operator_in_errors(plan, unit):
-        file = take_directory_file(plan, unit.stored, unit.file, inline=unit.inline)
-        return _TakenFile(unit.place, file)
+        file = take_directory_file(plan, unit.stored_name, unit.file, inline=unit.inline)
+        return _TakenFile(unit.stream_index, file)
 
 
-def _unit(plan: Plan, place: Place, file: StoredFile, inline: bool) -> _Unit:
+def _unit(plan: Plan, index: StreamIndex, file: StoredFile, inline: bool) -> _Unit:
     assert file.pin is not None, "a plan pins the files of its base"
-    operator = plan.operators[place[0]]
+    operator = plan.operators[index[0]]
     span = Span(file.uri, file.start, file.length, file.pin)
-    stored = plan.base_table_name(operator, operator.rekeyed_streams[place[1]], span, file.name)
-    return _Unit(place, file, span, stored, inline and not plan.is_copied_ahead(span))
+    stored_name = plan.base_table_name(operator, operator.rekeyed_streams[index[1]], span, file.name)
+    return _Unit(index, file, span, stored_name, inline and not plan.is_copied_ahead(span))
 
 
 def _with_operator_in_errors(plan: Plan, unit: _Unit) -> AbstractContextManager[None]:
     """Add the operator of a file to errors of the block."""
-    return located(operator=plan.operators[unit.place[0]].label)
+    return located(operator=plan.operators[unit.stream_index[0]].label)
 
 
-def _stored_tables(plan: Plan, place: Place) -> Iterator[StoredFile]:
-    base = base_of(plan.operators[place[0]], place[1])
+def _stored_tables(plan: Plan, index: StreamIndex) -> Iterator[StoredFile]:
+    base = base_of(plan.operators[index[0]], index[1])
     if base is not None:
         yield from (file for file in _base_files(plan, base) if file.name.endswith(".sst"))
 

@@ -55,10 +55,10 @@ class RowsWork(NamedTuple):
 
 
 class StateTable(NamedTuple):
-    """A new SST file of the state with id `state`; its name in the target is `stored`, `data` is set if inline."""
+    """A new SST file of the state with id `state`; its name in the target is `stored_name`, `data` is set if inline."""
 
     state: int
-    stored: str
+    stored_name: str
     table: NewTable
     data: bytes | None
 
@@ -140,10 +140,10 @@ class RowsWriter:
         )
 
         def handle_of(stream: StreamToWrite) -> WrittenHandle:
-            place = stream.operator, stream.number
-            ranges = sorted(written_rows[place], key=lambda result: result.first_key_group)
+            index = stream.operator, stream.number
+            ranges = sorted(written_rows[index], key=lambda result: result.first_key_group)
             tables = [table for result in ranges for table in result.tables]
-            return self._finish_directory(*place, tables, bases.get(place, []), place in inline_streams)
+            return self._finish_directory(*index, tables, bases.get(index, []), index in inline_streams)
 
         return side_by_side(handle_of, streams)
 
@@ -182,7 +182,7 @@ class RowsWriter:
         copied_names = {file.local_name for file in base_files}
         names = [local_name for local_name in manifest.files if local_name not in copied_names]
         files = [
-            DirectoryFile(local_name, state_table.stored, state_table.table.size, state_table.data)
+            DirectoryFile(local_name, state_table.stored_name, state_table.table.size, state_table.data)
             for local_name, state_table in zip(names, tables, strict=True)
         ]
         files += (file for file in base_files if file.local_name in manifest.files)
