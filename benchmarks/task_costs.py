@@ -26,7 +26,7 @@ from big_savepoint import write_savepoint
 from rescale.execution.progress import Progress
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
-from rescale.execution.tasks.protocol import Sender, Shuffled, Weighed
+from rescale.execution.tasks.protocol import Sender, Shuffle, Weighed
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.runstate.claim import claim
@@ -65,7 +65,7 @@ class MeasuredTasks:
         units: Weighed[U],
         partitions: int,
         progress: Progress,
-    ) -> Shuffled:
+    ) -> Shuffle:
         sizes = {id(unit): weight for weight, unit in units}
 
         def measured(done: Callable[[int], None]) -> Sender[U]:
@@ -86,7 +86,7 @@ class MeasuredTasks:
 
 @dataclass
 class _MeasuredShuffle:
-    shuffled: Shuffled
+    shuffled: Shuffle
     costs: Costs
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:

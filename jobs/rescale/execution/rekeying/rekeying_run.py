@@ -18,7 +18,7 @@ from rescale.execution.rekeying.read_units import split_into_read_units
 from rescale.execution.rekeying.reduce_task import ReduceTask
 from rescale.execution.rekeying.totals import sum_sent_sizes
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
-from rescale.execution.tasks.protocol import Shuffled, Tasks
+from rescale.execution.tasks.protocol import Shuffle, Tasks
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
 from rescale.execution.writers.protocol import KeyedWriter, Result, StreamToWrite, Work, WriteRange
 from rescale.execution.writers.rocksdb.rows_writer import RowsWriter
@@ -92,7 +92,7 @@ def _rekey(
 def _write_ranges(
     plan: Plan,
     writer: KeyedWriter[Work, Result],
-    shuffle: Shuffled,
+    shuffle: Shuffle,
     work_items: Sequence[Work],
     state_counts: Mapping[int, int],
 ) -> list[Result]:

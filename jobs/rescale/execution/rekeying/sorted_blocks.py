@@ -36,12 +36,12 @@ class SortedBlocks:
         return self.buffer.load(self.positions[first:last], self.sizes[first:last])
 
     def part(self, first: int, last: int) -> SortedBlocks:
-        return self._chosen_blocks(slice(first, last))
+        return self._select_blocks(slice(first, last))
 
     def blocks_of_state(self, state: int) -> SortedBlocks:
-        return self._chosen_blocks(np.flatnonzero(self.cells % self.number_of_states == state))
+        return self._select_blocks(np.flatnonzero(self.cells % self.number_of_states == state))
 
-    def _chosen_blocks(self, selection: slice | Longs) -> SortedBlocks:
+    def _select_blocks(self, selection: slice | Longs) -> SortedBlocks:
         cells, sizes, last_offsets, positions = (
             column[selection] for column in (self.cells, self.sizes, self.last_offsets, self.positions)
         )

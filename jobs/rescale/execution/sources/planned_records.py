@@ -50,7 +50,7 @@ class RekeyedOperator:
                 place = other.with_headers(self._parse_header)
         return RecordSource(place, self.operator.max_parallelism, number_of_states), new_ids
 
-    def young_records(self) -> YoungRecords | None:
+    def young_record_filter(self) -> YoungRecords | None:
         """Return the filter that drops old rows from records with new state ids; None if no rows are left out."""
         cutoffs = self.operator.cutoffs if self.rekeying is self.operator.rekeying else ()
         if not cutoffs:

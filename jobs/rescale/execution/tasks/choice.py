@@ -16,7 +16,7 @@ from typing import TypeVar
 from rescale.execution.progress import Progress, say_compiling
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.tasks.processes import process_tasks
-from rescale.execution.tasks.protocol import MakeSender, Shuffled, Tasks, Weighed
+from rescale.execution.tasks.protocol import MakeSender, Shuffle, Tasks, Weighed
 from rescale.flink.compiling import notify_once
 from rescale.options.spark_master import local_master
 from rescale.planning.little_work import fits_in_process
@@ -79,7 +79,7 @@ class TasksOnDemand:
     ) -> list[R]:
         return self._tasks_for(units, threads_suffice=threads_suffice).run(work, units, progress)
 
-    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
+    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffle:
         return self._tasks_for(units).shuffle(make_sender, units, partitions, progress)
 
     def _tasks_for(self, units: Weighed[object], *, threads_suffice: bool = False) -> Tasks:

@@ -41,7 +41,7 @@ class FileShuffle:
         slices = [
             [unit for _, unit in weighed_units] for weighed_units in slices_of(units, pool.size * SLICES_PER_CORE)
         ]
-        self._send_all = partial(pool.run, _Send(make_sender, partitions), slices, progress)
+        self._send_all = partial(pool.run, _SendTask(make_sender, partitions), slices, progress)
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Run all senders; return the result of `work` on the rows of one partition, computed in this process."""
@@ -52,7 +52,7 @@ class FileShuffle:
     ) -> list[R]:
         """Return the results of `work(partition, rows)` for all partitions in `sizes` (bytes), in any order."""
         due_partitions = sorted(sizes.items(), key=lambda partition: -partition[1])
-        results = self._pool.run(_Write(work, self._send_once()), due_partitions, progress)
+        results = self._pool.run(_WriteTask(work, self._send_once()), due_partitions, progress)
         return [result for partition_results in results for result in partition_results]
 
     def _send_once(self) -> list[SpillFile]:
@@ -63,7 +63,7 @@ class FileShuffle:
 
 
 @dataclass(frozen=True)
-class _Send(Generic[U]):
+class _SendTask(Generic[U]):
     """Task of the first stage: sends the rows of a slice of units into a file."""
 
     make_sender: MakeSender[U]
@@ -74,7 +74,7 @@ class _Send(Generic[U]):
 
 
 @dataclass(frozen=True)
-class _Write(Generic[R]):
+class _WriteTask(Generic[R]):
     """Task of the second stage: runs `work` on the rows of a partition; the argument is (partition, its size)."""
 
     work: Callable[[int, Iterable[bytes]], Iterator[R]]

@@ -53,7 +53,7 @@ class ProcessTasks:
         if not units:
             return []
         outcomes_by_slice: list[list[Outcome[R]] | None] = self.pool.run(
-            _RunSlice(work), slices_of(units, self.cores * SLICES_PER_CORE), progress, is_last=_has_failed
+            _SliceTask(work), slices_of(units, self.cores * SLICES_PER_CORE), progress, is_last=_has_failed
         )
         return results_of([outcome for outcomes in outcomes_by_slice for outcome in outcomes or ()])
 
@@ -64,7 +64,7 @@ class ProcessTasks:
 
 
 @dataclass(frozen=True)
-class _RunSlice(Generic[U, R]):
+class _SliceTask(Generic[U, R]):
     """Runs a slice of units up to the first final error."""
 
     work: Callable[[U], R]

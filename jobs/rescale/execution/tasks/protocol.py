@@ -24,7 +24,7 @@ Weighed = Sequence[tuple[int, U]]
 """Units with their weights, as (weight in bytes, unit)."""
 
 
-class Shuffled(Protocol):
+class Shuffle(Protocol):
     """Rows between senders and partitions. They are sent once, when the first partition is requested."""
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
@@ -53,5 +53,5 @@ class Tasks(Protocol):
         failed.
         """
 
-    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
+    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffle:
         """Return a shuffle whose senders (`make_sender`) send the rows of every unit to `partitions` partitions."""

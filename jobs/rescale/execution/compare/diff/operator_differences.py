@@ -38,11 +38,11 @@ def operator_differences(pair: OperatorPair) -> Iterator[ListedDifference]:
     key_types = [{type_name(header.key_serializer) for header in side.parsed_headers} for side in (a, b)]
     if all(key_types) and key_types[0] != key_types[1]:
         yield ListedDifference(OTHER_TYPE, {"operator": "key"}, *(", ".join(sorted(names)) for names in key_types))
-    yield from _coordinator_names(a, b)
-    yield from _unknown_headers(a, b)
+    yield from _coordinator_differences(a, b)
+    yield from _header_differences(a, b)
 
 
-def _coordinator_names(a: Operator, b: Operator) -> Iterator[ListedDifference]:
+def _coordinator_differences(a: Operator, b: Operator) -> Iterator[ListedDifference]:
     """Yield a difference if the handles of the coordinator's state have different names.
 
     Flink names these handles by the operator's id (`OperatorCoordinatorHolder`). All other inline handles get a random
@@ -53,7 +53,7 @@ def _coordinator_names(a: Operator, b: Operator) -> Iterator[ListedDifference]:
         yield ListedDifference(OTHER_VALUE, {"operator": "name of the coordinator's handle"}, *names)
 
 
-def _unknown_headers(a: Operator, b: Operator) -> Iterator[ListedDifference]:
+def _header_differences(a: Operator, b: Operator) -> Iterator[ListedDifference]:
     """Yield a difference if headers of operator state differ and an unknown serializer hides how."""
     headers = [{stream.header for stream in side.operator} for side in (a, b)]
     are_parsed = all(stream.parsed is not None for side in (a, b) for stream in side.operator)

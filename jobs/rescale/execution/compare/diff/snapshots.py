@@ -103,7 +103,7 @@ class _Comparison:
         for name in names:
             differences, difference_count = differences_by_state.get(name, RecordDifferences((), 0))
             type_a, type_b = types[0].get(name), types[1].get(name)
-            type_difference = _other_type(type_a, type_b)
+            type_difference = _type_difference(type_a, type_b)
             differences, difference_count = (*type_difference, *differences), difference_count + len(type_difference)
             kind = type_a or type_b or "unknown"
             remark = _TTL_REMARK if difference_count and "TTL<" in kind else None
@@ -147,13 +147,13 @@ class _Comparison:
         return ElementFormatter(self._files, part.state, (a, b))
 
 
-def _other_type(type_a: str | None, type_b: str | None) -> tuple[ListedDifference, ...]:
+def _type_difference(type_a: str | None, type_b: str | None) -> tuple[ListedDifference, ...]:
     """Return the difference between a state's types; none if a type is unknown (None)."""
     return (ListedDifference(OTHER_TYPE, {}, type_a, type_b),) if type_a and type_b and type_a != type_b else ()
 
 
 def _with_types(comparison: ItemComparison, type_a: str | None, type_b: str | None) -> ItemComparison:
-    type_difference = _other_type(type_a, type_b)
+    type_difference = _type_difference(type_a, type_b)
     return comparison._replace(
         differences=(*type_difference, *comparison.differences),
         difference_count=comparison.difference_count + len(type_difference),

@@ -138,8 +138,11 @@ def certificate_of(
     """
     base_files = plan.base_files_referred_to if plan else {}
     uris_elsewhere = {uri for uri, _ in result.files[1:] if not contains(result.directory, uri)}
-    proven, limits = _proven(proofs, surgery), _limits(source, result, proofs, metadata_checked=metadata_checked)
-    limits += _if_true(
+    proven, limits = (
+        _proven_sentences(proofs, surgery),
+        _limit_sentences(source, result, proofs, metadata_checked=metadata_checked),
+    )
+    limits += _true_sentences(
         (_LIMIT_OF_REFERENCES, uris_elsewhere - base_files.keys()),
         (_LIMIT_OF_BASE_FILES, uris_elsewhere & base_files.keys()),
     )
@@ -170,18 +173,18 @@ def certificate_of(
     )
 
 
-def _proven(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
+def _proven_sentences(proofs: Sequence[CertifiedOperator], surgery: Surgery) -> list[str]:
     without_records = _proven_without_records(proofs)
     becomes_source = any(change.becomes_source for change in surgery.kafka)
     return [
         *without_records,
         _PROVEN_OF_THE_REST if without_records else _PROVEN,
-        *_if_true((_PROVEN_OF_RECORDS, any(proof.records for proof in proofs))),
-        *_if_true((_PROVEN_OF_BLOCKS, any(proof.tables and proof.tables.checked for proof in proofs))),
-        *_if_true((_PROVEN_OF_THE_RENAMED, surgery.renamed), (_PROVEN_OF_THE_DROPPED, surgery.dropped)),
-        *_if_true((_PROVEN_OF_KAFKA, surgery.kafka), (_PROVEN_OF_SOURCES, becomes_source)),
-        *_if_true((_PROVEN_OF_DROPPED_STATES, surgery.dropped_states), (_PROVEN_OF_RESTARTS, surgery.restarted)),
-        *_if_true((_PROVEN_OF_OLD_ROWS, surgery.old_rows)),
+        *_true_sentences((_PROVEN_OF_RECORDS, any(proof.records for proof in proofs))),
+        *_true_sentences((_PROVEN_OF_BLOCKS, any(proof.tables and proof.tables.checked for proof in proofs))),
+        *_true_sentences((_PROVEN_OF_THE_RENAMED, surgery.renamed), (_PROVEN_OF_THE_DROPPED, surgery.dropped)),
+        *_true_sentences((_PROVEN_OF_KAFKA, surgery.kafka), (_PROVEN_OF_SOURCES, becomes_source)),
+        *_true_sentences((_PROVEN_OF_DROPPED_STATES, surgery.dropped_states), (_PROVEN_OF_RESTARTS, surgery.restarted)),
+        *_true_sentences((_PROVEN_OF_OLD_ROWS, surgery.old_rows)),
     ]
 
 
@@ -195,10 +198,12 @@ def _proven_without_records(proofs: Sequence[CertifiedOperator]) -> list[str]:
     """Return what is proven about state that was not compared record by record, if there is any."""
     by_files, by_sums = any(proof.directories is not None for proof in proofs), any(proof.checksums for proof in proofs)
     by_changes = any(proof.changes for proof in proofs)
-    return _if_true((_PROVEN_OF_FILES, by_files), (_PROVEN_OF_CHECKSUMS, by_sums), (_PROVEN_OF_CHANGES, by_changes))
+    return _true_sentences(
+        (_PROVEN_OF_FILES, by_files), (_PROVEN_OF_CHECKSUMS, by_sums), (_PROVEN_OF_CHANGES, by_changes)
+    )
 
 
-def _limits(
+def _limit_sentences(
     source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperator], *, metadata_checked: bool
 ) -> list[str]:
     directories_stay = [
@@ -208,7 +213,7 @@ def _limits(
     some_made_anew = any(proof.directories and not stays for proof, stays in zip(proofs, directories_stay, strict=True))
     has_unread_files = any(proof.directories and proof.directories.files_referred_to for proof in proofs)
     has_local_files = any(pin.mtime_ns is not None for _, pin in source.files)
-    return _if_true(
+    return _true_sentences(
         (_LIMIT_OF_CHANGES, any(proof.changes for proof in proofs)),
         (_LIMIT_OF_FILES, some_made_anew),
         (_LIMIT_OF_UNCHANGED, any(directories_stay)),
@@ -227,6 +232,6 @@ def _changes_state(surgery: Surgery) -> bool:
     return any(changes)
 
 
-def _if_true(*sentences: tuple[str, object]) -> list[str]:
+def _true_sentences(*sentences: tuple[str, object]) -> list[str]:
     """Return the sentences whose condition is true."""
     return [sentence for sentence, holds in sentences if holds]

@@ -11,7 +11,7 @@ from pyspark import Accumulator, SparkContext
 
 from rescale.execution.meter import METER
 from rescale.execution.progress import Progress
-from rescale.execution.tasks.protocol import MakeSender, Shuffled, Weighed
+from rescale.execution.tasks.protocol import MakeSender, Shuffle, Weighed
 from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import Outcome, results_of, slices_of, work_through
 from rescale.execution.tasks.spark.dispatch import raise_spark_errors, report_progress
@@ -61,5 +61,5 @@ class SparkTasks:
         return results_of(rows)
 
     @raise_spark_errors()
-    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffled:
+    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffle:
         return SparkShuffle(self.context, make_sender, units, partitions, progress)
