@@ -44,7 +44,6 @@ def split_into_read_units(rekeyings: Mapping[int, Rekeying]) -> list[ReadUnit]:
 
 
 def _bounded_parts(source: PlannedSource) -> Iterator[PlannedSource]:
-    """Yield the parts of a source that are read at once."""
     match source.place:
         case StreamPlace() as place:
             for key_groups, size in key_group_runs(place.first_key_group, source.key_group_sizes, UNIT_SIZE):

@@ -140,7 +140,7 @@ class _Rows:
 
 
 class _ProgressCounter:
-    """Counter of the bytes done so far, which reports progress."""
+    """Adds up the bytes done, and reports them as progress."""
 
     def __init__(self, progress: Progress) -> None:
         self._bytes = 0

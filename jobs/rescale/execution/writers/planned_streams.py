@@ -124,7 +124,7 @@ def _interleaved(units_by_stream: Sequence[Sequence[StreamUnit]]) -> Iterator[St
 
 
 def _handles(plan: Plan, operator: OperatorPlan, written_streams: Sequence[WrittenStream]) -> list[WrittenHandle]:
-    """Return the handles of an operator's written streams: one for each, but one for a whole RocksDB directory."""
+    """Return the handles of an operator's streams: one per stream, but only one per RocksDB directory."""
     files: dict[int, dict[str, WrittenStream]] = defaultdict(dict)
     handles = []
     for stream in written_streams:

@@ -39,7 +39,7 @@ class StatePart(NamedTuple):
 
 
 class _UnitOrigin(NamedTuple):
-    """The part and the subtask from which a unit's extents are, and the `DigestedItem.number` of each extent."""
+    """Part and subtask to which a unit's extents belong, and the `DigestedItem.number` of each extent."""
 
     part: StatePart
     subtask: int

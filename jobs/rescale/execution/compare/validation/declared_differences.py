@@ -30,14 +30,14 @@ def check_declared(source: Snapshot, result: Snapshot, surgery: Surgery) -> None
     """
     operators = {operator.operator_id: operator for operator in source.operators}
     _check_in_source("renamed", {renaming.operator_id for renaming in surgery.renamed}, operators)
-    _check_dropped(operators, surgery)
-    _check_states(operators, result, surgery)
+    _check_dropped_operators(operators, surgery)
+    _check_dropped_states(operators, result, surgery)
     _check_restarted(operators, surgery)
     _check_old_rows(operators, surgery)
     _check_ids(source, result, surgery)
 
 
-def _check_dropped(source_operators: Mapping[str, Operator], surgery: Surgery) -> None:
+def _check_dropped_operators(source_operators: Mapping[str, Operator], surgery: Surgery) -> None:
     """Check that the source has the operators declared as dropped, with the declared states and bytes."""
     _check_in_source("dropped", {operator.operator_id for operator in surgery.dropped}, source_operators)
     for dropped in surgery.dropped:
@@ -109,7 +109,7 @@ def _labels_by_id(snapshot: Snapshot) -> dict[str, str]:
     return {operator.operator_id: operator.label for operator in snapshot.operators}
 
 
-def _check_states(source_operators: Mapping[str, Operator], result: Snapshot, surgery: Surgery) -> None:
+def _check_dropped_states(source_operators: Mapping[str, Operator], result: Snapshot, surgery: Surgery) -> None:
     """Check that states declared as dropped are in the source and not in the result."""
     changed_ids = {dropped.operator_id for dropped in surgery.dropped_states}
     _check_in_source("having lost a state", changed_ids, source_operators)

@@ -84,7 +84,7 @@ def _result_with_tables(result: Snapshot) -> Snapshot:
 
 
 class _DirectoryComparer:
-    """Compares directories whose MANIFESTs were read; `source` and `result` read the files of the two sides."""
+    """Compares directories whose MANIFESTs were read; `source` and `result` read the files of both snapshots."""
 
     def __init__(self, source: SnapshotFiles, result: SnapshotFiles) -> None:
         self._source = source

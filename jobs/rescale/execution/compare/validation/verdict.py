@@ -233,5 +233,4 @@ def _changes_state(surgery: Surgery) -> bool:
 
 
 def _true_sentences(*sentences: tuple[str, object]) -> list[str]:
-    """Return the sentences whose condition is true."""
     return [sentence for sentence, holds in sentences if holds]

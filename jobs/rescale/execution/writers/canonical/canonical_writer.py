@@ -193,7 +193,6 @@ def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
 
 
 def _uncompressed_size(stream: StreamToWrite) -> int:
-    """Return the bytes of a stream that is not compressed."""
     return stream.stream.size + int(framed_lengths(stream.blocks).sum())
 
 

@@ -91,7 +91,7 @@ class _CountingSink:
 
 @dataclass
 class _Conversion:
-    """Conversion of all rows in the key groups of a new stream."""
+    """Converts the rows of RocksDB directories to the key groups of one new stream."""
 
     plan: Plan
     operator: OperatorPlan

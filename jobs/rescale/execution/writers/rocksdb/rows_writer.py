@@ -3,7 +3,7 @@
 The task of a range writes its own files, in the order of keys, so no files overlap. A range has the size of a file,
 whatever the number of tasks: the cuts between files depend on the plan alone.
 
-If an earlier result is continued, the records are changes: their files lie above copies of that result's files.
+If an earlier result is continued, the records are changes: their files lie in a level above that result's files.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class RowsWriter:
     def _planned_stream(
         self, operator_index: int, stream_index: int
     ) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
-        """Return the operator, its rekeyed stream with index `stream_index`, and the names of the stream's states."""
+        """Return the operator, its rekeyed stream, and the names of the stream's states."""
         operator = self.plan.operators[operator_index]
         stream = operator.rekeyed_streams[stream_index]
         if not isinstance(stream, RekeyedDirectory):
