@@ -63,7 +63,7 @@ def reading_nowhere(plan: Plan) -> Plan:
     return with_operators(plan, change)
 
 
-def the_fault(run: Callable[[], object]) -> InternalError:
+def internal_error_of(run: Callable[[], object]) -> InternalError:
     with pytest.raises(InternalError) as caught:
         run()
     error = caught.value
@@ -78,7 +78,7 @@ def result_of(plan: Plan, step: Step) -> tuple[InternalError, dict[str, object]]
     """Return the error that a real process of the step reports, and the document that it leaves."""
     place = places_of(plan).result(step.value)
     arguments = ["--plan", places_of(plan).plan, "--master", "local[2]"]
-    error = the_fault(lambda: run_step(step, place, arguments))
+    error = internal_error_of(lambda: run_step(step, place, arguments))
     document = msgspec.json.decode(Path(place).read_bytes())
     for of_the_process in ("seconds", "metrics"):
         del document[of_the_process]
@@ -106,7 +106,7 @@ def test_fault_of_the_driver_is_in_the_result_document_of_its_process(tmp_path: 
 def test_unexpected_exception_before_the_shuffle_is_an_internal_error(tmp_path: Path) -> None:
     plan = reading_nowhere(planned(tmp_path / "target", max_parallelism=["1000"]))
     claim(plan)
-    error = the_fault(lambda: reshuffle_keyed_state(plan, shared_processes()))
+    error = internal_error_of(lambda: reshuffle_keyed_state(plan, shared_processes()))
     assert "map_task" in (error.traceback or "")
 
 

@@ -64,11 +64,11 @@ def savepoint(directory: Path, *, old: bool = False, compressed: bool = False) -
     return source_savepoint(directory, subtasks, book, compressed=compressed)
 
 
-def held(directory: str) -> dict[int, int | StartAt]:
-    return {position.partition.partition: position.next for position in only(directory).positions}
+def offsets_by_partition(directory: str) -> dict[int, int | StartAt]:
+    return {position.partition.partition: position.next for position in only_source(directory).positions}
 
 
-def only(directory: str) -> KafkaOffsets:
+def only_source(directory: str) -> KafkaOffsets:
     (offsets,) = kafka_offsets(open_snapshot(directory))
     return offsets
 
@@ -83,9 +83,9 @@ def test_source_reads_on_from_the_declared_offsets(
     plan = plan_rescale(source, target, parallelism, kafka_offsets=NEW)
     assert plan_from_json(plan_to_json(plan), "") == plan
     execute_without_spark(plan)
-    assert held(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
+    assert offsets_by_partition(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
     if not old:
-        book = only(target).enumerator
+        book = only_source(target).enumerator
         assert book is not None
         assert [partition.partition for partition in book.assigned] == [0, 1, 2, 4]
     before, after = open_snapshot(source), open_snapshot(target)
@@ -108,7 +108,7 @@ def test_plan_lists_changed_and_dropped_offsets_with_warnings(tmp_path: Path) ->
     """The warnings are about the new offsets: a consumer without an offset for a partition reads all of it."""
     source = savepoint(tmp_path / "source", old=True)
     plan = plan_rescale(source, str(tmp_path / "target"), kafka_offsets=f"{NEW}orders,4,35\n")
-    label = only(source).label
+    label = only_source(source).label
     assert [line.replace(label, "orders") for line in declared_lines(plan.surgery)] == [
         "orders (FlinkKafkaConsumer) reads 3 partitions from another offset: orders-0 from 5 instead of 0 (5 skipped), "
         "orders-2 from earliest instead of 20, orders-4 from 35 instead of 40 (5 read again)",
@@ -124,8 +124,8 @@ def test_topic_is_renamed_in_splits_enumerator_and_union_state(tmp_path: Path, *
     source, target = savepoint(tmp_path / "source", old=old), str(tmp_path / "target")
     plan = plan_rescale(source, target, ["3"], kafka_offsets=NEW, kafka_topics=["orders=a-longer-name"])
     execute_without_spark(plan)
-    after = only(target)
-    assert held(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
+    after = only_source(target)
+    assert offsets_by_partition(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
     book = after.enumerator.partitions if after.enumerator is not None else set()
     assert {topic.topic for topic in (*(position.partition for position in after.positions), *book)} == {
         "a-longer-name"
@@ -145,9 +145,9 @@ def test_consumer_becomes_a_kafka_source(tmp_path: Path, parallelism: list[str],
     plan = plan_rescale(source, target, parallelism, kafka_offsets=NEW, kafka_sources=["orders=feed"])
     assert plan_from_json(plan_to_json(plan), "") == plan
     execute_without_spark(plan)
-    after, (operator,) = only(target), open_snapshot(target).operators
+    after, (operator,) = only_source(target), open_snapshot(target).operators
     assert (after.kind, operator.operator_id) == (KafkaKind.SOURCE, operator_id_of_uid("feed"))
-    assert held(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
+    assert offsets_by_partition(target) == {0: 5, 1: 10, 2: StartAt.EARLIEST, 4: 40}
     named = b"".join(utf("orders") + i32(partition) for partition in (0, 1, 2, 4))
     assert operator.entry.coordinator is not None
     assert operator.entry.coordinator.data == i32(1) + versioned(1, i32(4) + named)
@@ -176,7 +176,7 @@ def test_partition_of_the_union_state_becomes_one_split(tmp_path: Path) -> None:
     first, other = consumer_element("orders", 0, 4), consumer_element("orders", 1, -915623761776)
     twice = consumer_savepoint(tmp_path / "twice", [[first], [first]])
     execute_without_spark(plan_rescale(twice, str(tmp_path / "target"), kafka_sources=["orders"]))
-    assert [position.next for position in only(str(tmp_path / "target")).positions] == [5]
+    assert [position.next for position in only_source(str(tmp_path / "target")).positions] == [5]
     contradicting = consumer_savepoint(tmp_path / "other", [[first], [consumer_element("orders", 0, 6)]])
     unset = consumer_savepoint(tmp_path / "unset", [[first], [other]])
     empty = consumer_savepoint(tmp_path / "empty", [[], []])
@@ -249,16 +249,16 @@ def renamed(source: str, renames: list[str], text: str = "") -> Surgery:
 def test_only_edited_rows_of_printed_offsets_change_a_partition(tmp_path: Path, form: str) -> None:
     source = savepoint(tmp_path / "source")
     printed = offsets_text(kafka_offsets(open_snapshot(source)), form)
-    label = only(source).label
+    label = only_source(source).label
     assert (f"{label},orders,3,30" in printed) is (form == "csv")
-    assert asked(source, printed) == NO_SURGERY
-    (change,) = asked(source, printed.replace("30", "33")).kafka
+    assert requested_surgery(source, printed) == NO_SURGERY
+    (change,) = requested_surgery(source, printed.replace("30", "33")).kafka
     assert [(partition.partition, partition.next, partition.new_next) for partition in change.partitions] == [
         (3, 30, 33)
     ]
 
 
-def asked(source: str, text: str) -> Surgery:
+def requested_surgery(source: str, text: str) -> Surgery:
     return add_kafka_changes(NO_SURGERY, open_snapshot(source), KafkaRequest(parse_offsets(text)))
 
 
@@ -267,7 +267,7 @@ def test_offsets_of_a_whole_topic_are_dropped_or_changed(tmp_path: Path) -> None
     rows = json.dumps([{"topic": "orders", "partition": "*", "offset": "drop"}])
     execute_without_spark(plan_rescale(source, target, kafka_offsets=rows))
     assert kafka_offsets(open_snapshot(target)) == ()  # without splits its bytes do not tell that it is a Kafka source
-    surgery = asked(source, "topic,partition,offset\norders,*,latest")
+    surgery = requested_surgery(source, "topic,partition,offset\norders,*,latest")
     assert [partition.new_next for partition in surgery.kafka[0].partitions] == [StartAt.LATEST] * 5
 
 
@@ -322,25 +322,25 @@ def test_offsets_of_sources_that_cannot_be_read_are_not_changed(tmp_path: Path) 
         tmp_path / "newer", [[reader_element("orders", 0, 5, version=1)]], enumerator([("a", 0, 0)])
     )
     with pytest.raises(UnsupportedError, match="offsets of this source cannot be read"):
-        asked(unread, NEW)
+        requested_surgery(unread, NEW)
     with pytest.raises(RequestError, match="could not be read"):
         offsets_text(kafka_offsets(open_snapshot(unread)), "csv")
     dynamic = source_savepoint(
         tmp_path / "dynamic", [[dynamic_element("a", "orders", 0, 5)]], dynamic_enumerator("a", "orders")
     )
     with pytest.raises(RequestError, match="the snapshot holds no Kafka offsets"):
-        asked(dynamic, NEW)
+        requested_surgery(dynamic, NEW)
 
 
 def test_result_with_other_offsets_than_declared_is_refused(tmp_path: Path) -> None:
     """The source itself stands in place of the result, or the declared change is of an offset that the source lacks."""
     source = savepoint(tmp_path / "source")
-    snapshot, surgery = open_snapshot(source), asked(source, NEW)
+    snapshot, surgery = open_snapshot(source), requested_surgery(source, NEW)
     with pytest.raises(IntegrityError, match="the Kafka partitions held by readers are not") as caught:
         check_offsets(snapshot, snapshot, surgery)
     assert caught.value.found == "orders-0 from 0, orders-2 from 20, orders-3 from 30"
     other = open_snapshot(savepoint(tmp_path / "other", old=True))
-    moved = asked(savepoint(tmp_path / "moved"), "topic,partition,offset\norders,0,5")
+    moved = requested_surgery(savepoint(tmp_path / "moved"), "topic,partition,offset\norders,0,5")
     gone = source_savepoint(tmp_path / "gone", [[reader_element("orders", 0, 8)]], enumerator([("orders", 0, 0)]))
     with pytest.raises(IntegrityError, match="does not have a Kafka offset"):
         check_offsets(open_snapshot(gone), other, moved)

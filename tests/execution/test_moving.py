@@ -133,28 +133,28 @@ def test_written_files_are_not_written_again(home: str, source: str, calls: Call
     validate_published(source, plan.target, InProcessTasks())
 
 
-def overwritten(store: stores.Store, uri: str) -> None:
+def overwrite(store: stores.Store, uri: str) -> None:
     """Write other content of the same size."""
     data = store.read_all(uri, 1 << 30)[0]
     store.put(uri, data[:-3] + bytes([data[-3] ^ 1]) + data[-2:])
 
 
-def longer(store: stores.Store, uri: str) -> None:
+def lengthen(store: stores.Store, uri: str) -> None:
     store.put(uri, store.read_all(uri, 1 << 30)[0] + b"\0")
 
 
-def gone(store: stores.Store, uri: str) -> None:
+def delete(store: stores.Store, uri: str) -> None:
     store.delete([uri])
 
 
-@pytest.mark.parametrize("change", [overwritten, longer, gone])
+@pytest.mark.parametrize("change", [overwrite, lengthen, delete])
 def test_source_that_changes_after_planning_stops_the_run(
     home: str, source: str, change: Callable[[stores.Store, str], None]
 ) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
     store, changed = open_store(source), plan.files[2].uri
     change(unprotected_store(source), changed)
-    if change is overwritten and Path(changed).exists():
+    if change is overwrite and Path(changed).exists():
         before = plan.files[2].pin.mtime_ns
         assert before is not None
         os.utime(changed, ns=(before, before + 1))
@@ -165,7 +165,7 @@ def test_source_that_changes_after_planning_stops_the_run(
     assert [entry for entry in store.list(plan.target) if name(entry.uri) == "_metadata"] == []
 
 
-@pytest.mark.parametrize("change", [overwritten, longer, gone])
+@pytest.mark.parametrize("change", [overwrite, lengthen, delete])
 @pytest.mark.parametrize("file", [0, 1])
 def test_source_that_changes_after_moving_is_not_certified(
     home: str, source: str, change: Callable[[stores.Store, str], None], file: int
@@ -176,7 +176,7 @@ def test_source_that_changes_after_moving_is_not_certified(
     with pytest.raises(SnapshotError) as caught:
         validate_coverage(plan, InProcessTasks())
     assert caught.value.path == plan.files[file].uri
-    if file and change is gone:
+    if file and change is delete:
         assert "a file of the source was deleted" in caught.value.what
     assert open_store(home).stat(places_of(plan).certificate) is None
 
@@ -184,7 +184,7 @@ def test_source_that_changes_after_moving_is_not_certified(
 def test_published_result_is_not_validated_against_an_incomplete_source(home: str, source: str) -> None:
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute_without_spark(plan)
-    gone(unprotected_store(source), plan.files[1].uri)
+    delete(unprotected_store(source), plan.files[1].uri)
     with pytest.raises(SnapshotError, match="files of the source are missing") as caught:
         validate_published(source, plan.target, InProcessTasks())
     assert (caught.value.path, caught.value.found) == (plan.files[1].uri, "1 missing")

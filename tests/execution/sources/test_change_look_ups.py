@@ -80,7 +80,7 @@ def test_keys_that_were_written_need_no_file_that_both_checkpoints_have(
     assert fetched.count("") == 1, "the earlier checkpoint was opened, too"
 
 
-def test_rows_of_a_layer_are_checked_without_the_files_below(tmp_path: Path, fetched: list[str]) -> None:
+def test_rows_of_upper_levels_are_checked_without_the_files_below(tmp_path: Path, fetched: list[str]) -> None:
     rng, models = random.Random(12), list[Model]()
     model: Model = {state: {} for state in STATES}
     for number in range(2):

@@ -50,7 +50,7 @@ def test_list_without_its_expired_element_is_a_change(reader: ChangeReader) -> N
     assert changes_by_state(reader)[STATES[0]] == {KEY: b"young", b"\7new": b"young"}
 
 
-def test_comparison_by_sequence_numbers_alone_would_miss_it(
+def test_comparison_by_sequence_numbers_alone_would_miss_the_expired_element(
     reader: ChangeReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded = entry_batches._decoded

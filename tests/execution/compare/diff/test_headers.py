@@ -102,13 +102,13 @@ def without_operator_headers(operator: Operator) -> Operator:
     return replace(operator, operator=tuple(replace(stream, parsed=None) for stream in operator.operator))
 
 
-def unread(stream: KeyedStream) -> KeyedStream:
+def unparsed(stream: KeyedStream) -> KeyedStream:
     return replace(stream, parsed=None)
 
 
 def without_headers(snapshot: Snapshot) -> Snapshot:
     """Describe the snapshot as if the serializers of keyed state were unknown."""
-    return with_operators(snapshot, lambda operator: replace(operator, keyed=tuple(map(unread, operator.keyed))))
+    return with_operators(snapshot, lambda operator: replace(operator, keyed=tuple(map(unparsed, operator.keyed))))
 
 
 def test_states_with_unknown_serializers_are_compared_by_number(result_of: Callable[[str], Result]) -> None:

@@ -58,26 +58,30 @@ def test_elements_in_result_of_source_without_elements_are_refused() -> None:
         check_elements(with_elements(2), with_elements(3, empty), Slot.OPERATOR)
 
 
-def lists(*names: str) -> OperatorStateHeader:
+def listing_header(*names: str) -> OperatorStateHeader:
     return OperatorStateHeader(6, False, header_of(*names).states, ())
 
 
-def headed(parallelism: int, *headers: OperatorStateHeader) -> Operator:
+def operator_with_headers(parallelism: int, *headers: OperatorStateHeader) -> Operator:
     streams = (element_stream(i, {"a": (SPLIT, 1)}, header) for i, header in enumerate(headers))
     return with_elements(parallelism, *streams)
 
 
 def test_header_is_compared_with_its_own_subtasks_at_the_same_parallelism() -> None:
     """At another parallelism, a header is compared with the merged headers of all subtasks."""
-    old = headed(2, lists("a"), lists("a", "b"))
-    check_elements(old, headed(2, lists("a"), lists("a", "b")), Slot.OPERATOR)
+    old = operator_with_headers(2, listing_header("a"), listing_header("a", "b"))
+    check_elements(old, operator_with_headers(2, listing_header("a"), listing_header("a", "b")), Slot.OPERATOR)
     with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):
-        check_elements(old, headed(2, lists("a", "b"), lists("a", "b")), Slot.OPERATOR)
+        check_elements(old, operator_with_headers(2, listing_header("a", "b"), listing_header("a", "b")), Slot.OPERATOR)
     with pytest.raises(IntegrityError, match="operator-state header of subtask 1"):
-        check_elements(old, headed(2, lists("a"), lists("a")), Slot.OPERATOR)
-    check_elements(old, headed(3, *[lists("a", "b")] * 3), Slot.OPERATOR)
+        check_elements(old, operator_with_headers(2, listing_header("a"), listing_header("a")), Slot.OPERATOR)
+    check_elements(old, operator_with_headers(3, *[listing_header("a", "b")] * 3), Slot.OPERATOR)
     with pytest.raises(IntegrityError, match="operator-state header of subtask 2"):
-        check_elements(old, headed(3, lists("a", "b"), lists("a", "b"), lists("a")), Slot.OPERATOR)
+        check_elements(
+            old,
+            operator_with_headers(3, listing_header("a", "b"), listing_header("a", "b"), listing_header("a")),
+            Slot.OPERATOR,
+        )
 
 
 def test_broadcast_states_are_listed_by_subtask_if_they_have_elements() -> None:

@@ -76,7 +76,7 @@ def test_broadcast_copies_are_not_summed_up() -> None:
     compare(tally(False, 5, mode=BROADCAST), tally(True, 5, mode=BROADCAST), tally(True, 5, subtask=1, mode=BROADCAST))
 
 
-def holding(parallelism: int, *subtasks: int) -> Operator:
+def operator_with_copies(parallelism: int, *subtasks: int) -> Operator:
     states = {"a": (BROADCAST, 1)}
     return operator("op", parallelism, elements=tuple(element_stream(i, states) for i in subtasks))
 
@@ -89,7 +89,7 @@ def compare_copies(source: dict[int, int], result: dict[int, int], *, compared: 
 
 def test_broadcast_state_must_have_a_copy_in_every_subtask() -> None:
     """The copies in the source may differ; each copy in the result is one of them."""
-    compared = holding(2, 0, 1)
+    compared = operator_with_copies(2, 0, 1)
     compare_copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 5}, compared=compared, parallelism=3)
     compare_copies({0: 5, 1: 6}, {0: 6}, compared=compared, parallelism=1)
     for parallelism, result in ((3, {0: 5, 1: 6}), (3, {}), (1, {0: 5, 1: 6}), (3, {0: 5, 1: 6, 3: 5})):
@@ -99,16 +99,16 @@ def test_broadcast_state_must_have_a_copy_in_every_subtask() -> None:
 
 
 def test_broadcast_copies_at_same_parallelism_must_stay_in_their_subtasks() -> None:
-    compare_copies({1: 5}, {1: 5}, compared=holding(2, 1), parallelism=2)
+    compare_copies({1: 5}, {1: 5}, compared=operator_with_copies(2, 1), parallelism=2)
     for result in ({0: 5}, {0: 5, 1: 5}, {}):
         with pytest.raises(IntegrityError, match="missing in a subtask"):
-            compare_copies({1: 5}, result, compared=holding(2, 1), parallelism=2)
-    compare_copies({1: 5}, {0: 5, 1: 5, 2: 5}, compared=holding(2, 1), parallelism=3)
+            compare_copies({1: 5}, result, compared=operator_with_copies(2, 1), parallelism=2)
+    compare_copies({1: 5}, {0: 5, 1: 5, 2: 5}, compared=operator_with_copies(2, 1), parallelism=3)
 
 
 def test_broadcast_copy_that_is_not_in_the_source_is_found() -> None:
     with pytest.raises(IntegrityError, match="differs from all copies in the source") as caught:
-        compare_copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 7}, compared=holding(2, 0, 1), parallelism=3)
+        compare_copies({0: 5, 1: 6}, {0: 5, 1: 6, 2: 7}, compared=operator_with_copies(2, 0, 1), parallelism=3)
     assert (caught.value.state, caught.value.found) == ("a", "another copy in subtask 2")
 
 
@@ -120,4 +120,4 @@ def test_broadcast_states_are_compared_by_slot() -> None:
         _compare_broadcasts(compared, operator("op", 2), Slot.RAW_OPERATOR, [])
     same = [tally(side, 5, subtask=i, mode=BROADCAST) for side in (False, True) for i in range(2)]
     bag = tally(True, 99, subtask=1)
-    _compare_broadcasts(holding(2, 0, 1), operator("op", 2), Slot.OPERATOR, [*same, bag])
+    _compare_broadcasts(operator_with_copies(2, 0, 1), operator("op", 2), Slot.OPERATOR, [*same, bag])

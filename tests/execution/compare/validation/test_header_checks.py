@@ -33,7 +33,7 @@ def stream(header: KeyedHeader, subtask: int = 0) -> KeyedStream:
     return keyed_stream(subtask, {}, Framing.CANONICAL, header, first=0, last=1)
 
 
-def unread(raw: bytes, subtask: int = 0) -> KeyedStream:
+def unparsed_stream(raw: bytes, subtask: int = 0) -> KeyedStream:
     return keyed_stream(subtask, {}, Framing.CANONICAL, raw, first=0, last=1)
 
 
@@ -61,14 +61,14 @@ def refused(
 
 
 def test_equal_headers_pass_unparsed_and_different_unparsed_ones_are_refused() -> None:
-    assert compare([unread(b"x"), unread(b"x", 1)], unread(b"x")) == {}
+    assert compare([unparsed_stream(b"x"), unparsed_stream(b"x", 1)], unparsed_stream(b"x")) == {}
     for old_holders, new_holder in (
-        ([unread(b"x")], unread(b"y")),
-        ([stream(A)], unread(b"y")),
-        ([unread(b"x")], stream(A)),
+        ([unparsed_stream(b"x")], unparsed_stream(b"y")),
+        ([stream(A)], unparsed_stream(b"y")),
+        ([unparsed_stream(b"x")], stream(A)),
     ):
         refused(old_holders, new_holder, "differs from the source's")
-    refused([stream(A), unread(b"x", 1)], stream(A), "differs from the source's")
+    refused([stream(A), unparsed_stream(b"x", 1)], stream(A), "differs from the source's")
 
 
 def test_state_ids_are_translated_to_those_of_the_result() -> None:
@@ -271,7 +271,7 @@ def test_every_subtask_has_all_timer_services_if_max_parallelism_changes() -> No
 # Operator state.
 
 
-def lists(*names: str, compressed: bool = False, broadcast: Sequence[str] = ()) -> OperatorStateHeader:
+def listing_header(*names: str, compressed: bool = False, broadcast: Sequence[str] = ()) -> OperatorStateHeader:
     return OperatorStateHeader(6, compressed, header_of(*names).states, header_of(*broadcast).states)
 
 
@@ -283,9 +283,9 @@ def test_unparsed_operator_state_headers_pass_only_if_they_are_equal() -> None:
     ElementHeaders("op").compare([elements(b"x"), elements(b"x")], elements(b"x"))
     for old_holders, new_holder in (
         ([b"x"], b"y"),
-        ([lists("a")], b"y"),
-        ([b"x"], lists("a")),
-        ([lists("a"), b"x"], lists("a")),
+        ([listing_header("a")], b"y"),
+        ([b"x"], listing_header("a")),
+        ([listing_header("a"), b"x"], listing_header("a")),
     ):
         with pytest.raises(IntegrityError, match="differs from the source's"):
             ElementHeaders("op").compare([elements(old_holder) for old_holder in old_holders], elements(new_holder))
@@ -294,15 +294,15 @@ def test_unparsed_operator_state_headers_pass_only_if_they_are_equal() -> None:
 @pytest.mark.parametrize(
     ("old_holders", "new_holder", "message"),
     [
-        ([lists("a", "b")], lists("a"), "result and source differ"),
-        ([lists("a"), lists("b")], lists("a"), "result and source differ"),
-        ([lists("a")], lists("a", "b"), "that the source does not have"),
-        ([lists("a")], lists("a", broadcast="b"), "that the source does not have"),
-        ([lists("a", broadcast="b")], lists("a"), "result and source differ"),
-        ([lists("a")], lists("a", compressed=True), "does not agree with the source's"),
+        ([listing_header("a", "b")], listing_header("a"), "result and source differ"),
+        ([listing_header("a"), listing_header("b")], listing_header("a"), "result and source differ"),
+        ([listing_header("a")], listing_header("a", "b"), "that the source does not have"),
+        ([listing_header("a")], listing_header("a", broadcast="b"), "that the source does not have"),
+        ([listing_header("a", broadcast="b")], listing_header("a"), "result and source differ"),
+        ([listing_header("a")], listing_header("a", compressed=True), "does not agree with the source's"),
         (
-            [lists("a")],
-            replace(lists("a"), list_states=header_of("a", value=STRING).states),
+            [listing_header("a")],
+            replace(listing_header("a"), list_states=header_of("a", value=STRING).states),
             "does not agree with the source's",
         ),
     ],
@@ -318,5 +318,5 @@ def test_different_operator_state_header_is_found(
 
 
 def test_operator_state_headers_are_merged() -> None:
-    old_holders = [elements(lists("a", broadcast="x")), elements(lists("b"))]
-    ElementHeaders("op").compare(old_holders, elements(lists("b", "a", broadcast="x")))
+    old_holders = [elements(listing_header("a", broadcast="x")), elements(listing_header("b"))]
+    ElementHeaders("op").compare(old_holders, elements(listing_header("b", "a", broadcast="x")))

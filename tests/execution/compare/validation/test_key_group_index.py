@@ -100,15 +100,17 @@ def test_headers_are_compared_as_if_merged_one_by_one(streams: list[tuple[KeyedH
             assert {g.subtask: tables[g.header] for g in old_holders if g.header in tables} == expected
 
 
-def lists(*names: str) -> OperatorStateHeader:
+def listing_header(*names: str) -> OperatorStateHeader:
     return OperatorStateHeader(6, False, header_of(*names).states, ())
 
 
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from([lists("a", "b"), lists("b"), lists("b", "a")]),
-            st.lists(st.sampled_from([lists("a", "b"), lists("b"), lists("b", "a")]), min_size=1),
+            st.sampled_from([listing_header("a", "b"), listing_header("b"), listing_header("b", "a")]),
+            st.lists(
+                st.sampled_from([listing_header("a", "b"), listing_header("b"), listing_header("b", "a")]), min_size=1
+            ),
         ),
         min_size=1,
     )
@@ -192,7 +194,7 @@ def test_operator_state_headers_are_merged_once_per_distinct_header(monkeypatch:
         return tuple(element_stream(i, states, headers[i % len(headers)]) for i in range(parallelism))
 
     for after in (AFTER, BEFORE):
-        both = [lists("a", "b"), lists("a")]
+        both = [listing_header("a", "b"), listing_header("a")]
         old = operator("op", BEFORE, elements=dealt(BEFORE, both))
         new = operator("op", after, elements=dealt(after, both if after == BEFORE else both[:1]))
         check_elements(old, new, Slot.OPERATOR)

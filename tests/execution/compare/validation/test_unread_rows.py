@@ -104,7 +104,7 @@ def begins_late(file: LiveFile) -> LiveFile:
     return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))
 
 
-def lying(change: Callable[[LiveFile], LiveFile]) -> Callable[[bytes], bytes]:
+def with_changed_files(change: Callable[[LiveFile], LiveFile]) -> Callable[[bytes], bytes]:
     def changed(data: bytes) -> bytes:
         manifest = read_manifest(data, "MANIFEST")
         families = tuple(replace(family, files=tuple(map(change, family.files))) for family in manifest.column_families)
@@ -115,7 +115,7 @@ def lying(change: Callable[[LiveFile], LiveFile]) -> Callable[[bytes], bytes]:
 
 def test_wrong_key_range_in_a_source_manifest_is_found_by_records_but_not_by_files(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
-    assert edit_files(source, "MANIFEST", lying(begins_late))
+    assert edit_files(source, "MANIFEST", with_changed_files(begins_late))
     plan = moved(source, tmp_path / "target", "3")
     assert "begin and end with the keys in their MANIFESTs" in statement_of(plan, Proof.FILES)
     with pytest.raises(SnapshotError, match="begins after its first row"):
@@ -124,6 +124,6 @@ def test_wrong_key_range_in_a_source_manifest_is_found_by_records_but_not_by_fil
 
 def test_wrong_file_size_in_a_source_manifest_is_refused_by_the_plan(tmp_path: Path) -> None:
     source = relocated(NATIVE, tmp_path / "source")
-    assert edit_files(source, "MANIFEST", lying(lambda file: replace(file, size=file.size - 1)))
+    assert edit_files(source, "MANIFEST", with_changed_files(lambda file: replace(file, size=file.size - 1)))
     with pytest.raises(SnapshotError, match="differs from the MANIFEST"):
         plan_rescale(str(source), str(tmp_path / "target"), ["3"])
