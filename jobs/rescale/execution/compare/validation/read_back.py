@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: str | None = None) -> R:
-    """Return what `work` returns, which reads records of an operator in source or result; tried again if it fails.
+    """Call `work`, which reads records of an operator in source or result; call it again if it fails.
 
     Errors name the operator. Raises `IntegrityError`, with `advice`, if the result cannot be read.
     """

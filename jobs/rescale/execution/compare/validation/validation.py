@@ -64,8 +64,8 @@ class SnapshotPair:
 def open_result(candidate_uri: str, target: str, files_elsewhere: Iterable[str] = ()) -> Snapshot:
     """Open the snapshot that `target` becomes with the metadata at `candidate_uri`.
 
-    The metadata may also refer to files in the directories of `files_elsewhere` (URIs). Raises `IntegrityError` if the
-    metadata is unreadable.
+    Besides files of the target, the metadata may refer to files in the directories of `files_elsewhere` (URIs). Raises
+    `IntegrityError` if the metadata is unreadable.
     """
     try:
         return open_candidate(candidate_uri, target, sorted(set(map(parent, files_elsewhere))))

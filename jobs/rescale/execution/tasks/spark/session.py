@@ -140,8 +140,8 @@ def _no_answer_error(master: str, cause: str) -> StoreError:
 def _spark_scratch() -> list[str]:
     """Make scratch directories of this process: one for the JVM's temporary files, then those for Spark's local files.
 
-    Spark's local files get a directory in each configured one. All directories are deleted when this process ends, with
-    the files that a killed JVM has left in them.
+    Spark's local files get one in each configured scratch directory. All directories are deleted when this process
+    ends, with the files that a killed JVM has left in them.
     """
     cleanup = ExitStack()
     atexit.register(cleanup.close)
