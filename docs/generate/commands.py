@@ -45,7 +45,7 @@ def _with_default(text: str, default: str | None) -> str:
 def _section(name: str, command: argparse.ArgumentParser) -> str:
     usage = re.sub(r"\s+", " ", command.format_usage()).removeprefix("usage: ").replace("[-h] ", "").strip()
     example = (command.epilog or "").partition("\n\n")[2].strip()
-    parts = [f"## `{name}` {{#{name}}}", _paragraphs(command.description or ""), f"```\n{_wrapped(usage)}\n```"]
+    parts = [f"## `{name}` {{#{name}}}", _paragraphs(command.description or ""), f"```\n{_wrapped_usage(usage)}\n```"]
     if example:
         parts += ["For example:", f"```\n{example}\n```"]
     plain_groups = [group for group in command._action_groups if group.title in _PLAIN_GROUPS]
@@ -58,21 +58,21 @@ def _section(name: str, command: argparse.ArgumentParser) -> str:
 
 
 def _arguments(actions: Sequence[argparse.Action], command: argparse.ArgumentParser) -> str:
-    rows = [_row(action, command) for action in actions if action.dest != "help"]
+    rows = [_argument_row(action, command) for action in actions if action.dest != "help"]
     return table(["argument", "what it means"], rows)
 
 
-def _row(action: argparse.Action, command: argparse.ArgumentParser) -> list[str]:
+def _argument_row(action: argparse.Action, command: argparse.ArgumentParser) -> list[str]:
     formatter = command._get_formatter()
     if not action.option_strings:
-        shown = formatter._format_args(action, formatter._get_default_metavar_for_positional(action))
+        syntax = formatter._format_args(action, formatter._get_default_metavar_for_positional(action))
     elif action.nargs == 0:
-        shown = ", ".join(action.option_strings)
+        syntax = ", ".join(action.option_strings)
     else:
         value = formatter._format_args(action, formatter._get_default_metavar_for_optional(action))
-        shown = f"{', '.join(action.option_strings)} {value}"
+        syntax = f"{', '.join(action.option_strings)} {value}"
     meaning = formatter._expand_help(action) if action.help else ""
-    return [f"`{shown}`", ("**Required.** " if action.required and action.option_strings else "") + _prose(meaning)]
+    return [f"`{syntax}`", ("**Required.** " if action.required and action.option_strings else "") + _prose(meaning)]
 
 
 def _paragraphs(text: str) -> str:
@@ -85,16 +85,16 @@ def _paragraphs(text: str) -> str:
 def _prose(text: str) -> str:
     """Return a text of the command line as Markdown, with options and file names as code."""
     pieces = re.split(r"(`[^`]*`)", text)
-    return "".join(piece if piece.startswith("`") else "".join(_marked(piece)) for piece in pieces)
+    return "".join(piece if piece.startswith("`") else "".join(_with_code_spans(piece)) for piece in pieces)
 
 
-def _marked(text: str) -> Iterator[str]:
+def _with_code_spans(text: str) -> Iterator[str]:
     for part in re.split(r"((?<![\w-])--[a-z][\w-]*|'[^']*\([^']*'|\b_metadata\b|\bTARGET\.rescale\b)", text):
         is_code = re.fullmatch(r"--[a-z][\w-]*|'[^']*\([^']*'|_metadata|TARGET\.rescale", part)
         yield f"`{part.strip(chr(39))}`" if is_code else part.replace("*", r"\*").replace("<", "&lt;")
 
 
-def _wrapped(usage: str, width: int = 78) -> str:
+def _wrapped_usage(usage: str, width: int = 78) -> str:
     """Return a usage on lines of at most `width` characters, broken between options."""
     lines = [""]
     for piece in re.findall(r"\[[^\[\]]*(?:\[[^\]]*\][^\[\]]*)*\]|\S+", usage):

@@ -58,8 +58,8 @@ def _structs(struct: type[msgspec.Struct]) -> Iterator[str]:
     nested: dict[type[msgspec.Struct], None] = {}
     rows = []
     for field in information.fields:
-        shown = _type(field.type, nested)
-        rows.append([f"`{field.name}`", shown, "required" if field.required else _default(field.default)])
+        type_text = _type(field.type, nested)
+        rows.append([f"`{field.name}`", type_text, "required" if field.required else _default(field.default)])
     text = re.sub(r"\bNone\b", "null", inspect.getdoc(struct) or "")
     yield f"### {_title(struct)} {{#{struct.__name__.lower()}}}"
     yield text
