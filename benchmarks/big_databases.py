@@ -1,4 +1,4 @@
-"""Write a native RocksDB savepoint of any size: the state of a `big_savepoint`, in RocksDB directories."""
+"""Write a native RocksDB savepoint of any size: the state of `big_savepoint.write_savepoint` in RocksDB directories."""
 
 from __future__ import annotations
 
@@ -77,5 +77,5 @@ def _put_all(
             for start, key_end, end, state, group in columns:
                 key = int(group).to_bytes(prefix_length, "big") + records.data[start:key_end].tobytes()
                 writer.put(header.states[state].name, key, records.data[key_end + 4 : end].tobytes())
-            for model in writer.model.values():  # rows that the writer keeps in memory, which only tests need
+            for model in writer.model.values():  # only tests need these rows in memory
                 model.clear()

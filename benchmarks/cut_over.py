@@ -5,16 +5,15 @@
 
 A job of a real session cluster keeps its state in RocksDB, and changes a known number of keys per second. Its shape
 goes from parallelism 6 and max parallelism 128 to 4 and 1000, and back. With `--same-maximum` it goes from parallelism
-2 to 3, and Flink itself takes the job back. Three ways are then measured: the result refers to the files of the last
+2 to 3, Flink itself takes the job back, and three ways are measured: the result refers to the files of the last
 checkpoint; it has copies that were made ahead; or `rescale run --prepare` copies files, and `rescale run` copies the
 newer ones after the cancel. The downtime begins with the cancel (or the request to stop) and ends when all tasks of the
 new job run, as Flink's overview shows it. A plain restart is a cancel after a checkpoint, and a start from this
 checkpoint in the same shape. Every record of a result is compared with its source afterwards.
 
 The table shows the parts of the downtime of the last cut-over; the last round is a part if the job made another
-checkpoint right before the cancel. The last columns have the keys that the job changed per second, before it was
-followed and while it was followed; then the number of last rounds whose time the newest round had predicted within 30
-per cent.
+checkpoint right before the cancel. The last columns have the keys that the job changed per second before and while the
+follower ran, and the number of last rounds whose time the newest round had predicted within 30 per cent.
 
 With `--s3`, checkpoints, savepoints and results lie in an S3 server on this machine. Each release and size has a
 cluster of its own. If a cut-over fails, the program prints the rows so far, and ends with the error.
@@ -64,7 +63,7 @@ MOST_ADDED_SECONDS = 5
 FEW_NEW_BYTES = 100_000_000
 SHAPES = ((6, 128), (4, 1000))
 SAME_MAXIMUM = ((2, 128), (3, 128))
-"""Parallelism and max parallelism."""
+"""Parallelism and max parallelism of the shapes between which the job alternates."""
 
 WAYS_OF_SAME_MAXIMUM: dict[str, dict[str, Any]] = {"refers": {"files": "refer"}, "copied ahead": {}}
 """Values of the form for each way to treat the files of the last checkpoint."""
@@ -95,12 +94,12 @@ OPTIONS = {
 
 @dataclass
 class Bulk:
-    """The job, which runs as `job_id` in `shapes[shape]`; `home` is for its results and savepoints."""
+    """The job, which runs as `job_id` in `shapes[shape]`; its results and savepoints lie in the directory `home`."""
 
     cluster: SessionCluster
     home: str
     directory: Path
-    """The directory of `home` on this machine, also if `home` is in the S3 server, which keeps objects as files."""
+    """The directory `home` on this machine; the S3 server also keeps its objects as files."""
 
     arguments: tuple[str, ...]
     shapes: tuple[tuple[int, int], tuple[int, int]]
@@ -234,15 +233,16 @@ def measurements(release: str, gigabytes: float, keys: int, bulk: Bulk, times: i
         predictions = f"{sum(predicted)} of {len(predicted)}"
         yield release, gigabytes, way, *downtimes, cut_overs[-1].parts, *rates, predictions
     if bulk.keeps_maximum:
-        ahead = [copied_ahead(bulk, f"ahead-{number}") for number in range(times)]
-        seconds = [downtime for downtime, _ in ahead]
-        most, parts = max(seconds), ahead[-1][1]
+        command_runs = [cut_over_by_command(bulk, f"ahead-{number}") for number in range(times)]
+        seconds = [downtime for downtime, _ in command_runs]
+        most, parts = max(seconds), command_runs[-1][1]
         yield release, gigabytes, "by command", median(seconds), most, most - plain, MOST_ADDED_SECONDS, parts
-    downtime = downtime_through_savepoint(bulk, "savepoint")
+    downtime = rescale_savepoint(bulk, "savepoint")
     yield release, gigabytes, "native savepoint", downtime, downtime, downtime - plain
 
 
 def restart(bulk: Bulk, *, in_other_shape: bool = False) -> float:
+    """Restart the job from a new checkpoint, and return the downtime in seconds."""
     with bulk.cluster.open() as flink:
         take_checkpoint(flink, bulk.job_id)
         bulk.remove_older()
@@ -259,7 +259,7 @@ def take_back(bulk: Bulk) -> None:
 
 
 class CutOver(NamedTuple):
-    """A cut-over: its downtime and the parts of it, keys written per second, and the seconds of the last round."""
+    """Downtime of a cut-over in seconds and in parts, keys written per second, and the time of the last round."""
 
     seconds: float
     parts: str
@@ -301,8 +301,8 @@ def cut_over_live(bulk: Bulk, name: str, changes: Mapping[str, Any]) -> CutOver:
     return cut_over
 
 
-def copied_ahead(bulk: Bulk, name: str) -> tuple[float, str]:
-    """Return the downtime of a cut-over after files were copied ahead, and the parts of it."""
+def cut_over_by_command(bulk: Bulk, name: str) -> tuple[float, str]:
+    """Copy files ahead, cut over by `rescale run`, and return the seconds of downtime and their parts."""
     parallelism, _ = bulk.other_shape
     checkpoints, target = join(bulk.home, f"checkpoints/{bulk.job_id}"), join(bulk.home, name)
     command = [RESCALE, "run", "--target", target, "--parallelism", str(parallelism)]
@@ -365,8 +365,8 @@ def _recorded_rates(bulk: Bulk) -> Iterator[list[float]]:
         thread.join()
 
 
-def taken_savepoint(bulk: Bulk, mode: StopMode, kind: SavepointFormat) -> str:
-    """Have the job write a savepoint, and return its directory."""
+def take_savepoint(bulk: Bulk, mode: StopMode, kind: SavepointFormat) -> str:
+    """Take a savepoint of the job, and return its directory."""
     trigger = uuid4().hex
     with bulk.cluster.open() as flink:
         directory = as_uri(join(bulk.home, "savepoints"))
@@ -376,9 +376,10 @@ def taken_savepoint(bulk: Bulk, mode: StopMode, kind: SavepointFormat) -> str:
     return normalise(taken.location)
 
 
-def downtime_through_savepoint(bulk: Bulk, name: str) -> float:
+def rescale_savepoint(bulk: Bulk, name: str) -> float:
+    """Stop the job with a savepoint, start it from the rescaled one, and return the downtime in seconds."""
     target, begun = join(bulk.home, name), time.monotonic()
-    source = taken_savepoint(bulk, StopMode.STOP, SavepointFormat.NATIVE)
+    source = take_savepoint(bulk, StopMode.STOP, SavepointFormat.NATIVE)
     parallelism, maximum = bulk.other_shape
     shape = ["--parallelism", str(parallelism)]
     shape += [] if bulk.keeps_maximum else ["--max-parallelism", str(maximum)]

@@ -5,7 +5,7 @@
 
 Each case has its own savepoint, which gets another max parallelism, and its own workers. A small state is moved first,
 so that compilation and the start of workers do not count. The driver and the workers report their own peak memory,
-because workers may have ended before it could be read; the largest worker counts.
+because a worker may end before others could read it; the largest worker counts.
 
     sizes       the same savepoint in several sizes: seconds per GB, also relative to the first size
     cores       one core and all cores, at the middle size; processes are pinned to these cores
@@ -53,7 +53,7 @@ WARM_UP_BYTES = 20_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """A savepoint of `size` bytes and its new shape; `savepoint` has further arguments of `write_savepoint`."""
+    """A savepoint of `size` bytes and its new shape; `savepoint` has more arguments of `write_savepoint`."""
 
     kind: str
     name: str
@@ -156,9 +156,9 @@ def move(home: Path, source: str, max_parallelism: int, parallelism: int, tasks:
 
 def print_table(results: list[tuple[Case, Measurement]]) -> None:
     rows = []
-    firsts: dict[str, Measurement] = {}
+    first_by_kind: dict[str, Measurement] = {}
     for case, result in results:
-        first = firsts.setdefault(case.kind, result)
+        first = first_by_kind.setdefault(case.kind, result)
         ratio = (
             result.seconds_per_gigabyte / first.seconds_per_gigabyte
             if case.kind == "sizes"

@@ -63,7 +63,7 @@ def main() -> None:
 
 @njit
 def walk(iterator: int, length: npt.NDArray[np.int64]) -> int:
-    """Visit every row of an iterator; return the bytes of all keys and values."""
+    """Visit every row of an iterator; return the bytes of all keys and values. `length` has room for one length."""
     total = 0
     while _valid(iterator):
         _key(iterator, length.ctypes.data)
@@ -93,9 +93,9 @@ def opened_databases(snapshot: Path) -> Iterator[Opened]:
     for operator in opened_snapshot.operators:
         for database in operator.databases:
             assert database.parsed is not None
-            named = [(file.name, file.extent) for file in database.files]
+            named_extents = [(file.name, file.extent) for file in database.files]
             states = [state.name for state in database.parsed.states]
-            files = listed_files(opened_snapshot.contents, named)
+            files = listed_files(opened_snapshot.contents, named_extents)
             with (
                 fetched_database(files, Path(tempfile.gettempdir())) as directory,
                 opened_database(directory, states) as opened,

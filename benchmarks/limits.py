@@ -3,9 +3,9 @@
     python benchmarks/limits.py [--gigabytes 1] [--rounds 3] [--page] [--directory DIR]
 
 First come whole commands, each in a new process, beside a bare Spark and the State Processor API (`whole_run`). Then
-come the steps, warm, in one Spark session: copies beside plain copies (`relocate`), another max parallelism beside a
-plain copy and opaque blocks in Spark's shuffle (`rehash`), RocksDB beside a bare scan (`kinds`). `--page`
-replaces the tables of the documentation (`docs/explanation/costs.md`). The machine should be idle otherwise.
+come the steps, without the start of processes: copies beside plain copies (`relocate`), another max parallelism beside
+a plain copy and opaque blocks in Spark's shuffle (`rehash`), RocksDB beside a bare scan (`kinds`). `--page` replaces
+the tables of the documentation (`docs/explanation/costs.md`). The machine should be idle otherwise.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ VALUE_SIZES = {"1 KB": 1000, "100 bytes": 100}
 
 
 class Step(NamedTuple):
-    """A step that ran warm, and its speed as a fraction of its limit's."""
+    """Bytes and cost of a step, and its speed as a fraction of the speed of the `limit`."""
 
     what: str
     megabytes: float
     cost: Cost
     limit: str
-    of_limit: float
+    fraction_of_limit: float
 
     def row(self) -> tuple[str, ...]:
         speeds = (self.megabytes / self.cost.cpu, self.megabytes / self.cost.seconds)
-        return (self.what, *(f"{speed:.0f}" for speed in speeds), f"{self.of_limit:.2f}", self.limit)
+        return (self.what, *(f"{speed:.0f}" for speed in speeds), f"{self.fraction_of_limit:.2f}", self.limit)
 
 
 def main() -> None:
@@ -61,10 +61,10 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
         home, size = Path(folder), int(arguments.gigabytes * 1e9)
-        whole = whole_table(whole_run.measure(fresh(home), arguments.gigabytes, MAXIMUM, arguments.rounds))
+        commands = commands_table(whole_run.measure(emptied(home), arguments.gigabytes, MAXIMUM, arguments.rounds))
         steps = [step.row() for step in (*copies(home, size), *other_maxima(home, size), *databases(home, size))]
     headers = (f"step, {arguments.gigabytes:g} GB, warm", "MB per CPU-second", "MB/s", "part of the limit", "the limit")
-    tables = f"{whole}\n\n{tabulate(steps, headers, tablefmt='github', disable_numparse=True)}\n"
+    tables = f"{commands}\n\n{tabulate(steps, headers, tablefmt='github', disable_numparse=True)}\n"
     print(tables)
     if arguments.page:
         between = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
@@ -73,7 +73,7 @@ def main() -> None:
         PAGE.write_text(text, encoding="utf-8")
 
 
-def whole_table(costs: dict[str, Cost]) -> str:
+def commands_table(costs: dict[str, Cost]) -> str:
     bare, peer = costs[whole_run.BARE_SPARK], costs[whole_run.PEER]
     rows = [
         (what, f"{s:.1f} s", f"{cpu:.1f} s", f"{cpu / bare.cpu:.2f}", f"{cpu / peer.cpu:.2f}")
@@ -84,7 +84,7 @@ def whole_table(costs: dict[str, Cost]) -> str:
 
 
 def copies(home: Path, size: int) -> Iterator[Step]:
-    source = fresh(home) / "source"
+    source = emptied(home) / "source"
     write_savepoint(source, size)
     costs, _ = relocate.measure(str(home))
     for what, limit, times in (("relocate", "plain copy", 1), ("validate", "plain read with checksum", 2)):
@@ -95,7 +95,7 @@ def copies(home: Path, size: int) -> Iterator[Step]:
 
 def other_maxima(home: Path, size: int) -> Iterator[Step]:
     for (name, value_size), result in product(VALUE_SIZES.items(), (Format.CANONICAL, Format.ROCKSDB)):
-        source = fresh(home) / "source"
+        source = emptied(home) / "source"
         write_savepoint(source, size, value_size=value_size)
         costs, _ = rehash.measure(source, str(MAXIMUM), result)
         what = f"canonical → {result}, 128 → {MAXIMUM}, {name}"
@@ -107,7 +107,7 @@ def other_maxima(home: Path, size: int) -> Iterator[Step]:
 
 def databases(home: Path, size: int) -> Iterator[Step]:
     for name, value_size in VALUE_SIZES.items():
-        source = fresh(home) / "source"
+        source = emptied(home) / "source"
         write_savepoint(home / "canonical", size, value_size=value_size)
         write_databases(home / "canonical", source)
         costs, _ = kinds.measure(source)
@@ -118,7 +118,7 @@ def databases(home: Path, size: int) -> Iterator[Step]:
             yield Step(what, megabytes_in(source), spent, limit, costs[limit].cpu / spent.cpu)
 
 
-def fresh(home: Path) -> Path:
+def emptied(home: Path) -> Path:
     """Remove the content of a folder, and return the folder."""
     shutil.rmtree(home)
     home.mkdir()

@@ -84,10 +84,10 @@ def main() -> None:
                     changed = [int(keys * share / 100) for share in (*arguments.per_cent, LAST_PER_CENT)]
                     job = bulk_job(keys, changed)
                     followed = follow(flink, job, Path(folder), len(changed))
-                    made = round_rows(gigabytes, keys, changed, followed)
-                    rounds += ((release, *row) for row in made)
-                    downtime = downtime_rows(gigabytes, changed[-1], flink, job, Path(folder), followed)
-                    downtimes += ((release, *row) for row in downtime)
+                    rows_of_rounds = round_rows(gigabytes, keys, changed, followed)
+                    rounds += ((release, *row) for row in rows_of_rounds)
+                    rows_of_ways = downtime_rows(gigabytes, changed[-1], flink, job, Path(folder), followed)
+                    downtimes += ((release, *row) for row in rows_of_ways)
                     rates.append((release, gigabytes, *reading_rates(followed.checkpoint)))
     names = ("changed", "seconds", "estimate", "÷ base", "rows", "bytes", "read", "entries", "MB/s")
     print(tabulate(rounds, ("Flink", "GB", *names), floatfmt=".2f"))
@@ -120,7 +120,7 @@ def bulk_job(keys: int, changed: Sequence[int]) -> Job:
 
 
 def follow(flink: Flink, job: Job, home: Path, waves: int) -> FollowedJob:
-    """Run the job beside a follower, which makes a round for each wave of changes but the last."""
+    """Run the job beside a follower, which makes the base, and a round for each wave of changes but the last."""
     kinds = ["checkpoint", "details", "gate-0"]
     for number in range(1, waves):
         kinds += ["wave", "checkpoint", f"gate-{number}"]
@@ -133,7 +133,7 @@ def follow(flink: Flink, job: Job, home: Path, waves: int) -> FollowedJob:
     thread = threading.Thread(target=run_the_job)
     thread.start()
     rounds = []
-    with _following(_job_in(home / "source", thread), home / "target") as lines:
+    with _following(_wait_for_job_directory(home / "source", thread), home / "target") as lines:
         for number in range(waves):
             rounds.append(json.loads(next(lines)))
             (home / "source" / f"gate-{number}").touch()
@@ -141,10 +141,10 @@ def follow(flink: Flink, job: Job, home: Path, waves: int) -> FollowedJob:
     return FollowedJob(paths[-1], paths[-2], rounds)
 
 
-def _job_in(source: Path, thread: threading.Thread) -> Path:
+def _wait_for_job_directory(source: Path, thread: threading.Thread) -> Path:
     """Return the job's directory, as soon as it has the first requested checkpoint.
 
-    Flink may have made an earlier one, without most of the state. `job.json` is written right after the requested one.
+    Flink may have made an earlier checkpoint, without most of the state. `job.json` follows the requested one.
     """
     while thread.is_alive():
         if (source / "job.json").exists():
@@ -215,14 +215,14 @@ def downtime_rows(
             other,
         ),
     )
-    for way, command, snapshot, shaped in ways:
-        made = _seconds([RESCALE, *command]) if command else 0.0
-        restored = restore_seconds(flink, shaped, snapshot, home / way.replace(" ", "-"))
-        restart = restart or (restored if way == "restart" else 0.0)
+    for way, command, snapshot, shaped_job in ways:
+        run = _seconds([RESCALE, *command]) if command else 0.0
+        restore = restore_seconds(flink, shaped_job, snapshot, home / way.replace(" ", "-"))
+        restart = restart or (restore if way == "restart" else 0.0)
         if way == "warm up":
             continue
-        bar = 5 + changed * (VALUE_SIZE + KEY_BYTES) / 200e6
-        yield gigabytes, way, made, restored, made + restored, made + restored - restart, bar
+        allowed = 5 + changed * (VALUE_SIZE + KEY_BYTES) / 200e6
+        yield gigabytes, way, run, restore, run + restore, run + restore - restart, allowed
 
 
 def reading_rates(checkpoint: Path) -> tuple[float, float, float]:

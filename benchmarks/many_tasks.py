@@ -28,7 +28,7 @@ PROCESSES = 2
 
 @dataclass(frozen=True)
 class IdleWork:
-    """Work that does nothing and carries content."""
+    """Function of a task that does nothing, with content that is sent to the workers."""
 
     content: bytes
 

@@ -1,8 +1,8 @@
 """Costs of the processes of a benchmark: this process, the JVM, the Python workers, and all other descendants.
 
 CPU time is that of this process's control group, which counts all descendants, even those for which no process waits:
-Spark's daemon does not wait for its workers. A control group requires cgroup v2 and root. Without a group, CPU time is
-that of the whole machine, which must then be idle otherwise.
+Spark's daemon does not wait for its workers. A control group requires cgroup v2 and root. Without it, CPU time is that
+of the whole machine, which must be idle otherwise.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def cost_of_command(command: Sequence[str]) -> Cost:
     seconds = time.perf_counter() - start
     if done.returncode:
         sys.exit(done.stderr)
-    while _lingers():
+    while _has_descendants():
         time.sleep(0.05)
     return Cost(seconds, cpu_seconds() - cpu)
 
@@ -83,7 +83,7 @@ def megabytes_in(folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.iterdir()) / 1e6
 
 
-def _group() -> Path | None:
+def _control_group() -> Path | None:
     """Return the control group of this process and its future descendants; a child process uses its parent's."""
     mounts = re.findall(r"^\S+ (\S+) cgroup2 ", Path("/proc/self/mounts").read_text(), re.MULTILINE)
     (inherited,) = re.findall(r"^0::/(benchmark-\d+)?", Path("/proc/self/cgroup").read_text(), re.MULTILINE) or [""]
@@ -109,10 +109,10 @@ def _leave(mount: Path, group: Path) -> None:
         group.rmdir()
 
 
-def _lingers() -> bool:
-    """Return whether descendants of a command still run, as a JVM does for a moment after its end."""
+def _has_descendants() -> bool:
+    """Return whether descendants of a command still run, such as a JVM that ends a moment after the command."""
     return GROUP is not None and len((GROUP / "cgroup.procs").read_text().split()) > 1
 
 
-GROUP = _group()
+GROUP = _control_group()
 """Control group of the benchmark, created at import: processes that start earlier are not counted."""

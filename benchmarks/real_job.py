@@ -6,9 +6,8 @@
 A job of a real session cluster keeps several states a key in RocksDB: a value, a map of three entries, a value with a
 time to live, and a timer of each kind. Random keys change all the time, and RocksDB writes several levels. A canonical
 savepoint and then an incremental checkpoint are taken, and the job is cancelled. Flink's processes stay, and share the
-machine with the command. Both snapshots go from parallelism 6 and max parallelism 128 to 4 and 1000. Every command of
-`--rescale`, such as one of another checkout, takes its turn in each round. A first round, which compiles, does not
-count.
+machine with the command. Both snapshots go from parallelism 6 and max parallelism 128 to 4 and 1000. In each round,
+every command of `--rescale` runs once, such as one of another checkout. A first round, which compiles, does not count.
 
 Columns, in seconds, as medians:
 
@@ -44,7 +43,7 @@ import psutil
 from tabulate import tabulate
 
 import tests_path  # noqa: F401
-from cut_over import RESCALE, SHAPES, TIMEOUT_SECONDS, Bulk, taken_savepoint
+from cut_over import RESCALE, SHAPES, TIMEOUT_SECONDS, Bulk, take_savepoint
 from processes import cpu_seconds, usual_environment
 from rescale.airflow.flink.last_checkpoint import cancel, newest_checkpoint, take_checkpoint
 from rescale.flink_rest.client import SavepointFormat, StopMode
@@ -97,7 +96,7 @@ def snapshots(bulk: Bulk, keys: int) -> dict[str, str]:
     """Run the job until it has its state, and end it; return a savepoint and its last checkpoint."""
     bulk.begin()
     wait_until(lambda: bulk.written_keys() > 1.05 * keys, "the state to be there", TIMEOUT_SECONDS)
-    savepoint = taken_savepoint(bulk, StopMode.RUN_ON, SavepointFormat.CANONICAL)
+    savepoint = take_savepoint(bulk, StopMode.RUN_ON, SavepointFormat.CANONICAL)
     with bulk.cluster.open() as flink:
         take_checkpoint(flink, bulk.job_id)
         cancel(flink, bulk.job_id)
@@ -108,7 +107,7 @@ def measurements(
     home: Path, sources: dict[str, str], commands: Sequence[str], rounds: int
 ) -> Iterator[tuple[object, ...]]:
     (_, (parallelism, maximum)) = SHAPES
-    target, runs_of = home / "target", dict[tuple[str, str], list[dict[str, float]]]()
+    target, runs_by_command = home / "target", dict[tuple[str, str], list[dict[str, float]]]()
     estimates = {}
     for number, (name, source), command in product(range(rounds + 1), sources.items(), commands):
         options = ["--target", str(target), "--parallelism", str(parallelism), "--max-parallelism", str(maximum)]
@@ -116,12 +115,12 @@ def measurements(
             answer = subprocess.check_output([command, "plan", source, *options, "--output", "json"])
             plan = json.loads(answer)
             estimates[name, command] = plan["bytes_moved"], plan["insight"]["durations"]["run"]
-        parts = parts_of_a_run([command, "run", source, *options], target)
+        parts = measure_parts([command, "run", source, *options], target)
         if number:
-            runs_of.setdefault((name, command), []).append(parts)
+            runs_by_command.setdefault((name, command), []).append(parts)
         for leftover in (target, target.with_name("target.rescale")):
             shutil.rmtree(leftover, ignore_errors=True)
-    for (name, command), runs in runs_of.items():
+    for (name, command), runs in runs_by_command.items():
         size, estimate = estimates[name, command]
         medians = [median(run[part] for run in runs) for part in PARTS]
         yield (
@@ -134,11 +133,11 @@ def measurements(
         )
 
 
-def parts_of_a_run(command: Sequence[str], target: Path) -> dict[str, float]:
+def measure_parts(command: Sequence[str], target: Path) -> dict[str, float]:
     """Run a command to its end; return the seconds of its parts."""
     begun, cpu = time.time(), cpu_beside_flink()
     times: dict[str, float] = {}
-    spent = dict.fromkeys(STAGES, 0.0)
+    stage_seconds = dict.fromkeys(STAGES, 0.0)
     log = []
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=usual_environment()
@@ -152,8 +151,8 @@ def parts_of_a_run(command: Sequence[str], target: Path) -> dict[str, float]:
             elif line.startswith("report: "):
                 times.setdefault("report", now)
             elif match := STAGE_LINE.match(line):
-                stage = next((stage for stage, says in STAGES.items() if match["stage"].startswith(says)), "write")
-                spent[stage] += float(match["seconds"])
+                stage = next((stage for stage, begin in STAGES.items() if match["stage"].startswith(begin)), "write")
+                stage_seconds[stage] += float(match["seconds"])
                 times.setdefault("first", now - float(match["seconds"]))
                 times["last"] = now
     ended = time.time() - begun
@@ -165,8 +164,8 @@ def parts_of_a_run(command: Sequence[str], target: Path) -> dict[str, float]:
         "plan": times["plan"],
         "report": planned - times["plan"],
         "start": times["first"] - planned,
-        **spent,
-        "between": times["last"] - times["first"] - sum(spent.values()),
+        **stage_seconds,
+        "between": times["last"] - times["first"] - sum(stage_seconds.values()),
         "publish": published - times["last"],
         "after": ended - published,
         "all": published,

@@ -2,8 +2,8 @@
 
     python benchmarks/relocate.py [--gigabytes 1] [--directory DIR] [--s3 BUCKET]
 
-Two workers share a disk: processes for plain copy and read, threads for Rescale, which needs no Spark on one machine.
-Times are medians of five rounds after one that does not count, so that all have the same warm page cache.
+Two workers share a disk: processes for plain copy and read, threads for Rescale. Times are medians of five rounds; a
+round before them does not count, so that all have the same warm page cache.
 
 With `--s3` all files lie in a bucket of the S3 that the AWS variables name. The plain copy is then a CopyObject for
 each file, all in parallel.
@@ -40,18 +40,18 @@ ROUNDS = 5
 CHUNK = 4 * 1024 * 1024
 
 
-def copy_file(pair: tuple[str, str]) -> None:
-    """Copy a file in chunks and sync it to disk, as the tasks do."""
-    with Path(pair[0]).open("rb") as source, Path(pair[1]).open("wb") as target:
+def copy_file(paths: tuple[str, str]) -> None:
+    """Copy a file in chunks and sync it to disk, as the tasks do; `paths` are those of the file and of its copy."""
+    with Path(paths[0]).open("rb") as source, Path(paths[1]).open("wb") as target:
         while chunk := source.read(CHUNK):
             target.write(chunk)
         target.flush()
         os.fsync(target.fileno())
 
 
-def copy_object(pair: tuple[str, str]) -> None:
-    bucket, key = split_s3(pair[1])
-    source_bucket, source_key = split_s3(pair[0])
+def copy_object(uris: tuple[str, str]) -> None:
+    bucket, key = split_s3(uris[1])
+    source_bucket, source_key = split_s3(uris[0])
     client_for().copy_object(Bucket=bucket, Key=key, CopySource={"Bucket": source_bucket, "Key": source_key})
 
 

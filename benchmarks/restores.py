@@ -6,7 +6,7 @@ A native savepoint of four subtasks is restored at parallelism 4 (as it is), and
 result that keeps RocksDB, and from a canonical result; and at another max parallelism from RocksDB's files and from
 canonical state. Times are those of one job in Flink's log, from the first task that starts to restore until the last
 task runs. They are medians of rounds in which the variants take turns. MB fetched are the sizes in the handles of the
-subtasks. A job is also down during `rescale run`, whose time, including the start of processes, is in the last column.
+subtasks. The last column is the time of `rescale run`, including the start of processes: a job is also down meanwhile.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ JVM = ("-XX:TieredStopAtLevel=4", "-Xms2g", "-Xmx2g", "-Xmn800m")
 """JVM options of a long-running task manager; the JVMs of tests compile less, since they end soon."""
 
 OWN_MEMORY = {"state.backend.rocksdb.memory.managed": "false"}
-"""Options for memtables of RocksDB's default size; in the small managed memory of tests they are flushed every
-megabyte."""
+"""Options for memtables of RocksDB's default size. With the managed memory of tests, each megabyte is flushed."""
 
 WAYS = {
     "as it is": (4, MAXIMUM, None),
@@ -52,7 +51,7 @@ WAYS = {
     "4 → 6, 128 → 1000, RocksDB": (6, OTHER_MAXIMUM, ["--format", "keep"]),
     "4 → 6, 128 → 1000, canonical": (6, OTHER_MAXIMUM, ["--format", "canonical"]),
 }
-"""Parallelism, max parallelism, and the options of `rescale run`, or None without a run."""
+"""Parallelism, max parallelism, and the options of `rescale run`, or None without a run, by variant."""
 
 
 def main() -> None:
@@ -72,32 +71,40 @@ def main() -> None:
 
 def measure(home: Path, flink: Flink, job: Job, rounds: int) -> None:
     source = flink.snapshot(job, home / "source", "native", timeout=600)
-    restored, runs = dict.fromkeys(WAYS, source), {}
+    snapshots, runs = dict.fromkeys(WAYS, source), {}
     for way, (parallelism, maximum, options) in WAYS.items():
         if options is not None:
-            restored[way] = home / re.sub(r"\W+", "-", way)
+            snapshots[way] = home / re.sub(r"\W+", "-", way)
             shape = ["--parallelism", str(parallelism), "--max-parallelism", str(maximum), *options]
             command = [
                 str(Path(sys.executable).with_name("rescale")),
                 "run",
                 str(source),
                 "--target",
-                str(restored[way]),
+                str(snapshots[way]),
             ]
             runs[way] = cost(partial(subprocess.run, [*command, *shape], check=True, capture_output=True))
     times: dict[str, list[float]] = {way: [] for way in WAYS}
     for turn in range(rounds + 1):
         for way, (parallelism, maximum, _) in WAYS.items():
-            shaped = job.with_(parallelism=parallelism, max_parallelism=maximum)
-            seconds = restore_seconds(flink, shaped, restored[way], home / f"{turn}")
+            shaped_job = job.with_(parallelism=parallelism, max_parallelism=maximum)
+            seconds = restore_seconds(flink, shaped_job, snapshots[way], home / f"{turn}")
             if turn:  # the first round warms up
                 times[way].append(seconds)
-    base = statistics.median(times["as it is"])
+    unchanged = statistics.median(times["as it is"])
     rows = []
     for way, seconds in times.items():
-        middle = statistics.median(seconds)
+        median = statistics.median(seconds)
         run = f"{runs[way].seconds:.1f} s" if way in runs else ""
-        rows.append((way, f"{middle * 1000:.0f} ms", f"{middle / base:.2f}", fetched(restored[way], WAYS[way][0]), run))
+        rows.append(
+            (
+                way,
+                f"{median * 1000:.0f} ms",
+                f"{median / unchanged:.2f}",
+                fetched_megabytes(snapshots[way], WAYS[way][0]),
+                run,
+            )
+        )
     size = sum(path.stat().st_size for path in source.iterdir()) / 1e6
     print(tabulate(rows, headers=(f"{size:.0f} MB", "restored in", "÷ as it is", "MB fetched", "rescale run")))
 
@@ -114,8 +121,8 @@ def restore_seconds(flink: Flink, job: Job, snapshot: Path, home: Path) -> float
     return (passed if passed >= timedelta() else passed + timedelta(days=1)).total_seconds()
 
 
-def fetched(snapshot: Path, parallelism: int) -> str:
-    """Return the MB that the subtasks fetch; "" if some subtask needs the files of several old ones."""
+def fetched_megabytes(snapshot: Path, parallelism: int) -> str:
+    """Return the MB that the subtasks fetch; "" if a subtask needs the files of several old subtasks."""
     operators = open_snapshot(str(snapshot)).operators
     if any(operator.databases and operator.parallelism != parallelism for operator in operators):
         return ""

@@ -47,13 +47,13 @@ SMALL, LARGE = 1 << 10, 4 << 20
 """Bytes of a small and of a large read, put or part of an upload."""
 
 THREADS = 32
-LISTED = 1000
+LISTED_OBJECTS = 1000
 
 RESCALE, BOTO3, OBSTORE = "Rescale's store", "plain boto3", "obstore"
 
 
 class Requests(Protocol):
-    """The requests that are compared."""
+    """Requests to S3 that each library sends in its own way."""
 
     def get(self, key: str, start: int, length: int) -> bytes: ...
 
@@ -109,8 +109,8 @@ class ObstoreRequests:
     def get(self, key: str, start: int, length: int) -> bytes:
         if key not in self._etags:
             self._etags[key] = self._obstore.head(self._store, key)["e_tag"]
-        wanted = {"range": (start, start + length), "if_match": self._etags[key]}
-        return bytes(self._obstore.get(self._store, key, options=wanted).bytes())
+        options = {"range": (start, start + length), "if_match": self._etags[key]}
+        return bytes(self._obstore.get(self._store, key, options=options).bytes())
 
     def put(self, key: str, data: bytes) -> None:
         self._obstore.put(self._store, key, data, use_multipart=False)
@@ -165,7 +165,7 @@ def compare_requests(server: S3Server, stores: dict[str, S3Store], requests: int
         ways[OBSTORE] = ObstoreRequests(server)
     client = server.client()
     client.put_object(Bucket=BUCKET, Key="object", Body=bytes(16 * LARGE))
-    for number in range(LISTED):
+    for number in range(LISTED_OBJECTS):
         client.put_object(Bucket=BUCKET, Key=f"listed/{number}", Body=b"x")
     large = max(1, megabytes * 1_000_000 // LARGE)
     cases: dict[str, tuple[int, Callable[[Requests], object]]] = {
@@ -181,11 +181,11 @@ def compare_requests(server: S3Server, stores: dict[str, S3Store], requests: int
         ),
         "PUT of 1 KiB": (requests // 10, lambda way: [way.put("small", bytes(SMALL)) for _ in range(requests // 10)]),
         "8 parts of 8 MiB": (1, lambda way: way.put_in_parts("parts", [bytes(2 * LARGE)] * 8)),
-        f"list of {LISTED}": (5, lambda way: [way.list("listed") for _ in range(5)]),
+        f"list of {LISTED_OBJECTS}": (5, lambda way: [way.list("listed") for _ in range(5)]),
     }
     rows = []
     for what, (number, action) in cases.items():
-        costs = by_turns({name: partial(action, way) for name, way in ways.items()}, rounds)
+        costs = median_costs({name: partial(action, way) for name, way in ways.items()}, rounds)
         rows.append(
             (what, *(f"{1000 * cpu / number:.2f} ({1000 * seconds / number:.2f})" for cpu, seconds in costs.values()))
         )
@@ -218,7 +218,7 @@ def compare_runs(what: str, source: str, stores: dict[str, S3Store], parallelism
 
     rows = []
     for step, action in (("plan", planned), ("whole run", run)):
-        costs = by_turns({name: partial(through, store, action) for name, store in stores.items()}, rounds)
+        costs = median_costs({name: partial(through, store, action) for name, store in stores.items()}, rounds)
         before = REQUESTS.by_kind
         through(stores[RESCALE], action)
         sent = REQUESTS.by_kind - before
@@ -230,8 +230,8 @@ def request_counts(requests: Counter[str]) -> str:
     return ", ".join(f"{number} {kind}" for kind, number in sorted(requests.items()))
 
 
-def by_turns(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str, tuple[float, float]]:
-    """Return the median CPU and clock seconds of each action."""
+def median_costs(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str, tuple[float, float]]:
+    """Run the actions in turn in every round; return the median CPU and clock seconds of each."""
     costs: dict[str, list[tuple[float, float]]] = {name: [] for name in actions}
     for _ in range(rounds + 1):
         for name, action in actions.items():

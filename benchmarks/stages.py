@@ -2,9 +2,8 @@
 
     python benchmarks/stages.py [--gigabytes 0.2] [--value-size 1000] [--format rocksdb] [--directory DIR]
 
-Steps run in this process, without Spark, so that one profile covers them all; the second of two rounds counts. The time
-of a compiled loop counts as that of the function that calls it, and the time of threads as that of the function that
-waits for them. `limits.py` shows what Spark adds.
+Steps run in this process, so that one profile covers each; the second of two rounds counts. The time of a compiled loop
+counts as that of the function that calls it, and the time of threads as that of the function that waits for them.
 """
 
 from __future__ import annotations
@@ -83,8 +82,8 @@ def by_stage(profile: cProfile.Profile) -> Counter[str]:
     spent: Counter[str] = Counter()
     for (file, _, name), (_, _, own, _, _) in pstats.Stats(profile).stats.items():
         function = f"{file}:{name}"
-        fitting = (stage for stage, parts in STAGES.items() if any(part in function for part in parts))
-        spent[next(fitting, OTHER)] += own
+        matching = (stage for stage, parts in STAGES.items() if any(part in function for part in parts))
+        spent[next(matching, OTHER)] += own
     return spent
 
 

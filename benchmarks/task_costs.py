@@ -40,7 +40,7 @@ Costs = dict[str, list[tuple[int, float]]]
 class MeasuredTasks:
     """Runs tasks one after the other, and records (bytes, CPU seconds) of every unit and every partition by step."""
 
-    loop: InProcessTasks
+    in_process: InProcessTasks
     costs: Costs = field(default_factory=lambda: defaultdict(list))
     cores: int = 16
 
@@ -81,7 +81,7 @@ class MeasuredTasks:
 
             return send
 
-        return _MeasuredShuffle(self.loop.shuffle(measured, units, partitions, progress), self.costs)
+        return _MeasuredShuffle(self.in_process.shuffle(measured, units, partitions, progress), self.costs)
 
 
 @dataclass
@@ -141,8 +141,8 @@ def main() -> None:
 
 
 def _spread(costs: list[tuple[int, float]]) -> str:
-    each = [spent / size for size, spent in costs if size]
-    return f"{max(each) / median(each):.2f}"
+    seconds_per_byte = [spent / size for size, spent in costs if size]
+    return f"{max(seconds_per_byte) / median(seconds_per_byte):.2f}"
 
 
 if __name__ == "__main__":

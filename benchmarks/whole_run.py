@@ -27,7 +27,7 @@ from state_processor import state_processor
 
 PROCESSES = 2
 PARALLELISM = 3
-BARE = f"""
+BARE_PROGRAM = f"""
 from pyspark import SparkConf, SparkContext
 conf = SparkConf().setMaster("local[{PROCESSES}]").setAppName("bare")
 conf.set("spark.driver.host", "127.0.0.1").set("spark.driver.bindAddress", "127.0.0.1")
@@ -64,16 +64,16 @@ def measure(home: Path, gigabytes: float, maximum: int, rounds: int) -> dict[str
     """Return the median cost of each command, and the cost of a rehash that still has to compile its loops."""
     rehash = ("--max-parallelism", str(maximum))
     commands = {
-        BARE_SPARK: [sys.executable, "-c", BARE],
-        DEMO: run(home, Path(rescale.demo.__file__).parent / "savepoint", *rehash),
+        BARE_SPARK: [sys.executable, "-c", BARE_PROGRAM],
+        DEMO: run_command(home, Path(rescale.demo.__file__).parent / "savepoint", *rehash),
     }
     if gigabytes:
         source, databases = home / "source", home / "databases"
         write_savepoint(source, int(gigabytes * 1e9))
         write_databases(source, databases)
-        commands[REHASH] = run(home, source, *rehash)
+        commands[REHASH] = run_command(home, source, *rehash)
         commands[PEER] = state_processor(source, home / "target", maximum, home)
-        commands[REFERRED] = run(home, databases, "--files", "refer", "--proof", "files")
+        commands[REFERRED] = run_command(home, databases, "--files", "refer", "--proof", "files")
     costs: dict[str, list[Cost]] = {}
     for number in range(rounds + 1):
         for what, command in commands.items():
@@ -82,15 +82,15 @@ def measure(home: Path, gigabytes: float, maximum: int, rounds: int) -> dict[str
                 sys.exit("the peer has not moved the state")
             if number:
                 costs.setdefault(what, []).append(spent)
-            for left in ("target", "target.rescale"):
-                shutil.rmtree(home / left, ignore_errors=True)
+            for leftover in ("target", "target.rescale"):
+                shutil.rmtree(home / leftover, ignore_errors=True)
     median_costs = {what: medians(each) for what, each in costs.items()}
     if gigabytes:
         median_costs[FIRST] = cost_of_command(["env", f"NUMBA_CACHE_DIR={home / 'numba'}", *commands[REHASH]])
     return median_costs
 
 
-def run(home: Path, source: Path, *options: str) -> list[str]:
+def run_command(home: Path, source: Path, *options: str) -> list[str]:
     """Return the command line of `rescale run` into `target`."""
     common = ("--target", str(home / "target"), "--master", f"local[{PROCESSES}]", "--parallelism", str(PARALLELISM))
     return [sys.executable, "-m", "rescale.cli.main", "run", str(source), *options, *common]
