@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Decide whether failed tests may run again, and remember the flaky ones, which pass when they are repeated.
+"""Decide whether failed tests may run again, and remember flaky tests, which pass when they are repeated.
 
 A test that starts another program may fail because the machine was busy. Then its file runs again, alone and twice, and
 the run counts as passed if both pass (`.ci/tests`). Tests of our own code alone, and tests in which our own processes
@@ -9,8 +9,7 @@ race, are never repeated: their failure is a defect.
     flaky.py record XML HISTORY COMMIT   print and remember flaky tests; exit 1 if one was flaky at another commit
     flaky.py count XML...                print how many tests passed, failed and were skipped
 
-XML is pytest's JUnit report of the family xunit1, which names files. HISTORY holds the last runs, as
-lines of JSON.
+XML is pytest's JUnit report of the family xunit1, which names files. HISTORY holds the last runs as lines of JSON.
 """
 
 from __future__ import annotations
@@ -65,17 +64,21 @@ def cases(report: Path) -> Iterator[Case]:
         yield Case(element.get("file", ""), element.get("name", ""), error, element.find("skipped") is not None)
 
 
-def failed(report: Path) -> dict[str, Case]:
+def failed_cases(report: Path) -> dict[str, Case]:
     """Return the failed tests of a report by their ids."""
     return {case.node_id: case for case in cases(report) if case.error is not None}
 
 
 def choose(report: Path, most: int) -> int:
     """Print the files to repeat; return the exit code."""
-    files = sorted({case.file for case in failed(report).values()})
-    final = [file for file in files if not file.startswith(STARTS_PROGRAMS)]
-    if not files or final or len(files) > most:
-        reason = f"{final[0]} is never repeated" if final else f"{len(files)} files failed, at most {most} are repeated"
+    files = sorted({case.file for case in failed_cases(report).values()})
+    own_tests = [file for file in files if not file.startswith(STARTS_PROGRAMS)]
+    if not files or own_tests or len(files) > most:
+        reason = (
+            f"{own_tests[0]} is never repeated"
+            if own_tests
+            else f"{len(files)} files failed, at most {most} are repeated"
+        )
         print(f"no second try: {reason}", file=sys.stderr)
         return 1
     print("\n".join(files))
@@ -84,7 +87,7 @@ def choose(report: Path, most: int) -> int:
 
 def record(report: Path, history: Path, commit: str) -> int:
     """Print the flaky tests and remember them with the commit; return the exit code."""
-    flaky = failed(report)
+    flaky = failed_cases(report)
     runs = [json.loads(line) for line in history.read_text().splitlines()] if history.exists() else []
     before = {node_id for run in runs if run["commit"] != commit for node_id in run["flaky"]}
     run = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "commit": commit, "flaky": sorted(flaky)}
@@ -92,10 +95,10 @@ def record(report: Path, history: Path, commit: str) -> int:
     history.write_text("".join(f"{json.dumps(entry)}\n" for entry in [*runs, run][-REMEMBERED_RUNS:]))
     for node_id, case in flaky.items():
         print(f"FLAKY: {node_id}: {case.error}")
-    again = sorted(flaky.keys() & before)
-    for node_id in again:
+    flaky_again = sorted(flaky.keys() & before)
+    for node_id in flaky_again:
         print(f"flaky at two commits, fix it: {node_id}", file=sys.stderr)
-    return 1 if again else 0
+    return 1 if flaky_again else 0
 
 
 def count(reports: Sequence[Path]) -> int:

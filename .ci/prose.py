@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """List docstrings and names that are hard to read; exit 1 if there are any.
 
-A docstring says first what the thing is or does, so it does not start with a pronoun, "Of" or "So". A name says what it
-holds, so `one`, `found`, `told` and `words` are no names.
+A docstring says first what the thing is or does, so it does not start with a pronoun, "Of" or "So". A name says what
+the value is, which `one`, `found`, `told` and `words` do not.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def findings(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def docstrings(node: ast.AST) -> Iterator[ast.Constant]:
-    """Yield the strings that are statements of a body: its own docstring, and those of the attributes in it."""
+    """Yield the docstrings in the body of a module, class or function: its own, and those of its attributes."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         for statement in node.body:
             match statement:
