@@ -42,7 +42,7 @@ def test_damaged_document_is_read_twice_and_refused_by_publish(
     misreading.install(plan, monkeypatch)
     with pytest.raises((IntegrityError, RequestError, SnapshotError)):
         publish(load_plan(places_of(plan).plan))
-    assert misreading.looks >= 2
+    assert misreading.reads >= 2
 
 
 def test_published_result_that_is_misread_once_counts_as_published(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

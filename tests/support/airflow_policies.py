@@ -1,9 +1,9 @@
 """Airflow cluster policies for tests: the id of a run makes one of its tasks fail, wait or linger.
 
 Airflow imports this module as `airflow_local_settings`. In a run `fails-T-…`, the task T fails: after its work if it
-acts on Flink, otherwise before its work. In a run `waits-T-…`, the first try of the task T waits before it begins. In
-both kinds of runs, steps run in the worker's process, without Spark. In a run `lingers-T-…`, the first try of the task
-T ends a while after its work is done; in a run `lingers-all-…`, the first try of every task does.
+takes a savepoint or hands the job over, else before its work. In a run `waits-T-…`, the first try of T waits before it
+begins. In both kinds of runs, steps run in the worker's process, without Spark. In a run `lingers-T-…`, the first try
+of T ends a while after its work is done; in a run `lingers-all-…`, the first try of every task does.
 
 Tasks of `rescale_savepoint` are retried sooner than in production. Other tasks keep the pauses between their tries, so
 that tests can observe these pauses.
@@ -25,7 +25,7 @@ from rescale.process import ResultDocument
 _PAUSE_SECONDS = 900
 """How long a task waits or lingers; a test sees and ends it before that."""
 
-_ACT = ("take_savepoint", "hand_over")
+_TASKS_WITH_FLINK = ("take_savepoint", "hand_over")
 
 
 def task_policy(task: BaseOperator) -> None:
@@ -41,7 +41,7 @@ def _before(context: Context) -> None:
         time.sleep(_PAUSE_SECONDS)
     if not run_id.startswith(("fails-", "waits-")):
         return
-    if task_id not in _ACT:
+    if task_id not in _TASKS_WITH_FLINK:
         _fail_if_asked(context)
     if task_id in ("reshuffle_keyed_state", "redistribute_operator_state", "validate"):
         patch("rescale.process.run_step", _run_step).start()

@@ -1,4 +1,4 @@
-"""A whole Airflow, which tests control over its REST API, and the runs in it."""
+"""A whole Airflow, which tests control over its REST API, and its DAG runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AirflowServer:
-    """An Airflow with all its components, used as `user`.
+    """An Airflow with all its components; requests are those of `user`.
 
     `secret` is the password of the connection, and `watch` observes all processes. `processes` has the process of
     each component by its name, if the components run on this machine.
@@ -65,7 +65,7 @@ class AirflowServer:
 
     @contextmanager
     def restarted_components(self) -> Iterator[None]:
-        """Restart ended components for the block, as a platform does."""
+        """Restart ended components, as a platform does; they end with the block."""
         with ExitStack() as stack:
             for name in self.ended():
                 command, log = component_commands(self.home)[name], component_log(self.home, name)
@@ -144,7 +144,7 @@ class AirflowServer:
         wait_for(is_parsed, f"{dag_id} to be parsed")
 
     def run_to(self, target: str) -> Run:
-        """Return the run that was started for a target, whoever started it."""
+        """Return the run with this target as soon as it exists; anybody may have started it."""
         return wait_for(lambda: self._run_to(target), f"a run to {target}")
 
     def _run_to(self, target: str) -> Run | None:
@@ -159,7 +159,7 @@ def _is_database_error(answer: Any) -> bool:
 
 @dataclass(frozen=True)
 class Run:
-    """A run of the DAG."""
+    """A DAG run."""
 
     airflow: AirflowServer
     run_id: str

@@ -1,4 +1,4 @@
-"""Directories of databases that are assembled from files of other databases, and random databases as their sources."""
+"""RocksDB directories that are assembled from files of other databases, and random databases as their sources."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def ranges(max_parallelism: int, parallelism: int) -> list[KeyGroupRange]:
 def random_parts(
     rng: random.Random, library: FlinksRocksdb, max_parallelism: int, parallelism: int, folder: Path
 ) -> list[Part]:
-    """Write the databases of a job: large and small, deep and flat; some lack a state."""
+    """Write the databases of a job: large and small, with many levels and with one; some lack a state."""
     parts = []
     for subtask, key_groups in enumerate(ranges(max_parallelism, parallelism)):
         states = STATES if rng.random() < 0.8 else STATES[:1]
@@ -138,10 +138,7 @@ def check(library: FlinksRocksdb, part: Part) -> None:
 
 
 def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
-    """Check that our reader finds exactly the rows of the model, although it reads all key groups.
-
-    So the rows of other subtasks are hidden or deleted.
-    """
+    """Check that our reader finds only the rows of the model in all key groups: foreign rows are hidden or deleted."""
     everything = ranges(max_parallelism, 1)[0]
     rows_read = read_rows(listed(part.path), part.states, everything, max_parallelism, scratch)
     prefix = prefix_size(max_parallelism)
@@ -155,7 +152,7 @@ def check_our_reading(part: Part, max_parallelism: int, scratch: Path) -> None:
 def check_further_writes(
     library: FlinksRocksdb, part: Part, max_parallelism: int, rng: random.Random, options: str = SMALL
 ) -> None:
-    """Write more rows, then compact everything; check after each that the database holds the rows of the model."""
+    """Write more rows, then compact all states; check both times that the database holds the rows of the model."""
     more = random_steps(rng, part.key_groups, max_parallelism, 300, part.states)
     apply(part.model, more)
     with library.opened(part.path, part.states, options) as database:
@@ -167,7 +164,7 @@ def check_further_writes(
 
 
 def expected_part(path: Path, chosen: Sequence[Part], key_groups: KeyGroupRange, max_parallelism: int) -> Part:
-    """Return the expected part with these key groups: its model has the rows of the `chosen` parts."""
+    """Return the expected database of these key groups, with their rows in the `chosen` databases."""
     states = tuple(dict.fromkeys(state for part in chosen for state in part.states))
     model = within([part.model for part in chosen], key_groups, max_parallelism)
     return Part(path, key_groups, states, {state: model[state] for state in states})

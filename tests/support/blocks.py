@@ -18,7 +18,7 @@ class RekeyedRecord(NamedTuple):
 
 
 def block(records: Iterable[RekeyedRecord], max_parallelism: int) -> bytes:
-    """Return a block of the records, without framing, each with its key group before its key."""
+    """Return the bytes of the records, without framing, each with its new key group before its key."""
     out = []
     for key_group, (_, key, value) in records:
         full_key = prefix(key_group, max_parallelism) + key

@@ -24,7 +24,7 @@ SOMEBODY_ELSE = "somebody-else"
 PLACES = "/-/places"
 """Path where tests declare a place by putting its URI."""
 
-_OURS = "Boto3/"
+_OUR_AGENT = "Boto3/"
 _DENIED = b"<Error><Code>AccessDenied</Code><Message>the policy of the tests</Message></Error>"
 _PLAN = re.compile(r"(.+)\.rescale/(?:plan-[0-9a-f]{64}|prepared)\.json")
 
@@ -74,27 +74,27 @@ class BucketPolicy:
         if request.method in ("GET", "HEAD") or not request.place:  # requests without a bucket are for other services
             return True
         with self._lock:
-            ours = _OURS in request.agent and SOMEBODY_ELSE not in request.agent
-            if ours and not self._is_allowed_to_us(request):
+            is_ours = _OUR_AGENT in request.agent and SOMEBODY_ELSE not in request.agent
+            if is_ours and not self._is_allowed_to_us(request):
                 with self.refusals.open("a") as refused:
                     refused.write(f"{request}\n")
                 return False
             if request.method in ("PUT", "POST") and "/" in request.place:
                 if request.is_conditional:
-                    self._put_by_us.setdefault(request.place, ours)
+                    self._put_by_us.setdefault(request.place, is_ours)
                 else:
-                    self._put_by_us[request.place] = ours
+                    self._put_by_us[request.place] = is_ours
         return True
 
     def _is_allowed_to_us(self, request: S3Request) -> bool:
         if _lies_in(request.place, self._declared):
             return True
-        if request.method == "PUT" and (named := _PLAN.fullmatch(request.place)) is not None:
-            self._read_plan(request.body(), target=named[1])
+        if request.method == "PUT" and (match := _PLAN.fullmatch(request.place)) is not None:
+            self._read_plan(request.body(), target=match[1])
         if not _lies_in(request.place, self._writable) or _lies_in(request.place, self._read_only):
             return False
-        aborts = "uploadId" in request.parameters
-        if request.method == "DELETE" and not aborts:
+        is_abort = "uploadId" in request.parameters
+        if request.method == "DELETE" and not is_abort:
             return self._put_by_us.get(request.place, False)
         return request.is_conditional or self._put_by_us.get(request.place, True)
 

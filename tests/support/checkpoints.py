@@ -29,7 +29,7 @@ class Checkpoints:
         return checkpoint_directory(self.directory, self.number)
 
     def shared(self) -> list[str]:
-        """Files that checkpoints share."""
+        """Return the URIs of the files that checkpoints share."""
         place = join(self.directory, "shared")
         return [entry.uri for entry in unprotected_store(place).list(place)]
 
@@ -43,7 +43,6 @@ class Checkpoints:
                 store.put(join(target, name(entry.uri)), store.read_all(entry.uri, 1 << 30)[0])
         later = edited.repointed(metadata, lambda path: path.replace(self.newest, target))
         store.put(join(target, METADATA), write_metadata(replace(later, checkpoint_id=number)))
-
         self.number = number
 
     def delete_older(self, number: int) -> None:
@@ -68,6 +67,7 @@ class Checkpoints:
         store.delete([entry.uri for entry in store.list(self.directory)])
 
     def hide(self, uri: str) -> None:
+        """Delete a file, until `show` puts it back."""
         self._hidden[uri] = unprotected_store(uri).read_all(uri, 1 << 30)[0]
         unprotected_store(uri).delete([uri])
 

@@ -148,7 +148,7 @@ class Namespace:
         return {name: pod for name, pod in self.pods(component).items() if pod["status"]["phase"] == "Running"}
 
     def log(self, component: str, release: str, container: str = "driver") -> str:
-        """Return the output of the pods of a component of a release; empty before they start."""
+        """Return the output of a component's pods in a release; empty before they start."""
         labels = f"app.kubernetes.io/component={component},app.kubernetes.io/instance={release}"
         arguments = ["logs", "--tail=-1", "--container", container, "--selector", labels]
         return subprocess.run(
@@ -210,7 +210,7 @@ class Namespace:
 
     @contextmanager
     def claim(self, name: str) -> Iterator[None]:
-        """Claim, for the block, a volume that is a folder of the cluster's only node and writable for every user."""
+        """Claim a volume for the block: a folder of the cluster's only node, which every user may write."""
         volume = f"{self.name}-{name}"
         manifests = _CLAIM.replace("VOLUME", volume).replace("CLAIM", name).replace("NAMESPACE", self.name)
         self._on_the_node(f"mkdir -m 0777 /host/{volume}")

@@ -21,7 +21,7 @@ def length_bytes(length: int) -> bytes:
 
 
 def composite_key(key: bytes, namespace: bytes, *, ambiguous: bool, user_key: bytes = b"") -> bytes:
-    """Return a composite key; it is `ambiguous` if neither key nor namespace has a serializer of fixed length."""
+    """Return a composite key, with lengths if it is `ambiguous`: neither key nor namespace has a fixed size."""
     if ambiguous:
         return key + length_bytes(len(key)) + namespace + length_bytes(len(namespace)) + user_key
     return key + namespace + user_key

@@ -1,4 +1,4 @@
-"""DAGs run by `dag.test()`, in a process and with a database of their own."""
+"""Runner of DAGs by `dag.test()`, in another process, with a new database."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def only_unequal_state(difference: DiffDocument) -> DiffedState:
 def edit_records(
     result: Result, state: str, change: Callable[[list[Record]], list[Record]], *, everywhere: bool = False
 ) -> list[Record]:
-    """Change records of a state in the first key group that has some, or `everywhere`; return the old records."""
+    """Change the records of a state in the first key group that has any, or in all; return the original records."""
     snapshot = result.opened()
     originals = []
     for place in result.places(Slot.KEYED):

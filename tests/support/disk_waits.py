@@ -1,7 +1,7 @@
-"""Switch for fsync, which tests turn off, because their files need not survive a power failure.
+"""Switch for fsync, which most tests turn off, because their files need not survive a power failure.
 
 A run calls fsync some twenty times, which often takes longer than everything else. Tests of disks and of fsync itself
-keep it.
+leave it on.
 """
 
 from __future__ import annotations

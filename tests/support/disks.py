@@ -57,7 +57,7 @@ def disk_of(size: int, path: Path) -> Iterator[Disk]:
 
 @contextmanager
 def mounted_at(source: Path, path: Path) -> Iterator[Path]:
-    """Mount a new directory over an empty one of the same file system until the block ends; skips as `disk_of`."""
+    """Make `source` and `path`, and mount `source` at `path` until the block ends; skip tests as `disk_of` does."""
     for folder in (source, path):
         folder.mkdir()
     with bound(source, path):
@@ -66,7 +66,7 @@ def mounted_at(source: Path, path: Path) -> Iterator[Path]:
 
 @contextmanager
 def bound(source: Path, path: Path) -> Iterator[None]:
-    """Mount a directory under a second name until the block ends; skips as `disk_of`."""
+    """Mount the directory `source` at `path`, too, until the block ends; skip tests as `disk_of` does."""
     _mount("--bind", str(source), str(path))
     try:
         yield

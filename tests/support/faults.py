@@ -78,7 +78,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Faults:
-    """A single fault of this `kind`, at the `at`-th call (from 1) whose log line contains `where`.
+    """A single fault of this `kind`, at the `at`-th call (from 1) whose line in the file `log` contains `where`.
 
     With `writes_only`, only writes are counted.
     """
@@ -90,7 +90,7 @@ class Faults:
     writes_only: bool = False
 
     def calls(self) -> list[str]:
-        """Return the lines of the log: `verb uri` for each counted call, with start and length for reads."""
+        """Return the lines of the log: verb and URI of each counted call, with start and length for reads."""
         return Path(self.log).read_text().splitlines() if Path(self.log).exists() else []
 
     def environment(self, home: Path, *more: Faults) -> dict[str, str]:
@@ -140,8 +140,8 @@ class FaultyStore:
         self._faults = faults
 
     def __getattr__(self, verb: str) -> Any:
-        other = _ALWAYS.get(self._faults.kind)
-        store = other(self._store) if other and verb in vars(other) else self._store
+        replacement = _ALWAYS.get(self._faults.kind)
+        store = replacement(self._store) if replacement and verb in vars(replacement) else self._store
         call = getattr(store, verb)
         if not callable(call) or verb == "read_size":  # `read_size` sends no request
             return call
@@ -157,7 +157,7 @@ class FaultyStore:
 
 @dataclass(frozen=True)
 class _Unconditional:
-    """Conditional puts of a store that ignores the condition."""
+    """Methods of a store that ignores the condition of a put."""
 
     store: Store
 

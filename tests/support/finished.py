@@ -1,4 +1,4 @@
-"""Results in which faults are planted, by the kinds of state that they contain."""
+"""Results in which tests plant faults, and the kinds of state in them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PARALLELISM = {LAZY: "2", LAZY_COMPRESSED: "1"}
 """Parallelism at which streams with different headers are merged, so that state ids are translated; 4 for all other
 fixtures."""
 
-KEYED = {
+KEYED_SLOT = {
     CANONICAL: Slot.KEYED,
     HEAP: Slot.KEYED,
     RAW: Slot.RAW_KEYED,
@@ -41,7 +41,12 @@ KEYED = {
     HEAP_COMPRESSED: Slot.KEYED,
     LAZY_COMPRESSED: Slot.KEYED,
 }
-ELEMENTS = {CANONICAL: Slot.OPERATOR, RAW: Slot.RAW_OPERATOR, COMPRESSED: Slot.OPERATOR, SOURCE: Slot.OPERATOR}
+OPERATOR_STATE_SLOT = {
+    CANONICAL: Slot.OPERATOR,
+    RAW: Slot.RAW_OPERATOR,
+    COMPRESSED: Slot.OPERATOR,
+    SOURCE: Slot.OPERATOR,
+}
 
 
 def rescaled(name: str, folder: Path, *parallelism: str, **wanted: Any) -> Result:

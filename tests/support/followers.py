@@ -45,13 +45,13 @@ def finish(follower: Follower) -> None:
 
 
 def assert_rounds_are_whole(target: str) -> None:
-    """Check that all files to which the finished rounds refer exist, in the round or elsewhere below `rounds_place`."""
+    """Check that all files of the finished rounds exist, in the round itself or in another one."""
     for number in finished_rounds(target):
         assert open_snapshot(round_target(target, number), [rounds_place(target)]).missing == ()
 
 
 def checkpoints_follow(job: Checkpoints, numbers: Sequence[int]) -> None:
-    """Put copies of the newest checkpoint in its place, one by one, and remove the files that only older ones have."""
+    """Copy the newest checkpoint to each of these numbers, and remove all older checkpoints each time."""
     for number in numbers:
         job.copy_newest(number)
         job.delete_older(number)

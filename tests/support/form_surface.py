@@ -67,7 +67,7 @@ class Detail(NamedTuple):
 def details_of_errors() -> Iterator[list[Detail]]:
     """Yield a list that gets the sentences of every error that is made in the block.
 
-    The list has no errors, because their tracebacks would keep files open.
+    The list does not keep the errors, because their tracebacks would keep files open.
     """
     details: list[Detail] = []
 
@@ -91,7 +91,7 @@ def _place() -> str:
 
 @pytest.fixture(autouse=True)
 def errors_can_be_shown_in_forms() -> Iterator[None]:
-    """Fail a test if it makes an error whose sentences name options, commands or variables of a shell in Airflow."""
+    """Fail a test that makes an error whose wording for Airflow names options, commands or variables of a shell."""
     with details_of_errors() as details:
         yield
     worded = [detail for detail in details if is_of_a_shell(detail.value) and detail.is_in_forms]

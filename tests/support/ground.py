@@ -1,4 +1,4 @@
-"""A directory with a source, and with foreign snapshots, directories and mounts around it."""
+"""Directory with a source, and with foreign snapshots, directories and mounts beside it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHAPE = ("--parallelism", "3")
 
 @dataclass(frozen=True)
 class Ground:
-    """Directory `home` with a source and what a test adds; `mounts` has its mounts, which end with the test."""
+    """Directory `home` with a source and what a test adds; mounts in `mounts` end with the test."""
 
     home: Path
     mounts: ExitStack

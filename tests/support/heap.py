@@ -97,7 +97,7 @@ Entries = Mapping[int, Sequence[Entry]]
 def write_heap_group(
     key_group: int, key: JavaType, states: Sequence[HeapState], entries: Entries, order: Sequence[int], *, snappy: bool
 ) -> bytes:
-    """Return a key group whose states are in the given `order`."""
+    """Return a key group with its states in this `order` of ids, compressed if `snappy`."""
     out = i32(key_group)
     for state_id in order:
         heap_state, own_entries = states[state_id], entries.get(state_id, ())
@@ -152,7 +152,7 @@ def read(
 def runs_of(
     records: Iterable[tuple[int, Record]], max_parallelism: int, cuts: Sequence[int]
 ) -> Callable[[int], Iterator[RecordBlock]]:
-    """Return the function that gives writers the runs of a state, which are cut after these numbers of records."""
+    """Return a function from a state id to the blocks of its records, which are cut after these numbers of records."""
     prefix, of_state = bytes(prefix_size(max_parallelism)), defaultdict[int, list[bytes]](list)
     for _, record in records:
         key = prefix + record.key

@@ -45,7 +45,7 @@ def rendered(*arguments: str) -> list[Manifest]:
 
 
 def pod_specs(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
-    """Return name and spec of every pod in the manifests, including pod templates in config maps."""
+    """Yield name and spec of every pod in the manifests, including pod templates in ConfigMaps."""
     for manifest in manifests:
         name = f"{manifest['kind']}/{manifest['metadata']['name']}"
         if manifest["kind"] == "Pod":

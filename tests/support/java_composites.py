@@ -100,7 +100,7 @@ class List(JavaType):
 
 @dataclass
 class Either(JavaType):
-    """Java type `Either`, which has no hash of null."""
+    """Flink's `Either`, whose `hashCode` fails for a null value."""
 
     left: JavaType
     right: JavaType
@@ -155,8 +155,8 @@ class Nullable(JavaType):
 class Pojo(JavaType):
     """A POJO; fields are in the order of their names.
 
-    Its `hashCode` begins with `start` and combines the fields in `order`. `codes` has functions for fields that do not
-    count by their value's `hashCode`; `null` is the code of a missing value.
+    Its `hashCode` begins with `start`, and for each field in `order` is multiplied by `factor`, plus the field's code.
+    `codes` has functions for fields whose code is not the value's `hashCode`; `null` is the code of a missing value.
     """
 
     fields: dict[str, JavaType]

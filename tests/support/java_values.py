@@ -34,7 +34,7 @@ BYTES = BASE + "array.BytePrimitiveArraySerializer$BytePrimitiveArraySerializerS
 
 
 class JavaType:
-    """A Java type with its serializer: `snapshot` is the serializer's snapshot, and `values` draws values except null.
+    """A Java type and its serializer, whose snapshot is `snapshot`; `values` draws values other than null.
 
     With `has_null`, the serializer can also write null.
     """
@@ -67,7 +67,7 @@ def take(stream: io.BytesIO, layout: str) -> tuple[Any, ...]:
 
 @dataclass
 class Packed(JavaType):
-    """Numbers of fixed size; `null` is the number that stands for null, if there is one."""
+    """Type of fixed size, packed by `layout` and hashed by `rule`; the numbers `null`, if any, stand for null."""
 
     name: str
     layout: str

@@ -18,7 +18,12 @@ from rescale.demo.processes import free_ports
 from rescale.flink.kafka.position import TopicPartition
 from support.needs import need
 
-_MAIN = ("-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+_JVM_OPTIONS = (
+    "-Xmx400m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
 _START_SECONDS = 300
 
 
@@ -31,7 +36,7 @@ def running_broker() -> Iterator[str]:
         port, controller = islice(free_ports(), 2)
         properties = folder / "server.properties"
         properties.write_text("\n".join(f"{name}={value}" for name, value in _options(folder, port, controller)))
-        java = ["java", *_MAIN, "-cp", os.pathsep.join(map(str, kafka_broker()))]
+        java = ["java", *_JVM_OPTIONS, "-cp", os.pathsep.join(map(str, kafka_broker()))]
         log = folder / "log"
         with log.open("ab") as out:
             format_ = ["kafka.tools.StorageTool", "format", "-t", "4L6g3nShT-eMCtK--X86sw", "-c", str(properties)]
@@ -76,7 +81,7 @@ def _await(broker: subprocess.Popen[bytes], port: int, log: Path) -> None:
     raise RuntimeError(f"the Kafka broker does not start:\n{log.read_text()[-4000:]}")
 
 
-_LONG = "a-topic-with-so-long-a-name-that-it-is-written-another-way-than-a-shorter-one"
+_LONG_TOPIC = "a-topic-with-so-long-a-name-that-it-is-written-another-way-than-a-shorter-one"
 
 
 def records(seed: int, phase: int) -> list[str]:
@@ -103,7 +108,7 @@ def late_partition(seed: int) -> TopicPartition:
 
 def _partitions(seed: int, phase: int) -> Iterator[tuple[str, int, int]]:
     """Yield topic, partition, and the phase since which it exists."""
-    for i, name in enumerate(("orders", _LONG)):
+    for i, name in enumerate(("orders", _LONG_TOPIC)):
         for partition in range(3 + 2 * i):
             yield f"{name}-{seed}", partition, 0
     if phase >= 2:

@@ -21,7 +21,7 @@ CREATED = 1_700_000_000
 
 
 class Change(NamedTuple):
-    """A key with its values before and after; None where it has no value."""
+    """A key with its values before and after the change; None for no value."""
 
     key: bytes
     before: bytes | None

@@ -1,4 +1,4 @@
-"""A run that rescales a job of a session cluster while the job runs: the task of the DAG, without an Airflow."""
+"""Run of the DAG task that rescales a job of a session cluster while the job runs, without an Airflow."""
 
 from __future__ import annotations
 
@@ -87,6 +87,6 @@ def begin(
     kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
     options = {**native_options(cluster, ROCKSDB), **kept, **(options or {})}
     job_id = cluster.run(2, *arguments, main=main, options=options)
-    wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
+    wait_until(lambda: cluster.is_counting(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
     jar = RunJar(cluster.address, "counts.jar", main, arguments, options)
     return LiveStory(cluster, job_id, jar, str(target), **{"parallelism": 3, "max_parallelism": 256, **form})

@@ -1,4 +1,4 @@
-"""Requirements of tests. If a machine lacks one, the test is skipped, and the reason says what to install.
+"""Programs and rights that tests need. Where one is missing, the test is skipped; the reason says what to install.
 
 With `RESCALE_NO_SKIPS` set, a missing program fails the test, because it can be installed. Tests that need a cluster,
 images for it, or rights that most containers lack are still skipped.
@@ -51,7 +51,7 @@ def skip_for_lack(message: str) -> NoReturn:
 
 
 def skip_in_any_case(message: str) -> NoReturn:
-    """Skip the test even with RESCALE_NO_SKIPS, because the reason is not a missing tool."""
+    """Skip the test even with RESCALE_NO_SKIPS, because no installed tool would make it run."""
     pytest.skip(f"{message} (RESCALE_NO_SKIPS does not ask for that)")
 
 

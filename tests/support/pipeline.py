@@ -1,4 +1,4 @@
-"""The pipeline in this process, with workers or a Spark session that the whole test run shares, to save time."""
+"""The pipeline in this process, with workers or a Spark session that all tests share, to save time."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Result:
         return open_candidate(str(self.candidate), str(self.target))
 
     def places(self, *slots: Slot) -> list[Place]:
-        """Return the streams in these slots."""
+        """Return the streams in these slots of all operators and subtasks."""
         result = self.opened()
         return [
             Place(i, slot, stream, Path(result.files[stream.extent.file][0]))

@@ -30,7 +30,7 @@ class Postgres:
 
     @property
     def url(self) -> str:
-        """URL for SQLAlchemy, with a password that the server does not ask for."""
+        """URL for SQLAlchemy; the server ignores its password, for which tests search logs."""
         return f"postgresql+psycopg2://postgres:{PASSWORD}@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:

@@ -43,11 +43,11 @@ def files(plan: Plan) -> list[str]:
 
 @dataclass
 class Misreading:
-    """Misreads one byte of the document at `uri`: at the first read, or at every read if `for_ever`."""
+    """Flip of a bit in the document at `uri`: at the first read, or at every read if `for_ever`."""
 
     uri: str
     for_ever: bool = False
-    looks: int = 0
+    reads: int = 0
 
     def install(self, plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
         store = type(open_store(plan.target))
@@ -57,9 +57,9 @@ class Misreading:
             data, pin = read_all(self_, uri, *rest)
             if uri != self.uri:
                 return data, pin
-            self.looks += 1
-            wrong = self.for_ever or self.looks == 1
-            return (data[:20] + bytes([data[20] ^ 0x80]) + data[21:] if wrong else data), pin
+            self.reads += 1
+            is_misread = self.for_ever or self.reads == 1
+            return (data[:20] + bytes([data[20] ^ 0x80]) + data[21:] if is_misread else data), pin
 
         monkeypatch.setattr(store, "read_all", misread)
 

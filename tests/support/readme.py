@@ -20,7 +20,7 @@ READMES = (
 
 
 def fields(name: str) -> set[str]:
-    """Return the fields that the JSON Schema of a published document names."""
+    """Return the fields of a published document by its JSON Schema."""
     (document,) = (document for document in DOCUMENTS if document.name == name)
     schema = schema_of(document)
     definition = schema["$defs"][schema["$ref"].rpartition("/")[2]]

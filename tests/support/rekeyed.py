@@ -1,4 +1,4 @@
-"""Expected records of an operator under another max parallelism, computed record by record."""
+"""Expected records of an operator with another max parallelism, computed record by record."""
 
 from __future__ import annotations
 

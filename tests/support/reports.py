@@ -1,4 +1,4 @@
-"""Synthetic jobs with large and uneven state, which has no files, and their reports."""
+"""Reports of synthetic jobs, which have large and uneven state without files."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def job(parallelism: int, maximum: int, operators: int = 3, seed: int = 7) -> tu
     return taken, (kafka,)
 
 
-TOOK = {"reshuffle": 9.2, "redistribute": 5.1, "validate": 11.3}
+STEP_SECONDS = {"reshuffle": 9.2, "redistribute": 5.1, "validate": 11.3}
 
 
 def snapshot_report(parallelism: int, maximum: int, operators: int = 3) -> ReportDocument:
@@ -127,7 +127,7 @@ def plan_report(old: tuple[int, int], new: tuple[int, int], operators: int = 3) 
 
 
 def certificate_of(plan: PlanDocument) -> CertificateDocument:
-    """Return a certificate as validation would write it for a plan."""
+    """Return the certificate that validation would write for a plan."""
     return Certificate(
         "complete",
         "every key group, list element, union element and broadcast copy of the source is in the result",
@@ -162,8 +162,8 @@ def certificate_of(plan: PlanDocument) -> CertificateDocument:
 
 
 def proven(plan: PlanDocument) -> ReportDocument:
-    """Return the report of a plan that was carried out."""
-    return ReportDocument(plan=plan, certificate=certificate_of(plan), published=True, took=TOOK)
+    """Return the report of a plan after its result was published."""
+    return ReportDocument(plan=plan, certificate=certificate_of(plan), published=True, took=STEP_SECONDS)
 
 
 def _without_databases(taken: Snapshot) -> Snapshot:

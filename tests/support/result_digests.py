@@ -1,8 +1,8 @@
 """Digests of the results of all committed snapshots: `PYTHONPATH=jobs:tests python -m support.result_digests > lines`.
 
-Two checkouts that print the same lines write the same results. Run it before and after a change that should leave
-results as they are. Each line is a JSON list: the snapshot, the request, a file of the result, and its SHA-256; for a
-refusal, the class of the error and its exit code. The last lines are the key paths of all inspections, plans and
+Two checkouts that print the same lines write the same results. Run this module before and after a change that should
+leave results as they are. Each line is a JSON list: the snapshot, the request, a file of the result, and its SHA-256;
+for a refusal, the class of the error and its exit code. The last lines are the key paths of all inspections, plans and
 certificates.
 
 Each snapshot is copied to a fixed place and gets a fixed modification time, because a plan pins both. File names
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def _lines(name: str, source: Path, request: str, keys: dict[str, set[str]]) -> Iterator[tuple[str, ...]]:
-    """Yield the lines about the result that a request gives for a copied snapshot, and add to `keys`."""
+    """Yield the lines of a request for a copied snapshot; add the key paths of its documents to `keys`."""
     target = _PLACE / "target"
     for folder in (target, Path(f"{target}.rescale")):
         shutil.rmtree(folder, ignore_errors=True)

@@ -28,7 +28,7 @@ KILLED = -signal.SIGKILL
 
 @dataclass(frozen=True)
 class Case:
-    """Runs of the same request, each into a new target below `home`; `shape` has options besides the parallelism."""
+    """Runs of the same request, each into a new target below `home`; `shape` has the options besides parallelism."""
 
     home: str
     work: Path
@@ -47,7 +47,7 @@ class Case:
         return warm.rescale([*arguments, *self.shape, *more], faults, self.part_size)
 
     def succeed(self, target: str, when: str = "undisturbed") -> Faults:
-        """Run to the end, and return the calls; `when` is for the message of a failure."""
+        """Run to the end, and return the log of the run's calls; `when` is for the message of a failure."""
         faults = self.faults()
         assert self.run(target, faults) == 0, f"{when}: {warm.output(faults)}"
         return faults
@@ -56,7 +56,7 @@ class Case:
         return warm.rescale(["discard", target], faults, self.part_size)
 
     def writes(self) -> list[str]:
-        """Return the writes of an undisturbed run up to its publication, without the mark and the report after it."""
+        """Return the writes of a run without faults up to that of `_metadata`; a mark and a report follow."""
         calls = self.succeed(target := self.target()).calls()
         assert_right(target)
         return calls[: calls.index(f"put_if_absent {join(target, '_metadata')}") + 1]
@@ -66,7 +66,7 @@ class Case:
         return len(self.writes())
 
     def calls_before_publication(self) -> int:
-        """Return the number of writes before the mark that precedes `_metadata`."""
+        """Return the number of writes before `_metadata`."""
         return self.calls() - 1
 
 

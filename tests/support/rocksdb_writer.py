@@ -34,7 +34,7 @@ _P, _SIZE, _Flag = ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_uby
 class Writer:
     """An open database and its model: value by state and key.
 
-    Compactions replace each value by the result of `left`, as Flink's TTL filter drops expired elements of lists.
+    Compactions apply `change` to each value, as Flink's TTL filter drops expired elements of lists.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Writer:
         states: Sequence[str],
         options: str,
         library: ctypes.CDLL | None = None,
-        left: Callable[[bytes], bytes] | None = None,
+        change: Callable[[bytes], bytes] | None = None,
     ) -> None:
         self._library = library or _own_library()
         for name in _POINTERS:
@@ -53,8 +53,8 @@ class Writer:
         self._checked("get_options_from_string", made, (OPTIONS + options).encode(), chosen)
         if library is not None:
             self._call("options_set_merge_operator", chosen, _P(self._call("mergeoperator_create", *_merge_operator())))
-        if left is not None:
-            self._filter = _compaction_filter(left)
+        if change is not None:
+            self._filter = _compaction_filter(change)
             self._call(
                 "options_set_compaction_filter", chosen, _P(self._call("compactionfilter_create", *self._filter))
             )
@@ -232,7 +232,7 @@ _Filter = ctypes.CFUNCTYPE(
 )
 
 
-def _compaction_filter(left: Callable[[bytes], bytes]) -> tuple[Any, ...]:
+def _compaction_filter(change: Callable[[bytes], bytes]) -> tuple[Any, ...]:
     """Return the arguments of `rocksdb_compactionfilter_create`, which must live as long as the database."""
     values: list[ctypes.Array[ctypes.c_char]] = []
 
@@ -241,7 +241,7 @@ def _compaction_filter(left: Callable[[bytes], bytes]) -> tuple[Any, ...]:
         _: int, __: int, ___: int, ____: int, value: int, length: int, new: Any, size: Any, is_changed: Any
     ) -> int:
         before = ctypes.string_at(value, length)
-        if (after := left(before)) != before:
+        if (after := change(before)) != before:
             values.append(ctypes.create_string_buffer(after, len(after)))
             new[0], size[0], is_changed[0] = ctypes.addressof(values[-1]), len(after), 1
         return 0

@@ -1,8 +1,8 @@
 """S3 servers for a test run, each in a process, on a free port of this machine: moto, and versitygw, which is strict.
 
 versitygw checks all conditions, including those of copies, and computes checksums of objects itself. A policy in front
-of moto (`bucket_policy`; `policed` puts it before versitygw) allows a run to write only where a plan says. Tests
-prepare or damage files as other clients.
+of moto (`bucket_policy`; `policed` puts it before versitygw) allows a run to write only where a plan says. Tests that
+prepare or damage files are other clients for the policy.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _START_SECONDS = 300
 
 @dataclass(frozen=True)
 class S3Server:
-    """Address of the server, and the environment of processes that use it."""
+    """A running S3 server: its address, its keys, and the environment of processes that use it."""
 
     endpoint: str
     refusals: Path | None = None

@@ -49,7 +49,7 @@ SERIALIZER = utf("org.apache.flink.Serializer")
 
 @dataclass(frozen=True)
 class Vector:
-    """The `name` of the type; a `value` in hex with its hash `code`, None where either is unknown.
+    """Name of a type, and a `value` in hex with its `hashCode` in `code`; both are None if unknown.
 
     `inside` are the nested snapshots, and `body` has the bytes before them. If the body differs between versions,
     `outer` has the body by version.

@@ -159,7 +159,7 @@ class SessionCluster:
         with self.open() as flink:
             return {line.job_id for line in flink.jobs() if not line.has_ended and name in (None, line.name)}
 
-    def counts(self, job_id: str) -> bool:
+    def is_counting(self, job_id: str) -> bool:
         """Return whether a job `Counts` has read records since its start, and runs: a wrong count makes it fail."""
         return self.records_read(job_id) > 0 and self.job(job_id).runs
 
@@ -168,7 +168,7 @@ class SessionCluster:
         vertices = _HTTP.get(f"{self.address}/jobs/{job_id}").json()["vertices"]
         return sum(vertex["metrics"]["read-records"] for vertex in vertices if name in vertex["name"])
 
-    def heard(self, job_id: str) -> int:
+    def fired_timers(self, job_id: str) -> int:
         """Return the number of timers of a job `Alarms` that have fired since its start."""
         return self.records_read(job_id, "heard")
 

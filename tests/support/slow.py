@@ -1,4 +1,4 @@
-"""Slow cases, which run only with `-m slow`: further samples of behaviour that quick cases also cover.
+"""Slow test cases, which run only with `-m slow`: further samples of behaviour that quick cases cover.
 
 A few slow cases cover what no quick case does. They are also marked as `gate`, and `.ci/run` runs them.
 """
@@ -38,9 +38,9 @@ def lines_in_turn(
 ) -> list[ParameterSet]:
     """Return pairs (fixture of a release line, case) for `parametrize`.
 
-    Quick cases run on the newest line, and as slow cases of the gate also on the older line. The many other cases
-    alternate between the lines: every value of a dimension occurs in several cases. Cases that are `in_gate` cover what
-    no quick case covers.
+    Quick cases run on the newest line, and as slow cases of the gate also on the older line. All other cases alternate
+    between the lines, because each of their values occurs in several cases. Cases that are `in_gate` cover what no
+    quick case covers.
     """
     pairs: list[ParameterSet] = []
     turns = cycle(("flink_1_20", "flink_2"))
@@ -53,7 +53,7 @@ def lines_in_turn(
 
 
 def pairs_in_turn(cases: Iterable[T], others: Sequence[U], quick: int = 2) -> list[ParameterSet]:
-    """Return all pairs (case, other) for `parametrize`; a quick run has `quick` of `others` for each case, in turn."""
+    """Return all pairs (case, other) for `parametrize`; in each case, `quick` of the `others` are quick, in turn."""
     pairs = []
     for number, case in enumerate(cases):
         turn = {(number * quick + i) % len(others) for i in range(quick)}
@@ -86,6 +86,6 @@ def _more(places: Iterable[T]) -> Sequence[T]:
 
 
 in_shares = pytest.mark.parametrize("share", [pytest.param(_some, id="some"), slow(_more, id="more")])
-"""Gives a test that could kill runs at very many places a function `share`, which picks some: one of 32 places in the
-quick case, and five more of 32 in the slow case. The histories of `simulation` kill runs at random places, at a
+"""Parameter for tests that could kill runs at very many places: a function `share` that picks some of them, one of 32
+in the quick case, and five more of 32 in the slow case. The histories of `simulation` kill runs at random places, at a
 hundredth of the cost."""

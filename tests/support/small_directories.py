@@ -36,7 +36,7 @@ Contents = Mapping[str, bytes]
 
 
 def rows(number: int, first: int, last: int, age: int = 1, level: int = 0, size: int = 100) -> LiveFile:
-    """Return a file with rows of the key groups from first to last."""
+    """Return a MANIFEST's entry of a file with rows of the key groups from `first` to `last`."""
     keys = (InternalKey(bytes((group, 7)), age, VALUE) for group in (first, last))
     return LiveFile(level, number, size, *keys, age, age, ((FileTag.EPOCH_NUMBER, bytes([age])),))
 
@@ -70,8 +70,8 @@ def directory(
 
 
 @dataclass
-class Side:
-    """Snapshot that is written file by file; file 0 is `_metadata`."""
+class WrittenSnapshot:
+    """Snapshot that a test writes file by file; file 0 is `_metadata`."""
 
     folder: Path
     files: list[tuple[str, Pin]] = field(default_factory=list)
@@ -121,7 +121,7 @@ def sources(snapshot: Snapshot) -> list[SourceDatabase]:
 
 
 def assembled(parts: Sequence[tuple[int, int, Contents]], of: Snapshot, first: int, last: int) -> dict[str, bytes]:
-    """Return the directory of these key groups, assembled from the source's directories, which are in `parts`."""
+    """Return the files of these key groups' directory, assembled from the source's directories in `parts`."""
     own = KeyGroupRange(first, last)
     chosen = [
         (source, part)
@@ -134,7 +134,7 @@ def assembled(parts: Sequence[tuple[int, int, Contents]], of: Snapshot, first: i
 
 
 def thirds(old: Snapshot) -> list[tuple[int, int, dict[str, bytes]]]:
-    """Return three directories, assembled from the halves."""
+    """Return the directories of three subtasks, assembled from `HALVES`."""
     owns = [key_group_range(MAXIMUM, 3, subtask) for subtask in range(3)]
     return [(own.first, own.last, assembled(HALVES, old, own.first, own.last)) for own in owns]
 
@@ -148,8 +148,8 @@ def contents(of: Snapshot, extent: Extent) -> bytes:
     return Path(of.files[extent.file][0]).read_bytes()
 
 
-def refused(old: Snapshot, new: Snapshot, said: str) -> IntegrityError:
-    with pytest.raises(IntegrityError, match=said) as caught:
+def refused(old: Snapshot, new: Snapshot, message: str) -> IntegrityError:
+    with pytest.raises(IntegrityError, match=message) as caught:
         match_directories(old, new)
     assert caught.value.operator == "op"
     return caught.value

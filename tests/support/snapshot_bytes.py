@@ -49,7 +49,7 @@ def composite(class_name: str, *snapshots: bytes, outer: bytes = b"", outer_vers
 
 
 def co_grouped(first: bytes, two: bytes) -> bytes:
-    """Return the serializer snapshot of a window's elements of two streams."""
+    """Return the serializer snapshot of the elements in a window over two streams."""
     return composite("org.apache.flink.streaming.api.datastream.CoGroupedStreams$UnionSerializerSnapshot", first, two)
 
 
@@ -72,7 +72,7 @@ def pojo(
     registered: dict[str, bytes | None] | None = None,
     name: str = "com.example.Order",
 ) -> bytes:
-    """Return the snapshot of a POJO of the class `name`; subclasses are by class name."""
+    """Return the snapshot of a POJO's serializer; `subclasses` and `registered` ones are by class name."""
     keyed = {field: (utf(name) + utf(field), value) for field, value in fields.items()}
     known = [{n: (b"", value) for n, value in (classes or {}).items()} for classes in (registered, subclasses)]
     return snapshot(POJO, 2, utf(name) + b"".join(map(optional_map, (keyed, *known))))

@@ -52,8 +52,8 @@ class SpoiltResult:
         path = self.path(number, name)
         return path, read_manifest(path.read_bytes(), str(path))
 
-    def state(self, number: int) -> ColumnFamily:
-        """Return the first state that has both files of the source and range tombstones."""
+    def state_with_tombstones(self, number: int) -> ColumnFamily:
+        """Return the first state of directory `number` that has both files of the source and range tombstones."""
         families = self.manifest(number)[1].column_families
         return next(
             family
@@ -135,9 +135,9 @@ def flip(path: Path, at: int) -> None:
 
 def own_file(spoilt: SpoiltResult) -> LiveFile:
     """Return a file of the source, in the last level."""
-    files = [file for file in spoilt.state(0).files if not is_range(file)]
+    files = [file for file in spoilt.state_with_tombstones(0).files if not is_range(file)]
     return max(files, key=lambda file: file.level)
 
 
 def range_file(spoilt: SpoiltResult) -> LiveFile:
-    return next(file for file in spoilt.state(0).files if is_range(file))
+    return next(file for file in spoilt.state_with_tombstones(0).files if is_range(file))

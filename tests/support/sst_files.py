@@ -50,7 +50,7 @@ def _checked(function: str, *arguments: Any) -> None:
 
 
 def with_index(data: bytes, block: BlockHandle) -> bytes:
-    """Return the file `data`, unchanged in size, with an index that names only this block."""
+    """Return an SST file of the same size as `data`, whose index names only this block."""
     footer = read_footer(data[-FOOTER_SIZE:], len(data), "", 0)
     at, room = footer.index
     key = b"\x7f\xff"

@@ -41,7 +41,7 @@ def operator(
     label: str | None = None,
     databases: tuple[Database, ...] = (),
 ) -> Operator:
-    """Return an operator with the given streams; `finished` subtasks have ended."""
+    """Return an operator with the given streams; `finished` has the numbers of the finished subtasks."""
     entry = OperatorState(
         operator_id=operator_id_of_uid(uid),
         name="",
@@ -75,7 +75,7 @@ def keyed_stream(
     last: int,
     file: int | None = None,
 ) -> KeyedStream:
-    """Return a stream of key groups `first` to `last` in a file, by default `subtask` + 1; `groups` has their sizes."""
+    """Return a stream of key groups `first` to `last`; `groups` has their sizes, `file` is by default `subtask` + 1."""
     raw = header if isinstance(header, bytes) else write_keyed_header(header)
     number, at, extents = subtask + 1 if file is None else file, len(raw), []
     for key_group in range(first, last + 1):

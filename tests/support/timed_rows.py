@@ -62,7 +62,7 @@ def times_in(rows: Rows) -> list[int]:
 
 
 def without_old(rows: Rows, until_by_state: Mapping[str, int]) -> Rows:
-    """Return the rows that are younger than the time of their state in `untils`, and lists without old elements."""
+    """Return the rows that are younger than the time of their state in `until_by_state`; lists lose old elements."""
     younger_rows = {state: dict(values) for state, values in rows.items()}
     for state, until in until_by_state.items():
         if state in _LISTS:

@@ -31,9 +31,9 @@ class TwoStores:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment of processes that have access only by profiles."""
-        others = {name: value for name, value in os.environ.items() if "AWS_" not in name and name != TARGETS}
-        return {**others, "AWS_CONFIG_FILE": str(self.config), "AWS_EC2_METADATA_DISABLED": "true"}
+        """Environment of processes that have access to S3 only by profiles."""
+        variables = {name: value for name, value in os.environ.items() if "AWS_" not in name and name != TARGETS}
+        return {**variables, "AWS_CONFIG_FILE": str(self.config), "AWS_EC2_METADATA_DISABLED": "true"}
 
     @property
     def variables(self) -> dict[str, str]:

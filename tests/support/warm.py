@@ -1,7 +1,7 @@
-"""Runs `rescale` in processes that start fast: forks of a process that has imported everything.
+"""Runs `rescale` in processes that start fast: forks of a process that has imported all modules.
 
-Steps run in the same process, without Spark. Storage calls come in the order of a real run, because some tests go
-through all calls.
+Steps run in the same process, without Spark. Storage calls come in the order of a real run, because some tests disturb
+one call after the other.
 """
 
 from __future__ import annotations
@@ -119,5 +119,5 @@ def step_without_spark(step: Step, arguments: Sequence[str], tasks: Tasks) -> Re
 
 
 def output(faults: Faults) -> str:
-    """Return the output of the process."""
+    """Return the output of the run with these faults."""
     return Path(f"{faults.log}.out").read_text()

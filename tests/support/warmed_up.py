@@ -1,4 +1,4 @@
-"""Module whose slow import loads everything that is compiled, for processes forked from this one."""
+"""Module whose slow import loads all compiled loops, libraries and boto3, for processes forked from this one."""
 
 from __future__ import annotations
 

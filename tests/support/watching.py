@@ -24,14 +24,13 @@ _YOUNG_SECONDS = 10
 
 _SOCKETS = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _STATE, _INODE, _LISTENING = 3, 9, "0A"
-"""Columns of the tables `_SOCKETS`: the state and the inode of a socket; and the state of a listening one."""
+"""Columns of the tables `_SOCKETS` with a socket's state and inode, and the state of a listening socket."""
 
 
 class Watch:
     """Observes all processes with `environment`, several times a second during the block.
 
-    `environments` has the environment of each command line seen so far, and `addresses` a command line that listens at
-    each address.
+    `environments` has the environment by command line, and `addresses` a command line by the address where it listens.
     """
 
     def __init__(self) -> None:
@@ -42,18 +41,18 @@ class Watch:
         self.addresses: dict[str, str] = {}
         self._known: dict[int, _SeenProcess] = {}
         self._scan_lock = threading.Lock()
-        self._over = threading.Event()
-        self._looking = threading.Thread(target=self._look)
+        self._ended = threading.Event()
+        self._scanner = threading.Thread(target=self._scan)
 
     def __enter__(self) -> Self:
-        self._looking.start()
+        self._scanner.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._over.set()
-        self._looking.join()
+        self._ended.set()
+        self._scanner.join()
 
     @property
     def command_lines(self) -> Collection[str]:
@@ -61,9 +60,9 @@ class Watch:
 
     def processes(self) -> list[psutil.Process]:
         """Return the processes that run now, except this one."""
-        return [started.process for started in self._all() if started.is_marked(self._mark)]
+        return [seen.process for seen in self._all_processes() if seen.is_marked(self._mark)]
 
-    def _all(self) -> list[_SeenProcess]:
+    def _all_processes(self) -> list[_SeenProcess]:
         """Return all processes that run now; within one scan, no process id is reused."""
         with self._scan_lock:
             known, self._known = self._known, {}
@@ -80,9 +79,9 @@ class Watch:
                 lines[process.pid] = " ".join(process.cmdline())
         return lines
 
-    def _look(self) -> None:
+    def _scan(self) -> None:
         noted: set[str] = set()
-        while not self._over.wait(_PERIOD):
+        while not self._ended.wait(_PERIOD):
             listening = _listening_sockets()
             for process in self.processes():
                 with suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""A whole Airflow for tests: its components as processes, a store for its connection, windows and policies."""
+"""A whole Airflow for tests: its components as processes, its connection to a store, windows and policies."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ROLES = {"vera": "viewer", "ada": "user", "grace": "user", "olga": "op"}
 _IN_HALF_A_DAY = datetime.now(ZoneInfo("Europe/Berlin")) + timedelta(hours=12)
 
 OPENS = f"0 5 1 {(_IN_HALF_A_DAY.month + 5) % 12 + 1} *"
-"""Schedule of the windows: half a year from now, so that only tests start their runs."""
+"""Schedule of the windows, half a year from now: their runs start only when a test triggers them."""
 
 CLOSES = f"{_IN_HALF_A_DAY:%H:%M}"
 """Closing time of the windows, which no test reaches."""
@@ -131,7 +131,7 @@ def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
         variables = {
             **_OPTIONS,
             **watch.environment,
-            "AIRFLOW_CONN_BROKEN": broken(connection),
+            "AIRFLOW_CONN_BROKEN": broken_connection(connection),
             "RESCALE_WINDOWS": str(windows),
             "RESCALE_SETTINGS": str(Path(folder) / SETTINGS),
             "PYTHONPATH": os.pathsep.join(sys.path),
@@ -148,7 +148,7 @@ def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
             yield AirflowServer(home, watch, secret, processes=processes)
 
 
-def broken(connection: dict[str, object]) -> str:
+def broken_connection(connection: dict[str, object]) -> str:
     """Return a connection to a server that does not exist, with a password in its address."""
     address = f"http://me:{IN_AN_ADDRESS}@127.0.0.1:9"
     return json.dumps({**connection, "extra": {"endpoint_url": address, "region_name": "us-east-1"}})

@@ -27,7 +27,7 @@ _ERROR = "<?xml version='1.0' encoding='UTF-8'?><Error><Code>{}</Code><Message>{
 
 @dataclass(frozen=True)
 class WireRequest:
-    """Parts of a request that a decision may depend on; `path` includes the query, `body` reads the body."""
+    """Parts of a request on which a test decides; `path` includes the query, `body` reads the body."""
 
     method: str
     path: str
@@ -39,8 +39,8 @@ class WireRequest:
 class Treatment:
     """Treatment of a request, which first waits for `pause` seconds; the server gets it only if `carried_out`.
 
-    If `instead` is set, it is the error that the client gets: a status, and an S3 error code, with `message`. With
-    `cut`, the client gets only half of the body; with `reset`, its connection is reset.
+    The client gets the error `instead`, if set: a status and an S3 error code, with `message`. With `cut`, it gets only
+    half of the body; with `reset`, its connection is reset.
     """
 
     carried_out: bool = True
@@ -57,7 +57,7 @@ Decide = Callable[[WireRequest], Treatment]
 
 @dataclass
 class Wire:
-    """Proxy that processes use instead of the server; `decide` may be replaced while it runs."""
+    """Proxy that processes use instead of the server; tests replace `decide` while the proxy runs."""
 
     upstream: S3Server
     port: int

@@ -71,7 +71,7 @@ def test_cleared_run_goes_on_with_the_job_that_it_has_stopped(
     execute_without_spark(plan)
     started = story.hand_over(second, plan.start._asdict())
     assert cluster.alive() == {started["job"]}
-    wait_until(lambda: cluster.counts(started["job"]), "the job to count on")
+    wait_until(lambda: cluster.is_counting(started["job"]), "the job to count on")
     monkeypatch.setattr(job_tasks, "skip_task", Mock(side_effect=AirflowSkipException("skipped")))
     with pytest.raises(AirflowSkipException):
         story.look()

@@ -80,7 +80,7 @@ def test_files_copied_before_the_stop_are_not_copied_again(cluster: SessionClust
     arguments = {"old_job_document": msgspec.to_builtins(story.before), "start": plan.start._asdict()}
     started = run_operator(HandOverJob(task_id="hand_over", **arguments), "a-run")
     assert {vertex.parallelism for vertex in cluster.job(started["job"]).vertices} == {3}
-    wait_until(lambda: cluster.counts(started["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(started["job"]), "the job to go on counting")
     assert cluster.alive() == {started["job"]}
 
 
@@ -99,7 +99,7 @@ def test_a_job_is_cut_over_to_files_that_were_copied_ahead(cluster: SessionClust
     live = LiveStory(cluster, story.job_id, story.jar, str(story.target), parallelism=3)
     summary = live.follow()
     assert live.shapes(summary["job"]) == {(3, 128)}
-    wait_until(lambda: cluster.counts(summary["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(summary["job"]), "the job to go on counting")
     assert cluster.alive() == {summary["job"]}
     assert story.times(), "files are copied"
     assert is_prepared(str(story.target))
@@ -130,6 +130,6 @@ def test_checkpoint_made_during_the_cut_over_removes_no_copied_file(
     summary = live.follow()
     assert after[0]
     assert before[1] == after[0]
-    wait_until(lambda: cluster.counts(summary["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(summary["job"]), "the job to go on counting")
     assert cluster.alive() == {summary["job"]}
     assert validate_published(summary["source"], str(story.target), InProcessTasks(2, None)).verdict == "complete"

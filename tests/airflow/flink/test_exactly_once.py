@@ -153,7 +153,7 @@ def test_nothing_is_lost_or_repeated(topic: Topic, tmp_path: Path, form: dict[st
     job_id = cut(story)
     assert job_id is not None
     assert job_id != story.job_id
-    wait_until(lambda: topic.cluster.counts(job_id), "the job to go on")
+    wait_until(lambda: topic.cluster.is_counting(job_id), "the job to go on")
     before = len(topic.committed())
     with topic.cluster.open() as flink:
         take_checkpoint(flink, job_id)
@@ -172,7 +172,7 @@ def test_nothing_is_lost_or_repeated_with_a_machine(topic: Topic, tmp_path: Path
         assert (machine, moment) in {("job_manager", "cancel"), ("job_manager", "final_checkpoint")}
         assert_each_once(topic.committed())
         return
-    wait_until(lambda: topic.cluster.counts(job_id), "the job to go on")
+    wait_until(lambda: topic.cluster.is_counting(job_id), "the job to go on")
     assert topic.cluster.alive() == {job_id}
     assert_each_once(end_of(topic, job_id))
 

@@ -41,7 +41,7 @@ KEPT = {
 def run(cluster: SessionCluster, options: dict[str, str], checkpoints: int = 1, **more: str) -> str:
     """Start the job and let it make its first checkpoints; the next one comes much later."""
     job_id = cluster.run(2, options=options, **more)
-    wait_until(lambda: cluster.counts(job_id), "the job to count")
+    wait_until(lambda: cluster.is_counting(job_id), "the job to count")
     with cluster.open() as flink:
         for _ in range(checkpoints):
             last_checkpoint.take_checkpoint(flink, job_id)
@@ -81,10 +81,10 @@ def test_last_checkpoint_is_rescaled_or_restored_again(
     started = run_operator(HandOverJob(task_id="hand_over", **arguments), job_id)
     vertices = cluster.job(started["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
-    wait_until(lambda: cluster.counts(started["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(started["job"]), "the job to go on counting")
     old = back(before, taken, job_id)
     assert Path(old["restored_from"].removeprefix("file:")) == Path(taken["savepoint"])
-    wait_until(lambda: cluster.counts(old["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(old["job"]), "the job to go on counting")
     assert cluster.alive() == {old["job"]}
 
 
@@ -144,7 +144,7 @@ def test_aborted_checkpoint_is_not_rescaled(cluster: SessionCluster) -> None:
     old = back(before, None, job_id, state)
     aborted_number = int(last_checkpoint.newest_checkpoint(before.directory).rpartition("-")[2])
     assert Path(old["restored_from"].removeprefix("file:")).name == f"chk-{aborted_number - 1}"
-    wait_until(lambda: cluster.counts(old["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(old["job"]), "the job to go on counting")
     assert cluster.alive() == {old["job"]}
 
 
@@ -216,7 +216,7 @@ class EarlierStart:
         execute_without_spark(plan)
         arguments = {"old_job_document": msgspec.to_builtins(before), "start": plan.start._asdict()}
         started = run_operator(HandOverJob(task_id="hand_over", **arguments), self.job_id)
-        wait_until(lambda: self.cluster.counts(started["job"]), "the job to go on counting")
+        wait_until(lambda: self.cluster.is_counting(started["job"]), "the job to go on counting")
         assert self.cluster.alive() == {started["job"]}
         return plan.checkpoint_id
 

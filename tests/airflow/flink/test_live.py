@@ -44,7 +44,7 @@ def test_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path) -
     story = begin(cluster, tmp_path / "result")
     summary = story.follow()
     assert story.shapes(summary["job"]) == {(3, 256)}
-    wait_until(lambda: cluster.counts(summary["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(summary["job"]), "the job to go on counting")
     assert cluster.alive() == {summary["job"]}
     assert Path(summary["restored_from"].removeprefix("file:")) == tmp_path / "result"
     assert summary["source"] == newest_checkpoint(story.before.directory)
@@ -67,7 +67,7 @@ def test_job_that_keeps_its_max_parallelism_is_cut_over_without_rounds(
     story = begin(cluster, tmp_path / files, parallelism=4, max_parallelism=None, files=files)
     summary = story.follow()
     assert story.shapes(summary["job"]) == {(4, 128)}
-    wait_until(lambda: cluster.counts(summary["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(summary["job"]), "the job to go on counting")
     assert cluster.alive() == {summary["job"]}
     assert ROUNDS not in story.state
 
@@ -82,7 +82,7 @@ def test_failed_cut_over_starts_the_job_as_it_was(cluster: SessionCluster, tmp_p
     (old,) = cluster.alive()
     assert old != story.job_id
     assert story.shapes(old) == {(2, 128)}
-    wait_until(lambda: cluster.counts(old), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(old), "the job to go on counting")
     assert go_back(story)["job"] == old, "the task that goes back finds it"
     assert not [*open_store(story.target).list(story.target)], "the result from which the job did not start"
     with pytest.raises(
@@ -221,7 +221,7 @@ def test_task_killed_during_a_cut_over_goes_on(cluster: SessionCluster, tmp_path
     summary = story.follow()
     assert cluster.alive() == {summary["job"]}
     assert story.shapes(summary["job"]) == {(3, 256)}
-    wait_until(lambda: cluster.counts(summary["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(summary["job"]), "the job to go on counting")
 
 
 @pytest.mark.slow
@@ -233,7 +233,7 @@ def test_run_that_ends_during_a_cut_over_goes_back(cluster: SessionCluster, tmp_
     old = go_back(story)
     assert cluster.alive() == {old["job"]}
     assert story.shapes(old["job"]) == {(2, 128)}
-    wait_until(lambda: cluster.counts(old["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(old["job"]), "the job to go on counting")
 
 
 @pytest.mark.slow
@@ -282,7 +282,7 @@ def test_window_that_closes_leaves_the_job_alone_and_nothing_behind(cluster: Ses
         assert [*store.list(story.target), *store.list(beside(story.target))] == []
     assert story.state[ROUNDS]["round"] >= 1
     assert cluster.alive() == {story.job_id}
-    wait_until(lambda: cluster.counts(story.job_id), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(story.job_id), "the job to go on counting")
 
 
 @pytest.mark.slow

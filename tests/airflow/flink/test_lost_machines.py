@@ -162,6 +162,6 @@ def test_cut_over_survives_the_loss_of_a_machine(
                 return
     wait_until(lambda: len(cluster.alive()) == 1, "a job")
     (job,) = cluster.alive()
-    wait_until(lambda: cluster.counts(job), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(job), "the job to go on counting")
     assert story.shapes(job) == ({(3, 256)} if new is not None else {(2, 128)})
     assert cluster.alive() == {job}

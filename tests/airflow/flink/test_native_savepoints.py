@@ -42,7 +42,7 @@ from support.session_cluster import (
 def run(cluster: SessionCluster, options: dict[str, str]) -> str:
     """Start the job and wait until every key has its timer."""
     job_id = cluster.run(2, main="Alarms", options=options)
-    wait_until(lambda: cluster.heard(job_id) >= 3 * KEYS, "timers to fire")
+    wait_until(lambda: cluster.fired_timers(job_id) >= 3 * KEYS, "timers to fire")
     return job_id
 
 
@@ -106,11 +106,11 @@ def test_timers_in_rocksdb_are_restored_in_the_new_shape_and_the_old(
     taken = take(before, "native")
     new = hand_over(before, rescaled(taken["savepoint"], tmp_path / "result", *maximum), "native")["job"]
     assert shapes(cluster, new) == {(3, int(maximum[0]) if maximum else 128)}
-    wait_until(lambda: cluster.heard(new) >= 3 * KEYS, "restored timers to fire")
+    wait_until(lambda: cluster.fired_timers(new) >= 3 * KEYS, "restored timers to fire")
     old = back(before, taken, "native")
     assert Path(old["restored_from"].removeprefix("file:")) == Path(taken["savepoint"])
     assert shapes(cluster, old["job"]) == {(2, 128)}
-    wait_until(lambda: cluster.heard(old["job"]) >= 3 * KEYS, "restored timers to fire")
+    wait_until(lambda: cluster.fired_timers(old["job"]) >= 3 * KEYS, "restored timers to fire")
 
 
 @pytest.mark.slow
@@ -130,7 +130,7 @@ def test_native_savepoint_of_a_job_with_timers_on_the_heap_loses_them(cluster: S
     before = look(cluster, options)
     old = back(before, take(before, "lost"), "lost")["job"]
     wait_until(lambda: misses_timers(cluster, old), "the job to miss its timers")
-    assert cluster.heard(old) == 0
+    assert cluster.fired_timers(old) == 0
 
 
 @pytest.mark.slow
@@ -147,7 +147,7 @@ def test_result_in_rocksdb_loses_timers_that_the_job_keeps_on_the_heap(cluster: 
     execute_without_spark(plan)
     new = hand_over(before, plan.start, "in rocksdb")["job"]
     wait_until(lambda: misses_timers(cluster, new), "the job to miss its timers")
-    assert cluster.heard(new) == 0
+    assert cluster.fired_timers(new) == 0
 
 
 @pytest.mark.parametrize("maximum", [128, 256])
@@ -165,7 +165,7 @@ def test_state_of_the_hashmap_backend_is_restored_in_the_new_shape(
     result = rescaled(take(before, f"heap-{maximum}")["savepoint"], tmp_path / "result", str(maximum))
     new = hand_over(before, result, f"heap-{maximum}")["job"]
     assert shapes(cluster, new) == {(3, maximum)}
-    wait_until(lambda: cluster.heard(new) >= 3 * KEYS, "restored timers to fire")
+    wait_until(lambda: cluster.fired_timers(new) >= 3 * KEYS, "restored timers to fire")
 
 
 @pytest.mark.slow

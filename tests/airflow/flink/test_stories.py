@@ -103,10 +103,10 @@ def test_job_is_stopped_into_s3_and_started_from_s3(cluster: SessionCluster, s3:
         before, start._replace(parallelism=4), "s3", parallelism=3
     )  # the parallelism of the job, not the largest of its operators
     assert (started["restored_from"], shapes(cluster, started["job"])) == (f"s3://{bucket}/result", {(3, 256)})
-    wait_until(lambda: cluster.counts(started["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(started["job"]), "the job to go on counting")
     old = back(before, taken, "s3")
     assert (old["restored_from"], shapes(cluster, old["job"])) == (taken["savepoint"], {(1, 128)})
-    wait_until(lambda: cluster.counts(old["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(old["job"]), "the job to go on counting")
 
 
 @pytest.mark.slow

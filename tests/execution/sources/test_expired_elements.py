@@ -26,7 +26,7 @@ def reader(tmp_path: Path) -> ChangeReader:
     expired: list[bytes] = []
     (tmp_path / "job").mkdir()
     writer = Writer(
-        tmp_path / "job", STATES, OPTIONS, left=lambda row: b",".join(e for e in row.split(b",") if e not in expired)
+        tmp_path / "job", STATES, OPTIONS, change=lambda row: b",".join(e for e in row.split(b",") if e not in expired)
     )
     try:
         for key, elements in ((KEY, [b"old", b"young"]), (OTHER, [b"young"])):

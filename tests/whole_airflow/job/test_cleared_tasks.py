@@ -47,7 +47,7 @@ def assert_runs(cluster: SessionCluster, run: Run, parallelism: int) -> None:
     job_id = run.xcom("hand_over")["job"]
     assert cluster.alive() == {job_id}
     assert cluster.job(job_id).parallelism == parallelism
-    wait_until(lambda: cluster.counts(job_id), "the job to count on")
+    wait_until(lambda: cluster.is_counting(job_id), "the job to count on")
 
 
 def test_run_whose_tasks_are_all_cleared_while_its_job_is_stopped_goes_on(

@@ -58,7 +58,7 @@ def test_two_windows_take_the_job_back_and_out_with_its_state(
         assert {vertex.parallelism for vertex in cluster.job(started["job"]).vertices} == {parallelism}
         before = started["job"]
     assert cluster.alive(_JOB) == {before}
-    wait_until(lambda: cluster.counts(before), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(before), "the job to go on counting")
 
 
 def test_job_that_already_has_the_shape_is_not_stopped(

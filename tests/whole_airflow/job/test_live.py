@@ -42,7 +42,7 @@ def begin(
 
     def story(name: str, **more: Any) -> Story:
         job_id = cluster.run(2, options=options)
-        wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
+        wait_until(lambda: cluster.is_counting(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
         form = {**cluster.form(job_id, str(targets / name), options), **more}
         run = airflow.trigger_dag("rescale_job", form, dag_run_id=f"{name}-{job_id}")
         stories.append(Story(run, job_id, targets / name))
@@ -71,7 +71,7 @@ def assert_handed_over(cluster: SessionCluster, story: Story, task: str) -> dict
     assert contains(str(story.target), normalise(started["restored_from"]))
     vertices = cluster.job(started["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
-    wait_until(lambda: cluster.counts(started["job"]), "the job to go on counting")
+    wait_until(lambda: cluster.is_counting(started["job"]), "the job to go on counting")
     assert cluster.job(story.job_id).has_ended
     assert started["job"] in story.run.log_text("end")
     return started

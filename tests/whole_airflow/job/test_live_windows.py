@@ -33,7 +33,7 @@ def opening(airflow: AirflowServer, cluster: SessionCluster, tmp_path: Path) -> 
     kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
     options = {**native_options(cluster, ROCKSDB), **kept}
     job_id = cluster.run(2, options=options)
-    wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
+    wait_until(lambda: cluster.is_counting(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
     opens = (datetime.now(UTC) + timedelta(minutes=3)).replace(second=0, microsecond=0)
     window = {
         "schedule": f"{opens.minute} {opens.hour} * * *",

@@ -42,7 +42,7 @@ def test_a_cut_over_goes_on_though_the_scheduler_is_killed(
     """If only the scheduler is killed, the new one starts the task again, although the first try may still run."""
     options = {**native_options(cluster, ROCKSDB), **KEPT}
     job_id = cluster.run(2, options=options)
-    wait_until(lambda: cluster.counts(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
+    wait_until(lambda: cluster.is_counting(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
     live = {"while_it_runs": True, "verify_after": False}
     form = {**cluster.form(job_id, str(tmp_path / "result"), options), **live}
     with airflow.restarted_components():
@@ -59,7 +59,7 @@ def test_a_cut_over_goes_on_though_the_scheduler_is_killed(
             alive = cluster.alive()
             assert len(alive) == 1, f"{state}: {alive}"
             (new,) = alive
-            wait_until(lambda: cluster.counts(new), "the job to go on counting")
+            wait_until(lambda: cluster.is_counting(new), "the job to go on counting")
             assert cluster.alive() == {new}
             if state == "success":
                 started = run.xcom(TASK)

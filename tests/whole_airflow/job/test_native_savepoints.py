@@ -47,7 +47,7 @@ def stories(
     def begin(name: str, backend: dict[str, str], **more: Any) -> Story:
         options = {**native_options(cluster, backend), **ONE_CHECKPOINT}
         job_id = cluster.run(2, main="Alarms", options=options)
-        wait_until(lambda: cluster.heard(job_id) >= KEYS, "timers to fire")
+        wait_until(lambda: cluster.fired_timers(job_id) >= KEYS, "timers to fire")
         take_checkpoint(cluster, job_id)
         form: dict[str, Any] = {
             "flink": cluster.address,
@@ -104,7 +104,7 @@ def test_timers_are_restored_in_the_new_shape(
     assert Path(started["restored_from"].removeprefix("file:")) == Path(run.xcom("publish")["target"])
     vertices = cluster.job(started["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
-    wait_until(lambda: cluster.heard(started["job"]) >= 3 * KEYS, "restored timers to fire")
+    wait_until(lambda: cluster.fired_timers(started["job"]) >= 3 * KEYS, "restored timers to fire")
     assert cluster.job(job_id).has_ended
 
 
@@ -119,7 +119,7 @@ def test_job_goes_back_to_the_native_savepoint(
     assert contains(run.xcom("take_savepoint")["savepoint"], normalise(back["restored_from"]))
     vertices = cluster.job(back["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(2, 128)}
-    wait_until(lambda: cluster.heard(back["job"]) >= 3 * KEYS, "restored timers to fire")
+    wait_until(lambda: cluster.fired_timers(back["job"]) >= 3 * KEYS, "restored timers to fire")
     assert cluster.job(job_id).has_ended
 
 

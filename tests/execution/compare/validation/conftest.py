@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.finished import PARALLELISM, ResultOf, rescaled
-from support.small_directories import Side
+from support.small_directories import WrittenSnapshot
 
 
 @pytest.fixture(scope="module")
@@ -17,10 +17,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> ResultOf:
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Side:
-    return Side(tmp_path / "source")
+def source(tmp_path: Path) -> WrittenSnapshot:
+    return WrittenSnapshot(tmp_path / "source")
 
 
 @pytest.fixture
-def result(tmp_path: Path) -> Side:
-    return Side(tmp_path / "result")
+def result(tmp_path: Path) -> WrittenSnapshot:
+    return WrittenSnapshot(tmp_path / "result")

@@ -10,7 +10,7 @@ import pytest
 from rescale.rocksdb.database_layout import OPTIONS_NAME
 from support.small_directories import (
     HALVES,
-    Side,
+    WrittenSnapshot,
     assembled,
     compared,
     contents,
@@ -22,7 +22,9 @@ from support.small_directories import (
 )
 
 
-def test_directories_made_of_whole_files_list_the_files_left_to_compare(source: Side, result: Side) -> None:
+def test_directories_made_of_whole_files_list_the_files_left_to_compare(
+    source: WrittenSnapshot, result: WrittenSnapshot
+) -> None:
     old = source.of(*HALVES)
     new = result.of(*thirds(old))
     directories = compared(old, new)
@@ -44,14 +46,16 @@ def test_directories_made_of_whole_files_list_the_files_left_to_compare(source: 
             assert contents(old, pair.source) == contents(new, pair.result)
 
 
-def test_options_file_is_compared_with_the_source_of_the_first_key_groups(source: Side, result: Side) -> None:
+def test_options_file_is_compared_with_the_source_of_the_first_key_groups(
+    source: WrittenSnapshot, result: WrittenSnapshot
+) -> None:
     turned = HALVES[::-1]
     old = source.of(*turned)
     directories = compared(old, result.of((0, 15, assembled(turned, old, 0, 15))))
     assert contents(old, directories[0].small_files[0].source) == b"# of the first\n"
 
 
-def test_options_file_that_no_source_has_is_refused(source: Side, result: Side) -> None:
+def test_options_file_that_no_source_has_is_refused(source: WrittenSnapshot, result: WrittenSnapshot) -> None:
     old = source.of((0, 15, directory(rows(4, 0, 15))))
     made = [
         (first, first + 7, assembled([(0, 15, directory(rows(4, 0, 15)))], old, first, first + 7)) for first in (0, 8)
@@ -61,7 +65,7 @@ def test_options_file_that_no_source_has_is_refused(source: Side, result: Side) 
     refused(old, result.of(*made), "a database has an OPTIONS file, but no source has any")
 
 
-def test_files_referred_to_in_the_source_are_not_compared(source: Side, result: Side) -> None:
+def test_files_referred_to_in_the_source_are_not_compared(source: WrittenSnapshot, result: WrittenSnapshot) -> None:
     """Copies and files of the source may stand side by side in one directory."""
     parts = [(0, 15, directory(rows(4, 0, 7), rows(5, 8, 15, size=102), rows(6, 1, 2, size=104)))]
     old = source.of(*parts)
@@ -83,7 +87,9 @@ def test_files_referred_to_in_the_source_are_not_compared(source: Side, result: 
 
 
 @pytest.mark.parametrize("level", [0, 2])
-def test_files_with_equal_key_ranges_are_told_apart_by_level_and_age(level: int, source: Side, result: Side) -> None:
+def test_files_with_equal_key_ranges_are_told_apart_by_level_and_age(
+    level: int, source: WrittenSnapshot, result: WrittenSnapshot
+) -> None:
     """In level 2, the second file is the older one, although its number is higher."""
     first_file, second_file = (rows(number, 0, 15, 1) for number in (4, 5))
     parts = [(0, 15, directory(first_file, replace(second_file, level=level)))]
@@ -96,7 +102,7 @@ def test_files_with_equal_key_ranges_are_told_apart_by_level_and_age(level: int,
             assert contents(old, pair.source) == contents(new, pair.result)
 
 
-def test_directory_may_cover_more_key_groups_than_its_source(source: Side, result: Side) -> None:
+def test_directory_may_cover_more_key_groups_than_its_source(source: WrittenSnapshot, result: WrittenSnapshot) -> None:
     """Rows of the source's file in these key groups are dead and hidden; finding that out needs no read of rows."""
     parts = [(0, 3, directory(rows(4, 0, 5)))]
     old = source.of(*parts)
@@ -104,7 +110,7 @@ def test_directory_may_cover_more_key_groups_than_its_source(source: Side, resul
     assert (len(directory_pair.copies), directory_pair.deleted_ranges) == (1, 1)
 
 
-def test_deleted_ranges_of_the_source_count_as_copied_files(source: Side, result: Side) -> None:
+def test_deleted_ranges_of_the_source_count_as_copied_files(source: WrittenSnapshot, result: WrittenSnapshot) -> None:
     deleted, data = deletion(5, 1, 3, 4)
     parts = [(0, 15, directory(rows(4, 0, 7), deleted, rows(6, 8, 15, 5), _000005=data))]
     old = source.of(*parts)

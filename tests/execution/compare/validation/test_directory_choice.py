@@ -18,7 +18,7 @@ from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
-from support.small_directories import HALVES, MAXIMUM, Side, thirds
+from support.small_directories import HALVES, MAXIMUM, WrittenSnapshot, thirds
 from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed
 from support.synthetic import operator, own_stream
 
@@ -41,7 +41,7 @@ def snapshots_read(monkeypatch: pytest.MonkeyPatch) -> list[Snapshot]:
 
 
 def test_unchanged_directories_are_compared_without_reading_manifests(
-    source: Side, result: Side, snapshots_read: list[Snapshot]
+    source: WrittenSnapshot, result: WrittenSnapshot, snapshots_read: list[Snapshot]
 ) -> None:
     """This holds even if another operator is compared by records."""
     changes = canonical(MAXIMUM), canonical(2 * MAXIMUM)
@@ -64,7 +64,7 @@ def test_unchanged_directories_are_compared_without_reading_manifests(
 
 
 def test_manifests_that_were_read_before_are_not_read_again(
-    source: Side, result: Side, snapshots_read: list[Snapshot]
+    source: WrittenSnapshot, result: WrittenSnapshot, snapshots_read: list[Snapshot]
 ) -> None:
     old = source.of(*HALVES)
     new = result.of(*thirds(old))
@@ -82,7 +82,7 @@ def test_manifests_that_were_read_before_are_not_read_again(
 
 
 def test_manifest_that_was_not_read_raises_value_error(
-    source: Side, result: Side, monkeypatch: pytest.MonkeyPatch
+    source: WrittenSnapshot, result: WrittenSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = source.of(*HALVES)
     new = result.of(*thirds(old))
@@ -109,7 +109,7 @@ def test_directories_are_compared_by_files_only_if_just_the_parallelism_changes(
 
 
 def test_operators_with_another_kind_of_state_or_max_parallelism_are_compared_by_records(
-    source: Side, result: Side
+    source: WrittenSnapshot, result: WrittenSnapshot
 ) -> None:
     """The snapshot also has an operator whose directories consist of whole files."""
     old = source.of(*HALVES)

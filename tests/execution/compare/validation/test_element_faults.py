@@ -10,7 +10,7 @@ import pytest
 from rescale.flink.metadata.handles import DistributionMode, OperatorHandle, RelativeFileStream
 from rescale.flink.slot import Slot
 from rescale.snapshot.model import ElementStream
-from support.finished import CANONICAL, COMPRESSED, ELEMENTS, RAW, SOURCE, ResultOf, assert_found
+from support.finished import CANONICAL, COMPRESSED, OPERATOR_STATE_SLOT, RAW, SOURCE, ResultOf, assert_found
 from support.planting import Place, Result
 from support.slow import pairs_in_turn
 
@@ -59,7 +59,7 @@ SPOTS = [
 def test_a_fault_in_an_element_is_found(fault: str, at: tuple[str, DistributionMode], result_of: ResultOf) -> None:
     name, mode = at
     result = result_of(name)
-    spot(result, ELEMENTS[name], mode).change(result, ELEMENT_FAULTS[fault])
+    spot(result, OPERATOR_STATE_SLOT[name], mode).change(result, ELEMENT_FAULTS[fault])
     assert_found(result)
 
 
@@ -67,7 +67,7 @@ def test_a_fault_in_an_element_is_found(fault: str, at: tuple[str, DistributionM
 @pytest.mark.parametrize("mode", [SPLIT, UNION])
 def test_two_elements_merged_into_one_are_found(name: str, mode: DistributionMode, result_of: ResultOf) -> None:
     result = result_of(name)
-    spot(result, ELEMENTS[name], mode, 2).change(result, lambda e: [e[0] + e[1], *e[2:]])
+    spot(result, OPERATOR_STATE_SLOT[name], mode, 2).change(result, lambda e: [e[0] + e[1], *e[2:]])
     assert_found(result)
 
 

@@ -61,7 +61,7 @@ def no_deleted_range(spoilt: SpoiltResult) -> None:
 
 def too_wide_range(spoilt: SpoiltResult) -> None:
     """Plant a range tombstone that hides some of the subtask's own rows."""
-    range_table, family = range_file(spoilt), spoilt.state(0)
+    range_table, family = range_file(spoilt), spoilt.state_with_tombstones(0)
     begin, end = range_table.smallest, range_table.largest
     own = spoilt.databases()[0].key_groups
     if begin == bytes([own.last + 1]):
@@ -98,7 +98,7 @@ def other_level(spoilt: SpoiltResult) -> None:
 
 def older_range(spoilt: SpoiltResult) -> None:
     """Plant a range tombstone that is older than the rows that it must hide, in the file and in the MANIFEST."""
-    range_table, family = range_file(spoilt), spoilt.state(0)
+    range_table, family = range_file(spoilt), spoilt.state_with_tombstones(0)
     data = write_tombstone(
         range_table.smallest, range_table.largest, 1, column_family=(family.id, family.name), created=1
     )

@@ -8,7 +8,7 @@ import pytest
 
 from rescale.flink.slot import Slot
 from rescale.snapshot.keyed_state import KeyedStream
-from support.finished import HANDLE_FAULTS, KEYED, LAZY, LAZY_COMPRESSED, RAW, ResultOf, assert_found, keyed_place
+from support.finished import HANDLE_FAULTS, KEYED_SLOT, LAZY, LAZY_COMPRESSED, RAW, ResultOf, assert_found, keyed_place
 from support.planting import Place, Result
 from support.slow import pairs_in_turn
 
@@ -76,17 +76,17 @@ KEYED_FAULTS: dict[str, Callable[[Result, Place], None]] = {
 }
 
 
-@pytest.mark.parametrize(("fault", "name"), pairs_in_turn(KEYED_FAULTS, list(KEYED)))
+@pytest.mark.parametrize(("fault", "name"), pairs_in_turn(KEYED_FAULTS, list(KEYED_SLOT)))
 def test_a_fault_in_keyed_state_is_found(fault: str, name: str, result_of: ResultOf) -> None:
     result = result_of(name)
-    KEYED_FAULTS[fault](result, keyed_place(result, KEYED[name]))
+    KEYED_FAULTS[fault](result, keyed_place(result, KEYED_SLOT[name]))
     assert_found(result)
 
 
-@pytest.mark.parametrize(("name", "where"), pairs_in_turn(KEYED, [0.0, 0.5, 1.0], quick=1))
+@pytest.mark.parametrize(("name", "where"), pairs_in_turn(KEYED_SLOT, [0.0, 0.5, 1.0], quick=1))
 def test_a_flipped_byte_in_a_key_group_is_found(name: str, where: float, result_of: ResultOf) -> None:
     result = result_of(name)
-    place = keyed_place(result, KEYED[name])
+    place = keyed_place(result, KEYED_SLOT[name])
     assert isinstance(place.stream, KeyedStream)
     group = next(extent for extent in reversed(place.stream.groups) if extent is not None and extent.length)
     place.flip(group.start + int(where * (group.length - 1)), bit=6)
@@ -107,11 +107,11 @@ def test_a_flipped_byte_in_any_translated_key_group_is_found(name: str, result_o
 
 
 @pytest.mark.parametrize(
-    ("name", "where"), pairs_in_turn((name for name in KEYED if name != RAW), [0.0, 0.1, 0.5, 0.9, 1.0])
+    ("name", "where"), pairs_in_turn((name for name in KEYED_SLOT if name != RAW), [0.0, 0.1, 0.5, 0.9, 1.0])
 )
 def test_a_flipped_byte_in_a_header_is_found(name: str, where: float, result_of: ResultOf) -> None:
     result = result_of(name)
-    place = keyed_place(result, KEYED[name])
+    place = keyed_place(result, KEYED_SLOT[name])
     assert isinstance(place.stream, KeyedStream)
     place.flip(int(where * (len(place.stream.header) - 1)))
     assert_found(result)

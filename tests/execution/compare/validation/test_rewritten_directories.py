@@ -18,7 +18,7 @@ from rescale.snapshot.model import Snapshot
 from support.small_directories import (
     HALVES,
     MAXIMUM,
-    Side,
+    WrittenSnapshot,
     assembled,
     compared,
     deletion,
@@ -30,7 +30,9 @@ from support.small_directories import (
 )
 
 
-def test_directory_rewritten_within_its_key_groups_is_compared_by_records(source: Side, result: Side) -> None:
+def test_directory_rewritten_within_its_key_groups_is_compared_by_records(
+    source: WrittenSnapshot, result: WrittenSnapshot
+) -> None:
     """A directory is compared by records, too, if it lacks a file that may have been merged, or has another file."""
     parts = [(0, 15, directory(rows(4, 0, 3), rows(5, 4, 7, 2), rows(6, 8, 15, 3)))]
     old = source.of(*parts)
@@ -41,7 +43,9 @@ def test_directory_rewritten_within_its_key_groups_is_compared_by_records(source
     assert list(compared(old, result.of((0, 7, assembled(parts, old, 0, 7)), (8, 15, whole)))) == [0, 1]
 
 
-def test_foreign_file_with_rows_outside_of_the_key_groups_is_refused(source: Side, result: Side) -> None:
+def test_foreign_file_with_rows_outside_of_the_key_groups_is_refused(
+    source: WrittenSnapshot, result: WrittenSnapshot
+) -> None:
     old = source.of((0, 15, directory(rows(4, 0, 15))))
     sst = with_rows(10, 0, 15, 1)
     made = directory(sst[0], _000010=sst[1])
@@ -72,7 +76,7 @@ def with_rows(
     ("entries", "blocks", "sound"), [(1, 0, True), (2, 0, False), (0, 0, False), (1, 1, False), (1, 2, False)]
 )
 def test_file_with_a_deleted_range_must_have_no_rows(
-    entries: int, blocks: int, source: Side, result: Side, *, sound: bool
+    entries: int, blocks: int, source: WrittenSnapshot, result: WrittenSnapshot, *, sound: bool
 ) -> None:
     """Neither the properties nor the index of the file may mention rows."""
     old = source.of((0, 15, directory(rows(4, 0, 15))))
@@ -88,7 +92,7 @@ def test_file_with_a_deleted_range_must_have_no_rows(
     assert (error.expected, error.found) == ("only 1 range tombstones", f"{entries} entries")
 
 
-def test_unreadable_directory_of_the_result_is_refused(source: Side, result: Side) -> None:
+def test_unreadable_directory_of_the_result_is_refused(source: WrittenSnapshot, result: WrittenSnapshot) -> None:
     old = source.of(*HALVES)
 
     def spoilt(**changed: bytes | None) -> Snapshot:
@@ -114,7 +118,7 @@ def test_unreadable_directory_of_the_result_is_refused(source: Side, result: Sid
         assert error.path.startswith(str(result.folder)) or "OPTIONS" in error.path
 
 
-def test_missing_sst_file_is_reported_with_its_operator(source: Side, result: Side) -> None:
+def test_missing_sst_file_is_reported_with_its_operator(source: WrittenSnapshot, result: WrittenSnapshot) -> None:
     parts = [(0, 15, directory(rows(4, 0, 15), rows(5, 0, 15, 2, size=102)))]
     old = source.of(*parts)
     only = [(0, 15, directory(rows(4, 0, 15)))]

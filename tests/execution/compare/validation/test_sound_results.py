@@ -11,12 +11,12 @@ from rescale.execution.steps import validate_coverage, validate_published
 from rescale.runstate.publication import publish
 from rescale.text.errors import IntegrityError, RequestError
 from support import snapshots
-from support.finished import HEAP, KEYED, SOURCE, ResultOf
+from support.finished import HEAP, KEYED_SLOT, SOURCE, ResultOf
 from support.pipeline import claimed_plan, move, plan_rescale, shared_processes
 from support.readme import fields
 
 
-@pytest.mark.parametrize("name", [*KEYED, SOURCE])
+@pytest.mark.parametrize("name", [*KEYED_SLOT, SOURCE])
 def test_untouched_result_passes(name: str, result_of: ResultOf) -> None:
     proofs = result_of(name).validate()
     source = snapshots.opened(name)
