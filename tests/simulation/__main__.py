@@ -1,4 +1,4 @@
-"""Plays histories by the thousand, or planted bugs one by one: `PYTHONPATH=tests python -m simulation --seeds N`.
+"""Plays histories, or hunts planted bugs: `PYTHONPATH=tests python -m simulation --seeds N`.
 
 The same seed gives the same history. The order of a set of texts depends on Python's hash seed, so this module starts
 itself again with a fixed hash seed.
@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, metavar="S", help="the seed of the first history")
     parser.add_argument("--workers", type=int, default=1, metavar="W", help="how many processes play them")
     parser.add_argument("--bugs", action="store_true", help="plant bugs, and print the check that finds each")
-    parser.add_argument("--native", action="store_true", help="play only those histories that have native state")
+    parser.add_argument("--native", action="store_true", help="play only histories with native state")
     parser.add_argument("--verbose", action="store_true", help="print all histories, not only broken ones")
     arguments = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":
@@ -48,7 +48,7 @@ def _play(seeds: Sequence[int], workers: int, *, verbose: bool) -> int:
     print(
         f"{len(seeds)} histories in {used:.1f} s of CPU time, {len(seeds) / used:.1f} a second; it took {passed:.0f} s"
     )
-    for title, counts in (("how they ended", total.ways), ("what went wrong on the way", total.injected)):
+    for title, counts in (("how they ended", total.outcomes), ("what went wrong on the way", total.injected)):
         print(f"{title}:", *(f"{count:>9} {what}" for what, count in counts.most_common()), sep="\n")
     if total.broken:
         print(f"{len(total.broken)} broke a promise; again: python -m simulation --seeds 1 --first {total.broken[0]}")
@@ -62,20 +62,20 @@ def _processor_seconds() -> float:
 
 def _hunt(seeds: Sequence[int], workers: int) -> int:
     """Plant bugs, print a line for each, and return the exit code."""
-    from simulation.bugs.table import BUGS, INSTEAD, hunt_by_name
+    from simulation.bugs.table import BUGS, COVERED_ELSEWHERE, hunt_by_name
 
     missed = []
     names = [bug.name for bug in BUGS]
     for name, outcome in zip(names, side_by_side(partial(hunt_by_name, seeds), names, workers), strict=True):
-        if name in INSTEAD:
-            print(f"{name}\n    no history: {INSTEAD[name]}", flush=True)
+        if name in COVERED_ELSEWHERE:
+            print(f"{name}\n    no history: {COVERED_ELSEWHERE[name]}", flush=True)
         elif outcome is None:
             missed.append(name)
             print(f"{name}\n    NOT FOUND in {len(seeds)} histories", flush=True)
         else:
             said = outcome.broken.replace("\n", " ")[:160]
             print(f"{name}\n    seed {outcome.seed}, history {outcome.played}: {said}", flush=True)
-    print(f"{len(BUGS)} bugs planted; {len(INSTEAD)} are left to other checks; not found: {missed or 0}")
+    print(f"{len(BUGS)} bugs planted; {len(COVERED_ELSEWHERE)} are left to other checks; not found: {missed or 0}")
     return 1 if missed else 0
 
 

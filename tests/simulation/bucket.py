@@ -1,9 +1,9 @@
-"""An S3 in memory with the interface of boto3's client, so that the real `S3Store` works on it.
+"""A bucket in memory with the interface of boto3's client, so that the real `S3Store` works on it.
 
 An object appears whole, its ETag is that of the bytes that were put, a conditional put has one winner, an upload in
 parts stays open until it is completed or aborted, and a listing comes in several small pages.
 
-The bucket may keep versions: then a put or a delete hides the earlier versions and removes none, a deleted object is
+The bucket may keep versions: a put or a delete then hides the earlier versions and removes none, a deleted object is
 hidden by a delete marker, which conditions ignore, and only a delete that names a version removes that version.
 """
 
@@ -25,7 +25,7 @@ from simulation.stored import Body, StoredObject, Upload, etag_of
 
 BUCKET = "sim"
 SMALLEST_PART = 200
-"""Least bytes of a part; Amazon's S3 requires 5 MiB."""
+"""Least bytes of a part, except the last; Amazon's S3 requires 5 MiB."""
 
 _PAGE = 7
 
@@ -33,26 +33,26 @@ _PAGE = 7
 class Bucket:
     """The requests that `S3Store` makes, under boto3's names and with boto3's errors."""
 
-    def __init__(self, clock: Clock, *, keeps_versions: bool = False, has_sums: bool = False) -> None:
-        """Create an empty bucket with the clock of its own host.
+    def __init__(self, clock: Clock, *, keeps_versions: bool = False, has_checksums: bool = False) -> None:
+        """Create an empty bucket, whose modification times are those of `clock`.
 
-        With `has_sums`, the bucket has a checksum of each object, and returns it on request.
+        With `has_checksums`, the bucket has a checksum of each object, and returns it on request.
         """
         self.objects: dict[str, StoredObject] = {}
         """Newest versions of the objects that are not deleted."""
         self.versions: dict[str, dict[str, StoredObject | None]] = {}
         """All versions by key and id, oldest first, with None for a marker; empty in a bucket without versions."""
-        self.taken_away: list[str] = []
+        self.deleted_versions: list[str] = []
         """Versions that were deleted for good."""
         self.uploads: dict[str, Upload] = {}
         self._clock = clock
         self._modified: dict[str, datetime] = {}
         self.by = ""
         """Name of the process that makes the current request."""
-        self._begun = 0
+        self._upload_count = 0
         self._keeps_versions = keeps_versions
-        self.has_sums = has_sums
-        self._numbered = 0
+        self.has_checksums = has_checksums
+        self._version_count = 0
 
     @property
     def is_certified(self) -> bool:
@@ -80,16 +80,16 @@ class Bucket:
             self.versions[key][self._newest(key)] = stored
 
     def history(self, prefix: str) -> dict[str, StoredObject | None]:
-        """Return every version below the prefix by key and id."""
-        keys = ((key, some) for key, some in self.versions.items() if key.startswith(prefix))
-        return {f"{key} {number}": stored for key, some in keys for number, stored in some.items()}
+        """Return every version below the prefix, by its key and id in one text."""
+        below = ((key, versions) for key, versions in self.versions.items() if key.startswith(prefix))
+        return {f"{key} {number}": stored for key, versions in below for number, stored in versions.items()}
 
     def head_object(
         self, *, Key: str, ChecksumMode: str | None = None, VersionId: str | None = None, **_: Any
     ) -> dict[str, Any]:
         stored = self._stored("HeadObject", Key, VersionId)
         answer = {"ContentLength": len(stored.data), "ETag": stored.etag, "LastModified": self._modified[Key]}
-        if self.has_sums and ChecksumMode == "ENABLED":
+        if self.has_checksums and ChecksumMode == "ENABLED":
             crc = base64.b64encode(crc64(stored.as_put).to_bytes(8, "big")).decode()
             answer |= {"ChecksumCRC64NVME": crc, "ChecksumType": "FULL_OBJECT"}
         return answer | self._version(Key, VersionId) if self._keeps_versions else answer
@@ -130,7 +130,7 @@ class Bucket:
 
     def delete_object(self, *, Key: str, VersionId: str | None = None, **_: Any) -> dict[str, Any]:
         if VersionId is not None:
-            return self._take_away(Key, VersionId)
+            return self._delete_version(Key, VersionId)
         self.remove(Key)
         return {"DeleteMarker": True} | self._version(Key) if self._keeps_versions else {}
 
@@ -145,16 +145,16 @@ class Bucket:
     def list_object_versions(self, *, Prefix: str, **_: Any) -> Iterator[dict[str, Any]]:
         """Yield one page, with the newest version of each key first."""
         by_kind: dict[str, list[dict[str, Any]]] = {"Versions": [], "DeleteMarkers": []}
-        for key, some in sorted(self.versions.items()):
+        for key, versions in sorted(self.versions.items()):
             if key.startswith(Prefix):
-                for number, stored in reversed(some.items()):
+                for number, stored in reversed(versions.items()):
                     listed = {"Key": key, "VersionId": number, "IsLatest": number == self._newest(key)}
                     by_kind["Versions" if stored is not None else "DeleteMarkers"].append(listed)
-        return iter([{kind: some for kind, some in by_kind.items() if some}])
+        return iter([{kind: listed for kind, listed in by_kind.items() if listed}])
 
     def create_multipart_upload(self, *, Key: str, **_: Any) -> dict[str, Any]:
-        self._begun += 1
-        token = f"upload-{self._begun}"
+        self._upload_count += 1
+        token = f"upload-{self._upload_count}"
         self.uploads[token] = Upload(Key, self.by)
         return {"UploadId": token}
 
@@ -198,10 +198,10 @@ class Bucket:
         MultipartUpload: Mapping[str, Sequence[Mapping[str, Any]]],
         **_: Any,
     ) -> dict[str, Any]:
-        there = self._upload("CompleteMultipartUpload", UploadId).parts
+        uploaded = self._upload("CompleteMultipartUpload", UploadId).parts
         parts = []
         for wanted in MultipartUpload["Parts"]:
-            part = there.get(wanted["PartNumber"])
+            part = uploaded.get(wanted["PartNumber"])
             if part is None or part.etag != wanted["ETag"]:
                 raise refused("CompleteMultipartUpload", 400, "InvalidPart")
             parts.append(part)
@@ -249,15 +249,15 @@ class Bucket:
         return next(reversed(self.versions[key]))
 
     def _new_id(self) -> str:
-        self._numbered += 1
-        return f"version-{self._numbered}"
+        self._version_count += 1
+        return f"version-{self._version_count}"
 
-    def _take_away(self, key: str, version: str) -> dict[str, Any]:
+    def _delete_version(self, key: str, version: str) -> dict[str, Any]:
         """Delete a version for good; the version before it becomes the newest one again."""
-        some = self.versions.get(key, {})
-        if some.pop(version, None) is not None:
-            self.taken_away.append(f"{key} {version}")
-        newest = some[self._newest(key)] if some else None
+        versions = self.versions.get(key, {})
+        if versions.pop(version, None) is not None:
+            self.deleted_versions.append(f"{key} {version}")
+        newest = versions[self._newest(key)] if versions else None
         if newest is None:
             self.objects.pop(key, None)
         else:
@@ -279,6 +279,6 @@ class Bucket:
 
 
 def refused(operation: str, status: int, code: str) -> ClientError:
-    """Return the error that botocore raises for this answer of S3."""
+    """Return the error that botocore raises if S3 answers an operation with this status and error code."""
     answer: Any = {"Error": {"Code": code, "Message": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
     return ClientError(answer, operation)

@@ -41,7 +41,7 @@ _SOURCES = 12
 
 
 def draw_changelog(seed: int) -> Source | None:
-    """Draw a source with a changelog, by a random number of its own that leaves other histories as they are.
+    """Draw a source with a changelog from its own seed, so that other histories stay as they are.
 
     Most seeds give None.
     """

@@ -68,7 +68,7 @@ def replayed(rows: Mapping[Row, bytes], changes: list[Change]) -> dict[Row, byte
         if operation == _CLEAR:
             replayed_rows.pop(row, None)
         elif names[state] in lists:
-            elements = [payload] if operation == _ADD_ELEMENT else _counted(payload)
+            elements = [payload] if operation == _ADD_ELEMENT else _listed_elements(payload)
             before = [replayed_rows[row]] if operation in (_ADD, _ADD_ELEMENT) and row in replayed_rows else []
             replayed_rows[row] = b",".join([*before, *elements])
         else:
@@ -77,7 +77,7 @@ def replayed(rows: Mapping[Row, bytes], changes: list[Change]) -> dict[Row, byte
     return replayed_rows
 
 
-def _counted(payload: bytes) -> list[bytes]:
+def _listed_elements(payload: bytes) -> list[bytes]:
     (count,) = struct.unpack_from(">i", payload)
     assert len(payload) == 4 + count * _LONG
     return [payload[at : at + _LONG] for at in range(4, len(payload), _LONG)]

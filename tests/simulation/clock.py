@@ -1,4 +1,4 @@
-"""Clocks of hosts: they differ, and are adjusted while they are in use."""
+"""Clocks of hosts, which differ, and jump while they are in use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _JUMPS = (0, 0, 1, 60, -3600, -86_400, 400 * 86_400, -400 * 86_400)
 
 
 class Clock:
-    """Stand-in for `datetime`; its times may be reported, but nothing may depend on them."""
+    """Stand-in for `datetime`. Runs may report its times; nothing else may depend on them."""
 
     def __init__(self, random: Random | None = None) -> None:
         """Create a clock; without `random` it stands still."""

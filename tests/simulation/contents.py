@@ -29,7 +29,7 @@ from rescale.flink.metadata.reader import read_metadata
 from simulation.changelogs import changes_of, with_logged_states
 from simulation.headers import keyed_without, operator_without
 from simulation.native_databases import UnreadableError
-from simulation.rows import KeyedRows, Kind, keyed_rows, kind_of, own_rows, same, states_in
+from simulation.rows import KeyedRows, Kind, assert_same, keyed_rows, kind_of, own_rows, states_in
 
 
 class KeyedGroups(NamedTuple):
@@ -50,7 +50,7 @@ class Elements(NamedTuple):
 
 
 class Contents:
-    """Contents of a snapshot: its objects by name, and the files `elsewhere` that it may refer to, by URI."""
+    """Contents of a snapshot: its objects by name, and the files `elsewhere`, by URI, to which it may refer."""
 
     def __init__(self, objects: Mapping[str, bytes], elsewhere: Mapping[str, bytes] = MappingProxyType({})) -> None:
         self._objects = objects
@@ -88,7 +88,7 @@ class Contents:
         return {stream.path for stream in self._all_streams() if isinstance(stream, RelativeFileStream)}
 
     def elsewhere(self) -> set[str]:
-        """Return the URIs of all files that lie elsewhere."""
+        """Return the URIs of all files outside of the snapshot's directory that handles point to."""
         return {stream.path for stream in self._all_streams() if isinstance(stream, FileStream)}
 
     def _all_streams(self) -> list[Stream]:
@@ -155,7 +155,7 @@ class Contents:
         )
 
     def databases(self, operator: OperatorState) -> list[tuple[int, dict[str, bytes]]]:
-        """Return all files of each directory by their names in it."""
+        """Return the files of each RocksDB directory, by their names in it, with the subtask."""
         handles = self.handles(operator, "managed_keyed")
         return [
             (i, {file.name: self._bytes(file.stream) for file in (*handle.shared, *handle.private)})
@@ -214,7 +214,7 @@ class Contents:
         assert isinstance(stream, RelativeFileStream | FileStream)
         place = self._objects if isinstance(stream, RelativeFileStream) else self._elsewhere
         data = place.get(stream.path)
-        same(f"size of {stream.path}", stream.size, None if data is None else len(data))
+        assert_same(f"size of {stream.path}", stream.size, None if data is None else len(data))
         return data or b""
 
 

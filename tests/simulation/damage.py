@@ -12,7 +12,7 @@ from simulation.stored import StoredObject
 from simulation.toxics import flipped
 
 _KEPT = ("source/", "base/")
-"""Prefixes of the keys of files that a result may have unchanged."""
+"""Prefixes of the keys of files that a result may contain unchanged."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Damage:
         self._remember_sources()
 
     def do(self, kind: str, spared: Collection[str] = ()) -> bool:
-        """Do the damage to a key that is not `spared`, and return whether there was anything to damage."""
+        """Damage an object whose key is not `spared`; return whether there was one."""
         prefix = {
             "source": "source/",
             "result": "target/",
@@ -79,11 +79,11 @@ class Damage:
         return True
 
     def undo_rot(self, extents: Mapping[str, range]) -> None:
-        """Restore the original bytes of each of these objects that rotted only in its extent."""
+        """Restore the original bytes of each object that rotted only within its extent in `extents` (by key)."""
         for key, extent in extents.items():
             if key in self.rotted and (now := self.bucket.objects.get(key)) is not None and now.put is not None:
-                other = [i for i, (byte, put) in enumerate(zip(now.data, now.put, strict=True)) if byte != put]
-                if all(i in extent for i in other):
+                rotted = [i for i, (byte, put) in enumerate(zip(now.data, now.put, strict=True)) if byte != put]
+                if all(i in extent for i in rotted):
                     self.bucket.rot(key, StoredObject(now.put, now.etag))
 
     def _replace(self, key: str) -> bool:
@@ -105,7 +105,7 @@ class Damage:
         return True
 
     def _vanish(self, key: str) -> bool:
-        """Delete the whole source, as when a newer savepoint takes its place."""
+        """Delete all objects of the source, as when a newer savepoint takes its place."""
         directory = key.rpartition("/")[0]
         for doomed in [key for key in self.bucket.objects if key.startswith(f"{directory}/")]:
             self.bucket.remove(doomed)

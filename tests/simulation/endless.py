@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 SECONDS = 60.0
-"""Limit of processor time, which other work of the machine does not count towards; a history takes below a second."""
+"""Limit of processor time, which other work on the machine does not use up; a history takes below a second."""
 
 _AGAIN = 1.0
 """Seconds after which the error is raised again, in case code has caught it the first time."""
@@ -20,7 +20,7 @@ class EndlessError(BaseException):
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Raise `EndlessError` in the process whose turn it is, if the block takes too long."""
+    """Raise `EndlessError` in the simulated process whose turn it is, if the block takes too long."""
 
     def end(_: int, frame: FrameType | None) -> None:
         where = []

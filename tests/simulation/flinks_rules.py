@@ -1,4 +1,4 @@
-"""Flink's rules for keys, implemented a second time in the simplest way, since the code of `rescale` is under test."""
+"""Flink's rules for keys, implemented in the simplest way, because the code of `rescale` is under test."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A history: one run, with events that are drawn from a seed, and the check that the promise holds.
+"""A history: one run, with events that are drawn from a seed, and the check that the promises hold.
 
-The promise: whatever happens, the target is published and right, or not published; the source is unchanged; no upload
+The promises: whatever happens, the target is published and right, or not published; the source is unchanged; no upload
 stays open after a publication or a discard; no fault is reported as a bug of Rescale; transient faults end no run for
 good; and after the faults the next run publishes, or reports the damage to the source, or asks the user to discard a
 damaged result.
@@ -17,7 +17,7 @@ from rescale.plan.proof import Proof
 from rescale.planning.request.result_files import Files
 from rescale.runstate.removal import discard
 from simulation.endless import EndlessError, limited
-from simulation.installed import Sizes, at_work, install_release
+from simulation.installed import Sizes, install_release, installed_for_history
 from simulation.judge import Judge
 from simulation.model import sst_files
 from simulation.neighbours import scratch_entries
@@ -36,10 +36,10 @@ _LONGEST_PROCESS = 80
 
 @dataclass
 class Verdict:
-    """Verdict on a history: `how` it ended, the `broken` promise if any, and a `log` of its events."""
+    """Verdict on a history: its outcome, the `broken` promise if any, and a `log` of its events."""
 
     seed: int
-    how: str
+    outcome: str
     injected: Counter[str]
     broken: str | None
     log: list[str]
@@ -48,10 +48,10 @@ class Verdict:
 def play(seed: int) -> Verdict:
     """Play the history of a seed, in a block of `installed`."""
     scene = Scene(seed)
-    how, broken, foreign_entries = "broken", None, scratch_entries()
+    outcome, broken, foreign_entries = "broken", None, scratch_entries()
     try:
         with limited():
-            how = _History(scene).play()
+            outcome = _History(scene).play()
             must(scratch_entries() == foreign_entries, "foreign files beside the scratch directories were touched")
     except (BrokenPromiseError, WrongError, EndlessError) as error:
         broken = str(error)
@@ -59,7 +59,7 @@ def play(seed: int) -> Verdict:
         for process in scene.processes:
             process.kill()
     _count_processes(scene)
-    return Verdict(seed, how, scene.injected, broken, scene.log)
+    return Verdict(seed, outcome, scene.injected, broken, scene.log)
 
 
 def _count_processes(scene: Scene) -> None:
@@ -84,7 +84,7 @@ class _History:
         )
         judge = Judge(scene)
         user = User(scene, judge, order)
-        with at_work(client, order, sizes, scene.clock):
+        with installed_for_history(client, order, sizes, scene.clock):
             ending = supervisor.run(scene.steps(script.wish, order))
             judge.judge_run(ending)
             if not scene.comes_late():
@@ -94,13 +94,13 @@ class _History:
             if scene.toxics.deletes_are_denied and ending.error is not None:
                 user.discard_in_vain()
             scene.toxics.end()
-            how = user.recover(ending)
+            outcome = user.recover(ending)
             judge.judge()
             if scene.comes_late():
                 supervisor.end_others(kill=False)
                 judge.judge()
             user.delete_what_is_referred_to()
-        return how
+        return outcome
 
     def _before(self, stage: str) -> None:
         """Do the damage that the script plans before this stage."""
@@ -128,10 +128,10 @@ class _History:
                 self._supervisor.others.append(self._process(who, steps[who]))
 
     def _is_possible(self, kind: str, stage: str) -> bool:
-        """Return whether the damage can be done now.
+        """Return whether the run can notice the damage, if it is done now.
 
-        A result may rot until it is read, or change until it is published; a run could not notice later damage. The
-        same holds for files that a result refers to.
+        A result may rot until it is read, or change until it is published. The same holds for files that a result
+        refers to.
         """
         refers = any(wish.files is Files.REFER for wish in self._scene.requested)
         if kind == "source rots" and refers and stage == "publish":
@@ -148,8 +148,8 @@ class _History:
         return {f"source/{name}" for name in sst_files(self._scene.bucket.below("source"))}
 
     def _process(self, name: str, body: Callable[[], object]) -> Process:
-        """Return a process that may be killed, or taken for dead."""
-        self._scene.look()  # a job may act before a new try begins
+        """Return a process that may be killed, or reported as dead although it is not."""
+        self._scene.look()  # the job that owns the result may act before a new try begins
         random, script = self._scene.random, self._scene.script
         crash_at = lost_at = 0
         if random.random() < script.crashes:

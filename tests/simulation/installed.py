@@ -28,7 +28,7 @@ from simulation.bucket import SMALLEST_PART
 from simulation.clock import Clock
 from simulation.native_databases import ONE_THREAD, scratch
 from simulation.neighbours import put_foreign_in_scratch
-from simulation.reader_cache import cached_readers, forget
+from simulation.reader_cache import cached_readers, clear_caches
 from simulation.toxics import Client
 
 R = TypeVar("R")
@@ -45,7 +45,7 @@ class Sizes(NamedTuple):
 
 
 class _Current:
-    """Client and order of work of the current history; before the first one there is no client."""
+    """Store of the current history, None before the first one, and its order of parallel work."""
 
     store: S3Store | None = None
     order: Random
@@ -76,9 +76,9 @@ def installed() -> Iterator[None]:
 
 
 def take_own_scratch() -> None:
-    """Give this process a scratch directory of its own, inside the present one, with which it is removed.
+    """Give this process a new scratch directory inside the present one.
 
-    A history checks its scratch directory for changes, so processes must not share it.
+    A history checks its scratch directory for changes, so processes must not share one.
     """
     folder = tempfile.mkdtemp(dir=os.environ["SPARK_LOCAL_DIRS"])
     put_foreign_in_scratch(Path(folder))
@@ -86,9 +86,9 @@ def take_own_scratch() -> None:
 
 
 @contextmanager
-def at_work(client: Client, order: Random, sizes: Sizes, clock: Clock) -> Iterator[None]:
-    """Play a history in the block, with `clock` as the time of its machine."""
-    store = S3Store(client)  # type: ignore[arg-type] # it answers all requests that the store makes
+def installed_for_history(client: Client, order: Random, sizes: Sizes, clock: Clock) -> Iterator[None]:
+    """Install the client, order of work, sizes and clock of a history, which is played in the block."""
+    store = S3Store(client)  # type: ignore[arg-type] # the client answers all requests that the store makes
     store.part_limits = PartLimits(smallest=SMALLEST_PART, most_parts=10_000)
     _Current.store, _Current.order = store, order
     with (
@@ -98,28 +98,28 @@ def at_work(client: Client, order: Random, sizes: Sizes, clock: Clock) -> Iterat
         patch.object(database_streams, "FOREIGN_SHARE", sizes.foreign_share),
         patch.object(rows_writer, "TABLE_BYTES", sizes.table),
         patch.object(claim, "datetime", clock),
-        _one_release(),
+        _release_restored(),
     ):
         yield
 
 
 @contextmanager
-def _one_release() -> Iterator[None]:
-    """Restore the present release after a block that may install another one; the two share no cached reads."""
+def _release_restored() -> Iterator[None]:
+    """Restore the present release after the block; if another one was installed, clear the cache of its plans."""
     with patch.object(plan, "FORMAT", plan.FORMAT), patch.object(planner, "FORMAT", planner.FORMAT):
         before = plan.FORMAT
         try:
             yield
         finally:
             if before != plan.FORMAT:
-                forget("plan_from_json")
+                clear_caches("plan_from_json")
 
 
 def install_release() -> None:
     """Install another release, with other plans, until the history is over."""
     plan.FORMAT += 1
     planner.FORMAT += 1
-    forget("plan_from_json")
+    clear_caches("plan_from_json")
 
 
 class CompletedFuture(Generic[R]):

@@ -1,4 +1,4 @@
-"""Check of the promises in a history: those about a run under faults, and those that always hold."""
+"""Check of the promises in a history: about a run under faults, and at any time."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _PLAN = re.compile(rb'"plan": ?"([0-9a-f]{64})"')
 
 
 class Judge:
-    """Judge of a history; `BrokenPromiseError` or `WrongError` names the broken promise."""
+    """Judge of a history, which raises a `BrokenPromiseError` or `WrongError` that names the broken promise."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._last_right: dict[str, tuple[dict[str, StoredObject], int, set[str]]] = {}
-        """Objects, number of source versions and events when the result in a folder was last found right, by folder."""
+        """By folder of a result: objects, number of source versions and events when the result was last found right."""
 
     def judge_run(self, ending: Ending) -> None:
         """Check the promises about the run under faults."""
         error = ending.error
         if error is None:
             must(self._scene.was_published(TARGET), "a run says that it published, and did not")
-            self.look_for_open_uploads("behind a run that published")
+            self.check_open_uploads("behind a run that published")
         elif error.final and self._scene.is_strict():
             raise BrokenPromiseError(f"a transient fault ended a run for good, at {ending.step}: {error_line(error)}")
 
@@ -50,12 +50,12 @@ class Judge:
                     raise BrokenPromiseError(f"{process.name} ends with a bug of Rescale: {error.traceback}")
         must(scene.source_objects() == scene.source, "the source was touched")
         must(not (gone := missing_or_changed(scene.bucket)), f"foreign objects were touched: {gone}")
-        must(not scene.bucket.taken_away, f"versions were deleted for good: {scene.bucket.taken_away}")
-        if scene.owner is not None and (missed := scene.owner.missed()) is not None:
-            raise BrokenPromiseError(missed)
+        must(not scene.bucket.deleted_versions, f"versions were deleted for good: {scene.bucket.deleted_versions}")
+        if scene.owner is not None and (violation := scene.owner.violation()) is not None:
+            raise BrokenPromiseError(violation)
         plans = {name.split("-")[3] for name in scene.bucket.below("target") if name != "_metadata"} - {PREPARED}
         must(
-            len(plans) <= 1 or self._may_come_late() or bool(scene.done & {"discard", "release"}),
+            len(plans) <= 1 or self._may_come_late() or bool(scene.events & {"discard", "release"}),
             f"files of several plans lie together: {plans}",
         )
         for target in (TARGET, f"{TARGET}-2"):
@@ -65,15 +65,15 @@ class Judge:
     def _judge_published(self, folder: str) -> None:
         """Check a published result, if anything has changed since it was last found right."""
         scene = self._scene
-        wishes = [scene.script.wish, *([scene.script.other_wish] if "rival" in scene.done else [])]
+        wishes = [scene.script.wish, *([scene.script.other_wish] if "rival" in scene.events else [])]
         self._undo_unread_rot(folder, wishes)
-        seen = dict(scene.bucket.objects), len(scene.damage.versions), set(scene.done)
+        seen = dict(scene.bucket.objects), len(scene.damage.versions), set(scene.events)
         if seen == self._last_right.get(folder):
             return
-        strangers = self._may_come_late() or bool(scene.done & {"rival", "discard", "release", *PREPARERS})
+        strangers = self._may_come_late() or bool(scene.events & {"rival", "discard", "release", *PREPARERS})
         wish, source = assert_published(scene.bucket, folder, wishes, scene.damage.versions, strangers=strangers)
         certificate = scene.bucket.objects[f"{folder}.rescale/certificate.json"].data
-        if "discard" not in scene.done and not self._came_late(certificate, folder):
+        if "discard" not in scene.events and not self._came_late(certificate, folder):
             assert_certified(
                 certificate,
                 source,
@@ -89,9 +89,9 @@ class Judge:
         return self._scene.has_discarded and self._scene.comes_late()
 
     def _came_late(self, certificate: bytes, folder: str) -> bool:
-        """Return whether the certificate is that of a discarded run, not of the run that has the target now.
+        """Return whether the certificate is of a discarded run, not of the run that has the target now.
 
-        A damaged certificate that names no plan counts as that of the present run.
+        A damaged certificate that names no plan counts as a certificate of the present run.
         """
         plan = _PLAN.search(certificate)
         claim = self._scene.bucket.objects.get(f"{folder}.rescale/claim")
@@ -99,7 +99,8 @@ class Judge:
             return False
         return plan[1] not in claim.data
 
-    def look_for_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
+    def check_open_uploads(self, where: str, *, but_strangers: bool = True) -> None:
+        """Check that no upload is open; `but_strangers` excepts lost processes and those beside the run."""
         scene = self._scene
         open_uploads = {
             upload.by: upload.key for upload in scene.bucket.uploads.values() if upload.by != FOREIGN_AUTHOR
@@ -110,13 +111,15 @@ class Judge:
         must(not open_uploads, f"an upload stays open {where}: {open_uploads}")
 
     def _undo_unread_rot(self, folder: str, wishes: Sequence[Wish]) -> None:
-        """Undo the rot of bytes that, by the certificate, were proven by the store's checksums and not read."""
+        """Undo the rot of bytes that validation did not read, because the store's checksums proved them."""
         scene, objects = self._scene, self._scene.bucket.objects
         place = f"{folder}.rescale/certificate.json"
         if place not in objects or b'"checksums": {' not in objects[place].data:
             return
         must(any(wish.proof is not Proof.RECORDS for wish in wishes), "a proof by records used checksums")
         result = {name: objects[f"{folder}/{name}"] for name in scene.bucket.below(folder)}
-        extents = unread_extents(objects[place].data, result, scene.damage.sources, has_sums=scene.bucket.has_sums)
-        scene.happened("bytes left to the store's word")
+        extents = unread_extents(
+            objects[place].data, result, scene.damage.sources, has_checksums=scene.bucket.has_checksums
+        )
+        scene.happened("bytes proven by checksums")
         scene.damage.undo_rot({f"{folder}/{name}": extent for name, extent in extents.items()})

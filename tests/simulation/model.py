@@ -19,7 +19,7 @@ from rescale.text.errors import RescaleError
 from simulation.contents import Contents, Elements, KeyedGroups, id_of_uid, state_names
 from simulation.flinks_rules import key_group_of_code, key_groups_of_subtask, long_code
 from simulation.native_databases import UnreadableError
-from simulation.rows import KeyedRows, Kind, all_own_rows, assert_rows, same
+from simulation.rows import KeyedRows, Kind, all_own_rows, assert_rows, assert_same
 from support.canonical import Record, read_group
 
 _WITH_COMPRESSION = b"\0\0\0\x06"
@@ -46,16 +46,16 @@ def assert_right(
     old, new = Contents(source), Contents(result, elsewhere)
     old.apply_surgery(renames, drops, state_drops)
     names = new.names() | {"_metadata"}
-    same("files", names, names & set(result) if strangers else set(result))
+    assert_same("files", names, names & set(result) if strangers else set(result))
     ours, theirs = old.metadata, new.metadata
     for field in ("version", "checkpoint_id", "masters"):
-        same(field, getattr(ours, field), getattr(theirs, field))
-    same("operators", [o.operator_id for o in ours.operators], [o.operator_id for o in theirs.operators])
-    same("backends with a name of their own", len(new.backends()), len(set(new.backends())))
+        assert_same(field, getattr(ours, field), getattr(theirs, field))
+    assert_same("operators", [o.operator_id for o in ours.operators], [o.operator_id for o in theirs.operators])
+    assert_same("backends with a name of their own", len(new.backends()), len(set(new.backends())))
     for operator, other in zip(ours.operators, theirs.operators, strict=True):
         for field in ("name", "uid", "coordinator", "fully_finished"):
-            same(field, getattr(operator, field), getattr(other, field))
-        same("finished subtasks", _finished(operator), _finished(other))
+            assert_same(field, getattr(operator, field), getattr(other, field))
+        assert_same("finished subtasks", _finished(operator), _finished(other))
         compares_rows = _is_compared_by_row(old, new, operator, other)
         if compares_rows:
             _assert_rows(old, new, operator, other, by_files)
@@ -74,29 +74,31 @@ def assert_certified(
     drops: Sequence[str] = (),
     state_drops: Sequence[str] = (),
 ) -> None:
-    """Raise `WrongError` if the certificate was altered, is of another `_metadata`, or conceals references or drops."""
+    """Raise `WrongError` if the certificate was altered, is of another `_metadata`, or lacks references or drops."""
     metadata = result["_metadata"]
     document = json.loads(certificate)
     said = document.pop("document_sha256")
     whole = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    same("digest of the certificate", hashlib.sha256(whole.encode()).hexdigest(), said)
-    same("verdict", "complete", document["verdict"])
-    same("certified metadata", hashlib.sha256(metadata).hexdigest(), document["candidate_sha256"])
+    assert_same("digest of the certificate", hashlib.sha256(whole.encode()).hexdigest(), said)
+    assert_same("verdict", "complete", document["verdict"])
+    assert_same("certified metadata", hashlib.sha256(metadata).hexdigest(), document["candidate_sha256"])
     of = "its base" if document["continues"] else "the source"
     refers = f"refers to files of {of}" in (document["does_not_prove"] or "")
-    same("whether it says that files lie elsewhere", bool(Contents(result).elsewhere()), refers)
+    assert_same("whether it says that files lie elsewhere", bool(Contents(result).elsewhere()), refers)
     dropped, states = document["surgery"]["dropped"], document["surgery"]["dropped_states"]
-    same("operators left out", {id_of_uid(uid) for uid in drops}, {operator["operator_id"] for operator in dropped})
+    assert_same(
+        "operators left out", {id_of_uid(uid) for uid in drops}, {operator["operator_id"] for operator in dropped}
+    )
     dropped_states = {
         (id_of_uid(uid), name) for uid, _, name in (state_drop.partition(":") for state_drop in state_drops)
     }
-    same("states left out", dropped_states, {(state["operator_id"], state["name"]) for state in states})
+    assert_same("states left out", dropped_states, {(state["operator_id"], state["name"]) for state in states})
     old = Contents(source)
     old.apply_surgery(renames, drops, state_drops)
     for operator, proven in zip(old.metadata.operators, document["operators"], strict=True):
         said = proven["records"]["left_out"] if proven["records"] is not None else {}
         dropped_records = {name: number for name, number in said.items() if number}
-        same(f"records left out of {operator.operator_id}", old.dropped_row_counts(operator), dropped_records)
+        assert_same(f"records left out of {operator.operator_id}", old.dropped_row_counts(operator), dropped_records)
 
 
 def states_of(objects: Mapping[str, bytes], uids: Sequence[str]) -> list[str]:
@@ -147,7 +149,7 @@ def _is_compared_by_row(old: Contents, new: Contents, operator: OperatorState, o
 
 
 def _assert_rows(old: Contents, new: Contents, operator: OperatorState, other: OperatorState, by_files: bool) -> None:
-    """Assert equal rows; databases that were damaged before they were copied unread must be exact copies.
+    """Assert equal rows; where a database was copied unread after it had been damaged, assert equal files.
 
     With a proof by files, SST files may also stay unread where databases are joined or split.
     """
@@ -160,23 +162,26 @@ def _assert_rows(old: Contents, new: Contents, operator: OperatorState, other: O
         if reshaped:
             _assert_tables(old, new, operator, other)
         else:
-            same("files of databases", old.databases(operator), new.databases(other))
+            assert_same("files of databases", old.databases(operator), new.databases(other))
         return
     assert_rows(kept, new.rows(other), operator, other)
 
 
 def _assert_tables(old: Contents, new: Contents, operator: OperatorState, other: OperatorState) -> None:
-    """Assert equal rows in key groups that RocksDB reads before and after, and all SST files of the other key groups.
+    """Assert equal rows in key groups that RocksDB can read in source and result, and that no other SST file is lost.
 
-    Undamaged directories may have been rewritten with other files. In a directory that RocksDB does not open, it is not
-    checked that foreign rows are hidden.
+    Undamaged directories may have been rewritten with other files. In a directory that RocksDB does not open, foreign
+    rows may be visible.
     """
     kept, result_rows = old.readable_rows(operator), new.readable_rows(other)
-    shown = _key_groups(kept) & _key_groups(result_rows)
-    same("rows", *(Counter(pair for pair in all_own_rows(side) if pair[0][1] in shown) for side in (kept, result_rows)))
-    judged = {stream.subtask for stream in kept if shown.issuperset(stream.key_groups)}
-    unread = [(subtask, files) for subtask, files in old.databases(operator) if subtask not in judged]
-    same("SST files that are gone", set(), _tables(unread) - _tables(new.databases(other)))
+    readable = _key_groups(kept) & _key_groups(result_rows)
+    assert_same(
+        "rows",
+        *(Counter(pair for pair in all_own_rows(side) if pair[0][1] in readable) for side in (kept, result_rows)),
+    )
+    compared = {stream.subtask for stream in kept if readable.issuperset(stream.key_groups)}
+    unread = [(subtask, files) for subtask, files in old.databases(operator) if subtask not in compared]
+    assert_same("SST files that are gone", set(), _tables(unread) - _tables(new.databases(other)))
 
 
 def _key_groups(streams: list[KeyedRows]) -> set[int]:
@@ -192,29 +197,31 @@ def _assert_keyed(
 ) -> None:
     for stream in new:
         own = key_groups_of_subtask(other.max_parallelism, other.parallelism, stream.subtask)
-        same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
+        assert_same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
     if len({stream.header for stream in old}) == 1:
         if new or _groups(old):
-            same("headers", {stream.header for stream in old}, {stream.header for stream in new})
+            assert_same("headers", {stream.header for stream in old}, {stream.header for stream in new})
         if operator.max_parallelism == other.max_parallelism:
-            same("key groups", _groups(old), _groups(new))
+            assert_same("key groups", _groups(old), _groups(new))
             return
     if operator.max_parallelism == other.max_parallelism:
-        same("numbers of the key groups", set(_groups(old)), set(_groups(new)))
+        assert_same("numbers of the key groups", set(_groups(old)), set(_groups(new)))
         return
     kept, result_records = _records(old, operator.max_parallelism), _records(new, other.max_parallelism)
     if len({stream.header for stream in old}) > 1:  # a rotted header numbers its states differently
         kept, result_records = (
             [(group, record._replace(state=0)) for group, record in some] for some in (kept, result_records)
         )
-    same("records", Counter(record for _, record in kept), Counter(record for _, record in result_records))
+    assert_same("records", Counter(record for _, record in kept), Counter(record for _, record in result_records))
     for group, record in result_records:
         code = long_code(int.from_bytes(record.key[:8], "big", signed=True))
-        same("key group of a record", key_group_of_code(code, other.max_parallelism), group)
+        assert_same("key group of a record", key_group_of_code(code, other.max_parallelism), group)
 
 
 def _groups(streams: list[KeyedGroups]) -> dict[int, bytes]:
-    same("key groups that are there once", sum(len(stream.groups) for stream in streams), len({*_numbers(streams)}))
+    assert_same(
+        "key groups that are there once", sum(len(stream.groups) for stream in streams), len({*_numbers(streams)})
+    )
     return {group: data for stream in streams for group, data in stream.groups.items()}
 
 
@@ -227,37 +234,39 @@ def _records(streams: list[KeyedGroups], max_parallelism: int) -> list[tuple[int
     records = []
     for group, data in _groups(streams).items():
         for found_in, record in read_group(data, max_parallelism):
-            same("key group in front of a key", group, found_in)
+            assert_same("key group in front of a key", group, found_in)
             records.append((group, record))
     return records
 
 
 def _as_java_reads(header: bytes) -> bytes:
-    """Return an operator state header since Flink 1.18 with its fifth byte (compression, if not 0) as 0 or 1."""
+    """Return an operator state header with its flag for compression (version 6, fifth byte) as 0 or 1."""
     return header[:4] + bytes((header[4] != 0,)) + header[5:] if header[:4] == _WITH_COMPRESSION else header
 
 
 def _assert_elements(old: list[Elements], new: list[Elements], operator: OperatorState, other: OperatorState) -> None:
     if len({stream.header for stream in old}) == 1:
         headers = [{_as_java_reads(stream.header) for stream in side} for side in (old, new)]
-        same("headers of operator state", *headers)
+        assert_same("headers of operator state", *headers)
     if operator.parallelism == other.parallelism:
-        same("operator state", _by_subtask(old), _by_subtask(new))
+        assert_same("operator state", _by_subtask(old), _by_subtask(new))
         return
     names = {state for stream in old for state in stream.states}
-    same("states", names, {state for stream in new for state in stream.states})
+    assert_same("states", names, {state for stream in new for state in stream.states})
     if old:
-        same("subtasks with operator state", list(range(other.parallelism)), [stream.subtask for stream in new])
+        assert_same("subtasks with operator state", list(range(other.parallelism)), [stream.subtask for stream in new])
     for state in names:
         theirs = [stream.states.get(state, []) for stream in old]
         ours = [stream.states.get(state, []) for stream in new]
         if state[1] is DistributionMode.BROADCAST:
             copies = {tuple(some) for some in theirs if some}
-            same(f"subtasks without a copy of {state[0]}", 0, sum(tuple(some) not in copies for some in ours if copies))
+            assert_same(
+                f"subtasks without a copy of {state[0]}", 0, sum(tuple(some) not in copies for some in ours if copies)
+            )
             continue
-        same(f"elements of {state[0]}", *(Counter(e for some in side for e in some) for side in (theirs, ours)))
+        assert_same(f"elements of {state[0]}", *(Counter(e for some in side for e in some) for side in (theirs, ours)))
         counts = [len(some) for some in ours]
-        same(f"whether {state[0]} is dealt evenly", True, max(counts) - min(counts) <= 1)
+        assert_same(f"whether {state[0]} is dealt evenly", True, max(counts) - min(counts) <= 1)
 
 
 def _by_subtask(streams: list[Elements]) -> dict[int, dict[tuple[str, DistributionMode], list[bytes]]]:

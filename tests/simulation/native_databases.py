@@ -1,8 +1,8 @@
-"""RocksDB databases as savepoints have them: written through RocksDB, and opened by it as Flink opens them.
+"""RocksDB databases of savepoints: RocksDB writes them, and opens them as Flink does.
 
 The rows to be written are kept in a plain mapping beside the database. All rows are read as a backend would read them:
-by an iterator, by their keys, and again after a compaction, since files in a wrong order may show the right rows until
-then.
+by an iterator, by their keys, and again after a compaction, because only a compaction reveals some files in a wrong
+order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _IN_MEMORY = Path("/dev/shm")
 _FLINKS_TABLES = "block_based_table_factory={format_version=5;checksum=kCRC32c};compression=kSnappyCompression"
 _AS_IT_IS = f"{MERGE};create_if_missing=0;create_missing_column_families=0"
 ONE_THREAD = "max_file_opening_threads=1"
-"""The sixteen threads that open files by default take longer to start than a few small files to open."""
+"""Option for few small files, which open faster than RocksDB's default of sixteen threads would start."""
 
 SMALL_LEVELS = f"{MERGE};{_FLINKS_TABLES};db_host_id=sim;max_bytes_for_level_base=2000;target_file_size_base=900"
 
@@ -41,7 +41,7 @@ def scratch() -> str | None:
 
 
 class Ranges(NamedTuple):
-    """Bounds of the key groups of a subtask, and of all key groups, whose rows a clipped database may still have."""
+    """First key and end of a subtask's own key groups, and of all key groups; a clipped database has rows of all."""
 
     own: tuple[bytes, bytes]
     all: tuple[bytes, bytes]
@@ -97,13 +97,16 @@ def write_database(
                 db.delete_range(state, ranges.own[1], ranges.all[1])
         db.flush()
         assert db.model == rows
-        return read_settled(db, Path(folder), "checkpoint", name)
+        return read_reproducible(db, Path(folder), "checkpoint", name)
 
 
-def read_settled(db: Writer, folder: Path, checkpoint: str, name: str) -> dict[str, bytes]:
-    """Return the files of a checkpoint of the database `db` in `folder`, with `name` in place of ids and times."""
+def read_reproducible(db: Writer, folder: Path, checkpoint: str, name: str) -> dict[str, bytes]:
+    """Return the files of a checkpoint of the database in `folder`, without ids and times that differ between runs.
+
+    `name` is unique, and takes the place of the ids.
+    """
     files = {file.name: Path(file.uri).read_bytes() for file in db.checkpoint(folder / checkpoint)}
-    settled = _settled(files, Path(folder, "db", "IDENTITY").read_bytes(), folder, name)
+    settled = _reproducible(files, Path(folder, "db", "IDENTITY").read_bytes(), folder, name)
     assert rows_of_database(tuple(sorted(settled.items())), tuple(db.model)) == db.model
     settled["OPTIONS-000007"] = _options(list(db.model))
     return settled
@@ -115,8 +118,8 @@ def _shuffled(random: Random, rows: Rows) -> list[tuple[str, bytes]]:
     return keys
 
 
-def _settled(files: Mapping[str, bytes], identity: bytes, folder: Path, name: str) -> dict[str, bytes]:
-    """Return the files that a handle lists, without times and process ids, so that a seed gives the same bytes."""
+def _reproducible(files: Mapping[str, bytes], identity: bytes, folder: Path, name: str) -> dict[str, bytes]:
+    """Return the files that a handle lists, with `name` for ids and one fixed time: a seed gives the same bytes."""
     settled = {"CURRENT": files["CURRENT"], "OPTIONS-000007": b""}
     for file in files:
         if file.endswith(".sst"):

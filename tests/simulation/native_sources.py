@@ -35,7 +35,7 @@ def draw_native(random: Random) -> Source:
 
 
 def fit_to_kind(random: Random, source: Source, wish: Wish) -> Wish:
-    """Return a wish for the same shape, with a format, files and a proof that fit the source."""
+    """Return the wish with a format, files and a proof that fit the source."""
     rocksdb = source.kind is Kind.ROCKSDB
     formats = {
         Kind.CANONICAL: (Format.ROCKSDB,),
@@ -117,7 +117,7 @@ def _databases(
 def incremental_handle(
     subtask: int, own: Sequence[int], meta: Stream, shared: Iterable[RocksdbFile], private: Iterable[RocksdbFile]
 ) -> IncrementalHandle:
-    """Return the handle of a database with the key groups `own`; all handles of a subtask have one backend id."""
+    """Return the handle of a database with the key groups `own`; the backend id follows from the subtask."""
     return IncrementalHandle(
         HandleTag.INCREMENTAL_V2,
         checkpoint_id=7,
@@ -135,7 +135,7 @@ def incremental_handle(
 def _heap(
     random: Random, objects: dict[str, bytes], parallelism: int, max_parallelism: int, name: str
 ) -> OperatorState:
-    """Return key groups that each give their number and a block for every state (`HeapSnapshotStrategy`)."""
+    """Return an operator whose key groups have their number and a block for each state (`HeapSnapshotStrategy`)."""
     states = ["counts", "latest"][: random.randint(1, 2)]
     rows = draw_rows(random, states, max_parallelism, longs=True)
     size = len(prefix(0, max_parallelism))

@@ -1,4 +1,4 @@
-"""Foreign files, links and uploads around target, source and scratch directory, which no history may touch."""
+"""Foreign files, links and uploads beside target, source and scratch directory, which no history may touch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from simulation.stored import StoredObject, Upload, etag_of
 from support.trees import Item, tree
 
 FOREIGN_AUTHOR = "somebody"
-"""Author of foreign uploads."""
+"""Author of uploads that no run has begun."""
 
 _KEYS = (
     *("target-archive/_metadata", "targets/_metadata", "target.json", "target.rescaled/claim"),

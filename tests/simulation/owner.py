@@ -1,7 +1,7 @@
-"""Job that Flink starts from the result in CLAIM mode, and that owns the result from then on.
+"""Job that Flink starts from the result in CLAIM mode, which owns the result from then on.
 
-When newer checkpoints have subsumed the result, Flink deletes its `_metadata`, and all files that no newer checkpoint
-uses.
+When newer checkpoints have subsumed the result, Flink deletes its `_metadata`, and all its files that no newer
+checkpoint uses.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ _METADATA = "target/_metadata"
 
 @dataclass
 class Owner:
-    """A job that owns a result, so that Flink deletes files of it (CLAIM mode).
+    """A job that owns a result, so that Flink deletes files of the result (CLAIM mode).
 
     `patience` is the number of requests between the put of `_metadata` and its deletion by Flink. `is_reported` returns
-    whether a run has reported the publication by then. Flink deletes nothing while `publishers` returns that a process
-    is about to put `_metadata`, or the mark that follows it.
+    whether a run has reported the publication by then. Flink deletes nothing while `is_being_published` returns that a
+    process is about to put `_metadata`, or the mark that follows it.
     """
 
     bucket: Bucket
     random: Random
     patience: int
     is_reported: Callable[[], bool]
-    publishers: Callable[[], bool]
+    is_being_published: Callable[[], bool]
     log: list[str]
     has_taken: bool = False
 
@@ -47,7 +47,7 @@ class Owner:
 
     def take(self) -> None:
         """Take the result, if it is published: delete `_metadata` and some of its files."""
-        if self.has_taken or _METADATA not in self.bucket.objects or self.publishers():
+        if self.has_taken or _METADATA not in self.bucket.objects or self.is_being_published():
             return
         self.bucket.remove(_METADATA)
         kept = self.random.choice((0, 0.5, 1, 1))
@@ -59,12 +59,12 @@ class Owner:
         self._may_come_again = not (self._uses and self.is_reported())
         self.log.append(f"a job owns the result: {len(self._uses)} files of it are used, `_metadata` is gone")
 
-    def missed(self) -> str | None:
+    def violation(self) -> str | None:
         """Return which file of the job is missing or changed, or that `_metadata` was put again; None if neither."""
-        there = self.bucket.below("target")
+        existing = self.bucket.below("target")
         for name, data in self._uses.items():
-            if there.get(name) != data:
-                return f"{name}, which a job uses, is gone or another one"
+            if existing.get(name) != data:
+                return f"{name}, which a job uses, is missing or changed"
         if _METADATA in self.bucket.objects and not self._may_come_again:
             return "a result that a job owns is published again"
         return None

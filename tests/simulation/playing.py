@@ -1,4 +1,4 @@
-"""Many histories, or bugs, in workers that are forked once and stay, with warm caches."""
+"""Many histories, or hunts for bugs, in workers that are forked once and keep their caches."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from simulation.installed import installed, take_own_scratch
 T = TypeVar("T")
 R = TypeVar("R")
 
-_SELDOM = 20_000
-"""Allocations between garbage collections, each of which searches all cached values."""
+_COLLECTION_THRESHOLD = 20_000
+"""Allocations between garbage collections, which are slow because they search all cached values."""
 
 CHUNK = 25
 """Number of histories that a worker plays between reports."""
@@ -25,25 +25,25 @@ CHUNK = 25
 
 @dataclass
 class Tally:
-    """Outcome of histories; `reported` has the log of each history that is to be printed."""
+    """Number of histories by outcome, of faults by kind, seeds that broke a promise, and the logs to print."""
 
-    ways: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
     injected: Counter[str] = field(default_factory=Counter)
     broken: list[int] = field(default_factory=list)
     reported: list[str] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
-        self.ways += other.ways
+        self.outcomes += other.outcomes
         self.injected += other.injected
         self.broken += other.broken
 
 
 def side_by_side(work: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
-    """Yield `work(item)` for each item in order, in a block of `installed`; a single worker is this process itself."""
+    """Yield `work(item)` for each item in order, in a block of `installed`; a single worker is this process."""
     usual = gc.get_threshold()
     with installed():
         gc.freeze()  # imported modules stay: collections need not search them
-        gc.set_threshold(_SELDOM, *usual[1:])
+        gc.set_threshold(_COLLECTION_THRESHOLD, *usual[1:])
         try:
             if workers == 1:
                 yield from map(work, items)
@@ -65,7 +65,7 @@ def play_all(seeds: Sequence[int], *, verbose: bool = False) -> Tally:
     tally = Tally()
     for seed in seeds:
         verdict = play(seed)
-        tally.ways[verdict.how] += 1
+        tally.outcomes[verdict.outcome] += 1
         tally.injected += verdict.injected
         if verdict.broken is not None:
             tally.broken.append(seed)
@@ -75,4 +75,4 @@ def play_all(seeds: Sequence[int], *, verbose: bool = False) -> Tally:
 
 
 def _described(verdict: Verdict) -> str:
-    return "\n    ".join([f"seed {verdict.seed}: {verdict.broken or verdict.how}", *verdict.log])
+    return "\n    ".join([f"seed {verdict.seed}: {verdict.broken or verdict.outcome}", *verdict.log])

@@ -1,8 +1,8 @@
 """Processes that take turns: one runs while the others stand still, and the seed decides which is next.
 
 Each process is a greenlet, which gives up its turn only at a request, so that a history is reproducible. All processes
-run in one thread, which costs little and can be interrupted. A lost process stands still, and may go on while its
-successor is at work: a zombie.
+run in one thread, which costs little and can be interrupted. A lost process stands still, and may go on beside the next
+try of its step: a zombie.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Crash(BaseException):
 class Process:
     """A simulated process of `body`, which stands still until `go_on`.
 
-    It is killed at request number `crash_at` (from 1), before or after the request is carried out; at `lost_at` it is
-    reported as dead although it is not. `result` and `error` are set when it `is_over`; `request` is its current or
-    last request; `has_misread` tells whether a bit was flipped in what it read.
+    It is killed at request number `crash_at` (from 1), before the bucket carries out the request, or `after` that. At
+    `lost_at` it is reported as dead although it is not. `result` and `error` are set when it `is_over`; `request` is
+    its current or last request; `has_misread` tells whether a bit was flipped in bytes that it read.
     """
 
     def __init__(
@@ -44,15 +44,15 @@ class Process:
         self._crash_at = crash_at
         self._after = after
         self._lost_at = lost_at
-        self._allowed = 0
+        self._requests_left = 0
         self._killed = False
         self._stack = _Stack(self)
 
     def go_on(self, requests: int = _FOREVER) -> None:
-        """Let the process make so many requests at most, or until it is over or lost."""
+        """Let the process make at most this number of requests, or run until it is over or lost."""
         if self.is_over:
             return
-        self._allowed = requests
+        self._requests_left = requests
         self._stack.parent = getcurrent()
         self._stack.switch()
 
@@ -74,9 +74,9 @@ class Process:
         if self.requests == self._lost_at:
             self.is_lost = True
             self._stand_still()
-        elif not self._allowed:
+        elif not self._requests_left:
             self._stand_still()
-        self._allowed -= 1
+        self._requests_left -= 1
         if self.requests == self._crash_at and not self._after:
             self._killed = True
         if self._killed:  # perhaps while it stood still

@@ -1,4 +1,4 @@
-"""Promises about a published result, and the error that says that one was broken."""
+"""Promises about a published result, and the error for a broken promise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rescale.plan.proof import Proof
 from simulation.bucket import Bucket
 from simulation.contents import Contents
 from simulation.model import assert_right, kinds_of, shapes_of
-from simulation.rows import WrongError, same
+from simulation.rows import WrongError, assert_same
 from simulation.run import BASE, SOURCE, Wish
 from simulation.script import expected_kinds, expected_shapes
 
@@ -36,9 +36,9 @@ def assert_published(
     *,
     strangers: bool,
 ) -> tuple[Wish, Mapping[str, bytes]]:
-    """Assert that the result is right for a wish and a version of the source, and return both.
+    """Assert that the result is right for one of the wishes and one version of the source, and return both.
 
-    With `strangers`, files of another run may lie in its directory.
+    With `strangers`, files of another run may lie in the directory of the result.
     """
     said = []
     for wish in wishes:
@@ -71,7 +71,7 @@ def _assert_published_for(
             )
             shapes, kinds = shapes_of(result), kinds_of(result)
             before, lay = shapes_of(version, wish.renames, wish.drops), kinds_of(version, wish.drops, wish.state_drops)
-            same("shapes", (expected_shapes(before, wish), expected_kinds(lay, wish)), (shapes, kinds))
+            assert_same("shapes", (expected_shapes(before, wish), expected_kinds(lay, wish)), (shapes, kinds))
         except WrongError as error:
             said.append(str(error))
         except Exception as error:  # the model cannot read a damaged source

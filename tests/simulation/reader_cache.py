@@ -1,4 +1,4 @@
-"""Cache of pure functions of bytes: equal bytes are read once.
+"""Caches of readers, which are pure functions of bytes: equal bytes are read once.
 
 A history opens the same snapshots at each step and each try. The original functions read all bytes the first time,
 damaged ones too; errors are not cached.
@@ -23,7 +23,7 @@ _READERS = (
     ("simulation.contents", "read_metadata"),
     ("simulation.rows", "read_keyed_header"),
 )
-"""Functions of bytes, and of a path that only errors name, by the modules that call them."""
+"""Functions of bytes and of a path, which only errors name, each with the module that calls it."""
 
 _CACHED_FUNCTIONS = (
     ("rescale.snapshot.reading.opening", "snapshot_type"),
@@ -37,7 +37,7 @@ _CACHED_FUNCTIONS = (
 """Functions that are cached by all their arguments."""
 
 _MOST = 1000
-"""Number of cached values of each function, enough for the last histories."""
+"""Number of cached values of each function."""
 
 _cache_clearers: list[tuple[str, Callable[[], None]]] = []
 """Functions that clear caches, by the names of readers."""
@@ -50,7 +50,7 @@ def cached_readers() -> Iterator[None]:
         for module, name in _READERS:
             original = getattr(import_module(module), name)
             reader = readers.setdefault(original, _Reader(original))
-            _put(stack, module, name, reader, reader.known.clear)
+            _put(stack, module, name, reader, reader.cached.clear)
         for module, name in _CACHED_FUNCTIONS:
             other = lru_cache(_MOST)(getattr(import_module(module), name))
             _put(stack, module, name, other, other.cache_clear)
@@ -63,25 +63,25 @@ def _put(stack: ExitStack, module: str, name: str, other: Any, clear: Callable[[
     stack.callback(_cache_clearers.remove, (name, clear))
 
 
-def forget(reader: str | None = None) -> None:
-    """Clear the cache of that reader, or of all readers, before another reader reads the same bytes."""
+def clear_caches(reader: str | None = None) -> None:
+    """Clear the cache of a reader, or of all readers, because a changed reader reads the same bytes differently."""
     for name, clear in _cache_clearers:
         if reader in (None, name):
             clear()
 
 
 class _Reader:
-    """Reader with a cache by bytes, whatever their path."""
+    """Reader with a cache by bytes; the path does not matter, because only errors name it."""
 
     def __init__(self, read: Callable[[bytes, str], Any]) -> None:
-        self.known: dict[bytes, Any] = {}
+        self.cached: dict[bytes, Any] = {}
         self._read = read
 
     def __call__(self, data: bytes, path: str) -> Any:
-        value = self.known.get(data)
+        value = self.cached.get(data)
         if value is None:
             value = self._read(data, path)
-            if len(self.known) >= _MOST:
-                self.known.pop(next(iter(self.known)))
-            self.known[data] = value
+            if len(self.cached) >= _MOST:
+                self.cached.pop(next(iter(self.cached)))
+            self.cached[data] = value
         return value

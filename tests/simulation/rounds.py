@@ -1,8 +1,8 @@
 """A round of a live rescale: two checkpoints of a job in RocksDB, and the result of the earlier one, its base.
 
-The later checkpoint is the source of a history. It shares SST files with the earlier checkpoint; or the job was started
+The later checkpoint is the source of a history. It shares SST files with the earlier one, unless the job was started
 again in between, and has uploaded all files again. The base is made once, without faults. Checkpoints and base are not
-damaged, because the round would then be refused. Some results refer to files of the base.
+damaged, because a damaged round is refused. Some results refer to files of the base.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from rescale.planning.request.result_files import Files
 from simulation.bucket import Bucket
 from simulation.clock import Clock
 from simulation.flinks_rules import key_groups_of_subtask
-from simulation.installed import Sizes, at_work
-from simulation.native_databases import SMALL_LEVELS, Rows, read_settled, scratch
+from simulation.installed import Sizes, installed_for_history
+from simulation.native_databases import SMALL_LEVELS, Rows, read_reproducible, scratch
 from simulation.native_sources import KEYED_STATES, draw_rows, group_of, header_of, incremental_handle
 from simulation.rows import Kind
 from simulation.run import BASE, EARLIER, SOURCE, Steps, Wish
@@ -47,8 +47,8 @@ _SHAPES = ((4, 9), (6, 8), (8, 6), (8, 130), (130, 8), (200, 256))
 _COPIED_AHEAD = 0.3
 """Share of histories in which a follower copies files of the base into the target."""
 
-_RATE = 0.005
-"""Highest probability of a fault per request: a round opens four snapshots, and so makes more requests."""
+_HIGHEST_RATE = 0.005
+"""Highest probability of a fault per request; a round makes many requests, because it opens four snapshots."""
 
 
 def with_base(script: Script, seed: int) -> Script:
@@ -64,12 +64,12 @@ def with_base(script: Script, seed: int) -> Script:
         script,
         source=source,
         wish=wish,
-        rates={toxic: min(rate, _RATE) for toxic, rate in script.rates.items()},
+        rates={toxic: min(rate, _HIGHEST_RATE) for toxic, rate in script.rates.items()},
         other_wish=replace(wish, base="", proof=Proof.RECORDS, files=Files.COPY),
         damage=damage,
         beside=beside,
         weather=None,
-        store=replace(script.store, has_sums=False, is_believed=False),
+        store=replace(script.store, has_checksums=False, is_trusted=False),
     )
 
 
@@ -88,7 +88,7 @@ def job_of(number: int) -> tuple[Source, Wish]:
     for key, data in (beside | source).items():
         bucket.put(key, data)
     client = Client(bucket, Toxics(Random(0), {}, Counter(), []), None)
-    with at_work(client, Random(0), Sizes(1 << 20, 1 << 20, 150, 1 << 26, 10), Clock()):
+    with installed_for_history(client, Random(0), Sizes(1 << 20, 1 << 20, 150, 1 << 26, 10), Clock()):
         Steps(replace(wish, target=BASE, source=EARLIER), Random(0), Random(0)).all()
     base = {key: stored.data for key, stored in bucket.objects.items() if key.startswith("base")}
     uids = ("keyed", "elements")
@@ -167,7 +167,7 @@ def _databases(random: Random, rows: Rows, others: Rows, name: str) -> tuple[dic
                 db.flush()
                 db.compact(state)
         db.flush()
-        before = read_settled(db, Path(folder), "earlier", name)
+        before = read_reproducible(db, Path(folder), "earlier", name)
         for state in rows:
             for key in rows[state]:
                 _change(random, db, state, key)
@@ -178,7 +178,7 @@ def _databases(random: Random, rows: Rows, others: Rows, name: str) -> tuple[dic
                 db.flush()
                 db.compact(state)
         db.flush()
-        return before, read_settled(db, Path(folder), "later", name)
+        return before, read_reproducible(db, Path(folder), "later", name)
 
 
 def _put(db: Writer, state: str, key: bytes, value: bytes) -> None:

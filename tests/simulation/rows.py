@@ -1,4 +1,4 @@
-"""Rows of keyed state of any kind as a backend would hold them, derived from the bytes alone.
+"""Rows of keyed state as a backend would hold them, derived from the bytes of any kind of state.
 
 RocksDB itself reads the rows of its directories. Key groups are cut by their offsets, and slow readers separate their
 records. The reader of `rescale` is only used for the names of states in headers.
@@ -41,14 +41,14 @@ class WrongError(AssertionError):
     """Error of a result that differs from its source."""
 
 
-def same(what: str, expected: object, actual: object) -> None:
+def assert_same(what: str, expected: object, actual: object) -> None:
     """Raise `WrongError` unless both are equal."""
     if expected != actual:
         raise WrongError(f"{what}: expected {str(expected)[:300]}, found {str(actual)[:300]}")
 
 
 class KeyedRows(NamedTuple):
-    """Rows of a subtask; `header` stands before its key groups, or is the meta stream of its directory.
+    """Rows of a subtask; `header` stands before its key groups, or in the file that describes a directory's states.
 
     `rows` may have a row twice: a rotted bit of a source may turn a row's key or state into that of another row.
     """
@@ -80,7 +80,7 @@ def keyed_rows(
         (base,) = handle.base
         assert isinstance(base, IncrementalHandle | KeyGroupsHandle)
         lay, changes = keyed_rows(subtask, base, operator, content), list(changes_of(handle, content))
-        same("rows below a changelog that are there once", len(lay.rows), len(dict(lay.rows)))
+        assert_same("rows below a changelog that are there once", len(lay.rows), len(dict(lay.rows)))
         changed = replayed(dict(lay.rows), changes)
         return lay._replace(header=with_logged_states(lay.header, changes), rows=list(changed.items()))
     if isinstance(handle, IncrementalHandle):
@@ -89,7 +89,7 @@ def keyed_rows(
         header = content(handle.meta)
         states = states_in(header)
         listed = [(file.name, content(file.stream)) for file in (*handle.shared, *handle.private)]
-        same("names in a directory that are there once", len(listed), len({name for name, _ in listed}))
+        assert_same("names in a directory that are there once", len(listed), len({name for name, _ in listed}))
         rows_by_state = rows_of_database(tuple(sorted(listed)), tuple(states))
         size = len(prefix(0, operator.max_parallelism))
         rows = [
@@ -114,24 +114,26 @@ def keyed_rows(
 def assert_rows(old: list[KeyedRows], new: list[KeyedRows], operator: OperatorState, other: OperatorState) -> None:
     """Raise `WrongError` if a row is lost, doubled, changed, or where Flink does not look for it."""
     if not old:
-        same("subtasks with keyed state, of which there is none", 0, len(new))
+        assert_same("subtasks with keyed state, of which there is none", 0, len(new))
     for stream in new:
         own = key_groups_of_subtask(other.max_parallelism, other.parallelism, stream.subtask)
-        same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
-        same(f"key groups of others in subtask {stream.subtask}", set(), {row[1] for row, _ in stream.rows} - {*own})
-    same("subtasks with keyed state once", len(new), len({stream.subtask for stream in new}))
+        assert_same(f"key groups of subtask {stream.subtask}", own, stream.key_groups)
+        assert_same(
+            f"key groups of others in subtask {stream.subtask}", set(), {row[1] for row, _ in stream.rows} - {*own}
+        )
+    assert_same("subtasks with keyed state once", len(new), len({stream.subtask for stream in new}))
     states = {state for stream in old for state in states_in(stream.header)}
-    same("states", states, {state for stream in new for state in states_in(stream.header)})
+    assert_same("states", states, {state for stream in new for state in states_in(stream.header)})
     if len({stream.header for stream in old}) == 1:
-        same("headers", {stream.header for stream in old}, {stream.header for stream in new})
+        assert_same("headers", {stream.header for stream in old}, {stream.header for stream in new})
     kept, result_rows = list(all_own_rows(old)), list(all_own_rows(new))
     if operator.max_parallelism == other.max_parallelism:
-        same("rows", Counter(kept), Counter(result_rows))
+        assert_same("rows", Counter(kept), Counter(result_rows))
         return
-    same("rows", Counter(_without_group(kept)), Counter(_without_group(result_rows)))
+    assert_same("rows", Counter(_without_group(kept)), Counter(_without_group(result_rows)))
     for (state, group, key), _ in result_rows:
         code = long_code(int.from_bytes(key[:_LONG], "big", signed=True))
-        same(f"key group of a row of {state}", key_group_of_code(code, other.max_parallelism), group)
+        assert_same(f"key group of a row of {state}", key_group_of_code(code, other.max_parallelism), group)
 
 
 def own_rows(stream: KeyedRows) -> list[tuple[Row, bytes]]:
@@ -153,14 +155,14 @@ def _without_group(rows: list[tuple[Row, bytes]]) -> Iterator[tuple[str, bytes, 
 
 def _canonical(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[tuple[Row, bytes]]:
     for found_in, record in read_group(data, maximum):
-        same("key group in front of a key", group, found_in)
+        assert_same("key group in front of a key", group, found_in)
         yield (states[record.state], group, record.key), record.value
 
 
 def _heap(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[tuple[Row, bytes]]:  # noqa: ARG001
     """Yield the rows of a heap block with longs as keys and values, in the void namespace."""
     (found_in,), at = struct.unpack_from(">i", data), 4
-    same("key group in front of its blocks", group, found_in)
+    assert_same("key group in front of its blocks", group, found_in)
     for _ in states:
         state, count = struct.unpack_from(">hi", data, at)
         at += 6
@@ -169,11 +171,11 @@ def _heap(data: bytes, group: int, states: list[str], maximum: int) -> Iterator[
             namespace, key, value = data[at : at + 1], data[at + 1 : at + 1 + _LONG], data[at + 1 + _LONG :][:_LONG]
             at += 1 + 2 * _LONG
             yield (states[state], group, key + namespace), value
-    same("end of the blocks", at, len(data))
+    assert_same("end of the blocks", at, len(data))
 
 
 def states_in(header: bytes) -> list[str]:
-    """Return the names of the states; in a header that is unreadable by an unknown serializer, what looks like them."""
+    """Return the names of the states; if an unknown serializer hides them, return all texts that look like names."""
     try:
         return [state.name for state in read_keyed_header(header, "header").states]
     except RescaleError:

@@ -33,7 +33,7 @@ EARLIER, BASE = f"s3://{BUCKET}/earlier", f"s3://{BUCKET}/base"
 
 @dataclass(frozen=True)
 class Wish:
-    """Request of a run. If there is a base to continue, `files` says whether the result refers to its files."""
+    """Request of a run. With a `base`, which the run continues, `files` says whether the result refers to its files."""
 
     parallelism: str
     max_parallelism: str
@@ -63,7 +63,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Steps:
-    """Steps of one wish; `order` shuffles the tasks of a step, and `cores` draws its number of cores."""
+    """Steps of a run for a wish; `order` shuffles the tasks of a step, and `cores` draws the number of its cores."""
 
     wish: Wish
     order: Random
@@ -95,7 +95,7 @@ class Steps:
         return places_of(plan).plan
 
     def copy_ahead(self) -> None:
-        """Copy files ahead, as `rescale run --prepare` or a follower, if the result takes files as they are."""
+        """Copy files ahead, as `rescale run --prepare` or a follower does, if the result keeps files unchanged."""
         if self.wish.base:
             prepare_with_links(plan_of_copies(self.wish.base, self.wish.target), lambda _: None)
             return
@@ -119,7 +119,7 @@ class Steps:
         )
 
     def all(self) -> None:
-        """Do all steps once, in this process; skip the steps before publish if the result is already published."""
+        """Do all steps once, in this process; if the result is already published, only plan and publish."""
         plan_uri = self.plan()
         if not is_published(load_plan(plan_uri)):
             for step in ("reshuffle", "redistribute", "validate"):

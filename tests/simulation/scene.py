@@ -1,4 +1,4 @@
-"""State of a history: its bucket and processes, and the events so far by which it is judged."""
+"""State of a history: its bucket, its processes, and the events so far."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ PREPARERS = ("preparer", "other preparer")
 """Processes that copy files ahead."""
 
 _PUBLISHES = ("head_object target.rescale/published", "put_object target/_metadata")
-"""Requests of a publisher between its last check and the put of the mark that follows `_metadata`."""
+"""Requests of publish between its last check and the put of the mark that follows `_metadata`."""
 
 
 @dataclass
 class Scene:
-    """State drawn from the seed; `done` names the events so far, and `source` is the expected state of the source."""
+    """State drawn from the seed; `events` names the events so far, and `source` has the source's expected objects."""
 
     seed: int
     log: list[str] = field(default_factory=list)
     injected: Counter[str] = field(default_factory=Counter)
     processes: list[Process] = field(default_factory=list)
-    done: set[str] = field(default_factory=set)
+    events: set[str] = field(default_factory=set)
     has_discarded: bool = False
 
     def __post_init__(self) -> None:
@@ -50,7 +50,7 @@ class Scene:
         weather = self.script.weather
         self.clock = weather.clock if weather is not None else Clock()
         store = self.script.store
-        self.bucket = Bucket(self.clock, keeps_versions=store.keeps_versions, has_sums=store.has_sums)
+        self.bucket = Bucket(self.clock, keeps_versions=store.keeps_versions, has_checksums=store.has_checksums)
         for name, data in self.script.source.objects.items():
             self.bucket.put(f"source/{name}", data)
         for key, data in self.script.source.beside.items():
@@ -67,7 +67,7 @@ class Scene:
         self.owner = self._drawn_owner()
 
     def happened(self, what: str) -> None:
-        self.done.add(what)
+        self.events.add(what)
         self.injected[what] += 1
 
     def steps(self, wish: Wish, order: Random) -> Steps:
@@ -112,7 +112,7 @@ class Scene:
         return any(name.startswith(("publish", "twin", "rival")) for name in ended)
 
     def _is_being_published(self) -> bool:
-        """Return whether a process is publishing; without the mark that follows `_metadata`, any process may be."""
+        """Return whether a process may be publishing: until the mark that follows `_metadata` is put, any process."""
         alive = [process for process in self.processes if process.requests and not process.is_over]
         marked = "published" in self.bucket.below("target.rescale")
         return any(process.request in _PUBLISHES for process in alive) if marked else bool(alive)

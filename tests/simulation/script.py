@@ -18,7 +18,7 @@ from simulation.weather import Weather, draw_weather
 from simulation.wishes import draw_wishes, with_surgery_and_proofs
 
 _NATIVE, _INTO_ROCKSDB = 0.05, 0.01
-"""Shares of histories of native state, and of canonical state that becomes RocksDB's: both kinds take longer."""
+"""Shares of histories of native state, and of canonical state that becomes RocksDB's: small, because both are slow."""
 
 AHEAD = 3_000_000
 """First seed of histories in which a process may copy files ahead.
@@ -45,15 +45,15 @@ _DAMAGE = (
     ("candidate rots", ("publish",), 0.12),
     ("certificate rots", ("publish",), 0.08),
 )
-"""Kinds of damage, the stages before which they happen, and their probability where they may be final."""
+"""Kinds of damage, the stages before which they may happen, and their probability in histories with final faults."""
 
 
 @dataclass(frozen=True)
 class Script:
     """Script of a history.
 
-    `beside` tells which other processes begin before which stage, `damage` which damage is done then. `crashes` and
-    `losses` are the probabilities that a process is killed, or taken for dead.
+    `beside` has the stage before which each other process begins, and `damage` the stage before which each damage is
+    done. `crashes` and `losses` are the probabilities that a process is killed, or reported as dead although it is not.
     """
 
     source: Source
@@ -78,10 +78,10 @@ class Script:
 
     @property
     def is_strict(self) -> bool:
-        """Return whether all faults are transient or come from processes of this plan, so that none may be final."""
+        """Return whether no fault may end the run: all are transient, or come from processes with the same plan."""
         misread = self.rates.keys() & {Toxic.FLIPPED, Toxic.SHORT}
-        ruled = self.weather is not None and (self.weather.no_deletes or self.weather.release)
-        return not (misread or ruled or self.damage) and set(self.beside) <= {"twin"}
+        is_hindered = self.weather is not None and (self.weather.no_deletes or self.weather.release)
+        return not (misread or is_hindered or self.damage) and set(self.beside) <= {"twin"}
 
     def __str__(self) -> str:
         rates = ", ".join(f"{toxic} {rate:.1%}" for toxic, rate in self.rates.items())
@@ -116,7 +116,7 @@ def draw_script(random: Random, seed: int) -> Script:
         trouble.damage |= {} if weather.vanishes is None else {"source vanishes": weather.vanishes}
     return Script(
         source,
-        *with_surgery_and_proofs(seed, source, wishes, has_surgery=weather is not None, by_sums=store.is_believed),
+        *with_surgery_and_proofs(seed, source, wishes, has_surgery=weather is not None, by_checksums=store.is_trusted),
         trouble.rates,
         crashes=random.choice((0, 0, 0.1, 0.4)),
         losses=random.choice((0, 0, 0, 0.1, 0.3)),

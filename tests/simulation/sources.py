@@ -36,7 +36,7 @@ _STATES = ("counts", "sums", "latest")
 
 @dataclass(frozen=True)
 class Source:
-    """The objects of a snapshot by name, and the shapes that its result may get (empty: unchanged)."""
+    """Objects of a snapshot by name, and the shapes that its result may get (an empty text: unchanged)."""
 
     name: str
     objects: Mapping[str, bytes]

@@ -11,7 +11,7 @@ from botocore.exceptions import IncompleteReadError
 
 @dataclass(frozen=True)
 class StoredObject:
-    """An object; `put` are its original bytes if they have rotted since the ETag was computed."""
+    """An object; if its `data` rotted, `put` has the original bytes, and the ETag is still theirs."""
 
     data: bytes
     etag: str
@@ -32,7 +32,7 @@ class Upload:
 
 
 class Body:
-    """Body of an answer to GetObject; if it `breaks` off, botocore notices by the length in the answer."""
+    """Body of an answer to GetObject; if it `breaks` off, reading it fails, as botocore checks its length."""
 
     def __init__(self, data: bytes, *, breaks: bool = False) -> None:
         self.data = data

@@ -1,4 +1,4 @@
-"""Supervisor of the steps, in place of Airflow: steps run in turn or side by side, and again after transient faults.
+"""Supervisor of the steps, in place of Airflow: it runs steps in turn or side by side, and repeats failed tries.
 
 A try that ends with a final error ends the run. A try that is killed, lost, or ends with a transient error is repeated.
 A lost try may go on beside the next one, and other runs may go on, too.
@@ -15,7 +15,7 @@ from simulation.processes import Crash, Process
 from simulation.run import Steps
 
 TRIES = 5
-"""`ATTEMPTS` of the DAGs."""
+"""Tries of each step, as `ATTEMPTS` of the DAGs."""
 
 
 @dataclass

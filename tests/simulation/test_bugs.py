@@ -10,7 +10,7 @@ from simulation.installed import installed
 from support.slow import slow
 
 MOST = 250
-"""Number of seeds that are tried after those that are known to show a bug."""
+"""Number of seeds that are tried after the known seed of a bug."""
 
 _QUICK = 20
 

@@ -32,13 +32,13 @@ def _installed() -> Iterator[None]:
     "seeds", [range(30), *(slow(range(at, at + 1000), id=f"from {at}") for at in (30, 1030, 2030))]
 )
 def test_histories_keep_all_promises(seeds: range) -> None:
-    ways: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for seed in seeds:
         verdict = play(seed)
         assert verdict.broken is None, described(verdict)
-        ways[verdict.how] += 1
-    published = sum(count for how, count in ways.items() if how.startswith("published"))
-    assert published > 0.8 * len(seeds), ways
+        outcomes[verdict.outcome] += 1
+    published = sum(count for outcome, count in outcomes.items() if outcome.startswith("published"))
+    assert published > 0.8 * len(seeds), outcomes
 
 
 @pytest.mark.parametrize("seeds", [range(AHEAD, AHEAD + 400), slow(range(AHEAD + 400, AHEAD + 8000))])
@@ -57,7 +57,7 @@ def test_rounds_of_a_live_rescale_keep_all_promises(seeds: range) -> None:
     for seed in seeds:
         verdict = play(seed)
         assert verdict.broken is None, described(verdict)
-        assert verdict.how.startswith(("published", "refused: another plan published")), described(verdict)
+        assert verdict.outcome.startswith(("published", "refused: another plan published")), described(verdict)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_histories_are_the_same_in_a_bucket_that_keeps_versions(monkeypatch: pyt
 
 def _course(verdict: Verdict) -> tuple[str, list[str]]:
     """Return how a history went, without the store's description and the random names of probes."""
-    return verdict.how, [re.sub(r"/probe-[0-9a-f]+", "/probe", line) for line in verdict.log[1:]]
+    return verdict.outcome, [re.sub(r"/probe-[0-9a-f]+", "/probe", line) for line in verdict.log[1:]]
 
 
 def test_workers_play_the_same_histories() -> None:

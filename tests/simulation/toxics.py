@@ -1,7 +1,7 @@
 """Faults on the way to the bucket and back, drawn anew at each request from the seed of the history.
 
-An error that reaches `S3Store` has failed in all attempts of botocore. A request whose answer was lost may have been
-repeated, so the bucket has carried it out twice.
+An error reaches `S3Store` only after all attempts of botocore have failed. After a lost answer, botocore may repeat the
+request, so the bucket carries it out twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST_STORM = 60
 """Highest number of requests that fail in a row; botocore repeats each for a quarter of a minute."""
 
 _NEAR = 3
-"""Number of bytes on either side of a flipped bit by which the flip is recognised."""
+"""Number of bytes on either side of a flipped bit by which the same flip is recognised later."""
 
 _SLOW_WRITES = ("complete_multipart_upload", "copy_object", "upload_part_copy")
 _WRITES = {
@@ -49,7 +49,7 @@ class Toxic(StrEnum):
     FLIPPED = "bit flipped on the way"
     STORM = "all requests fail for a while"
     ERROR_IN_ANSWER = "error in an answer that began well"
-    """S3 begins its answer while it still joins or copies; boto3 turns an error in it into an error 500."""
+    """S3 begins its answer while it still joins parts or copies; boto3 turns an error in the answer into status 500."""
 
     SHORT = "body ends early, and nothing says so"
     MISREAD = "bit flipped on the way to publish"
@@ -83,7 +83,7 @@ class Toxics:
         return self._storm > 0
 
     def denies(self, what: str) -> bool:
-        """Return whether the request is denied, as a policy does, or a lock on objects."""
+        """Return whether the request is denied, as by a bucket policy or an object lock."""
         if self.deletes_are_denied:
             self.injected["delete refused"] += 1
             self.log.append(f"delete refused: {what}")
@@ -99,12 +99,12 @@ class Toxics:
     def flipped_on_the_way(self, data: bytes) -> bytes:
         """Return the data with one flipped bit, which repeats or undoes no earlier flip.
 
-        Nobody can notice bytes that are misread twice in the same way, or whose second flip undoes the first.
+        No run can notice bytes that are misread twice in the same way, or whose second flip undoes the first.
         """
         at, bit = self.random.randrange(len(data)), self.random.randrange(8)
         near = slice(max(0, at - _NEAR), at + _NEAR + 1)
-        for other in range(bit, bit + 8):
-            spoilt = _with_another_bit(data, at, other % 8)
+        for next_bit in range(bit, bit + 8):
+            spoilt = _with_flipped_bit(data, at, next_bit % 8)
             if not {(data[near], spoilt[near]), (spoilt[near], data[near])} & self._flips:
                 break
         self._flips.add((data[near], spoilt[near]))
@@ -143,7 +143,7 @@ class Client:
             return self._answered(request, carry_out, arguments, where)
         process.before_request(where)
         if process.is_lost and process.has_misread and request in _WRITES and self._bucket.is_certified:
-            process.end_here()  # it never reads its writes back, and no promise covers both faults at once
+            process.end_here()  # a lost process never reads its writes back, and no promise covers both faults at once
         self._bucket.by = process.name
         answer = self._answered(request, carry_out, arguments, f"{process.name}: {where}")
         process.after_request()
@@ -157,8 +157,8 @@ class Client:
             return self._carried_out(carry_out, arguments)
         if toxics.storms(where):
             raise refused(request, 503, "SlowDown")
-        breaks = request in _SLOW_WRITES and Toxic.ERROR_IN_ANSWER in toxics.rates
-        if breaks and toxics.happens(Toxic.ERROR_IN_ANSWER, where):
+        may_break = request in _SLOW_WRITES and Toxic.ERROR_IN_ANSWER in toxics.rates
+        if may_break and toxics.happens(Toxic.ERROR_IN_ANSWER, where):
             if toxics.random.random() < 0.5:
                 self._carried_out(carry_out, arguments)
             raise refused(request, 500, "InternalError")
@@ -216,10 +216,10 @@ class Pages:
 
 def flipped(data: bytes, random: Random) -> bytes:
     """Return the data with one bit flipped."""
-    return _with_another_bit(data, random.randrange(len(data)), random.randrange(8))
+    return _with_flipped_bit(data, random.randrange(len(data)), random.randrange(8))
 
 
-def _with_another_bit(data: bytes, at: int, bit: int) -> bytes:
+def _with_flipped_bit(data: bytes, at: int, bit: int) -> bytes:
     spoilt = bytearray(data)
     spoilt[at] ^= 1 << bit
     return bytes(spoilt)

@@ -1,8 +1,8 @@
 """The bytes of a result that were proven by the store's checksums, and not read.
 
 The certificate has the number of these bytes for each operator; this module derives where they are. In a RocksDB
-directory, they are the SST files whose checksum is that of a file of the source. For key groups, they are all files
-without their headers. Validation must notice rot in all other bytes.
+directory, they are the SST files with the checksum of a file of the source. For key groups, they are all files without
+their headers. Validation must notice rot in all other bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simulation.stored import StoredObject
 
 
 class _Part(NamedTuple):
-    """Part of a result that is proven by checksums as a whole, or not at all: extents by names of files."""
+    """Extents by the names of files, all of which a certificate proves by checksums, or none."""
 
     extents: Mapping[str, range]
 
@@ -30,29 +30,29 @@ class _Part(NamedTuple):
 
 
 def unread_extents(
-    certificate: bytes, result: Mapping[str, StoredObject], sources: Collection[StoredObject], *, has_sums: bool
+    certificate: bytes, result: Mapping[str, StoredObject], sources: Collection[StoredObject], *, has_checksums: bool
 ) -> dict[str, range]:
     """Return extents by the names of files; raise `WrongError` if the certificate is unreadable or impossible.
 
-    With `has_sums` the store has checksums of all objects; otherwise only ETags of objects that one request has put.
+    With `has_checksums`, the store has checksums of all objects, else only ETags of objects put by a single request.
     """
     try:
         said = {operator["operator_id"]: operator["checksums"] for operator in json.loads(certificate)["operators"]}
     except (ValueError, KeyError, TypeError) as error:
-        raise WrongError(f"a certificate that cannot be read: {error}") from None
+        raise WrongError(f"the certificate cannot be read: {error}") from None
     contents = Contents({name: stored.data for name, stored in result.items()})
-    known = {_sum(source, has_sums=has_sums) for source in sources}
-    left: dict[str, range] = {}
+    source_checksums = {_checksum(source, has_checksums=has_checksums) for source in sources}
+    unread: dict[str, range] = {}
     for operator in contents.metadata.operators:
         if (checksums := said.get(operator.operator_id)) is not None:
-            parts = [*_directories(contents, operator, result, known, has_sums=has_sums)]
-            parts += _streams(contents, operator) if has_sums else []
-            left |= _parts_of_size(checksums["bytes"], parts, operator)
-    return left
+            parts = [*_directories(contents, operator, result, source_checksums, has_checksums=has_checksums)]
+            parts += _streams(contents, operator) if has_checksums else []
+            unread |= _parts_of_size(checksums["bytes"], parts, operator)
+    return unread
 
 
 def _parts_of_size(size: int, parts: list[_Part], operator: OperatorState) -> dict[str, range]:
-    """Return all extents that a certificate with `size` bytes by checksums may mean."""
+    """Return the extents of all combinations of parts with `size` bytes, any of which the certificate may mean."""
     meant: dict[str, range] | None = None
     for chosen in product((False, True), repeat=len(parts)):
         some = [part for part, is_chosen in zip(parts, chosen, strict=True) if is_chosen]
@@ -61,8 +61,8 @@ def _parts_of_size(size: int, parts: list[_Part], operator: OperatorState) -> di
             for part in some:
                 meant |= part.extents
     if meant is None:
-        there = [part.size for part in parts]
-        raise WrongError(f"{size} bytes of {operator.operator_id} by checksums, where there may be some of {there}")
+        sizes = [part.size for part in parts]
+        raise WrongError(f"{size} bytes of {operator.operator_id} proven by checksums: no sum of the sizes {sizes}")
     return meant
 
 
@@ -70,16 +70,18 @@ def _directories(
     contents: Contents,
     operator: OperatorState,
     result: Mapping[str, StoredObject],
-    known: Collection[object],
+    source_checksums: Collection[object],
     *,
-    has_sums: bool,
+    has_checksums: bool,
 ) -> Iterator[_Part]:
     for _, handle in contents.handles(operator, "managed_keyed"):
         if isinstance(handle, IncrementalHandle):
             files = [file for file in (*handle.shared, *handle.private) if file.name.endswith(".sst")]
             paths = [file.stream.path for file in files if isinstance(file.stream, RelativeFileStream)]
-            there = [path for path in paths if path in result]
-            copied = [path for path in there if _sum(result[path], has_sums=has_sums) in known]
+            existing = [path for path in paths if path in result]
+            copied = [
+                path for path in existing if _checksum(result[path], has_checksums=has_checksums) in source_checksums
+            ]
             yield _Part({path: range(len(result[path].data)) for path in copied})
 
 
@@ -100,8 +102,8 @@ def _streams(contents: Contents, operator: OperatorState) -> Iterator[_Part]:
         yield _Part({stream.path: range(begin, stream.size) for stream, begin in begins.items()})
 
 
-def _sum(stored: StoredObject, *, has_sums: bool) -> object:
-    """Return the store's checksum, here the bytes themselves or an ETag; the ETag of a multipart upload is none."""
-    if has_sums:
+def _checksum(stored: StoredObject, *, has_checksums: bool) -> object:
+    """Return the bytes of an object for its checksum, or the ETag, which is no checksum after a multipart upload."""
+    if has_checksums:
         return stored.as_put
     return stored.etag if "-" not in stored.etag else stored

@@ -1,4 +1,4 @@
-"""User of a run after the faults, who follows the advice: continues, discards, takes another target."""
+"""User of a run, who follows its advice after the faults: runs again, discards, takes another target."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from simulation.toxics import Toxic
 PUBLISHED, REFUSED = "published", "refused"
 
 _TOO_LATE = "the files have names like those of a run, but no claim shows that they may be removed"
-"""Error of a discard after an earlier one, if a task of the run has put files in between."""
+"""Error of a second discard, if a task of the run has put files after the first one."""
 _IN_THE_WAY = "the target is occupied"
 """Error of a run whose target has files of another plan."""
 
 
 class User:
-    """User after the faults; `order` shuffles the tasks of the steps that the user runs."""
+    """The user; `order` shuffles the tasks of the steps that the user runs."""
 
     def __init__(self, scene: Scene, judge: Judge, order: Random) -> None:
         self._scene = scene
@@ -41,37 +41,39 @@ class User:
             scene.owner.take()
         if scene.is_owned() or (scene.script.discards and ending.error is not None):
             self._discard()
-        how = "at once" if ending.tries == 5 else "after more tries"
+        when = "at once" if ending.tries == 5 else "after more tries"
         if ending.error is not None:
-            how = "by the next run"
+            when = "by the next run"
         was_published = scene.is_published(TARGET)
-        source_is_damaged = any(kind.startswith("source") for kind in scene.done)
-        for target, after in ((TARGET, how), (TARGET, "after discard"), (f"{TARGET}-2", "to another target")):
+        source_is_damaged = any(kind.startswith("source") for kind in scene.events)
+        for target, after in ((TARGET, when), (TARGET, "after discard"), (f"{TARGET}-2", "to another target")):
             wish = replace(scene.script.wish, target=target)
             process = self._run_process(f"user, {after}", scene.steps(wish, self._order).all)
             if process.error is None:
                 must(scene.was_published(target), "a run says that it published, and did not")
                 if target == TARGET and not was_published:
-                    self._judge.look_for_open_uploads("behind a run that published", but_strangers=False)
+                    self._judge.check_open_uploads("behind a run that published", but_strangers=False)
                 return f"{PUBLISHED} {after}"
             error = process.error
             if not isinstance(error, RescaleError) or not error.final:
                 raise BrokenPromiseError(f"without any fault a run ends with {error_line(error)}")
-            if source_is_damaged and after != how:
+            if source_is_damaged and after != when:
                 return f"{REFUSED}: source damaged"
-            if "rival" in scene.done and scene.is_published(TARGET):
+            if "rival" in scene.events and scene.is_published(TARGET):
                 return f"{REFUSED}: another plan published"
             if scene.is_published(TARGET):
-                excused = source_is_damaged or bool(scene.done & {"document rots", "discard"}) or self._was_misplanned()
+                excused = (
+                    source_is_damaged or bool(scene.events & {"document rots", "discard"}) or self._was_misplanned()
+                )
                 must(excused, f"a published target is refused: {error_line(error)}")
                 return f"{PUBLISHED}, what is beside or behind it was damaged"
             if scene.is_strict():
                 raise BrokenPromiseError(f"without any fault the next run is refused: {error_line(error)}")
-            if after == how:
+            if after == when:
                 must(self._may_need_discard(), f"a run that could repair the damage was refused: {error_line(error)}")
                 self._discard()
             elif not (
-                scene.done & {"document rots", "release"}
+                scene.events & {"document rots", "release"}
                 or scene.may_have_been_published()
                 or (_IN_THE_WAY in str(error) and self._was_discarded_meanwhile())
             ):
@@ -79,7 +81,7 @@ class User:
         raise BrokenPromiseError(f"without any fault a run to another target is refused: {error_line(error)}")
 
     def discard_in_vain(self) -> None:
-        """Check that a discard does not report success where nothing may be deleted."""
+        """Check that a discard reports no success while all deletes are denied."""
         scene = self._scene
         scene.has_discarded = True
         scene.happened("discard in vain")
@@ -116,19 +118,19 @@ class User:
         if isinstance(process.error, Crash):
             process = self._run_process(f"{DISCARD} again", lambda: discard(TARGET))
         if process.error is None:
-            self._judge.look_for_open_uploads("after discard", but_strangers=False)
+            self._judge.check_open_uploads("after discard", but_strangers=False)
             left = [*own_names_below(scene.bucket, "target"), *own_names_below(scene.bucket, "target.rescale")]
-            if not scene.done & {"document rots", "rival", "discard", "release", *PREPARERS}:
+            if not scene.events & {"document rots", "rival", "discard", "release", *PREPARERS}:
                 must(not left, f"discard leaves {left}")
         elif not (
-            scene.done & {"document rots", "rival", "release"}
+            scene.events & {"document rots", "rival", "release"}
             or scene.may_have_been_published()
-            or ("discard" in scene.done and _TOO_LATE in str(process.error))
+            or ("discard" in scene.events and _TOO_LATE in str(process.error))
         ):
             raise BrokenPromiseError(f"discard ends with {error_line(process.error)}")
 
     def _run_process(self, name: str, body: Callable[[], object], crash_at: int = 0) -> Process:
-        """Run a process that the user starts, to its end."""
+        """Run a process of the user to its end."""
         process = Process(name, body, crash_at=crash_at)
         self._scene.processes.append(process)
         process.go_on()
@@ -138,8 +140,8 @@ class User:
     def _may_need_discard(self) -> bool:
         """Return whether a discard may be needed; a run itself replaces cut and missing files, and validates again."""
         scene = self._scene
-        mended = {"result is cut or gone", "candidate rots", "certificate rots", "twin"}
-        return Toxic.FLIPPED in scene.script.rates or scene.is_owned() or not scene.done <= mended
+        repaired = {"result is cut or gone", "candidate rots", "certificate rots", "twin"}
+        return Toxic.FLIPPED in scene.script.rates or scene.is_owned() or not scene.events <= repaired
 
     def _was_discarded_meanwhile(self) -> bool:
         """Return whether another process has discarded the run, so that files of later tasks have no claim."""
@@ -149,5 +151,5 @@ class User:
         )
 
     def _was_misplanned(self) -> bool:
-        """Return whether a misread may have changed the digest of a plan, but not its result."""
+        """Return whether a misread may have changed the digest of a plan, but not the result of the plan."""
         return any(line.startswith(f"{Toxic.FLIPPED}: plan ") for line in self._scene.log)

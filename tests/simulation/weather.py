@@ -1,6 +1,6 @@
-"""Lasting conditions of some histories: a store that is busy or lies, a clock that jumps, a policy, a new release.
+"""Lasting conditions of some histories: a busy or wrong store, a clock that jumps, denied deletes, a new release.
 
-They are drawn from a seed of their own, so that all other histories stay as they are.
+These conditions have a seed of their own, so that other histories stay as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHARE = 0.3
 
 @dataclass(frozen=True)
 class Weather:
-    """Lasting conditions.
+    """Lasting conditions; `rates` has the probabilities of faults, and `clock` is that of all hosts.
 
     From the stage `no_deletes` on, deletes are refused; from `release` on, another release is installed; before
     `vanishes`, the source is deleted. With `late`, a lost process continues after all others have ended.

@@ -18,23 +18,23 @@ _DROPS = 0.08
 
 
 def draw_wishes(random: Random, kinds: Random | None, source: Source) -> list[Wish]:
-    """Draw two new shapes; with `kinds` the results have a format, files and a proof that fit native state."""
+    """Draw two wishes; with `kinds`, they have a format, files and a proof that fit native state."""
     wishes = [_draw_wish(random, source) for _ in range(2)]
     return wishes if kinds is None else [fit_to_kind(kinds, source, wish) for wish in wishes]
 
 
 def with_surgery_and_proofs(
-    seed: int, source: Source, wishes: Sequence[Wish], *, has_surgery: bool, by_sums: bool
+    seed: int, source: Source, wishes: Sequence[Wish], *, has_surgery: bool, by_checksums: bool
 ) -> list[Wish]:
-    """Return the wishes with renamed and dropped operators and states, and with other proofs.
+    """Return the wishes with renames, drops and other proofs.
 
-    With `by_sums`, wishes that copy key groups get the proof by files.
+    With `by_checksums`, wishes that copy key groups get the proof by files.
     """
     if has_surgery:
         wishes = [_with_surgery(Random(f"surgery {seed} {i}"), source, wish) for i, wish in enumerate(wishes)]
     wishes = [_with_drops(seed, i, source, wish) for i, wish in enumerate(wishes)]
-    if by_sums:
-        wishes = [replace(wish, proof=Proof.FILES) if _may_go_by_sums(source, wish) else wish for wish in wishes]
+    if by_checksums:
+        wishes = [replace(wish, proof=Proof.FILES) if _may_use_checksums(source, wish) else wish for wish in wishes]
     return wishes
 
 
@@ -49,7 +49,7 @@ def _draw_wish(random: Random, source: Source) -> Wish:
 
 
 def _with_surgery(random: Random, source: Source, wish: Wish) -> Wish:
-    """Give an operator another uid in some results, or drop it."""
+    """Rename one operator, or drop another one, in some histories."""
     if not source.uids or random.random() < 0.7:
         return wish
     renamed, dropped = random.sample(source.uids, 2)
@@ -71,13 +71,13 @@ def _with_drops(seed: int, i: int, source: Source, wish: Wish) -> Wish:
     return replace(wish, proof=Proof.RECORDS) if _leaves_out_keyed(wish) else wish
 
 
-def _may_go_by_sums(source: Source, wish: Wish) -> bool:
-    """Return whether the key groups of the source are copied unchanged."""
+def _may_use_checksums(source: Source, wish: Wish) -> bool:
+    """Return whether the run copies the key groups of the source unchanged, so that checksums can prove them."""
     kept = {str(maximum) for _, maximum in source.shapes.values()}
     is_copied = wish.format is Format.KEEP and wish.max_parallelism in ("", *kept) and not _leaves_out_keyed(wish)
     return is_copied and bool(source.uids) and source.kind is not Kind.ROCKSDB and not source.is_changelog
 
 
 def _leaves_out_keyed(wish: Wish) -> bool:
-    """Return whether the wish drops an operator of keyed state, or a state of it."""
+    """Return whether the wish drops the operator `keyed`, or one of its states."""
     return "keyed" in wish.drops or any(drop.startswith("keyed:") for drop in wish.state_drops)

@@ -1,4 +1,4 @@
-"""Bugs in the replay of changes over materialised state: validation replays with the same functions, and agrees."""
+"""Bugs in the replay of changes over materialised state, which validation cannot find: it replays in the same way."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def _logged(change: Callable[[list[Any]], list[Any]]) -> Planter:
 
 
 def _first_set(files: Any, sets: Any) -> Iterator[Any]:
-    """Read only the first change set of a file."""
     return logged_changes(files, sets[:1])
 
 
@@ -55,7 +54,7 @@ def _set_instead_of_add(logged: Any) -> Any:
 
 
 def _without_first_new_row(self: Overlay) -> Iterator[Any]:
-    """Leave out the first row that is only in the changes."""
+    """Leave out the first row that only the changes have."""
     yield from list(_remaining(self))[1:]
 
 
@@ -63,7 +62,7 @@ BUGS = [
     Bug("changelog: the last change is forgotten", _logged(lambda changes: changes[:-1])),
     Bug("changelog: changes backwards", _logged(lambda changes: changes[::-1])),
     Bug("changelog: only its first set is read", method(log_windows, "logged_changes", _first_set)),
-    Bug("changelog: what is cleared stays", _applied(_never_cleared)),
-    Bug("changelog: what is added replaces", _applied(_set_instead_of_add)),
-    Bug("changelog: what is new is lost", method(Overlay, "remaining", _without_first_new_row)),
+    Bug("changelog: cleared values stay", _applied(_never_cleared)),
+    Bug("changelog: added elements replace the list", _applied(_set_instead_of_add)),
+    Bug("changelog: the first new row is lost", method(Overlay, "remaining", _without_first_new_row)),
 ]

@@ -52,7 +52,7 @@ def _families(change: Callable[[ColumnFamily], ColumnFamily]) -> Planter:
     return _manifest(lambda m: replace(m, column_families=tuple(map(change, m.column_families))))
 
 
-def _live(change: Callable[[LiveFile], LiveFile]) -> Planter:
+def _files_changed(change: Callable[[LiveFile], LiveFile]) -> Planter:
     return _families(lambda family: replace(family, files=tuple(map(change, family.files))))
 
 
@@ -85,7 +85,7 @@ def _with_epochs_reversed(family: ColumnFamily) -> ColumnFamily:
 
 
 def _hidden(change: Callable[[LiveFile], LiveFile]) -> Planter:
-    """Change the file of range tombstones that hides foreign rows."""
+    """Return a planter that changes the files of range tombstones, which hide foreign rows."""
 
     def changed(self: Any, *arguments: Any) -> Iterator[LiveFile]:
         return map(change, _tombstone_files(self, *arguments))
@@ -105,14 +105,14 @@ def _with_too_old_deletions(file: LiveFile) -> LiveFile:
 
 
 def _rotated(files: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the SST files with their names exchanged."""
+    """Return the files of a directory, in which each SST file has the name of another one."""
     tables = [name for name in files if name.endswith(".sst")]
     pieces = [files[name] for name in tables]
     return {**files, **dict(zip(tables, [*pieces[1:], *pieces[:1]], strict=True))}
 
 
 def _with_file_of_a_neighbour(self: Any, assembled: Any, old_holders: Any) -> dict[str, Any]:
-    """Take the file of the same name from the last of the old directories."""
+    """Take each file from the last of the old directories, if that has a file of the same name."""
     files = dict(_files(self, assembled, old_holders))
     others = {file.name: file.extent for file in old_holders[-1].files if file.name.endswith(".sst")}
     return files | {
@@ -126,7 +126,7 @@ def _refer_to_other_files(self: Any, subtask: int, groups: Any, files: Any, head
     _add_files(self, subtask, groups, _rotated(files) if self._referring is not None else files, header)
 
 
-def _with_header_of_one_giver(self: Any, old_holders: Any, *rest: Any, **named: Any) -> Any:
+def _with_header_of_one_source(self: Any, old_holders: Any, *rest: Any, **named: Any) -> Any:
     return _plan_header(
         self, old_holders[-1:] if old_holders and isinstance(old_holders[0], Database) else old_holders, *rest, **named
     )
@@ -162,7 +162,7 @@ def _until_published(target: str, files: Any, *, published: bool) -> None:
         certified_files.check_files(target, files, published=published)
 
 
-_unjoined = reduce(
+_dirty_directories_joined = reduce(
     both,
     (
         method(database_streams, "is_clean", lambda *_: True),
@@ -175,25 +175,25 @@ _same_digest = after(compare.digest_pair, lambda pair: (pair[1], pair[1]))
 BUGS = [
     Bug("MANIFEST: misses a file", _families(lambda f: replace(f, files=f.files[1:]))),
     Bug("MANIFEST: misses a state", _manifest(lambda m: replace(m, column_families=m.column_families[:-1]))),
-    Bug("MANIFEST: sizes are one too large", _live(lambda f: replace(f, size=f.size + 1))),
-    Bug("MANIFEST: smallest keys are too large", _live(_with_later_begin)),
-    Bug("MANIFEST: largest keys are too small", _live(_with_earlier_end)),
+    Bug("MANIFEST: sizes are one too large", _files_changed(lambda f: replace(f, size=f.size + 1))),
+    Bug("MANIFEST: smallest keys are too large", _files_changed(_with_later_begin)),
+    Bug("MANIFEST: largest keys are too small", _files_changed(_with_earlier_end)),
     Bug("MANIFEST: sequence numbers backwards", _families(_with_ages_reversed)),
     Bug("MANIFEST: epochs backwards", _families(_with_epochs_reversed)),
-    Bug("MANIFEST: all in one level", _live(lambda f: replace(f, level=3))),
+    Bug("MANIFEST: all in one level", _files_changed(lambda f: replace(f, level=3))),
     Bug("MANIFEST: the last sequence number is too low", _manifest(lambda m: replace(m, last_sequence=0))),
     Bug("MANIFEST: the next number is in use", _manifest(lambda m: replace(m, next_file_number=11))),
     Bug("databases: sources are equally old", method(_Assembly, "_reuse", lambda s, place, *rest: _reuse(s, 0, *rest))),
-    Bug("databases: dirty ones are joined", _unjoined),
-    Bug("databases: nothing hides foreign rows", method(_Assembly, "_tombstone_files", lambda *_: iter(()))),
-    Bug("databases: too much is hidden", _hidden(_hiding_one_group_more)),
-    Bug("databases: what hides is too old", _hidden(_with_too_old_deletions)),
+    Bug("databases: dirty directories are joined", _dirty_directories_joined),
+    Bug("databases: no range tombstones hide foreign rows", method(_Assembly, "_tombstone_files", lambda *_: iter(()))),
+    Bug("databases: range tombstones hide a key group too many", _hidden(_hiding_one_group_more)),
+    Bug("databases: range tombstones are too old", _hidden(_with_too_old_deletions)),
     Bug("databases: SST files change places", method(DatabasePlanner, "_files", after(_files, _rotated))),
     Bug(
         "databases: SST files of another subtask",
         method(DatabasePlanner, "_files", _with_file_of_a_neighbour),
     ),
-    Bug("databases: states of one source alone", method(HeaderPlanner, "plan", _with_header_of_one_giver)),
+    Bug("databases: states of one source alone", method(HeaderPlanner, "plan", _with_header_of_one_source)),
     Bug("compaction: nothing is rewritten", method(compaction, "_compact_in_child", nothing)),
     Bug("rows: a file is lost", method(rows_writer, "_written_tables", lambda *a: list(_written(*a))[:-1])),
     Bug("rows: in another order", method(rows_writer, "rows_of_blocks", _without_sorting)),
@@ -202,7 +202,7 @@ BUGS = [
     Bug("handle: an SST file is left out", _handle_of(_without_a_table)),
     Bug("handle: SST files have each other's names", _handle_of(_rotated)),
     Bug("refer: to other files of the source", method(DatabasePlanner, "_add_files", _refer_to_other_files)),
-    Bug("refer: publish looks at its own files only", method(certified_files, "_changed_files", _own_files_only)),
+    Bug("refer: publish checks its own files only", method(certified_files, "_changed_files", _own_files_only)),
     Bug(
         "refer: the certificate names own files only",
         method(
@@ -212,12 +212,12 @@ BUGS = [
         ),
     ),
     Bug("refer: any file may be referred to", method(validation, "check_references", nothing)),
-    Bug("refer: once published, nobody looks again", method(publication, "check_files", _until_published)),
+    Bug("refer: once published, files are not checked again", method(publication, "check_files", _until_published)),
     Bug("refer: the certificate does not say so", method(verdict, "_LIMIT_OF_REFERENCES", "")),
     Bug("proof by files: copies are not compared", method(compare, "digest_pair", _same_digest)),
-    Bug("proof by files: what hides is not looked at", method(directories, "check_assembled", nothing)),
+    Bug("proof by files: range tombstones are not checked", method(directories, "check_assembled", nothing)),
     Bug(
-        "proof by files: nothing hides, and nobody looks",
+        "proof by files: no range tombstones, and no check",
         both(
             method(_Assembly, "_tombstone_files", lambda *_: iter(())),
             method(directories, "check_assembled", nothing),

@@ -64,7 +64,7 @@ def _without_last_element(share: StateShare, subtask: int) -> StateShare:
 
 
 def _with_elements_doubled(share: StateShare, subtask: int) -> StateShare:
-    """Double the runs of a UNION state, as if each subtask's stream had all elements, as after a restore by Flink."""
+    """Double the runs of a UNION state, as if each stream had the elements of all subtasks, as restored by Flink."""
     return _runs(share, share.runs * 2) if share.mode is DistributionMode.UNION else share
 
 
@@ -76,7 +76,7 @@ def _cut_one_element_early(share: StateShare, subtask: int) -> StateShare:
     return _runs(share, tuple(replace(run, first=max(0, run.first - 1)) for run in share.runs))
 
 
-def _all_to_the_first(old: Any, parallelism: int) -> Any:
+def _all_to_first_subtask(old: Any, parallelism: int) -> Any:
     shares = redistribute(old, parallelism)
     if parallelism == len(old):
         return shares
@@ -88,7 +88,7 @@ def _all_to_the_first(old: Any, parallelism: int) -> Any:
     return shares
 
 
-def _equal_ones_merged(share: Any, by_subtask: Any) -> Any:
+def _equal_elements_merged(share: Any, by_subtask: Any) -> Any:
     """Merge equal elements of a UNION state; elements of equal length count as equal."""
     extents = elements_of(share, by_subtask)
     if share.mode is not DistributionMode.UNION:
@@ -195,14 +195,16 @@ BUGS = [
     Bug("key groups: a range ends one late", function(key_group_range, _shifted(0, 1))),
     Bug("key groups: a range begins one late", function(key_group_range, _shifted(1, 0))),
     Bug("key groups: the planner alone has floors", method(key_group_streams, "key_group_range", _cut_by_floors)),
-    Bug("key groups: every fifth is another one's", method(key_group_streams, "owners_of", _owners_off_by_one)),
+    Bug("key groups: every fifth has another owner", method(key_group_streams, "owners_of", _owners_off_by_one)),
     Bug("elements: the first run is lost", function(redistribute, _dealt(_without_first_run))),
     Bug("elements: the last of a run is lost", function(redistribute, _dealt(_without_last_element))),
-    Bug("elements: a united state is doubled", function(redistribute, _dealt(_with_elements_doubled))),
-    Bug("elements: equal ones of a union are merged", method(element_streams, "elements_of", _equal_ones_merged)),
+    Bug("elements: a union state is doubled", function(redistribute, _dealt(_with_elements_doubled))),
+    Bug(
+        "elements: equal elements of a union are merged", method(element_streams, "elements_of", _equal_elements_merged)
+    ),
     Bug("elements: one broadcast copy for all", function(redistribute, _dealt(_with_one_copy))),
     Bug("elements: each run begins one early", function(redistribute, _dealt(_cut_one_element_early))),
-    Bug("elements: all of a split state for one subtask", function(redistribute, _all_to_the_first)),
+    Bug("elements: all of a split state for one subtask", function(redistribute, _all_to_first_subtask)),
     Bug("pieces: neighbours in any file are joined", function(merge_adjacent, _with_neighbours_in_any_file)),
     Bug("pieces: a part begins one byte late", function(split, _shifted_by_one_byte)),
     Bug("headers: ids are never translated", method(HeaderPlanner, "_id_table", lambda self, table: None)),

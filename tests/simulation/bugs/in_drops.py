@@ -21,8 +21,8 @@ from simulation.bugs.planting import Bug, Planter, after, function, method
 _plan_header, _without, _certificate_of = HeaderPlanner.plan, dropped_states._stream_without, verdict.certificate_of
 
 
-def _asked(change: Callable[[Sequence[Operator], Surgery], Surgery]) -> Planter:
-    """Misunderstand which operators and states the user drops."""
+def _requested(change: Callable[[Sequence[Operator], Surgery], Surgery]) -> Planter:
+    """Return a planter that changes which operators and states the user drops."""
 
     def changed(snapshot: Snapshot, asked_for: SurgeryRequest) -> Surgery:
         return change(snapshot.operators, resolve_surgery(snapshot, asked_for))
@@ -41,7 +41,7 @@ def _one_more_state(operators: Sequence[Operator], asked: Surgery) -> Surgery:
 
 
 def _with_states_of_that_name(operators: Sequence[Operator], asked: Surgery) -> Surgery:
-    """Drop the states of that name in all operators."""
+    """Drop the states with a dropped state's name in all operators."""
     names = dict.fromkeys(state.name for state in asked.dropped_states)
     gone = {dropped.operator_id for dropped in asked.dropped}
     staying = [operator for operator in operators if operator.operator_id not in gone]
@@ -52,7 +52,7 @@ def _with_states_of_that_name(operators: Sequence[Operator], asked: Surgery) -> 
 
 
 def _with_a_neighbour(operators: Sequence[Operator], asked: Surgery) -> Surgery:
-    """Drop the operator behind the named one, too."""
+    """Also drop the operator behind each dropped one."""
     ids = [operator.operator_id for operator in operators]
     places = [ids.index(dropped.operator_id) + 1 for dropped in asked.dropped]
     touched = {declared.operator_id for declared in (*asked.renamed, *asked.dropped, *asked.dropped_states)}
@@ -62,7 +62,7 @@ def _with_a_neighbour(operators: Sequence[Operator], asked: Surgery) -> Surgery:
     return replace(asked, dropped=(*asked.dropped, *map(as_dropped, others)))
 
 
-def _first_subtask_only(operator: Operator, names: Any) -> Operator:
+def _last_subtask_only(operator: Operator, names: Any) -> Operator:
     after_it = without_states(operator, names)
     return replace(after_it, operator=operator.operator[:-1] + after_it.operator[-1:]) if names else after_it
 
@@ -81,12 +81,12 @@ def _certificate_without_surgery(*arguments: Any, **named: Any) -> Any:
 
 
 BUGS = [
-    Bug("drop: states that are to go stay", _asked(lambda _, asked: replace(asked, dropped_states=()))),
-    Bug("drop: one state of several stays", _asked(lambda _, s: replace(s, dropped_states=s.dropped_states[1:]))),
-    Bug("drop: one state more goes", _asked(_one_more_state)),
-    Bug("drop: states of that name go everywhere", _asked(_with_states_of_that_name)),
-    Bug("drop: the next operator goes, too", _asked(_with_a_neighbour)),
-    Bug("drop: only the last subtask loses its elements", method(surgery, "without_states", _first_subtask_only)),
+    Bug("drop: dropped states stay", _requested(lambda _, asked: replace(asked, dropped_states=()))),
+    Bug("drop: one state of several stays", _requested(lambda _, s: replace(s, dropped_states=s.dropped_states[1:]))),
+    Bug("drop: one more state is dropped", _requested(_one_more_state)),
+    Bug("drop: states of that name are dropped everywhere", _requested(_with_states_of_that_name)),
+    Bug("drop: the next operator is dropped, too", _requested(_with_a_neighbour)),
+    Bug("drop: only the last subtask loses its elements", method(surgery, "without_states", _last_subtask_only)),
     Bug("drop: the header of elements stays", method(dropped_states, "_stream_without", _with_old_header)),
     Bug(
         "drop: records of a state stay",

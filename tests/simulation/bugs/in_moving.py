@@ -40,12 +40,12 @@ def _part_kept(self: StreamSink) -> None:
 
 
 def _never_put(self: StreamSink) -> Any:
-    """Put all files but one."""
+    """Put no file whose size is a multiple of three."""
     return _close(self) if self._inline or self.size % 3 else None
 
 
 def _any_size_is_written(plan: Any, existing_sizes: Any, least: int, place: Any) -> Any:
-    """A file has the size that is planned."""
+    """Treat each existing file as if it had the planned size."""
     operator, stream = planned_streams._planned_stream(plan, place)
     file = name(planned_streams.stream_uri(plan, operator, stream))
     planned = {file: stream_writer(plan, operator, stream).size} if file in existing_sizes else {}
@@ -57,14 +57,14 @@ def _with_part_shifted(self: UnitWriter, unit: StreamUnit, operator: Any, stream
 
 
 def _with_part_twice(self: UnitWriter, unit: StreamUnit, operator: Any, stream: Any, number: int, cut: Cut) -> Any:
-    """Append the part again, as a wrong retry would."""
+    """Write the first part again, one byte longer, as a wrong retry would."""
     result = _part(self, unit, operator, stream, number, cut)
     longer = cut._replace(length=cut.length + 1)
     return _part(self, unit, operator, stream, number, longer) if cut.start == 0 else result
 
 
 def _in_order_of_completion(plan: Any, place: Any, results: Any, token: str) -> Any:
-    """Number parts anew in the order of their completion."""
+    """Number the parts in the order of their completion."""
     again = [result._replace(first_part=i) if result.first_part else result for i, result in enumerate(results, 1)]
     return _complete(plan, place, again, token)
 
@@ -76,8 +76,8 @@ def _without_one_unit(self: InProcessTasks, work: Any, units: Any, progress: Any
     return _run(self, work, units[:-1] if len(units) > 2 else units, progress)
 
 
-def _with_one_failed_unit(self: InProcessTasks, work: Any, units: Any, progress: Any, **_: Any) -> Any:
-    """Ignore the error of one task, whose results are missing then."""
+def _without_failed_units(self: InProcessTasks, work: Any, units: Any, progress: Any, **_: Any) -> Any:
+    """Ignore errors of tasks, whose results are then missing."""
 
     def given_up(unit: Any) -> Any:
         try:
@@ -102,7 +102,7 @@ def _without_a_row(self: InProcessShuffle, partition: int) -> Any:
 
 
 def _chunks_once(plan: Any, pieces: Any, at_once: Any = None) -> Any:
-    """Take the first chunk of each piece for all of them."""
+    """Copy only the first chunk of each piece."""
     for piece in pieces:
         yield from list(piece_chunks(plan, [piece], at_once))[:1]
 
@@ -113,18 +113,20 @@ BUGS = [
     Bug("sink: the last byte is lost", method(StreamSink, "close", _without_tail)),
     Bug("sink: a part is written twice", method(StreamSink, "_put_part", _part_kept)),
     Bug("sink: a file is never put", method(StreamSink, "close", _never_put)),
-    Bug("resume: a file of any size was written", method(planned_streams, "_units_to_write", _any_size_is_written)),
+    Bug(
+        "resume: a file of any size counts as written", method(planned_streams, "_units_to_write", _any_size_is_written)
+    ),
     Bug("parts: one byte early", method(UnitWriter, "_write_part", _with_part_shifted)),
     Bug("parts: a second try appends", method(UnitWriter, "_write_part", _with_part_twice)),
     Bug("parts: numbered as they end", method(planned_streams, "_complete_stream", _in_order_of_completion)),
     Bug(
-        "parts: what is staged is not joined",
+        "parts: staged parts are not joined",
         method(canonical_writer, "merge_staged_parts", lambda plan, merge: (merge, "")),
     ),
     Bug("parts: the header is no part", function(stream_parts, after(stream_parts, lambda works: works[1:] or works))),
     Bug("parts: a range gives one byte less", method(RangeParts, "_take", lambda self, size: _take(self, size)[1:])),
     Bug("tasks: the last unit is forgotten", method(InProcessTasks, "run", _without_one_unit)),
-    Bug("tasks: an error is nothing", method(InProcessTasks, "run", _with_one_failed_unit)),
+    Bug("tasks: an error is ignored", method(InProcessTasks, "run", _without_failed_units)),
     Bug("inline: the last byte is lost", method(UnitWriter, "_write_whole", _inline_cut)),
     Bug("shuffle: rows arrive twice", method(InProcessShuffle, "_rows_of", _with_rows_twice)),
     Bug("shuffle: a row is lost", method(InProcessShuffle, "_rows_of", _without_a_row)),

@@ -1,4 +1,4 @@
-"""Bugs in rounds of a live rescale: in the choice of keys, and in the place of the changes above the base."""
+"""Bugs in rounds of a live rescale: in the choice of keys, and in the level and age of changes above the base."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ BUGS = [
         "rounds: files of the later checkpoint are not read",
         method(unshared_tables, "differing_tables", after(_differing_tables, lambda own: (own[0], frozenset()))),
     ),
-    Bug("rounds: a state is not looked at", method(ChangeReader, "_candidates", _without_last_state)),
+    Bug("rounds: the last state is not read", method(ChangeReader, "_candidates", _without_last_state)),
     Bug("rounds: deletes are not written", method(rows_writer, "changes_of_blocks", _without_deletes)),
     Bug("rounds: changes are as old as the base", _placed(0, -1)),
     Bug("rounds: changes lie beside the base", _placed(1, 0)),

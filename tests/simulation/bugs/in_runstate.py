@@ -42,7 +42,6 @@ def _allow_any_transition(plan: Plan, move: Transition) -> State:
 
 
 def _accept_any_holder(target: str, digest: str | None, holder: str | None) -> State:
-    """Accept a claim of any holder."""
     state = _state_under(target, digest, holder)
     return State.CLAIMED if state is State.TAKEN else state
 
@@ -118,7 +117,7 @@ def _absent_if_unanswered(target: str) -> str | None:
 
 
 def _ignore_marks(target: str, digest: str | None, holder: str | None) -> State:
-    """Return the state as before marks were introduced."""
+    """Return the state by the certificate alone, whatever marks of a publication there are."""
     state = _state_under(target, digest, holder)
     return State.CERTIFIED if state in (State.PUBLISHING, State.GONE, State.EMPTIED) else state
 
@@ -150,7 +149,7 @@ def _discard_anything(target: str, *, keeps_follower: bool = False) -> removal.D
 
 
 def _contains_whole_names_only(self: claim.PlannedNames, file: object) -> bool:
-    """Treat the files that RocksDB wrote as foreign."""
+    """Treat files with names that RocksDB chose as foreign."""
     return file in self.names
 
 
@@ -158,7 +157,7 @@ def _without_reread(work: Any, side: Any = None) -> Any:
     return work()
 
 
-_looked_at_once = both(
+_documents_read_once = both(
     method(documents, "read_again_on_failure", _without_reread),
     both(
         method(states, "read_again_on_failure", _without_reread),
@@ -167,26 +166,29 @@ _looked_at_once = both(
 )
 
 BUGS = [
-    Bug("everything may be done in every state", function(permit, _allow_any_transition)),
-    Bug("a target that another plan has is one's own", method(states, "_state_under", _accept_any_holder)),
-    Bug("no answer is taken for a free target", method(states, "claimed_by", _absent_if_unanswered)),
-    Bug("claim: put whoever has the target", function(claim.claim, _claim_last)),
+    Bug("every transition is allowed in every state", function(permit, _allow_any_transition)),
+    Bug("a target that another plan holds counts as own", method(states, "_state_under", _accept_any_holder)),
+    Bug("a store that does not answer counts as empty", method(states, "claimed_by", _absent_if_unanswered)),
+    Bug("claim: put even if another plan holds the target", function(claim.claim, _claim_last)),
     Bug("claim: the condition is not sent", function(claim.claim, _claim_unconditionally)),
-    Bug("written handles are believed, whatever is there", function(begin_moving, _handles_as_they_are)),
-    Bug("written handles are believed, whatever the sizes", method(written_handles, "_missing_files", _ignore_sizes)),
-    Bug("who is missed in a listing has gone", method(written_handles, "_missing_files", _gone_if_not_listed)),
+    Bug("written handles are trusted, whatever files exist", function(begin_moving, _handles_as_they_are)),
+    Bug("written handles are trusted, whatever the sizes", method(written_handles, "_missing_files", _ignore_sizes)),
+    Bug("a file that a listing misses counts as gone", method(written_handles, "_missing_files", _gone_if_not_listed)),
     Bug("the candidate of an earlier try stays", function(put_candidate, _first_candidate)),
     Bug("the candidate has no coordinator state", function(build_candidate, _without_a_coordinator)),
-    Bug("whatever has a `_metadata` is published", function(is_published, _is_published_with_any_metadata)),
-    Bug("publish: any plan's certificate will do", method(publication, "certificate_for", _certificate_of_any_plan)),
-    Bug("publish: any candidate will do", method(publication, "certificate_for", _certificate_of_any_candidate)),
-    Bug("publish: no file is looked at", method(publication, "check_files", nothing)),
+    Bug("any target with a `_metadata` counts as published", function(is_published, _is_published_with_any_metadata)),
+    Bug(
+        "publish: the certificate of another plan is accepted",
+        method(publication, "certificate_for", _certificate_of_any_plan),
+    ),
+    Bug("publish: any candidate is accepted", method(publication, "certificate_for", _certificate_of_any_candidate)),
+    Bug("publish: no file is checked", method(publication, "check_files", nothing)),
     Bug("publish: only sizes of files count", method(certified_files, "_changed_files", _compare_sizes_only)),
     Bug("publish: open uploads stay", method(publication, "clear_leftovers", nothing)),
-    Bug("publish: the certificate is not asked for", function(publish, _publish_without_certificate)),
-    Bug("publish: no second look at documents", _looked_at_once),
+    Bug("publish: needs no certificate", function(publish, _publish_without_certificate)),
+    Bug("publish: documents are read only once", _documents_read_once),
     Bug(
-        "claim: files that RocksDB named are another's",
+        "claim: files that RocksDB named count as foreign",
         method(claim.PlannedNames, "__contains__", _contains_whole_names_only),
         native=True,
     ),
@@ -197,15 +199,15 @@ BUGS = [
         method(removal, "is_document", lambda target, uri: True),
     ),
     Bug("publish: open uploads of others are aborted", method(leftovers, "plan_in_name", lambda name: "")),
-    Bug("discard: published or not", function(removal.discard, _discard_anything)),
+    Bug("discard: a published result is removed, too", function(removal.discard, _discard_anything)),
     Bug("publish: does not look for discard", method(publication, "is_being_discarded", lambda target: False)),
-    Bug("a mark of publication is not looked at", method(states, "_state_under", _ignore_marks)),
+    Bug("marks of publication are ignored", method(states, "_state_under", _ignore_marks)),
     Bug("publish: no mark behind `_metadata`", function(publish, _publish_without_second_mark)),
     Bug("publish: no mark before `_metadata`", method(publication, "_refuse_discarded", _remove_mark_too_early)),
     Bug(
-        "publish: looks for the claim before the note",
+        "publish: checks the claim before a discard",
         method(publication, "_refuse_discarded", _check_claim_before_note),
     ),
-    Bug("discard: files that came behind the claim stay", method(removal, "_noted_plan", nothing)),
+    Bug("discard: files put after the claim stay", method(removal, "_noted_plan", nothing)),
     Bug("discard: files of state stay", method(removal, "planned_names", lambda plan: ())),
 ]

@@ -26,7 +26,7 @@ _get = PinnedObjects._get
 
 
 def _versions(store: S3Store | PinnedObjects, uri: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the versions of an object, or below a directory, each with its kind, the newest of each key first."""
+    """Yield kind and entry of each version whose key begins with that of `uri`, the newest of each key first."""
     bucket, key = split_s3(uri)
     with translated_errors(uri):
         pages = list(store._client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=key))
@@ -40,8 +40,8 @@ def _of_key(store: S3Store | PinnedObjects, uri: str, kind: str) -> list[dict[st
     return [version for which, version in _versions(store, uri) if which == kind and version["Key"] == key]
 
 
-def _take_the_newest_away(self: S3Store, uri: str) -> None:
-    """Delete the newest version, so that the one before it is there again."""
+def _delete_newest_version(self: S3Store, uri: str) -> None:
+    """Delete the newest version, so that the version before it becomes the newest one again."""
     bucket, key = split_s3(uri)
     head = self._objects.head(uri)
     version: Mapping[str, Any] = {"VersionId": head["VersionId"]} if head is not None and "VersionId" in head else {}
@@ -49,8 +49,7 @@ def _take_the_newest_away(self: S3Store, uri: str) -> None:
         self._client.delete_object(Bucket=bucket, Key=key, **version)
 
 
-def _take_all_away(self: S3Store, uri: str) -> None:
-    """Delete all versions for good."""
+def _delete_all_versions(self: S3Store, uri: str) -> None:
     bucket, key = split_s3(uri)
     _real["_delete"](self, uri)
     for kind in ("Versions", "DeleteMarkers"):
@@ -77,7 +76,7 @@ def _stat_of_any_version(self: S3Store, uri: str) -> Pin | None:
 
 
 def _put_unless_marked(self: S3Store, uri: str, data: bytes) -> bool:
-    """Treat a delete marker as an existing object."""
+    """Put nothing where a delete marker is, as if it were an object."""
     return not _of_key(self, uri, "DeleteMarkers") and bool(_real["_put_conditionally"](self, uri, data))
 
 
@@ -102,13 +101,13 @@ def _get_first_seen_version(self: PinnedObjects, uri: str, *rest: Any, **named: 
         return self._client.get_object(Bucket=bucket, Key=key, VersionId=versions[-1]["VersionId"])
 
 
-def _whatever_is_asked(
+def _always_by_files(
     source: Any, result: Any, key_hashes: Any, proof: Proof = Proof.RECORDS, *more: Any, **named: Any
 ) -> SnapshotPair:
     return compare_snapshots(source, result, key_hashes, Proof.FILES, *more, **named)
 
 
-def _believed(leaves_out: Callable[[Any], bool], *, small: bool = False) -> Any:
+def _too_much_trusted(leaves_out: Callable[[Any], bool], *, small: bool = False) -> Any:
     """Skip more reads than the store's checksums justify."""
 
     def changed(source: Any, result: Any, checks: Any) -> Any:
@@ -124,32 +123,41 @@ def _is_split_check(check: Any) -> bool:
     return isinstance(check, ElementCheck) and check.mode is DistributionMode.SPLIT_DISTRIBUTE
 
 
-def _half_told(source: Any, result: Any, checks: Any) -> Any:
+def _with_half_the_size(source: Any, result: Any, checks: Any) -> Any:
     sums = prove_by_checksums(source, result, checks)
     return sums._replace(tallies=[tally._replace(size=tally.size // 2) for tally in sums.tallies])
 
 
 BUGS = [
-    Bug("versions: who deletes takes the newest away", method(S3Store, "_delete", _take_the_newest_away)),
-    Bug("versions: who deletes takes all away", method(S3Store, "_delete", _take_all_away)),
-    Bug("versions: what has a marker is deleted no more", method(S3Store, "_delete", _delete_once)),
-    Bug("versions: what a marker hides is there", method(S3Store, "stat", _stat_of_any_version)),
-    Bug("versions: a marker is in the way of a put", method(S3Store, "_put_conditionally", _put_unless_marked)),
-    Bug("versions: a listing has what is hidden", method(S3Store, "list", _list_all)),
-    Bug("versions: a read takes the oldest of a document", method(PinnedObjects, "_get", _get_first_seen_version)),
-    Bug("sums: whoever asks for all records gets them", function(compare_snapshots, _whatever_is_asked)),
+    Bug("versions: a delete removes the newest version only", method(S3Store, "_delete", _delete_newest_version)),
+    Bug("versions: a delete removes all versions", method(S3Store, "_delete", _delete_all_versions)),
+    Bug("versions: an object with a marker is not deleted again", method(S3Store, "_delete", _delete_once)),
+    Bug("versions: a stat finds an object that a marker hides", method(S3Store, "stat", _stat_of_any_version)),
+    Bug("versions: a marker prevents a put", method(S3Store, "_put_conditionally", _put_unless_marked)),
+    Bug("versions: a listing has hidden objects", method(S3Store, "list", _list_all)),
     Bug(
-        "sums: elements are believed, too",
-        method(validation, "prove_by_checksums", _believed(_is_split_check)),
+        "versions: a read takes the oldest version of a document",
+        method(PinnedObjects, "_get", _get_first_seen_version),
+    ),
+    Bug("sums: a proof by records is made by files", function(compare_snapshots, _always_by_files)),
+    Bug(
+        "sums: elements are not read, either",
+        method(validation, "prove_by_checksums", _too_much_trusted(_is_split_check)),
     ),
     Bug(
-        "sums: what the store does not say is believed",
-        method(validation, "prove_by_checksums", _believed(lambda check: isinstance(check, GroupCheck | FileCheck))),
+        "sums: bytes without checksums are not read",
+        method(
+            validation, "prove_by_checksums", _too_much_trusted(lambda check: isinstance(check, GroupCheck | FileCheck))
+        ),
     ),
     Bug(
-        "sums: small files are believed, too",
-        method(validation, "prove_by_checksums", _believed(lambda check: isinstance(check, FileCheck), small=True)),
+        "sums: small files are not read, either",
+        method(
+            validation, "prove_by_checksums", _too_much_trusted(lambda check: isinstance(check, FileCheck), small=True)
+        ),
         native=True,
     ),
-    Bug("sums: the certificate tells half of it", method(validation, "prove_by_checksums", _half_told)),
+    Bug(
+        "sums: the certificate counts half of the bytes", method(validation, "prove_by_checksums", _with_half_the_size)
+    ),
 ]

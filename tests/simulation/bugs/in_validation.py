@@ -31,13 +31,13 @@ def _source_pairs_twice(self: Comparer, pairs: Any) -> Iterator[tuple[int, int]]
 
 
 def _first_pair_of_a_run(self: Comparer, pairs: Any) -> Iterator[tuple[int, int]]:
-    """Compare the first pair of a run of pairs only."""
+    """Compare only the first pair of each run of pairs."""
     for i, (expected, actual) in enumerate(_digests(self, pairs)):
         yield expected, actual if i == 0 else expected
 
 
 def _both_from_the_source(self: Comparer, check: Any) -> Any:
-    """Take the digest of elements from the bytes of the source, for source and result."""
+    """Read elements of the source in place of those of the result."""
     return _compare(replace(self, result=self.source), check) if hasattr(check, "elements") else _compare(self, check)
 
 
@@ -82,7 +82,7 @@ def _always_valid(pair: SnapshotPair, tasks: Any) -> Any:
 
 
 def _certified_as_seen(target: str, seen: Any) -> Any:
-    """Skip the second look at the files."""
+    """Certify the files as they were when they were opened, without a second look."""
     named = ((name(uri) if contains(target, uri) else uri, pin) for uri, pin in seen)
     return tuple(CertifiedFile(called, pin.size, (pin.etag or "").strip('"') or None, None) for called, pin in named)
 
@@ -111,17 +111,17 @@ BUGS = [
     Bug("validation: elements are not compared", method(validation, "_compare_bags", nothing)),
     Bug("validation: broadcast copies are not compared", method(validation, "_compare_broadcasts", nothing)),
     Bug("validation: records are not compared", method(validation, "record_proof", nothing)),
-    Bug("validation: what else `_metadata` says is not", method(validation, "check_metadata", nothing)),
-    Bug("validation: states of elements are not", method(check_units, "check_elements", nothing)),
-    Bug("validation: headers of key groups are not", method(KeyedHeaders, "compare", lambda *_: {})),
-    Bug("validation: headers of elements are not", method(ElementHeaders, "compare", nothing)),
+    Bug("validation: other fields of `_metadata` are not compared", method(validation, "check_metadata", nothing)),
+    Bug("validation: states of elements are not compared", method(check_units, "check_elements", nothing)),
+    Bug("validation: headers of key groups are not compared", method(KeyedHeaders, "compare", lambda *_: {})),
+    Bug("validation: headers of elements are not compared", method(ElementHeaders, "compare", nothing)),
     Bug("validation: values are not compared by `check_equal`", function(check_equal, nothing)),
-    Bug("validation: the source as it is now", function(open_pinned, _open_present_source)),
+    Bug("validation: reads the source as it is now", function(open_pinned, _open_present_source)),
     Bug("certificate: names no files", method(verdict, "certified_files", _no_files)),
     Bug("certificate: names half of the files", method(verdict, "certified_files", _half_the_files)),
     Bug("certificate: files are not looked at again", method(verdict, "certified_files", _certified_as_seen)),
-    Bug("errors: what passes is final", method(StoreError, "final", True)),
-    Bug("errors: a damaged source may pass", method(SnapshotError, "final", False)),
-    Bug("errors: a wrong result may pass", method(IntegrityError, "final", False)),
-    Bug("errors: a taken target may pass", method(RequestError, "final", False)),
+    Bug("errors: a transient error is final", method(StoreError, "final", True)),
+    Bug("errors: a damaged source is transient", method(SnapshotError, "final", False)),
+    Bug("errors: a wrong result is transient", method(IntegrityError, "final", False)),
+    Bug("errors: a taken target is transient", method(RequestError, "final", False)),
 ]

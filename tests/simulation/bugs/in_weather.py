@@ -42,7 +42,7 @@ def _pad_short_body(
 _read = PinnedObjects.read
 
 
-def _operated(change: Callable[[Surgery], Surgery]) -> Planter:
+def _surgery_changed(change: Callable[[Surgery], Surgery]) -> Planter:
     return method(resolution, "resolve_surgery", after(resolve_surgery, change))
 
 
@@ -51,10 +51,13 @@ def _without_reread(work: Callable[[], Any], _: str | None = None) -> Any:
 
 
 BUGS = [
-    Bug("surgery: what is misread once cannot be read", method(opening, "read_again_on_failure", _without_reread)),
+    Bug(
+        "surgery: an operator misread once counts as unreadable",
+        method(opening, "read_again_on_failure", _without_reread),
+    ),
     Bug("delete: a refusal is taken for success", method(S3Store, "_delete", _delete_in_silence)),
     Bug("a body that ends early is filled up", method(PinnedObjects, "read", _pad_short_body)),
-    Bug("plan: another one every second", method(planner, "_creation_time", lambda _: next(_seconds)), native=True),
-    Bug("surgery: new uids are forgotten", _operated(lambda asked: replace(asked, renamed=()))),
-    Bug("surgery: who is left out stays", _operated(lambda asked: replace(asked, dropped=()))),
+    Bug("plan: differs every second", method(planner, "_creation_time", lambda _: next(_seconds)), native=True),
+    Bug("surgery: renames are forgotten", _surgery_changed(lambda asked: replace(asked, renamed=()))),
+    Bug("surgery: dropped operators stay", _surgery_changed(lambda asked: replace(asked, dropped=()))),
 ]

@@ -72,19 +72,23 @@ def _assert_same_signature(original: Any, other: Any) -> None:
     """Assert that calls of the original fit the replacement: histories must find the bug, not a `TypeError`."""
     if not (callable(original) and callable(other)):
         return
-    asked, taken = inspect.signature(original), inspect.signature(other)
+    original_signature, other_signature = inspect.signature(original), inspect.signature(other)
     for every in (False, True):
-        wanted = [parameter for parameter in asked.parameters.values() if every or parameter.default is parameter.empty]
+        wanted = [
+            parameter
+            for parameter in original_signature.parameters.values()
+            if every or parameter.default is parameter.empty
+        ]
         named = {parameter.name: None for parameter in wanted if parameter.kind is parameter.KEYWORD_ONLY}
-        placed = [
+        positional = [
             parameter.name
             for parameter in wanted
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ]
         try:
-            taken.bind(*placed, **named)
+            other_signature.bind(*positional, **named)
         except TypeError as error:
-            raise AssertionError(f"{original} is called otherwise than {other}: {error}") from None
+            raise AssertionError(f"{other} does not accept the calls of {original}: {error}") from None
 
 
 def _is_tested_module(module: str) -> bool:
