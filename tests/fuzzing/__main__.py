@@ -2,7 +2,7 @@
 
 The fuzzer is atheris (`uv sync --group fuzzing`). Each target runs in its own process, which starts with the seeds and
 the kept inputs, until the seconds are over or an input fails. A failing input is written to a file, and `--again FILE`
-tries it again. `--keep` adds some small inputs that covered new code to the kept inputs.
+tries this file again. `--keep` adds some small inputs that covered new code to the kept inputs.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from fuzzing.subject import try_out
 from fuzzing.table import NAMES, subject_of
 
 _LONGEST_INPUT = 16 * 1024
-_TRIED_TWICE = 500
-_PATIENCE = 12
+_MOST_TRIED_TWICE = 500
+_CLOCK_FACTOR = 12
+"""Seconds by the clock that an input may take for each second of its limit of CPU time."""
 
 
 def main() -> int:
@@ -67,7 +68,7 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> O
     begun = _cpu_seconds()
     options = [
         f"-max_total_time={seconds}",
-        f"-timeout={_PATIENCE * SECONDS}",  # by the clock; the driver limits CPU time
+        f"-timeout={_CLOCK_FACTOR * SECONDS}",
         f"-max_len={_LONGEST_INPUT}",
         "-print_final_stats=1",
     ]
@@ -77,7 +78,7 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> O
             [
                 *(sys.executable, "-m", "fuzzing.driver", name, *options),
                 *(f"-artifact_prefix={work}/{name}-failed-", f"-rss_limit_mb={2 * MEMORY_BYTES >> 20}"),
-                *(str(inputs), str(seeds)),  # new inputs go to the first
+                *(str(inputs), str(seeds)),  # the fuzzer writes new inputs to the first folder
             ],
             stdout=out,
             stderr=subprocess.STDOUT,
@@ -93,7 +94,7 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> O
         flush=True,
     )
     if twice and not code and not subject.compiled:
-        different = _different_endings(name, inputs)
+        different = _different_outcomes(name, inputs)
         outcome = outcome._replace(failed=bool(different), cpu_seconds=_cpu_seconds() - begun)
         print(f"{name}: in machine code", *different or ["all inputs end alike"], sep="\n  ", flush=True)
     if keeps:
@@ -102,9 +103,9 @@ def _fuzz(name: str, seconds: int, work: Path, *, keeps: bool, twice: bool) -> O
     return outcome
 
 
-def _different_endings(name: str, inputs: Path) -> list[str]:
+def _different_outcomes(name: str, inputs: Path) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
-        for path in sorted(inputs.iterdir())[:_TRIED_TWICE]:  # named by their digests
+        for path in sorted(inputs.iterdir())[:_MOST_TRIED_TWICE]:  # a random choice: files are named by their digests
             shutil.copy(path, folder)
         return different_outcomes(name, Path(folder))
 

@@ -1,4 +1,4 @@
-"""Kept inputs, in one file for each subject: inputs that cover code which no other one covers, and those that failed.
+"""Kept inputs, in one file for each subject: inputs that cover code of their own, and inputs that failed.
 
 A line is an input in base64.
 """
@@ -21,7 +21,7 @@ def kept_inputs(name: str) -> list[bytes]:
 
 
 def keep(name: str, inputs: Iterable[bytes]) -> None:
-    """Replace the kept inputs of a subject by these."""
+    """Replace the kept inputs of the subject `name` by `inputs`."""
     lines = sorted({b64encode(data).decode() for data in inputs}, key=lambda line: (len(line), line))
     (_FOLDER / f"{name}.txt").write_text("".join(f"{line}\n" for line in lines))
 

@@ -30,7 +30,7 @@ def limited_memory() -> Iterator[None]:
 
 @contextmanager
 def limited_time(seconds: float = SECONDS) -> Iterator[None]:
-    """End the block with `TooSlowError` after these seconds of CPU time, whatever else the machine does."""
+    """End the block with `TooSlowError` after these seconds of CPU time; other work on the machine does not count."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TooSlowError(f"longer than {seconds} s")

@@ -1,6 +1,6 @@
 """Outcomes of inputs in Python's loops, which coverage guides, and in machine code, which users run.
 
-`python -m fuzzing.outcomes TARGET FOLDER` prints a line for each file; `ends_otherwise` compares the lines of both.
+`python -m fuzzing.outcomes TARGET FOLDER` prints a line for each file; `different_outcomes` compares both outputs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def different_outcomes(name: str, folder: Path) -> list[str]:
     for what, lines in (("Python", in_python), ("machine code", in_machine_code)):
         if len(lines) < number:
             return [f"only {len(lines)} of {number} inputs come to an end in {what}"]
-    return [f"{ending} / {other}" for ending, other in zip(in_python, in_machine_code, strict=True) if ending != other]
+    return [f"{line} / {other}" for line, other in zip(in_python, in_machine_code, strict=True) if line != other]
 
 
 def _outcomes(name: str, folder: Path, disabled: str) -> list[str]:

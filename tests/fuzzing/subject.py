@@ -16,8 +16,8 @@ class Subject(NamedTuple):
     """Subject of fuzzing.
 
     `look` reads an input as the product would, and asserts that the values agree with the bytes; it may raise the
-    errors `refuses`. `seeds` are valid inputs, most of them from snapshots of real Flinks. Loops run in Python, because
-    compiled loops show no coverage, unless the subject is `compiled`.
+    errors `refuses`. `seeds` are valid inputs, most of them from snapshots of real Flinks. Unless the subject is
+    `compiled`, loops run in Python, because compiled loops show no coverage.
     """
 
     seeds: Callable[[], Iterator[bytes]]
@@ -42,7 +42,7 @@ def joined(*parts: bytes) -> bytes:
 
 
 def parts_of(data: bytes, number: int) -> list[bytes]:
-    """Return the parts of a joined input; parts missing from an input that is too short are empty."""
+    """Return the parts of a joined input; if the input is too short, the missing parts are empty."""
     parts = []
     for _ in range(number - 1):
         size = int.from_bytes(data[:2], "big")

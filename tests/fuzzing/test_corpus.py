@@ -19,7 +19,7 @@ from support.readme import ROOT
 def test_kept_inputs_are_refused_or_read_in_little_time_and_memory(name: str) -> None:
     subject, inputs = subject_of(name), kept_inputs(name)
     assert inputs
-    try_out(subject, next(subject.seeds()))  # limits do not count what is loaded and compiled once
+    try_out(subject, next(subject.seeds()))  # imports and compilation do not count
     with limited_memory():
         for data in inputs:
             with limited_time(30):
@@ -40,10 +40,10 @@ def test_input_that_ends_differently_in_machine_code_is_reported(
         (tmp_path / str(number)).write_bytes(data)
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests'}:{ROOT / 'jobs'}")
     assert different_outcomes("key_groups", tmp_path) == []
-    program = outcomes._outcomes
+    real_outcomes = outcomes._outcomes
 
     def other_outcomes(name: str, folder: Path, disabled: str) -> list[str]:
-        lines = program(name, folder, disabled)
+        lines = real_outcomes(name, folder, disabled)
         return [*lines[:-1], "=4 another end"] if disabled == "0" else lines
 
     monkeypatch.setattr(outcomes, "_outcomes", other_outcomes)

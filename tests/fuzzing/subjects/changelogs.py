@@ -1,4 +1,4 @@
-"""Changes of a changelog, replayed without materialised state: the result does not depend on how bytes are chunked."""
+"""Changes of a changelog, replayed without materialised state: the sizes of chunks make no difference."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_PARALLELISM = 128
 
 
 def _seeds() -> Iterator[bytes]:
-    """Yield seeds: sort, size of chunks, begin of the set, header of all states, and bytes of the log."""
+    """Yield seeds: kind of log, size of chunks, begin of the change set, header of all states, and bytes of the log."""
     for name in names():
         for operator in opened(name).operators:
             for changelog in operator.changelogs:
@@ -63,7 +63,7 @@ def _look(data: bytes) -> None:
             continue
         _, logged = read_change_head(change)
         if logged not in ids:
-            raise SnapshotError("as `LogWindows` has it")
+            raise SnapshotError("the log does not describe the state of a change")
         parsed_changes.append(RawChange(ids[logged], key_group, change))
     if not read.states or not all(0 <= change.key_group < _MAX_PARALLELISM for change in parsed_changes):
         return

@@ -53,7 +53,7 @@ def _runs() -> tuple[_Run, ...]:
 
 
 def _seeds() -> Iterator[bytes]:
-    """Yield seeds: sort, run, number of the document or handle, and bytes."""
+    """Yield seeds: kind, number of the run, of the document and of the handle, and bytes."""
     for number, run in enumerate(_runs()):
         yield bytes((_CLAIM, number, 0, 0)) + run.claim
         for at, handles in enumerate(run.handles):

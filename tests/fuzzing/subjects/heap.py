@@ -18,7 +18,7 @@ _TIMERS = 1
 
 
 def _seeds() -> Iterator[bytes]:
-    """Yield seeds of flags, key group, header and bytes, one of the first and one of the last group of each stream."""
+    """Yield seeds: flags, size of chunks, key group, header and bytes; the first and last key group of each stream."""
     for keyed in keyed_streams():
         if keyed.stream.framing is Framing.HEAP:
             groups = [(number, content) for number, content in keyed.groups() if len(content) <= _LARGEST_SEED]
@@ -48,9 +48,9 @@ def _look(data: bytes) -> None:
         services = read_services(content)
         if not services:
             return
-        of_timers = timer_header(services)
-        assert services_of(of_timers) == services
-        _counts_of_batches(TimerReader(of_timers, 32768).read([(key_group, chunks)]), key_group, len(content))
+        timers_header = timer_header(services)
+        assert services_of(timers_header) == services
+        _counts_of_batches(TimerReader(timers_header, 32768).read([(key_group, chunks)]), key_group, len(content))
         return
     read = read_keyed_header(header, "header")
     whole = sum(_counts_of_batches(HeapReader(read, 32768).read([(key_group, chunks)]), key_group, None))

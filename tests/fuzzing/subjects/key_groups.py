@@ -1,4 +1,4 @@
-"""Key groups in canonical framing: the fast reader, the slow reader and the translation find the same records."""
+"""Key groups in canonical framing: fast reader, slow reader and translation of state ids find the same records."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _look(data: bytes) -> None:
     try:
         again = b"".join(translated_key_group(chunks, tuple(range(states))))
     except SnapshotError as error:
-        raise AssertionError("a walk found all, another one did not") from error
+        raise AssertionError("the readers find all records, but the translation does not") from error
     assert again == data
 
 

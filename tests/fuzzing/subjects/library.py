@@ -38,7 +38,7 @@ class _Database(NamedTuple):
 
 @cache
 def _databases() -> tuple[_Database, ...]:
-    """Return real databases, and one with uncompressed blocks, in which a changed byte stays as it is."""
+    """Return real databases, and one with uncompressed blocks, in which the bytes of an input reach the rows."""
     real = [databases(name)[0] for name in _SNAPSHOTS]
     return (
         *(_Database(stored.files, stored.states, stored.key_groups) for stored in real),
@@ -71,7 +71,7 @@ def _look(data: bytes) -> None:
     try:
         read_rows(files, database.states, database.key_groups, 128, _scratch())
     except AssertionError:  # rows are not unique in a file whose keys have no order
-        raise SnapshotError("rows without an order, as whoever moves them finds") from None
+        raise SnapshotError("the rows are not in the order of their keys") from None
 
 
 def _with_table(database: _Database, chosen: StoredFile, data: bytes) -> list[StoredFile]:

@@ -1,4 +1,4 @@
-"""MANIFESTs, unchanged or with corrected checksums: an accepted one is written as a MANIFEST that reads the same."""
+"""MANIFESTs, unchanged or with corrected checksums: an accepted MANIFEST can be written, and reads the same again."""
 
 from __future__ import annotations
 

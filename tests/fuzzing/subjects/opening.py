@@ -1,4 +1,4 @@
-"""Directories with another `_metadata`: planned or refused, and nothing outside of them is opened."""
+"""Snapshots with another `_metadata`: each is planned or refused, and no file outside of its directory is opened."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _SOURCES = ("2-clicks", "1.20-raw", "2-rocksdb-native", "1.20-rocksdb-incrementa
 
 
 class _Watch:
-    """Record of the files that are opened while `looks` is true."""
+    """Record of the files that are opened while `is_active` is true."""
 
     def __init__(self) -> None:
-        self.looks = False
+        self.is_active = False
         self.opened: list[str] = []
         sys.addaudithook(self._note)
 
     def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self.looks and event == "open" and isinstance(arguments[0], str):
+        if self.is_active and event == "open" and isinstance(arguments[0], str):
             self.opened.append(arguments[0])
 
 
@@ -53,7 +53,7 @@ def _directories() -> list[Path]:
 
 @cache
 def _original_seeds() -> list[bytes]:
-    """Return the seeds, which are read before inputs replace the files."""
+    """Return the seeds; the cache has them from before inputs replace the files."""
     return [
         bytes((number,)) + (directory / "_metadata").read_bytes() for number, directory in enumerate(_directories())
     ]
@@ -69,12 +69,12 @@ def _look(data: bytes) -> None:
     (directory / "_metadata").write_bytes(data[1:])
     job = _folder() / f"{number}" / "job"
     watch.opened.clear()
-    watch.looks = True
+    watch.is_active = True
     try:
         open_snapshot(str(directory))
         plan = plan_rescale(str(directory), f"{job.parent}/target", ["3"])
     finally:
-        watch.looks = False
+        watch.is_active = False
         assert not (outside := [path for path in watch.opened if _is_state(path) and not _is_in(path, job)]), outside
     assert plan_from_json(plan_to_json(plan), "plan") == plan
 

@@ -1,4 +1,4 @@
-"""SST files in our own reader, unchanged or with corrected checksums of their blocks."""
+"""SST files for Rescale's own reader, unchanged or with corrected checksums of their blocks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tables() -> Iterator[bytes]:
 
 @cache
 def unpacked_database() -> tuple[StoredFile, ...]:
-    """Return the files of a database with uncompressed blocks and every kind of row, in memory."""
+    """Return the files of a database with uncompressed blocks and every kind of row; their bytes are in memory."""
     with tempfile.TemporaryDirectory() as folder:
         options = f"{MERGE};compression=kNoCompression;block_based_table_factory={{block_size=256;checksum=kCRC32c}}"
         with written(Path(folder, "db"), ["state"], options) as writer:
