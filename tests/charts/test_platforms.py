@@ -1,4 +1,4 @@
-"""Pods as platforms need them: queues, priorities, places, proxies, certificates, accounts, budgets, closed ports."""
+"""Pods as platforms need them: queues, priorities, nodes, proxies, certificates, accounts, budgets, closed ports."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def pods(manifests: list[Manifest]) -> Iterator[tuple[str, Manifest]]:
 def test_every_pod_has_the_values_of_its_component(manifests: list[Manifest]) -> None:
     platform = yaml.safe_load(PLATFORM.read_text())
     for component, pod in pods(manifests):
-        of = platform["executors" if component == "executor" else component]
-        labels = {**of["labels"], "app.kubernetes.io/component": component}
+        values = platform["executors" if component == "executor" else component]
+        labels = {**values["labels"], "app.kubernetes.io/component": component}
         assert pod["metadata"]["labels"].items() >= labels.items(), "the chart's own labels were overwritten"
-        assert pod["metadata"]["annotations"].items() >= of["annotations"].items()
+        assert pod["metadata"]["annotations"].items() >= values["annotations"].items()
         spec = pod["spec"]
         for name in ("priorityClassName", "nodeSelector", "tolerations", "affinity", "topologySpreadConstraints"):
-            assert spec[name] == of[name], (component, name)
-        assert of["volumes"][0] in spec["volumes"]
+            assert spec[name] == values[name], (component, name)
+        assert values["volumes"][0] in spec["volumes"]
         for container in spec["containers"]:
-            assert of["env"][0] in container["env"]
-            assert of["volumeMounts"][0] in container["volumeMounts"]
+            assert values["env"][0] in container["env"]
+            assert values["volumeMounts"][0] in container["volumeMounts"]
 
 
 def test_istio_adds_no_sidecar_to_pods_that_end_if_told_so(manifests: list[Manifest]) -> None:
@@ -68,8 +68,8 @@ def test_pods_use_the_proxy_for_outside_hosts_and_trust_the_bundle(manifests: li
             for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
                 assert env[name] == "http://proxy.corp:3128", component
             assert env["no_proxy"] == env["NO_PROXY"]
-            around = "localhost,127.0.0.1,$(KUBERNETES_SERVICE_HOST),.svc,.cluster.local,store.corp"
-            assert env["NO_PROXY"] == around
+            direct_hosts = "localhost,127.0.0.1,$(KUBERNETES_SERVICE_HOST),.svc,.cluster.local,store.corp"
+            assert env["NO_PROXY"] == direct_hosts
             (mount,) = (mount for mount in container["volumeMounts"] if mount["name"] == "ca-bundle")
             for name in ("AWS_CA_BUNDLE", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
                 assert env[name] == f"{mount['mountPath']}/bundle.crt"

@@ -1,4 +1,4 @@
-"""Rendered chart: valid for Kubernetes, with only the rights it needs, and no writable root file systems."""
+"""The rendered chart is valid for Kubernetes, with only the rights that it needs, and read-only root file systems."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ settings:
 
 @pytest.fixture(scope="module")
 def all_manifests(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Manifest]]:
-    """Return manifests of the defaults, of each shipped example, and of everything with windows and settings."""
+    """Return manifests of the defaults, of each shipped values file, and of all together with windows and settings."""
     windows = tmp_path_factory.mktemp("values") / "windows.yaml"
     windows.write_text(WINDOWS + SETTINGS)
     ways = {way.stem: rendered("--values", str(way)) for way in WAYS}

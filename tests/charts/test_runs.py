@@ -1,4 +1,4 @@
-"""The Job of a rescale: which values make another Job, its name, its notes, and names with special characters."""
+"""The Job of a rescale: its name, values that make another Job, the chart's notes, and names with odd characters."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def test_value_that_a_job_allows_to_change_keeps_the_job(change: str) -> None:
 
 def test_missing_secret_ends_the_run_with_a_message(tmp_path: Path) -> None:
     job = manifest_of(rendered(*RUN), "Job", "")["spec"]
-    (waits,) = job["template"]["spec"]["initContainers"]
-    ends = {"containerName": waits["name"], "operator": "In", "values": [2]}
-    assert {"action": "FailJob", "onExitCodes": ends} in job["podFailurePolicy"]["rules"]
-    (mount,) = waits["volumeMounts"]
+    (container,) = job["template"]["spec"]["initContainers"]
+    exit_codes = {"containerName": container["name"], "operator": "In", "values": [2]}
+    assert {"action": "FailJob", "onExitCodes": exit_codes} in job["podFailurePolicy"]["rules"]
+    (mount,) = container["volumeMounts"]
     (volume,) = (volume for volume in job["template"]["spec"]["volumes"] if volume["name"] == mount["name"])
     assert volume["secret"] == {"secretName": "keys", "optional": True}
-    shell, option, script, *arguments = waits["command"]
+    shell, option, script, *arguments = container["command"]
     script = script.replace(mount["mountPath"], str(tmp_path)).replace("sleep 5", "sleep 0")
     command = [shell, option, script, *arguments]
     process = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -71,7 +71,7 @@ def test_missing_secret_ends_the_run_with_a_message(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def chart_of_notes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the chart with a manifest that holds its notes, because Helm itself shows them only with a cluster."""
+    """Return a copy of the chart with its notes in a manifest, because Helm shows notes only with a cluster."""
     chart = shutil.copytree(CHART, tmp_path_factory.mktemp("notes") / "rescale")
     notes = '{{ dict "notes" (include (print $.Template.BasePath "/NOTES.txt") .) | toJson }}'
     (chart / "templates" / "notes.yaml").write_text(notes)
@@ -100,7 +100,7 @@ def test_notes_tell_how_to_follow_the_logs_and_why_pods_may_not_start(chart_of_n
 
 
 def test_long_release_names_do_not_collide_and_odd_ones_become_valid() -> None:
-    def called(release: str, namespace: str = "flink") -> list[Manifest]:
+    def manifests_of(release: str, namespace: str = "flink") -> list[Manifest]:
         arguments = ("--namespace", namespace, "--kube-version", KUBERNETES_VERSION, *RUN)
         more = ("--set", "airflow.enabled=true", "--set", "airflow.secret=0x1")
         process = helm("template", release, str(CHART), *arguments, *more)
@@ -108,10 +108,10 @@ def test_long_release_names_do_not_collide_and_odd_ones_become_valid() -> None:
         return [manifest for manifest in yaml.safe_load_all(process.stdout) if manifest]
 
     shared = "rescale-of-the-clicks-of-all-customers-and"
-    names = [manifest_of(called(f"{shared}-{end}"), "Job", "")["metadata"]["name"] for end in ("one", "two")]
+    names = [manifest_of(manifests_of(f"{shared}-{end}"), "Job", "")["metadata"]["name"] for end in ("one", "two")]
     assert len(set(names)) == 2
     for release in (f"{shared}-one", "123", "a.b"):
-        for manifest in called(release, "456"):
+        for manifest in manifests_of(release, "456"):
             assert re.fullmatch(r"[a-z]([a-z0-9-]{0,61}[a-z0-9])?", manifest["metadata"]["name"])
             assert manifest["metadata"]["labels"]["app.kubernetes.io/instance"] == release
             assert manifest["metadata"].get("namespace", "456") == "456"

@@ -20,8 +20,8 @@ def manifests() -> list[Manifest]:
     return rendered(*WAY, "--values", str(PLATFORM), "--set", "executors.memoryOverhead=2g")
 
 
-def known(application: Manifest) -> Any:
-    """Return the part that the operator's own model knows. It raises for wrong values and drops unknown fields."""
+def as_operator_reads(application: Manifest) -> Any:
+    """Return the application as the operator's model reads it, which drops unknown fields and refuses wrong values."""
     model = SparkV1beta2SparkApplication.from_dict(application)
     assert model is not None
     return json.loads(json.dumps(model.to_dict(), default=str))
@@ -29,12 +29,12 @@ def known(application: Manifest) -> Any:
 
 def test_spark_operator_knows_every_field_of_the_application(manifests: list[Manifest]) -> None:
     application = deepcopy(manifest_of(manifests, "SparkApplication", ""))
-    assert known(application) == application
+    assert as_operator_reads(application) == application
     application["spec"]["driver"]["template"]["spec"]["nodeSelektor"] = {}
-    assert known(application) != application, "an unknown field is not noticed"
+    assert as_operator_reads(application) != application, "an unknown field is not noticed"
     del application["spec"]["mainApplicationFile"]
     with pytest.raises(ValueError, match="mainApplicationFile"):
-        known(application)
+        as_operator_reads(application)
 
 
 def test_spark_application_replaces_the_job_and_does_the_same(manifests: list[Manifest]) -> None:

@@ -20,7 +20,6 @@ from support.helm import CHART, rendered, template
 from support.needs import need
 
 RUN = ("run.source=s3://a/s", "run.target=s3://a/t")
-"""Options of `rescale run` that the chart sets itself, or that no run of the chart needs."""
 
 WINDOW = {
     "schedule": "0 6 * * *",
@@ -107,12 +106,12 @@ def test_invalid_windows_are_refused(change: dict[str, Any], sentence: str, tmp_
 
 def test_windows_have_the_fields_of_the_forms(tmp_path: Path) -> None:
     own = {"schedule", "timezone", "closes"}
-    of_jobs = {*own, "begins_before"}
+    own_of_jobs = {*own, "begins_before"}
     # Pods have their access from the environment.
-    not_here = {"connection", "source_connection", "kubernetes_connection"}
+    connections = {"connection", "source_connection", "kubernetes_connection"}
     defined = schema()["definitions"]
-    assert set(defined["windowOfSavepoints"]["properties"]) == own | rescale_form().keys() - not_here
-    assert set(defined["windowOfAJob"]["properties"]) == of_jobs | job_form().keys() - not_here
+    assert set(defined["windowOfSavepoints"]["properties"]) == own | rescale_form().keys() - connections
+    assert set(defined["windowOfAJob"]["properties"]) == own_of_jobs | job_form().keys() - connections
     example = yaml.safe_load((CHART.parents[1] / "dags/windows.example.yaml").read_text())
     for window in example.values():
         del window["connection"]

@@ -34,7 +34,7 @@ def watched() -> list[Manifest]:
 
 
 def drivers(manifests: list[Manifest]) -> Iterator[Manifest]:
-    """Yield the pods of drivers: of the run, and of Airflow's tasks."""
+    """Yield the pod templates of the drivers of the run and of Airflow's tasks."""
     yield manifest_of(manifests, "Job", "")["spec"]["template"]
     yield yaml.safe_load(manifest_of(manifests, "ConfigMap", "-airflow")["data"]["driver.yaml"])
 
