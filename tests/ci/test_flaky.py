@@ -1,4 +1,4 @@
-"""Tests of `.ci/flaky.py`: which failures are repeated, and what is remembered of those that passed then."""
+"""Tests of `.ci/flaky.py`: which failed tests are repeated, and what is remembered of flaky tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORACLE, ENGINE, PLAN = "tests/oracle/test_s3.py", "tests/rocksdb/engine/test_sca
 
 
 def report(path: Path, **files: str) -> Path:
-    """Write a JUnit report in which each test fails whose error is not empty, and return its path."""
+    """Write a JUnit report with a test for each file, which fails unless its error is empty; return the path."""
     cases = "".join(
         f'<testcase file="{file}" name="test_x">' + (f'<failure message="{error}"/>' if error else "") + "</testcase>"
         for file, error in files.items()

@@ -18,7 +18,7 @@ from support.readme import DOCS, READMES, ROOT
 
 PAGES = [*sorted(DOCS.rglob("*.md")), *READMES]
 
-EXPLAINED = {"--version"}
+ENDING_OPTIONS = {"--version"}
 """Options that end the program when they are parsed."""
 
 
@@ -30,7 +30,7 @@ def blocks(page: Path, kind: str) -> list[str]:
 
 
 def commands(page: Path) -> list[list[str]]:
-    """Return the arguments of each `rescale` in a block without a language."""
+    """Return the arguments of each `rescale` command in the blocks without a language."""
     lines = [line for block in blocks(page, "") for line in block.replace("\\\n", " ").split("\n")]
     shown = [line.removeprefix("$ ") for line in lines]
     return [shlex.split(line.partition(" > ")[0])[1:] for line in shown if line.startswith("rescale ")]
@@ -43,7 +43,7 @@ def test_pages_show_commands() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_are_parsed(page: Path) -> None:
     for arguments in commands(page):
-        if not EXPLAINED.intersection(arguments):
+        if not ENDING_OPTIONS.intersection(arguments):
             assert parser().parse_args(arguments)
 
 

@@ -45,7 +45,7 @@ DETAILS = {
 }
 
 
-def same(error: RescaleError, other: RescaleError) -> bool:
+def are_equal(error: RescaleError, other: RescaleError) -> bool:
     return type(error) is type(other) and error.document() == other.document() and str(error) == str(other)
 
 
@@ -54,15 +54,15 @@ def same(error: RescaleError, other: RescaleError) -> bool:
 def test_error_survives_json_pickle_and_copy(kind: type[RescaleError], details: dict[str, object]) -> None:
     error = kind("what is wrong", **details)
     document = msgspec.json.encode(error.document())
-    assert same(RescaleError.of_document(msgspec.json.decode(document, type=ErrorDocument)), error)
-    assert same(pickle.loads(pickle.dumps(error)), error)
-    assert same(copy.copy(error), error)
+    assert are_equal(RescaleError.of_document(msgspec.json.decode(document, type=ErrorDocument)), error)
+    assert are_equal(pickle.loads(pickle.dumps(error)), error)
+    assert are_equal(copy.copy(error), error)
 
 
 @pytest.mark.parametrize("kind", KINDS[:-1])
 @pytest.mark.parametrize("details", [{}, DETAILS, {"path": "/a: b", "found": "two\nlines"}])
 def test_an_error_is_read_from_its_text(kind: type[RescaleError], details: dict[str, object]) -> None:
-    """Spark hands over an exception of a worker as text."""
+    """Spark reports the exception of a worker as text."""
     error = kind("what is wrong: this", **details)
     read_back = RescaleError.from_text(kind.__name__, str(error))
     assert (type(read_back), str(read_back)) == (kind, str(error))
@@ -117,7 +117,7 @@ def test_damage_has_advice_where_it_is_shown() -> None:
 
 
 def test_numpy_offset_is_written_as_a_number() -> None:
-    """A loop that is not compiled gives a NumPy integer, which JSON encoders refuse."""
+    """A loop that runs uncompiled raises errors with NumPy integers, which JSON encoders refuse."""
     error = SnapshotError("damaged", offset=np.int64(3))
     assert msgspec.json.decode(msgspec.json.encode(error.document()))["offset"] == 3
 

@@ -41,7 +41,7 @@ def test_control_characters_in_an_error_are_escaped() -> None:
     lines = str(error).split("\n")
     assert len(lines) == 6
     assert all(line.isprintable() for line in lines)
-    assert error.document().operator == EVIL, "as data it is what it is"
+    assert error.document().operator == EVIL, "data is not escaped"
     fault = str(InternalError.from_message(EVIL, f"Traceback\n  {EVIL}")).split("\n")
     assert all(line.isprintable() for line in fault)
     assert "    Traceback" in fault

@@ -1,6 +1,6 @@
 """Sentences for both surfaces (command line and form) name no option, command or variable of a shell.
 
-They have mentions in an `Advice` instead, for which each surface has its own wording.
+Instead, an `Advice` has mentions, which each surface words in its own way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ OF_THE_COMMAND_LINE = (
     *(f"report/pages/{page}.py" for page in ("file_changes", "matched", "other_release", "outcome", "preparation")),
     "storage/s3/s3_advice.py",
 )
-"""Files that only the command line uses, the rows that options are made from, and its wording of settings."""
+"""Files that only the command line uses, the rows of options, and the command line's wording of settings."""
 
 WORDED = ("mention", "command", "setting", "s3_advice", "in_option", "Mention")
 """Functions for whose arguments each surface has its own wording."""
@@ -42,14 +42,14 @@ def texts() -> Iterator[tuple[str, str]]:
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))
         nodes = [*ast.walk(tree)]
-        left = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        skipped = {node.value for node in nodes if isinstance(node, ast.Expr)}
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORDED:
-                left.update(ast.walk(node))
+                skipped.update(ast.walk(node))
         yield from (
             (f"{place}:{node.lineno}", node.value)
             for node in nodes
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in left
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in skipped
         )
 
 
