@@ -7,7 +7,7 @@
     rekeyed key groups      canonical key groups of records with new key groups; the plan knows only the header
     rekeyed rows            such records in a RocksDB directory
     rekeyed heap groups     such records in the heap state backend's format
-    rekeyed timers          such timers in raw keyed state, for timers on the heap beside RocksDB
+    rekeyed timers          timers with new key groups in raw keyed state, for timers on the heap beside RocksDB
     compacted rows          a RocksDB directory made of files of other directories; RocksDB rewrites some of them
     copied file             a file of a RocksDB directory; several tasks can copy parts of it
 
@@ -33,7 +33,7 @@ META_STREAM = "METADATA"
 
 
 class StateElements(NamedTuple):
-    """A state in a stream of operator state; `lengths` are the bytes of its elements, in order."""
+    """A state in a stream of operator state; `lengths` are the sizes of its elements in bytes, in order."""
 
     name: str
     mode: DistributionMode
@@ -41,7 +41,7 @@ class StateElements(NamedTuple):
 
 
 class _MadeOfPieces(msgspec.Struct, frozen=True, kw_only=True):
-    """A stream that consists of its pieces, end to end; the first pieces are the header, if the slot has one."""
+    """A stream that consists of its pieces, end to end; if it has a header, the header comes first."""
 
     subtask: int
     pieces: tuple[Piece, ...]
@@ -163,7 +163,7 @@ class _RekeyedRecords(_KeyGroupStream, frozen=True, kw_only=True):
 
 
 class RekeyedKeyGroups(_RekeyedRecords, frozen=True, kw_only=True, tag="rekeyed key groups"):
-    """Canonical key groups; `compressed` applies to them, not to the header."""
+    """Rekeyed records in canonical key groups; `compressed` applies to the key groups, not to the header."""
 
     compressed: bool
 

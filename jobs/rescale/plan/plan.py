@@ -143,7 +143,7 @@ class Plan:
         return self.prepared and base_table.is_whole and not self.refers_to_base_file(base_table)
 
     def base_tables(self) -> Iterator[tuple[str, Span]]:
-        """Yield (name in the target, place) of the continued result's SST files that may be copied ahead."""
+        """Yield (name in the target, span) of the continued result's SST files that may be copied ahead."""
         for operator in self.operators:
             for rekeying in operator.rekeyings:
                 for stream, base in zip(rekeying.streams, rekeying.bases, strict=bool(rekeying.bases)):
