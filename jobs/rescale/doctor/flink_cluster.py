@@ -44,7 +44,7 @@ def _check_release(checks: CheckList, flink: Flink) -> None:
     tried = f"GET {flink.address}/overview"
     checks.unreachable = False
     with checks.trying(_SUBJECT, tried, "DAGs, and the checks of jobs, need Flink's REST API") as trial:
-        release = flink.release()
+        release = flink.version()
         known_releases = f"{RELEASE_LINES[0]} to {RELEASE_LINES[-1]}"
         line = None
         with suppress(ValueError):

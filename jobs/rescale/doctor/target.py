@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rescale.doctor.checks import CheckList, result_text
 from rescale.runstate.claim import WITHOUT_CONDITIONS
-from rescale.runstate.places import beside, claim_place, probe_place
+from rescale.runstate.places import claim_place, probe_place, run_directory
 from rescale.runstate.target_safety import check_documents, refuse_misplaced, refuse_overlap
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.files import owned
@@ -36,12 +36,14 @@ def check_target(checks: CheckList, target: str, source: str | None) -> None:
     """Try all store operations of a run in the target's store."""
     checks.unreachable = False
     source = None if source is None else source.removesuffix("/_metadata")
-    with checks.trying(_SUBJECT, f"look at {beside(target)}", "a run puts its documents there"):
+    with checks.trying(_SUBJECT, f"look at {run_directory(target)}", "a run puts its documents there"):
         if source is not None:
             refuse_overlap(source, target)
         check_documents(target)
         refuse_misplaced(target)
-        missing_folders = [] if is_s3(target) else [path for path in _with_parents(beside(target)) if not path.exists()]
+        missing_folders = (
+            [] if is_s3(target) else [path for path in _with_parents(run_directory(target)) if not path.exists()]
+        )
         try:
             _Probes(checks, target, source).check()
         finally:
@@ -154,7 +156,7 @@ class _Probes:
                 trial.ok("copied", "state that does not change need not pass through Rescale's processes")
 
     def _check_parts(self) -> None:
-        staging = join(beside(self._target), STAGING)
+        staging = join(run_directory(self._target), STAGING)
         with self._trying(
             "write a probe in parts, and abort another such upload",
             "a run writes large files in parts, and aborts uploads that were left open",
@@ -202,7 +204,8 @@ class _Probes:
     def _check_delete(self) -> None:
         probes = (self._put_uri, self._conditional_uri, self._copy_uri, self._parts_uri)
         with self._trying(
-            f"delete the probes in {beside(self._target)}", "discard, and a run that resumes, delete what a run has put"
+            f"delete the probes in {run_directory(self._target)}",
+            "discard, and a run that resumes, delete what a run has put",
         ) as trial:
             existing_probes = [
                 uri for uri, pin in zip(probes, self._store.stats(probes), strict=True) if pin is not None

@@ -150,7 +150,7 @@ class Flink:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def release(self) -> str:
+    def version(self) -> str:
         return self._require("GET", "/overview", Overview).flink_version
 
     def configuration(self) -> dict[str, str]:
@@ -366,8 +366,8 @@ class Flink:
                 found=str(error) or type(error).__name__,
                 advice="check that the JobManager is running, and that this machine can reach it",
             ) from None
-        errors = None if answer.is_success else error_message(answer.content)
-        if answer.status_code in refusal_statuses and errors is not None:
+        flink_error = None if answer.is_success else error_message(answer.content)
+        if answer.status_code in refusal_statuses and flink_error is not None:
             return None
         if answer.status_code in (401, 403):
             raise RequestError(
@@ -376,7 +376,7 @@ class Flink:
                 found=f"status {answer.status_code}",
                 advice=self._access_advice,
             )
-        status = f"status {answer.status_code}: {answer.text[:200] if errors is None else errors}"
+        status = f"status {answer.status_code}: {answer.text[:200] if flink_error is None else flink_error}"
         if answer.status_code == 404:
             advice = "check the address, and the proxy in front of Flink"
             raise StoreError("this address is not Flink's REST API", path=url, found=status, advice=advice)

@@ -17,7 +17,7 @@ CANCELLING = "CANCELLING"
 """State of a job that was cancelled and has not ended yet."""
 
 _RESTORED_STATES = ("RUNNING", "FINISHED")
-"""States of a task that has restored its state (`ExecutionState`)."""
+"""Values of `ExecutionState` for a task that has restored its state."""
 
 
 class _JobState(msgspec.Struct, frozen=True):
@@ -93,8 +93,8 @@ class Job(_JobState, frozen=True):
 def find_job(jobs: Sequence[JobOverview], id_or_name: str, address: str) -> JobOverview:
     """Return the job with this id, or the only running job with this name, from the overview of Flink at `address`.
 
-    Raises `RequestError` if there is none. The states in the overview are current; the details of a job may be seconds
-    old (`web.refresh-interval`).
+    Raises `RequestError` if there is none, or if several jobs have the name. The states in the overview are current;
+    the details of a job may be seconds old (`web.refresh-interval`).
     """
     for job in jobs:
         if job.job_id == id_or_name:
