@@ -25,8 +25,8 @@ SHAPE = ("--parallelism", "4")
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Checkpoints:
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
-    monkeypatch.setattr("rescale.cli.own_step.run_step", warm.run_steps)
-    monkeypatch.setattr("rescale.cli.own_step.LastingProcess", warm.InThisProcess)
+    monkeypatch.setattr("rescale.cli.command_steps.run_step", warm.run_steps)
+    monkeypatch.setattr("rescale.cli.command_steps.LastingProcess", warm.InThisProcess)
     return checkpoints_in("2-rocksdb-incremental", str(tmp_path / "job"), tmp_path / "scratch")
 
 

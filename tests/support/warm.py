@@ -69,8 +69,8 @@ def _run(arguments: list[str], faults: Faults, part_size: int, waits: bool, envi
         patch("rescale.execution.rekeying.write_ranges.RANGE_SIZE", RANGE_SIZE),
         patch("rescale.planning.streams.inline.INLINE_LIMIT", 0),
         patch("rescale.storage.side_by_side.THREADS", 1),  # so that calls come in a fixed order
-        patch("rescale.cli.own_step.run_step", run_steps),
-        patch("rescale.cli.own_step.LastingProcess", InThisProcess),
+        patch("rescale.cli.command_steps.run_step", run_steps),
+        patch("rescale.cli.command_steps.LastingProcess", InThisProcess),
     ):
         sys.exit(main(arguments))
 

@@ -87,7 +87,7 @@ def _run(arguments: list[str], environment: dict[str, str], folder: str) -> None
     from rescale.cli.main import main
 
     with (
-        patch("rescale.cli.own_step.run_step", warm.run_steps),
-        patch("rescale.cli.own_step.LastingProcess", warm.InThisProcess),
+        patch("rescale.cli.command_steps.run_step", warm.run_steps),
+        patch("rescale.cli.command_steps.LastingProcess", warm.InThisProcess),
     ):
         sys.exit(main(arguments))

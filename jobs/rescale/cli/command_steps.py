@@ -17,7 +17,7 @@ from rescale.runstate.step import Step
 from rescale.storage.scratch import ScratchKind, remove_all_abandoned, scratch_folder, temporary_directory
 
 
-def run_own_step(step: Step, arguments: Sequence[str], master: str) -> ResultDocument:
+def run_command_step(step: Step, arguments: Sequence[str], master: str) -> ResultDocument:
     """Run a step with these arguments and a Spark master, and return its result document.
 
     On a terminal, draw the progress of the step.

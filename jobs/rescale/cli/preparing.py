@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from rescale.cli.arguments import request_of
+from rescale.cli.command_steps import run_command_step
 from rescale.cli.output import Output
-from rescale.cli.own_step import run_own_step
 from rescale.cli.terminal import waiting
 from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
@@ -42,7 +42,7 @@ def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
     for attempt in range(1, _ATTEMPTS + 1):
         begin_preparing(plan)
         try:
-            result = run_own_step(Step.PREPARE, ["--plan", prepared_place(plan.target)], master)
+            result = run_command_step(Step.PREPARE, ["--plan", prepared_place(plan.target)], master)
         except SnapshotError as error:
             newest_plan = _plan_ahead(request)
             if attempt == _ATTEMPTS or newest_plan.source == plan.source:

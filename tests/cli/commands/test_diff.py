@@ -44,7 +44,7 @@ def in_this_process() -> Any:
         surgery = resolve_surgery(a, declared)
         return ResultDocument("", msgspec.json.encode(diff(a, b, surgery)))
 
-    with patch("rescale.cli.own_step.run_step", run_step):
+    with patch("rescale.cli.command_steps.run_step", run_step):
         yield
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from rescale.cli.arguments import add_master, add_request_options, moves_of, prefixes_of
+from rescale.cli.command_steps import run_command_step
 from rescale.cli.output import Output
-from rescale.cli.own_step import run_own_step
 from rescale.cli.terminal import waiting
 from rescale.insight.file_changes import file_changes
 from rescale.options.command_line import arguments_of_step, options_of
@@ -49,7 +49,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.by_file:
         return _compare_by_file(arguments, output)
     snapshots = ["--a", normalise(arguments.a), "--b", normalise(arguments.b)]
-    result = run_own_step(Step.DIFF, [*snapshots, *arguments_of_step(arguments, "diff")], arguments.master)
+    result = run_command_step(Step.DIFF, [*snapshots, *arguments_of_step(arguments, "diff")], arguments.master)
     document = result.read(DiffDocument)
     output.answer(document, lambda: difference_text(document))
     return 0 if document.equal else IntegrityError.exit_code

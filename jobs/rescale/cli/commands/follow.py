@@ -8,10 +8,10 @@ from contextlib import nullcontext
 from functools import partial
 
 from rescale.cli.arguments import add_master, add_request_options, add_target
+from rescale.cli.command_steps import lasting_mover
 from rescale.cli.commands.run import carry_out, errors_in_report, move, this_process
 from rescale.cli.consent import confirm_mixed_maxima
 from rescale.cli.output import Output
-from rescale.cli.own_step import lasting_mover
 from rescale.cli.terminal import waiting
 from rescale.following.follower import Follower
 from rescale.following.limits import Limits

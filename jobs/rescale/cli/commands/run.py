@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from rescale.cli.arguments import add_base, add_master, add_request_options, add_source, add_target, prepared_plan_of
+from rescale.cli.command_steps import lasting_mover, run_command_step
 from rescale.cli.consent import confirm_losses, confirm_mixed_maxima, confirm_restarts
 from rescale.cli.output import Output
-from rescale.cli.own_step import lasting_mover, run_own_step
 from rescale.cli.preparing import execute_preparation
 from rescale.cli.terminal import waiting
 from rescale.insight.cluster import cluster_of_environment
@@ -141,7 +141,7 @@ def _unused_proof_remark(plan: Plan, published: Published, requested: Proof) -> 
 def move(plan: Plan, master: str, proof: Proof) -> None:
     """Run all steps of a plan in one process."""
     with errors_in_report(plan):
-        run_own_step(Step.RUN, ["--plan", places_of(plan).plan, "--proof", proof.value], master)
+        run_command_step(Step.RUN, ["--plan", places_of(plan).plan, "--proof", proof.value], master)
 
 
 @contextmanager

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from rescale.cli.arguments import add_master, add_request_options, add_source
+from rescale.cli.command_steps import run_command_step
 from rescale.cli.output import Output
-from rescale.cli.own_step import run_own_step
 from rescale.options.command_line import arguments_of_step
 from rescale.options.profiles import add_profiles
 from rescale.report.pages.outcome import certificate_text
@@ -44,5 +44,5 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         )
     step_arguments = ["--source", source, "--target", target]
     step_arguments += arguments_of_step(arguments, "validate")
-    certificate = run_own_step(Step.VALIDATE, step_arguments, arguments.master).read(CertificateDocument)
+    certificate = run_command_step(Step.VALIDATE, step_arguments, arguments.master).read(CertificateDocument)
     output.answer(certificate, lambda: certificate_text(certificate))
