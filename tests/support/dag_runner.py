@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rescale.demo.airflow_home import PARSING
+from rescale.demo.airflow_home import PARSING_LIMITS
 
 _RUN = """
 import json, sys
@@ -66,7 +66,7 @@ class DagRunner:
             "AIRFLOW_HOME": str(self.home),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.home / "dags"),
-            **PARSING,
+            **PARSING_LIMITS,
             "PYTHONPATH": os.pathsep.join(sys.path),
             "SPARK_LOCAL_IP": "127.0.0.1",
         }

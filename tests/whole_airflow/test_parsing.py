@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rescale.demo.airflow_home import DAG_ID, PARSING, dag_folder
+from rescale.demo.airflow_home import DAG_ID, PARSING_LIMITS, dag_folder
 
 _HEAVY = ("pyspark", "numba", "numpy", "pyarrow", "boto3", "botocore", "jinja2", "kubernetes", "tabulate")
 
@@ -56,7 +56,7 @@ def parsed(folder: Path, home: Path) -> dict[str, Any]:
             **os.environ,
             "AIRFLOW_HOME": str(home),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            **PARSING,
+            **PARSING_LIMITS,
         },
         capture_output=True,
         text=True,

@@ -20,7 +20,7 @@ USER = "admin"
 _LOCKED_SECONDS = 60
 """Seconds to wait for a locked database; the default of five is too short on a busy machine."""
 
-PARSING = {
+PARSING_LIMITS = {
     "AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT": "300",
     "AIRFLOW__DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "300",
 }
@@ -67,7 +67,7 @@ class AirflowHome:
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{self.folder / 'airflow.db'}?timeout={_LOCKED_SECONDS}",
             # The DAGs do not change, and parsing them every 30 s, the default, would keep a core busy.
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",
-            **PARSING,
+            **PARSING_LIMITS,
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in self.users.items()),
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(self._passwords),

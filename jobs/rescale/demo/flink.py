@@ -57,10 +57,10 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
             "Flink restores other state from the result", path=target, expected=state_before, found=state_after
         )
     users = Counter(state.subtask for state in state_after)
-    shares_text = ", ".join(f"{subtask}: {users[subtask]}" for subtask in range(parallelism))
+    users_text = ", ".join(f"{subtask}: {users[subtask]}" for subtask in range(parallelism))
     clicks = sum(state.clicks for state in state_after)
     say(f"  both hold the same state: {counted(len(state_after), 'user')}, {counted(clicks, 'click')}, page by page")
-    say(f"  users of each new subtask: {shares_text}\n")
+    say(f"  users of each new subtask: {users_text}\n")
 
 
 def _restored_state(savepoint: Path, parallelism: int, class_path: Sequence[Path], scratch: Path) -> list[UserState]:

@@ -93,11 +93,11 @@ def _before_and_after(before: Snapshot, after: Snapshot) -> str:
             continue
         for subtask in range(max(old.parallelism, new.parallelism)):
             label = old.label if subtask == 0 else ""
-            rows.append((label, subtask, _share_text(old, subtask), _share_text(new, subtask)))
+            rows.append((label, subtask, _state_text(old, subtask), _state_text(new, subtask)))
     return tabulate(rows, headers=("operator", "subtask", "before", "after"), disable_numparse=True)
 
 
-def _share_text(operator: Operator, subtask: int) -> str:
+def _state_text(operator: Operator, subtask: int) -> str:
     if subtask >= operator.parallelism:
         return "-"
     parts = [_keys_text(s) for s in (*operator.keyed, *operator.raw_keyed) if s.subtask == subtask]

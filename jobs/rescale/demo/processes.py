@@ -44,7 +44,7 @@ _LAST_LINES = 15
 def interrupted_once() -> Iterator[Callable[[], None]]:
     """Let the first Ctrl-C (or SIGTERM) interrupt the block, and ignore all others, so that cleaning up completes.
 
-    The block gets a function to call before a normal end: from then on, the demo ignores all interruptions.
+    Yields a function for the block to call before it ends normally: it makes the demo ignore all interruptions.
     """
     signals = (signal.SIGINT, signal.SIGTERM)
     handlers_before = {int(number): signal.getsignal(number) for number in signals}
@@ -55,8 +55,8 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         ignore()
-        if callable(answer := handlers_before[number]):  # the command line's own handler
-            answer(number, frame)
+        if callable(handler_before := handlers_before[number]):  # the handler of the command line
+            handler_before(number, frame)
         raise KeyboardInterrupt
 
     for number in signals:
@@ -93,7 +93,7 @@ def free_port() -> int:
 
 
 def free_ports() -> Iterator[int]:
-    """Yield ports of 127.0.0.1 where servers can listen, each once, at random: two processes rarely get the same."""
+    """Yield ports of 127.0.0.1 where servers can listen, in random order: two processes rarely get the same port."""
     return filter(_is_free, random.SystemRandom().sample(_PORTS, len(_PORTS)))
 
 

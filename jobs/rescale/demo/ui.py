@@ -68,14 +68,14 @@ def components(home: AirflowHome) -> Iterator[dict[str, Process]]:
         }
         for process in processes.values():
             stack.callback(process.terminate)  # lets all components end at the same time
-        for name, ready in (
+        for name, is_ready in (
             ("api-server", lambda: bool(_health(home))),
             ("scheduler", lambda: _is_healthy(home, "scheduler")),
             ("dag-processor", lambda: _is_healthy(home, "dag_processor")),
             ("triggerer", lambda: _is_healthy(home, "triggerer")),
             ("dag-processor", lambda: _knows_the_dag(home)),
         ):
-            wait_until(ready, processes[name], component_log(home, name), f"Airflow's {name}", _START_SECONDS)
+            wait_until(is_ready, processes[name], component_log(home, name), f"Airflow's {name}", _START_SECONDS)
         yield processes
 
 

@@ -28,7 +28,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_s
 
 from rescale.airflow import savepoint_tasks
 from rescale.airflow.steps.pods import StepPod, error_of, exit_code
-from rescale.demo.airflow_home import DAG_ID, PARSING, dag_folder
+from rescale.demo.airflow_home import DAG_ID, PARSING_LIMITS, dag_folder
 from rescale.runstate.places import places_of
 from rescale.runstate.step import Step
 from rescale.text.errors import IntegrityError, RescaleError, StoreError
@@ -56,7 +56,7 @@ def test_only_steps_become_pods_if_a_pod_template_is_given(tmp_path: Path) -> No
     def tasks(**environment: str) -> dict[str, Any]:
         answer = subprocess.run(
             [sys.executable, "-c", _PARSE, str(dag_folder()), DAG_ID],
-            env={**os.environ, **home, **PARSING, **environment},
+            env={**os.environ, **home, **PARSING_LIMITS, **environment},
             capture_output=True,
             text=True,
             check=True,
