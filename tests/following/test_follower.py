@@ -21,7 +21,7 @@ from rescale.runstate.certificate import certified_plan, read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
 from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_rounds, read_round, round_target
-from rescale.runstate.places import beside, discarding_place, follower_place, pins_place, rounds_place
+from rescale.runstate.places import discarding_place, follower_place, pins_place, rounds_place, run_directory
 from rescale.runstate.publication import published_plan
 from rescale.runstate.removal import discard
 from rescale.runstate.states import is_being_discarded
@@ -65,7 +65,7 @@ def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str
     assert published_plan(follower.target) is not None
     assert published_plan(follower.target, {"host": "there"}) is None, "a result of another run was taken for its own"
     assert diff(open_snapshot(job.newest), open_snapshot(follower.target)).equal
-    remaining = [entry.uri for entry in open_store(home).list(beside(follower.target))]
+    remaining = [entry.uri for entry in open_store(home).list(run_directory(follower.target))]
     assert not [
         uri for uri in remaining if uri.startswith((pins_place(follower.target), rounds_place(follower.target)))
     ]
@@ -284,7 +284,7 @@ def test_a_checkpoint_is_refused_as_the_directory_of_checkpoints(job: Checkpoint
     follower = follower_of(job, home)
     with pytest.raises(RequestError, match="not a directory with the checkpoints of a job"):
         follow(replace(follower, job=replace(follower.job, checkpoints=join(job.directory, checkpoint))), 0)
-    assert not open_store(home).list(beside(follower.target))
+    assert not open_store(home).list(run_directory(follower.target))
 
 
 def test_newest_checkpoint_is_taken_if_one_vanishes_while_it_is_pinned(
@@ -354,7 +354,7 @@ def test_a_discard_beside_a_follower_leaves_nothing(job: Checkpoints, home: str,
     with pytest.raises(RequestError) as caught:
         replace(follower, move=certify_and_discard).follow(Limits(1), discard_after_round)
     assert caught.value.path == follower_place(follower.target)
-    assert not [*open_store(home).list(beside(follower.target))]
+    assert not [*open_store(home).list(run_directory(follower.target))]
 
 
 def test_round_begun_by_another_plan_is_made_anew(job: Checkpoints, home: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from rescale.following import follower as followers
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.rounds import begin_following, followed_job
-from rescale.runstate.places import beside, pins_place, rounds_place
+from rescale.runstate.places import pins_place, rounds_place, run_directory
 from rescale.runstate.states import claimed_by
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
@@ -53,7 +53,7 @@ def test_a_target_that_cannot_take_the_last_round_is_refused_while_the_job_runs(
     follower = follower_of(job, home)
     with pytest.raises(RequestError, match=message):
         follow(follower, 0)
-    assert not open_store(home).list(beside(follower.target))
+    assert not open_store(home).list(run_directory(follower.target))
 
 
 def test_a_published_target_is_refused_as_such(job: Checkpoints, home: str) -> None:

@@ -17,7 +17,7 @@ from rescale.planning.request.request import make_request
 from rescale.runstate import preparation
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.rounds import RoundKind, round_target
-from rescale.runstate.places import beside, is_prepared_file
+from rescale.runstate.places import is_prepared_file, run_directory
 from rescale.runstate.removal import discard
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
@@ -181,7 +181,7 @@ def test_discard_beside_a_follower_that_copies_ahead_leaves_nothing(
 
     with patch.object(preparation, discarded_at, discarding), pytest.raises(RequestError, match="no longer followed"):
         follow(follower, 0)
-    for place in (follower.target, beside(follower.target)):
+    for place in (follower.target, run_directory(follower.target)):
         assert not open_store(home).list(place)
 
 

@@ -14,7 +14,7 @@ from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.claim import claim, planned_names
-from rescale.runstate.places import beside, places_of
+from rescale.runstate.places import places_of, run_directory
 from rescale.runstate.removal import discard
 from rescale.runstate.states import Claim, State, Transition, claim_on, claimed_by, permit, state_of
 from rescale.storage.locations import name
@@ -119,7 +119,7 @@ def test_store_that_ignores_conditions_gets_a_claim_only_if_that_is_accepted(
     with pytest.raises(UnsupportedError, match="ignores the condition"):
         claim(plan)
     assert state_of(plan.target, plan.digest) is State.FREE
-    assert not [entry for entry in open_store(plan.target).list(beside(plan.target)) if "probe-" in entry.uri]
+    assert not [entry for entry in open_store(plan.target).list(run_directory(plan.target)) if "probe-" in entry.uri]
     claim(plan, accept_unconditional=True)
     assert state_of(plan.target, plan.digest) is State.CLAIMED
 

@@ -16,7 +16,7 @@ from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.runstate import preparation
 from rescale.runstate.claim import claim
-from rescale.runstate.places import beside, is_prepared_file
+from rescale.runstate.places import is_prepared_file, run_directory
 from rescale.runstate.preparation import begin_preparing, holds_only_prepared_files, is_prepared, prepared_sizes
 from rescale.runstate.publication import publish
 from rescale.runstate.removal import discard
@@ -113,11 +113,11 @@ def test_prepared_files_that_the_newest_checkpoint_lacks_are_removed(job: Checkp
 
 def test_discard_removes_prepared_files_and_keeps_those_of_others(job: Checkpoints, target: str) -> None:
     prepare_target(job, target)
-    foreign = [join(target, "notes.txt"), join(beside(target), "notes.txt")]
+    foreign = [join(target, "notes.txt"), join(run_directory(target), "notes.txt")]
     for uri in foreign:
         unprotected_store(uri).put(uri, b"mine")
     assert discard(target).left == tuple(sorted(foreign))
-    remaining = [entry.uri for place in (target, beside(target)) for entry in open_store(target).list(place)]
+    remaining = [entry.uri for place in (target, run_directory(target)) for entry in open_store(target).list(place)]
     assert remaining == foreign
     assert not is_prepared(target)
 
@@ -130,7 +130,7 @@ def test_discard_of_a_claimed_target_removes_its_prepared_files(job: Checkpoints
     move(plan, InProcessTasks()) if moved else claim(plan)
     discard(target)
     assert not files_in(target)
-    assert not open_store(target).list(beside(target))
+    assert not open_store(target).list(run_directory(target))
 
 
 def test_task_that_goes_on_with_a_newer_checkpoint_keeps_what_was_copied_ahead(job: Checkpoints, target: str) -> None:
@@ -140,7 +140,7 @@ def test_task_that_goes_on_with_a_newer_checkpoint_keeps_what_was_copied_ahead(j
     assert len(files_in(target)) > len(prepared)
     discard(target, keeps_follower=True)
     assert files_in(target) == prepared
-    assert [name(entry.uri) for entry in open_store(target).list(beside(target))] == ["prepared.json"]
+    assert [name(entry.uri) for entry in open_store(target).list(run_directory(target))] == ["prepared.json"]
     discard(target)
     assert not files_in(target)
 
@@ -163,7 +163,7 @@ def test_target_is_not_prepared_for_a_plan_that_uses_no_sst_file_unchanged(job: 
     plan = prepare(make_request(job.directory, target, SHAPE, max_parallelism=["1000"]), ahead=True).plan
     with pytest.raises(RequestError, match="takes no SST file of the source as it is"):
         begin_preparing(plan)
-    assert not open_store(target).list(beside(target))
+    assert not open_store(target).list(run_directory(target))
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_preparation_stops_and_leaves_no_file_when_its_target_is_discarded(
     with pytest.raises(RequestError, match="the target was discarded while files were copied into it"):
         prepare_target(job, target)
     assert not files_in(target)
-    assert not open_store(target).list(beside(target))
+    assert not open_store(target).list(run_directory(target))
 
 
 def test_preparation_that_loses_against_a_run_does_not_change_the_run_s_plan(job: Checkpoints, target: str) -> None:

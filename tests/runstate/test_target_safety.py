@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from rescale.runstate.places import beside
+from rescale.runstate.places import run_directory
 from rescale.runstate.target_safety import (
     check_documents,
     is_same_place,
+    mark_documents,
     refuse_misplaced,
     refuse_overlap,
-    take_documents,
 )
 from rescale.storage.files.document_folders import MARKER, STAGING, is_marked
 from rescale.storage.files.local_store import LocalStore
@@ -28,7 +28,7 @@ def target(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def documents(target: Path) -> Path:
-    folder = Path(beside(str(target)))
+    folder = Path(run_directory(str(target)))
     folder.mkdir()
     return folder
 
@@ -96,7 +96,7 @@ def test_directory_with_documents_of_an_earlier_release_becomes_ours(target: Pat
     (documents / "claim").touch()
     (documents / "certificate.json").touch()
     assert not is_marked(documents)
-    take_documents(str(target))
+    mark_documents(str(target))
     assert is_marked(documents)
 
 
@@ -105,7 +105,7 @@ def test_directory_of_another_program_is_refused(names: list[str], target: Path,
     for name in names:
         (documents / name).touch()
     with pytest.raises(RequestError, match=names[-1]):
-        take_documents(str(target))
+        mark_documents(str(target))
     assert not is_marked(documents)
 
 
@@ -128,6 +128,6 @@ def test_unfinished_files_of_others_are_refused_beside_a_marker_too(target: Path
 def test_link_in_place_of_the_documents_is_refused(target: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    Path(beside(str(target))).symlink_to(elsewhere)
+    Path(run_directory(str(target))).symlink_to(elsewhere)
     with pytest.raises(RequestError):
         check_documents(str(target))

@@ -12,7 +12,7 @@ from rescale.plan.plan import Plan
 from rescale.runstate.candidate import put_candidate
 from rescale.runstate.certificate import certificate_for, write_certificate
 from rescale.runstate.claim import claim
-from rescale.runstate.places import beside, places_of
+from rescale.runstate.places import places_of, run_directory
 from rescale.runstate.removal import discard
 from rescale.runstate.states import KEYED, OPERATOR, State, state_of
 from rescale.runstate.written_handles import WrittenHandles, begin_moving, read_handles, write_handles
@@ -74,7 +74,7 @@ def test_written_handles_are_reused_only_if_all_their_files_are_whole(
     stats = store.stats
     monkeypatch.setattr(store, "stats", lambda uris: asked.extend(uris) or stats(uris))
     assert begin_moving(plan, KEYED, listed_late) == handles
-    assert [uri for uri in asked if not uri.startswith(beside(plan.target))] == [places_of(plan).stream(file)]
+    assert [uri for uri in asked if not uri.startswith(run_directory(plan.target))] == [places_of(plan).stream(file)]
     path = Path(plan.target, file)
     path.write_bytes(path.read_bytes()[:-1])
     assert begin_moving(plan, KEYED, sizes(plan)) is None

@@ -175,7 +175,7 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
     """
     from rescale.airflow.live.next_run import next_run
     from rescale.airflow.rejection import PUBLISHED_CLAUSES
-    from rescale.runstate.places import beside, cut_over_place, follower_place
+    from rescale.runstate.places import cut_over_place, follower_place, run_directory
     from rescale.runstate.states import TRANSITIONS, Transition, claim_on, state_of
     from rescale.storage.store import open_store
 
@@ -195,7 +195,7 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
     go_back_state = _task_states(ti).get(sibling_task_id(ti.task_id, GO_BACK))
     store, advice = open_store(target), _LOG_ADVICE if go_back_state == "success" else _RESUME_ADVICE
     if Transition.DISCARD in TRANSITIONS[state]:
-        files = {entry.uri for place in (target, beside(target)) for entry in store.list(place)}
+        files = {entry.uri for place in (target, run_directory(target)) for entry in store.list(place)}
         job_runs = go_back_state in ("success", "skipped")
         if job_runs and (another_run := next_run(target, _directory_of_followed_job(ti))) is not None:
             advice += f"; or {another_run}, unless somebody starts the job again without its state"

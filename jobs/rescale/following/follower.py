@@ -61,7 +61,7 @@ from rescale.runstate.preparation import remove_preparation
 from rescale.runstate.publication import publish, was_published
 from rescale.runstate.removal import discard
 from rescale.runstate.states import State, claimed_by, state_of
-from rescale.runstate.target_safety import take_documents
+from rescale.runstate.target_safety import mark_documents
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.discovery import (
     checkpoint_directory,
@@ -120,7 +120,7 @@ class Follower:
 
     @contextmanager
     def following(self, *, pins: bool = True) -> Iterator[None]:
-        """Begin to follow the job, or go on; the block makes the rounds. If it makes none, no `pins` are needed.
+        """Begin to follow the job, or go on; the block makes the rounds. A block that makes none needs no `pins`.
 
         Raises `RequestError` if another process finishes, discards or takes the target. Then no file of the follower is
         left.
@@ -200,10 +200,7 @@ class Follower:
             return compare_records(self.target, finished_round, self.move, self.say)
 
     def plan_last(self) -> RoundPlan:
-        """Plan the last round, into the target itself.
-
-        It reads the newest checkpoint where Flink wrote it, not from pins.
-        """
+        """Plan the last round, into the target itself; it reads the newest checkpoint, not the pins."""
         refuse_another_job(self.target, self.job)
         complete_newest_round(self.target)
         numbers = complete_checkpoints(self.job.checkpoints)
@@ -251,7 +248,7 @@ class Follower:
         refuse_no_checkpoint_directory(self.job.checkpoints)
         self.take_over()
         refuse_taken_target(self.target, self.job.checkpoints)
-        take_documents(self.target)
+        mark_documents(self.target)
         begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
         finish_discard(self.target)
 
@@ -294,12 +291,12 @@ class Follower:
         """Wait for a checkpoint that is newer than `newest`, and pin it."""
         if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest:
             return pinned
-        tried_number, attempts, waits_for, start_time = -1, 0, "", time.monotonic()
+        tried_number, attempts, sentence, start_time = -1, 0, "", time.monotonic()
         numbers: list[int] = []
         while True:
             self._refuse_lost_target()
-            before, numbers = numbers, complete_checkpoints(self.job.checkpoints)
-            if numbers != before:
+            earlier_numbers, numbers = numbers, complete_checkpoints(self.job.checkpoints)
+            if numbers != earlier_numbers:
                 refuse_two_starts(self.job.checkpoints, numbers)
             if numbers and numbers[-1] > newest:
                 attempts = attempts + 1 if numbers[-1] == tried_number else 1
@@ -315,13 +312,13 @@ class Follower:
                     )
             else:
                 seconds = time.monotonic() - start_time
-                before_wait, waits_for = waits_for, waiting_sentence(self.job.checkpoints, newest, numbers, seconds)
+                last_sentence, sentence = sentence, waiting_sentence(self.job.checkpoints, newest, numbers, seconds)
                 if numbers and numbers[-1] < newest:
                     with self._pins_lock:
-                        forgotten = forget_earlier_start(self._pins)
-                    newest, waits_for = (newest, waits_for) if forgotten is None else (-1, forgotten)
-                if waits_for not in ("", before_wait):
-                    self.say(waits_for)
+                        restart_sentence = forget_earlier_start(self._pins)
+                    newest, sentence = (newest, sentence) if restart_sentence is None else (-1, restart_sentence)
+                if sentence not in ("", last_sentence):
+                    self.say(sentence)
             self.while_waiting()
             time.sleep(POLL_SECONDS)
 

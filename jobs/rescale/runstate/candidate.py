@@ -49,14 +49,14 @@ def put_candidate(plan: Plan, source: Metadata) -> StoredCandidate:
 def build_candidate(source: Metadata, plan: Plan, written_handles: Sequence[WrittenHandles]) -> bytes:
     """Return the new `_metadata`. Raises `IntegrityError` unless the written streams are those of the plan."""
     handles = {(h.operator_id, h.slot, h.subtask): h.handle for step in written_handles for h in step.handles}
-    planned_places = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
-    if handles.keys() != planned_places:
-        differing_place = min(handles.keys() ^ planned_places)
+    planned_streams = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
+    if handles.keys() != planned_streams:
+        operator_id, slot, subtask = min(handles.keys() ^ planned_streams)
         raise IntegrityError(
             "the written handles do not match the planned streams",
-            operator=differing_place[0],
-            expected=f"{len(planned_places)} streams",
-            found=f"{len(handles)}, differing in the {differing_place[1]} stream of subtask {differing_place[2]}",
+            operator=operator_id,
+            expected=f"{len(planned_streams)} streams",
+            found=f"{len(handles)}, differing in the {slot} stream of subtask {subtask}",
         )
     by_id = {operator.operator_id: operator for operator in plan.operators}
     operators = tuple(_operator_state(entry, by_id[entry.operator_id], handles) for entry in source.operators)

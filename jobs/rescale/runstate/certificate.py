@@ -38,8 +38,8 @@ _COMPARE_ADVICE = Advice("if the result is published, compare it with its source
 class CertifiedRecords:
     """Records that were compared one by one: their number, a lower bound of their keys, and a digest of each state.
 
-    In directories that continue a base (`CertifiedOperator.changes`), these are the changes: each has its new value or
-    the mark of a deletion.
+    In directories that continue a base (`CertifiedOperator.changes`), the records are the changes since the base: new
+    values, and marks of deletions.
 
     `key_hash` is the rule that computes the hash of a key, and `hash_is` says how sure the rule is; both are None if no
     rule is known. `left_out` is the number of records of each dropped state, which the source has and the result does

@@ -1,8 +1,8 @@
 """The claim on a target: one plan at a time owns it.
 
-After a run has stored its plan, it writes the claim, which names the plan, unless there is a claim. A run of the same
+After a run has stored its plan, it writes the claim, which names the plan, unless the target has one. A run of the same
 plan resumes; a run of another plan is refused before it writes a byte. If a store ignored the condition "write only if
-absent", two runs could mix their files. So the condition is tested on a probe file first.
+absent", two runs could mix their files. So a run tests the condition on a probe file first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rescale.runstate.certificate import certificate_beside
 from rescale.runstate.documents import read_document, store_plan
 from rescale.runstate.places import Places, certificate_place, is_prepared_file, places_of, plan_in_name, probe_place
 from rescale.runstate.states import State, Transition, claimed_by, is_being_discarded, permit, state_of
-from rescale.runstate.target_safety import refuse_misplaced, refuse_unsafe_target, take_documents
+from rescale.runstate.target_safety import mark_documents, refuse_misplaced, refuse_unsafe_target
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.locations import name
 from rescale.storage.store import Store, open_store
@@ -45,7 +45,7 @@ def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, st
     """
     store, place = open_store(plan.target), places_of(plan).claim
     refuse_unavailable_target(plan)
-    take_documents(plan.target)
+    mark_documents(plan.target)
     store_plan(plan)
     claimant = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
     document = json.dumps({"plan": plan.digest, "source": plan.source, **claimant}, indent=1).encode()

@@ -29,7 +29,7 @@ def read_document(uri: str) -> bytes:
 
 
 def read_json(uri: str, kind: type[T]) -> T:
-    """Return a JSON document of this kind. Raises `RequestError` if it is none."""
+    """Return the JSON document at `uri` as a value of the type `kind`. Raises `RequestError` if it has another type."""
     try:
         return msgspec.json.decode(read_document(uri), type=kind)
     except DECODE_ERRORS as error:

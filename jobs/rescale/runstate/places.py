@@ -33,7 +33,7 @@ _STATE = re.compile(rf"[0-9a-f]{{32}}-(?:raw)?(?:keyed|operator)-\d+-([0-9a-f]{{
 """Names of files of state (`Plan.file_name`)."""
 
 
-def beside(target: str) -> str:
+def run_directory(target: str) -> str:
     """Return `<target>.rescale`, the directory for files of a run that are not part of its result.
 
     If the target is a symbolic link, the directory is beside the link's destination, so that each target has one claim.
@@ -119,7 +119,7 @@ class Places:
         return join(self.target, name)
 
     def _beside(self, name: str) -> str:
-        return join(beside(self.target), name)
+        return join(run_directory(self.target), name)
 
 
 def places_of(plan: Plan) -> Places:
@@ -127,8 +127,8 @@ def places_of(plan: Plan) -> Places:
 
 
 def is_document(target: str, uri: str) -> bool:
-    """Return whether a file beside the target is a document of a run, or an unfinished file of one."""
-    name = uri.removeprefix(f"{beside(target)}/")
+    """Return whether a file beside the target belongs to a run: a document, or an unfinished file in `staging/`."""
+    name = uri.removeprefix(f"{run_directory(target)}/")
     if name.startswith("staging/"):
         return is_staged(name.removeprefix("staging/"))
     return _DOCUMENT.fullmatch(name) is not None
@@ -158,55 +158,55 @@ def is_prepared_file(name: str) -> bool:
 
 
 def claim_place(target: str) -> str:
-    return join(beside(target), "claim")
+    return join(run_directory(target), "claim")
 
 
 def prepared_place(target: str) -> str:
     """Return the place of the plan of a preparation, which copies files into the target before a run claims it."""
-    return join(beside(target), "prepared.json")
+    return join(run_directory(target), "prepared.json")
 
 
 def copies_place(target: str) -> str:
     """Return the place of the document that names compared copies in a target (`compared_copies`)."""
-    return join(beside(target), "copies.json")
+    return join(run_directory(target), "copies.json")
 
 
 def discarding_place(target: str) -> str:
     """Return the place of the note that exists while the target is being discarded."""
-    return join(beside(target), "discarding")
+    return join(run_directory(target), "discarding")
 
 
 def probe_place(target: str, name: str) -> str:
     """Return the place of a probe, a small file that tests the store; `name` is random."""
-    return join(beside(target), f"probe-{name}")
+    return join(run_directory(target), f"probe-{name}")
 
 
 def certificate_place(target: str) -> str:
-    return join(beside(target), "certificate.json")
+    return join(run_directory(target), "certificate.json")
 
 
 def follower_place(target: str) -> str:
     """Return the place of the document that names the job of the target's follower."""
-    return join(beside(target), "follower.json")
+    return join(run_directory(target), "follower.json")
 
 
 def cut_over_place(target: str) -> str:
     """Return the place of the decision on the cut-over to a followed target."""
-    return join(beside(target), "cut-over.json")
+    return join(run_directory(target), "cut-over.json")
 
 
 def pins_place(target: str) -> str:
     """Return the directory where a follower pins checkpoints, laid out like the job's checkpoint directory."""
-    return join(beside(target), PINS)
+    return join(run_directory(target), PINS)
 
 
 def rounds_place(target: str) -> str:
-    return join(beside(target), ROUNDS)
+    return join(run_directory(target), ROUNDS)
 
 
 def orders_place(target: str) -> str:
     """Return the directory of orders for the process that makes a follower's rounds on another machine."""
-    return join(beside(target), ORDERS)
+    return join(run_directory(target), ORDERS)
 
 
 def is_follower_file(target: str, uri: str) -> bool:

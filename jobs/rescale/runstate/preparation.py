@@ -26,7 +26,7 @@ run removes them. A file that is put after the run has published stays; no handl
 was discarded meanwhile removes its copies.
 
 Limits. A process can be paused for any time between its check for a claim and its next request. If a preparation is
-paused there before it deletes a file, and meanwhile a run publishes a result with this file, the file is lost.
+paused before it deletes a file, and meanwhile a run publishes a result with this file, the file is lost.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from rescale.runstate.documents import load_plan, put_document
 from rescale.runstate.follower.compared_copies import compare_copies
 from rescale.runstate.places import Places, copies_place, is_prepared_file, prepared_place
 from rescale.runstate.states import State, Transition, claim_on, claimed_by, permit
-from rescale.runstate.target_safety import take_documents
+from rescale.runstate.target_safety import mark_documents
 from rescale.storage.contract import Span
 from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.keeping import keep
@@ -108,7 +108,7 @@ def begin_preparing(plan: Plan) -> None:
         )
     refuse_unavailable_target(plan)
     permit(plan, Transition.PREPARE)
-    take_documents(plan.target)
+    mark_documents(plan.target)
     put_document(prepared_place(plan.target), plan_to_json(plan))
 
 
@@ -141,16 +141,20 @@ def prepare_with_links(plan: Plan, say: Callable[[str], None]) -> None:
     if spans and (missing_files or existing_sizes.keys() != spans.keys()):
         begin_preparing(plan)
         sizes = [spans[file].length for file in missing_files]
-        files_text, size_text, said_at = counted(len(missing_files), "file"), human_bytes(sum(sizes)), time.monotonic()
+        files_text, size_text, last_line = (
+            counted(len(missing_files), "file"),
+            human_bytes(sum(sizes)),
+            time.monotonic(),
+        )
         if missing_files:
             say(f"copying {files_text} ahead into the target, {size_text}")
         try:
-            for at in range(0, len(missing_files), _FILES_BETWEEN_CHECKS):
-                if at and time.monotonic() - said_at >= _SECONDS_BETWEEN_LINES:
-                    said_at = time.monotonic()
-                    say(f"{at:,} of {files_text} are copied ahead, {human_bytes(sum(sizes[:at]))} of {size_text}")
+            for start in range(0, len(missing_files), _FILES_BETWEEN_CHECKS):
+                if start and time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
+                    last_line = time.monotonic()
+                    say(f"{start:,} of {files_text} are copied ahead, {human_bytes(sum(sizes[:start]))} of {size_text}")
                 refuse_claimed(plan.target)
-                side_by_side(keep_file, missing_files[at : at + _FILES_BETWEEN_CHECKS])
+                side_by_side(keep_file, missing_files[start : start + _FILES_BETWEEN_CHECKS])
             end_preparing(plan)
         finally:
             give_up_preparing(plan, existing_sizes)
@@ -170,10 +174,10 @@ def end_preparing(plan: Plan) -> None:
 
     Raises `RequestError` if the target was claimed or discarded since the preparation began.
     """
-    unused = _unused_files(plan.target, prepared_sizes(plan))
-    for at in range(0, len(unused), _FILES_BETWEEN_CHECKS):
+    unused_files = _unused_files(plan.target, prepared_sizes(plan))
+    for start in range(0, len(unused_files), _FILES_BETWEEN_CHECKS):
         refuse_claimed(plan.target)
-        open_store(plan.target).delete(unused[at : at + _FILES_BETWEEN_CHECKS])
+        open_store(plan.target).delete(unused_files[start : start + _FILES_BETWEEN_CHECKS])
     refuse_claimed(plan.target)
 
 

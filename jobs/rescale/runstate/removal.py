@@ -14,7 +14,6 @@ from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.leftovers import clear_leftovers
 from rescale.runstate.places import (
     Places,
-    beside,
     certificate_place,
     copies_place,
     cut_over_place,
@@ -25,6 +24,7 @@ from rescale.runstate.places import (
     is_prepared_file,
     plan_in_name,
     prepared_place,
+    run_directory,
 )
 from rescale.runstate.states import (
     TRANSITIONS,
@@ -36,7 +36,7 @@ from rescale.runstate.states import (
     refuse_unless_allowed,
     state_of,
 )
-from rescale.runstate.target_safety import is_same_place, take_documents
+from rescale.runstate.target_safety import is_same_place, mark_documents
 from rescale.storage.locations import name
 from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
@@ -76,7 +76,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     Raises `RequestError` if the target is or may have been published, if the documents are those of another target, if
     nothing shows that the files are Rescale's, or if new files keep appearing.
     """
-    take_documents(target)
+    mark_documents(target)
     digest = claimed_by(target)
     _refuse_copied_documents(target, digest)
     # A discard that was killed may have removed the claim; then only its note names the plan.
@@ -95,10 +95,11 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
     _remove_files(target, files, plan_digest)
     if plan_digest is not None and state is not State.EMPTIED:
         files += _remove_new_files(target, plan_digest)
-    _remove_last(listing, plan_digest)
+    _remove_last_batches(listing, plan_digest)
     removed_files = (*files, *files_of_follower, *listing.documents)
     return DiscardAnswer(
-        removed_files, tuple(_existing(sorted({*listing.inside, *listing.beside} - {*removed_files}), target))
+        removed_files,
+        tuple(_existing(sorted({*listing.in_target, *listing.in_run_directory} - {*removed_files}), target)),
     )
 
 
@@ -116,7 +117,7 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
     if not is_same_place(planned_target, target):
         raise RequestError(
             "the documents beside the target were copied or moved here: they belong to a run with another target",
-            path=beside(target),
+            path=run_directory(target),
             expected=f"documents of a run to {target}",
             found=planned_target,
             advice="discard the target of that run; if this copy is not needed, remove it yourself",
@@ -127,14 +128,14 @@ def _refuse_copied_documents(target: str, digest: str | None) -> None:
 class _Listing:
     """The files in a target and in the directory beside it.
 
-    `beside` lacks the files of the target's follower, which can be recognised only while the follower's document
-    exists. `documents` are the files of `beside` that a run wrote. With `keeps_prepared`, files that were copied ahead
-    are in none of the lists.
+    `in_run_directory` lacks the files of the target's follower, which can be recognised only while the follower's
+    document exists; `documents` are those of its files that a run wrote. With `keeps_prepared`, files that were copied
+    ahead are in none of the lists.
     """
 
     target: str
-    inside: tuple[str, ...]
-    beside: tuple[str, ...]
+    in_target: tuple[str, ...]
+    in_run_directory: tuple[str, ...]
     documents: tuple[str, ...]
     has_follower: bool
 
@@ -150,20 +151,22 @@ class _Listing:
     def prepared(self) -> list[str]:
         """Files that were copied ahead into the target; none if it is not prepared."""
         is_prepared = prepared_place(self.target) in self.documents
-        return [uri for uri in self.inside if is_prepared and is_prepared_file(name(uri))]
+        return [uri for uri in self.in_target if is_prepared and is_prepared_file(name(uri))]
 
 
 def _list_files(target: str, *, keeps_prepared: bool) -> _Listing:
     store = open_store(target)
-    inside, all_beside = (tuple(entry.uri for entry in store.list(place)) for place in (target, beside(target)))
-    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(all_beside)
-    without_follower = tuple(uri for uri in all_beside if not (has_follower and is_follower_file(target, uri)))
+    in_target, in_run_directory = (
+        tuple(entry.uri for entry in store.list(place)) for place in (target, run_directory(target))
+    )
+    has_follower = not {follower_place(target), cut_over_place(target)}.isdisjoint(in_run_directory)
+    without_follower = tuple(uri for uri in in_run_directory if not (has_follower and is_follower_file(target, uri)))
     if keeps_prepared:
-        inside = tuple(uri for uri in inside if not is_prepared_file(name(uri)))
+        in_target = tuple(uri for uri in in_target if not is_prepared_file(name(uri)))
         preparation_documents = (prepared_place(target), copies_place(target))
         without_follower = tuple(uri for uri in without_follower if uri not in preparation_documents)
     documents = tuple(uri for uri in without_follower if is_document(target, uri))
-    return _Listing(target, inside, without_follower, documents, has_follower)
+    return _Listing(target, in_target, without_follower, documents, has_follower)
 
 
 def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> list[str]:
@@ -173,13 +176,13 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
     later, by the plan in their names. Raises `RequestError` if nothing shows that the files are Rescale's.
     """
     if digest is None:
-        if listing.inside and not listing.documents and not listing.has_follower:
-            raise _not_ours_error(listing.target, listing.inside)
+        if listing.in_target and not listing.documents and not listing.has_follower:
+            raise _not_ours_error(listing.target, listing.in_target)
         return listing.prepared
     if state is State.EMPTIED:
-        refuse_unless_allowed(State.GONE if listing.inside else state, Transition.DISCARD, listing.target)
+        refuse_unless_allowed(State.GONE if listing.in_target else state, Transition.DISCARD, listing.target)
         return []
-    if not listing.inside:
+    if not listing.in_target:
         return []
     plan_uri = Places(listing.target, digest).plan
     # If the plan is missing, a discard has removed it, and a slow run of that plan has put its claim afterwards.
@@ -187,7 +190,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
         return []
     # A damaged plan is an error: it may name other files, and then the run's own files would stay.
     names_of_plan = planned_names(load_plan(plan_uri))
-    return [uri for uri in listing.inside if name(uri) in names_of_plan or uri in listing.prepared]
+    return [uri for uri in listing.in_target if name(uri) in names_of_plan or uri in listing.prepared]
 
 
 def _remove_documents(listing: _Listing, plan_digest: str | None) -> None:
@@ -200,11 +203,11 @@ def _remove_documents(listing: _Listing, plan_digest: str | None) -> None:
 
 
 def _remove_files(target: str, files: Sequence[str], plan_digest: str | None) -> None:
-    for at in range(0, len(files), _FILES_BETWEEN_CHECKS):
-        _remove(files[at : at + _FILES_BETWEEN_CHECKS], target, plan_digest)
+    for start in range(0, len(files), _FILES_BETWEEN_CHECKS):
+        _remove(files[start : start + _FILES_BETWEEN_CHECKS], target, plan_digest)
 
 
-def _remove_last(listing: _Listing, plan_digest: str | None) -> None:
+def _remove_last_batches(listing: _Listing, plan_digest: str | None) -> None:
     for batch in listing.last_batches:
         _remove(_existing(batch, listing.target), listing.target, plan_digest)
 
@@ -295,13 +298,13 @@ def _remove_new_files(target: str, digest: str) -> list[str]:
     )
 
 
-def _not_ours_error(target: str, inside: Sequence[str]) -> RequestError:
-    late_files = [uri for uri in inside if plan_in_name(name(uri)) is not None]
+def _not_ours_error(target: str, in_target: Sequence[str]) -> RequestError:
+    late_files = [uri for uri in in_target if plan_in_name(name(uri)) is not None]
     if not late_files:
         return RequestError(
             "no run of Rescale has left files here",
             path=target,
-            found=f"{counted(len(inside), 'file')}, and no claim on the target",
+            found=f"{counted(len(in_target), 'file')}, and no claim on the target",
             advice="name the target of a run, not the directory of documents beside it; files of others are kept",
         )
     return RequestError(

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from rescale.plan.plan import Plan
 from rescale.runstate.documents import put_document, read_document
-from rescale.runstate.places import beside, places_of
+from rescale.runstate.places import places_of, run_directory
 from rescale.runstate.states import Claim, claim_on
 from rescale.storage.locations import name
 from rescale.storage.store import exists, open_store
@@ -36,7 +36,7 @@ def runs_under(claim: Claim, target: str) -> list[Mapping[str, str]]:
 
     Raises `RequestError` for a file that has the name of a note, but is not a note.
     """
-    notes = [entry.uri for entry in open_store(target).list(beside(target))]
+    notes = [entry.uri for entry in open_store(target).list(run_directory(target))]
     return [claim.by, *(_read_note(uri) for uri in notes if name(uri).startswith(f"run-{claim.plan[:8]}-"))]
 
 

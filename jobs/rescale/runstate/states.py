@@ -83,7 +83,7 @@ from rescale.plan.plan import Plan
 from rescale.runstate.decisions import approval_of
 from rescale.runstate.documents import DOCUMENT_LIMIT
 from rescale.runstate.places import Places, claim_place, discarding_place, places_of
-from rescale.runstate.target_safety import refuse_unsafe_target, take_documents
+from rescale.runstate.target_safety import mark_documents, refuse_unsafe_target
 from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
 from rescale.storage.store import Store, exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice, command
@@ -227,7 +227,7 @@ def permit(plan: Plan, transition: Transition) -> State:
     refuse_unsafe_target(plan)
     state = read_again_on_failure(lambda: _permitted_state(plan, transition), DOCUMENTS)
     if transition is not Transition.CLAIM:
-        take_documents(plan.target)
+        mark_documents(plan.target)
     return state
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rescale.plan.plan import Plan
-from rescale.runstate.places import beside, is_document, is_follower_file, is_in_follower_directory, is_staged
+from rescale.runstate.places import is_document, is_follower_file, is_in_follower_directory, is_staged, run_directory
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.local_errors import translated_errors
@@ -29,7 +29,7 @@ _DISTINCTIVE_NAMES = re.compile(r"claim|discarding|publishing|published|plan-[0-
 
 def refuse_overlap(snapshot: str, target: str) -> None:
     """Raise `RequestError` if the target is, contains or lies inside the source, also through links and mounts."""
-    own_places = [resolve_links(target), beside(target)]
+    own_places = [resolve_links(target), run_directory(target)]
     by_name = any(
         contains(resolve_links(snapshot), place) or contains(place, resolve_links(snapshot)) for place in own_places
     )
@@ -37,7 +37,7 @@ def refuse_overlap(snapshot: str, target: str) -> None:
         raise RequestError(
             "the target must not lie inside the source, nor contain it",
             path=target,
-            expected=f"{target} and {beside(target)} outside {snapshot}",
+            expected=f"{target} and {run_directory(target)} outside {snapshot}",
             advice="name another target directory",
         )
 
@@ -96,8 +96,8 @@ def check_documents(target: str) -> None:
     """Raise `RequestError` if the directory of documents beside a target, or a subdirectory of it, is not Rescale's."""
     if is_s3(target):
         return
-    with translated_errors(beside(target)):
-        _check_documents(target, Path(beside(target)))
+    with translated_errors(run_directory(target)):
+        _check_documents(target, Path(run_directory(target)))
 
 
 def _check_documents(target: str, documents: Path) -> None:
@@ -105,7 +105,7 @@ def _check_documents(target: str, documents: Path) -> None:
     if not documents.is_dir():
         return
     if not document_folders.is_marked(documents):
-        names = _foreign_names(documents, lambda name: is_document(target, f"{beside(target)}/{name}"))
+        names = _foreign_names(documents, lambda name: is_document(target, f"{run_directory(target)}/{name}"))
         file_names = [path.name for path in documents.iterdir()]
         if names or (file_names and not any(map(_DISTINCTIVE_NAMES.fullmatch, file_names))):
             raise document_folders.not_ours_error(documents, f"other files, such as {min(names or file_names)}")
@@ -116,12 +116,12 @@ def _check_documents(target: str, documents: Path) -> None:
         raise document_folders.not_ours_error(staging, f"other files ({len(names)}), such as {min(names)}")
 
 
-def take_documents(target: str) -> None:
+def mark_documents(target: str) -> None:
     """Check the directory of documents, and mark it as Rescale's if an earlier release left it without a marker."""
     check_documents(target)
     if is_s3(target):
         return
-    documents = Path(beside(target))
+    documents = Path(run_directory(target))
     if documents.is_dir() and not document_folders.is_marked(documents):
         with translated_errors(str(documents)):
             owned.mark(documents)

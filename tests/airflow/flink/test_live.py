@@ -25,7 +25,7 @@ from rescale.following.round_plan import plan_round
 from rescale.runstate.approval import decide_cut_over
 from rescale.runstate.certificate import read_certificate
 from rescale.runstate.follower.rounds import Round, RoundKind
-from rescale.runstate.places import beside, is_prepared_file, pins_place, rounds_place
+from rescale.runstate.places import is_prepared_file, pins_place, rounds_place, run_directory
 from rescale.snapshot.reading.discovery import newest_complete_checkpoint
 from rescale.storage.locations import name
 from rescale.storage.store import open_store
@@ -53,7 +53,7 @@ def test_job_is_followed_and_cut_over(cluster: SessionCluster, tmp_path: Path) -
     assert [part for part in summary["seconds"] if "last round" not in part] == parts
     assert summary["downtime_seconds"] >= sum(summary["seconds"].values()) - 1
     assert story.state[ROUNDS]["round"] >= 1
-    remaining = [entry.uri for entry in open_store(story.target).list(beside(story.target))]
+    remaining = [entry.uri for entry in open_store(story.target).list(run_directory(story.target))]
     assert not [uri for uri in remaining if uri.startswith((pins_place(story.target), rounds_place(story.target)))]
     assert _verify(summary, story.form, None)["verdict"] == "complete"
 
@@ -279,7 +279,7 @@ def test_window_that_closes_leaves_the_job_alone_and_nothing_behind(cluster: Ses
         ):
             story.follow(closes)
         store = open_store(story.target)
-        assert [*store.list(story.target), *store.list(beside(story.target))] == []
+        assert [*store.list(story.target), *store.list(run_directory(story.target))] == []
     assert story.state[ROUNDS]["round"] >= 1
     assert cluster.alive() == {story.job_id}
     wait_until(lambda: cluster.is_counting(story.job_id), "the job to go on counting")

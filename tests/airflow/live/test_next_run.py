@@ -33,7 +33,7 @@ from rescale.runstate.follower.rounds import (
     followed_job,
     round_target,
 )
-from rescale.runstate.places import Places, beside, discarding_place, prepared_place
+from rescale.runstate.places import Places, discarding_place, prepared_place, run_directory
 from rescale.runstate.removal import discard
 from rescale.runstate.states import claimed_by
 from rescale.storage.locations import join, parent
@@ -183,4 +183,4 @@ def test_task_that_goes_back_leaves_the_rounds_of_the_run(
     }
     assert "it goes on with the rounds" in str(next_run(target, JOB.checkpoints))
     assert [*open_store(target).list(target)] == []
-    assert [*open_store(target).list(beside(target))], "the rounds"
+    assert [*open_store(target).list(run_directory(target))], "the rounds"

@@ -10,7 +10,7 @@ import pytest
 
 from rescale.plan.prepared_files import identity
 from rescale.runstate.follower.compared_copies import ComparedCopies, compare_copies, compared_copies
-from rescale.runstate.places import beside, copies_place, prepared_place
+from rescale.runstate.places import copies_place, prepared_place, run_directory
 from rescale.runstate.removal import discard
 from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Pin, Span
@@ -97,7 +97,7 @@ def test_discard_removes_the_document_unless_the_copies_stay(home: str, keeps_fo
     open_store(target).put(prepared_place(target), b"{}")
     discard(target, keeps_follower=keeps_follower)
     assert (compared_copies(target).copies.keys() == {file}) is keeps_follower
-    remaining = [*open_store(target).list(target), *open_store(target).list(beside(target))]
+    remaining = [*open_store(target).list(target), *open_store(target).list(run_directory(target))]
     assert len(remaining) == (3 if keeps_follower else 0)
 
 

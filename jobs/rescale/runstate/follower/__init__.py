@@ -12,18 +12,18 @@ the target is FREE meanwhile (`states`). The state of a follower is not stored: 
     pins/…/chk-N/_metadata    follow, after all files      checkpoint N is pinned         its round is made, or goes on
                               that it names
     pins/…/chk-N/_flushed     a thread of follow, after    what checkpoint N flushed is   the next round looks for
-                              all files above level 1      pinned                         changed keys in these files
+                              all flushed files            pinned                         changed keys in these files
     rounds/N, rounds/N.       a run with rounds/N as its   as in the table of `states`,   the run resumes; one of
     rescale/…                 target                       for that run                   another plan is removed
     rounds/N/_metadata        publish of that run          round N is finished            the next round continues it
     rounds/N.json             follow, after `_metadata`    rows, bytes and time of the    it is written again, without
                                                        round                          its time
 
-A round continues the newest finished round, or its anchor: the round whose records were all compared with its
-checkpoint, or before that the full run (the root) on which the rounds are based. So newest round and anchor are kept,
-with the pins of their checkpoints, and the root, whose plan may need an approval. All other rounds are removed after a
-round, `_metadata` first. Two followers of one target remove the same files; if one removes a round too early, the other
-refuses to continue it.
+A round continues the newest finished round, or its *anchor*: the round whose records were all compared with its
+checkpoint. As long as there is none, the anchor is the *root*, the full run on which the rounds are based. So newest
+round and anchor are kept, with the pins of their checkpoints, and the root, whose plan may need an approval. All other
+rounds are removed after a round, `_metadata` first. Two followers of one target remove the same files; if one removes a
+round too early, the other refuses to continue it.
 
 A round has no copies of the SST files of the round that it continues: it refers to them, wherever they lie in `rounds`.
 So files of a removed round stay as long as the certificate of the newest round or of its anchor names them. The last
@@ -31,7 +31,7 @@ round refers to no other round: the follower copies the files of earlier rounds 
 
 If a cut-over fails, the job is started again, and has another checkpoint directory. Then `follower.json` names no
 directory, until the next follower names its own. The first round of that follower continues the existing rounds, if
-possible. A follower of another directory also replaces the one in `follower.json` if its checkpoints have a state
+possible. A follower of another directory also replaces the directory in `follower.json` if its checkpoints have a state
 backend of the newest round's checkpoint. If the checkpoint numbers restart, all pins and rounds are removed.
 
 `follow --finish` is a run with the follower's target as its target, and the newest checkpoint of the job as its source.

@@ -84,8 +84,8 @@ def compare_copies(target: str, originals: Mapping[str, Span]) -> None:
         original, uri, version = originals[file], join(target, file), versions[file]
         if (algorithm := earlier_copies.algorithm_of(original, uri, version)) is not None:
             return ComparedCopy(file, version.size, version.etag, algorithm)
-        by_etag = checksum_of_etag(original.pin.etag or "")
-        if by_etag is not None and by_etag == checksum_of_etag(version.etag or ""):
+        etag_checksum = checksum_of_etag(original.pin.etag or "")
+        if etag_checksum is not None and etag_checksum == checksum_of_etag(version.etag or ""):
             return None
         store = open_store(uri)
         shared_checksum = common_checksum(store.checksums(original.uri, original.pin), store.checksums(uri, version))

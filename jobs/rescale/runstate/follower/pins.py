@@ -2,10 +2,10 @@
 
 Flink deletes a file once no retained checkpoint uses it. A pin is a hard link to the file, or a copy that the store
 makes. Pins have the same relative paths as the files in the job's checkpoint directory, so a pinned checkpoint is
-opened like one that was moved to the directory of the pins. Pins of files from other directories, such as those of a
-savepoint that the job was restored from, are in directories named by a hash of the original one. The directory for the
-job's checkpoint directory has such a name, too: a restarted job has another one, and rounds of its earlier checkpoints
-may still need their pins.
+opened like one that was moved to the directory of the pins. The name of that directory is a hash of the checkpoint
+directory, because a restarted job has another one, while rounds of its earlier checkpoints may still need their pins.
+Below it, directories named by hashes have the pins of files from elsewhere, such as a savepoint that the job was
+restored from.
 
 The `_metadata` of a checkpoint is pinned last and removed first: if it exists, all files that it names are pinned. A
 file has one name for all checkpoints. So each checkpoint pins only its new files, and files that were pinned for a
@@ -89,12 +89,14 @@ class Pins:
         snapshot = with_tables(open_snapshot(checkpoint_directory(self.checkpoints, checkpoint), self.allow_prefixes))
         compacted_files, flushed_files = set[int](), set[int]()
         for database in (database for operator in snapshot.operators for database in operator.databases):
-            compacted = {table.file.name for table in database.tables if table.file.level > 0}
+            compacted_names = {table.file.name for table in database.tables if table.file.level > 0}
             for file in database.files:
-                (compacted_files if file.name in compacted else flushed_files).add(file.extent.file)
-        left_out = {0, *(compacted_files - flushed_files)}
+                (compacted_files if file.name in compacted_names else flushed_files).add(file.extent.file)
+        left_out_numbers = {0, *(compacted_files - flushed_files)}  # 0 is `_metadata`, which is pinned last
         existing_sizes = {entry.uri: entry.size for entry in open_store(self.directory).list(self.directory)}
-        files = [_whole_file(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out]
+        files = [
+            _whole_file(uri, pin) for number, (uri, pin) in enumerate(snapshot.files) if number not in left_out_numbers
+        ]
         side_by_side(self._keep, [file for file in files if existing_sizes.get(self._pin_uri(file.uri)) != file.length])
         uri, pin = snapshot.files[0]
         keep(self._metadata(checkpoint, FLUSHED), _whole_file(uri, pin), Places(self.target, "").staging)

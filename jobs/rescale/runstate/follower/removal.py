@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rescale.runstate.places import beside, cut_over_place, follower_place, orders_place, pins_place, rounds_place
+from rescale.runstate.places import (
+    cut_over_place,
+    follower_place,
+    orders_place,
+    pins_place,
+    rounds_place,
+    run_directory,
+)
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.locations import name
 from rescale.storage.store import Store, exists, open_store
@@ -15,7 +22,7 @@ FLUSHED = "_flushed"
 
 def remove_follower(target: str) -> list[str]:
     """Remove all files of the target's follower, and return their URIs. The call can be repeated."""
-    store = open_store(beside(target))
+    store = open_store(run_directory(target))
     removed: list[str] = []
     for place in (rounds_place(target), pins_place(target), orders_place(target)):
         store.abort_parts(place, lambda _: True)

@@ -225,8 +225,8 @@ def remove_rounds(
 
 def _round_of(place: str, uri: str) -> str:
     """Return the checkpoint number in the URI of a round's file: a file of its result, of its run, or its document."""
-    first = uri.removeprefix(f"{place}/").partition("/")[0]
-    return first.removesuffix(".json").removesuffix(DOCUMENTS_SUFFIX)
+    first_part = uri.removeprefix(f"{place}/").partition("/")[0]
+    return first_part.removesuffix(".json").removesuffix(DOCUMENTS_SUFFIX)
 
 
 def _documented_rounds(place: str, files: Iterable[str]) -> Iterator[int]:
