@@ -41,7 +41,7 @@ def leave(target: str, checkpoints: str, by: Mapping[str, str]) -> None:
 
 
 def finish_discard(target: str) -> None:
-    """Finish a discard of a last round that was killed after it had removed the claim: its note refuses every claim."""
+    """Finish a discard that was killed after it had removed the claim of a last round: its note refuses new claims."""
     if claimed_by(target) is None and is_being_discarded(target):
         discard(target, keeps_follower=True)
 
@@ -68,8 +68,8 @@ def holds_last_round(target: str, checkpoints: str) -> bool:
 def refuse_taken_target(target: str, checkpoints: str | None) -> None:
     """Raise `RequestError` if a new run could not use this target.
 
-    Otherwise no run has claimed the target, and it holds no files, or only files that were copied ahead. It may also
-    hold a last round of the job in the directory `checkpoints`, if the run follows that job (else None).
+    A usable target has no claim, and no files except those that were copied ahead. For a follower of the job in the
+    directory `checkpoints` (None: the run follows no job), it may also hold a last round of that job.
     """
     claim = claim_on(target)
     state = state_of(target, None if claim is None else claim.plan)

@@ -21,7 +21,7 @@ def remove_unneeded_rounds(target: str, newest: Round | None) -> set[int]:
     """Remove all rounds but the newest, its anchor and its root; return the checkpoints of the newest and its anchor.
 
     The next round may continue one of these two, so files of other rounds stay if one of the two refers to them. If no
-    round is finished (None), all are removed.
+    round is finished, `newest` is None, and all rounds are removed.
     """
     if newest is None:
         remove_rounds(target, keep=())

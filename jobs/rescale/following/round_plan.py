@@ -43,7 +43,7 @@ class RoundPlan(NamedTuple):
 
     @property
     def is_light(self) -> bool:
-        """Whether this is a full run that writes little; see `is_light`."""
+        """Whether this is a full run that writes little, as the function `is_light` defines it."""
         return is_light(self.prepared.plan)
 
 

@@ -133,13 +133,16 @@ def _refuse_unrelated_job(target: str, newest: Round, job: FollowedJob, prefixes
 
 def _have_common_backends(earlier: Snapshot, later: Snapshot) -> bool:
     later_backends = {operator.operator_id: backends_of(operator) for operator in later.operators}
-    return any(backends_of(own).items() & later_backends.get(own.operator_id, {}).items() for own in earlier.operators)
+    return any(
+        backends_of(operator).items() & later_backends.get(operator.operator_id, {}).items()
+        for operator in earlier.operators
+    )
 
 
 def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int], seconds: float) -> str:
-    """Return why a follower waits, for `seconds` so far, for a checkpoint after `newest`, which is -1 for the first.
+    """Return a sentence on a follower that has waited `seconds` for a checkpoint after `newest` (-1: for the first).
 
-    `numbers` are the numbers of the complete checkpoints, none of which is newer. Returns an empty sentence if the job
+    `numbers` are the numbers of the complete checkpoints, none of which is newer. The sentence is empty if the job
     merely has to complete another checkpoint, and has had little time for it.
     """
     if newest == -1:
