@@ -146,7 +146,7 @@ class _KeyGroupStream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RekeyedRecords(_KeyGroupStream, frozen=True, kw_only=True):
-    """A header, then key groups or a RocksDB directory with records from anywhere in the source."""
+    """A header, then records from any subtasks of the source, as key groups or as a RocksDB directory."""
 
     slot: ClassVar[Slot] = Slot.KEYED
     inline: ClassVar[bool] = False
@@ -180,7 +180,7 @@ class RekeyedHeapGroups(_RekeyedRecords, frozen=True, kw_only=True, tag="rekeyed
 
 
 class RekeyedDirectory(_RekeyedRecords, frozen=True, kw_only=True, tag="rekeyed rows"):
-    """A RocksDB directory of new files, with records from anywhere in the source.
+    """A RocksDB directory of new files, with records from any subtasks of the source.
 
     `created` is the creation time of the files (seconds since 1970), by which RocksDB finds old files to compact.
     """
@@ -191,7 +191,7 @@ class RekeyedDirectory(_RekeyedRecords, frozen=True, kw_only=True, tag="rekeyed 
 
 
 class RekeyedTimers(_KeyGroupStream, frozen=True, kw_only=True, tag="rekeyed timers"):
-    """Raw keyed timers from anywhere in the source.
+    """Raw keyed timers from any subtasks of the source.
 
     `header` is not part of the stream: it lists the timer services by their states (`timer_header`). `handle_tag` is
     the tag of the stream's handle (`HandleTag`).

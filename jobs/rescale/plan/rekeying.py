@@ -94,12 +94,10 @@ class Rekeying:
 
     @property
     def stream_type(self) -> type[RekeyedStream]:
-        """Type of all new streams."""
         return type(self.streams[0])
 
     @property
     def slot(self) -> Slot:
-        """Slot of all new streams."""
         return self.streams[0].slot
 
     @property
