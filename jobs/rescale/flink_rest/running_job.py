@@ -29,15 +29,14 @@ class _JobState(msgspec.Struct, frozen=True):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job is in a terminal state."""
         return self.state in _TERMINAL_STATES
 
-    def _tasks_run(self, restored: int, tasks: int) -> bool:
+    def _tasks_run(self, number_restored: int, number_of_tasks: int) -> bool:
         """Return whether the job has finished, or all its tasks run or have finished.
 
-        `restored` is the number of its tasks that have restored their state, and `tasks` the number of all its tasks.
+        `number_restored` is the number of tasks that have restored their state.
         """
-        return self.state == "FINISHED" or (self.state == "RUNNING" and restored == tasks > 0)
+        return self.state == "FINISHED" or (self.state == "RUNNING" and number_restored == number_of_tasks > 0)
 
 
 class JobOverview(_JobState, frozen=True):
