@@ -84,7 +84,7 @@ def _content(states: Sequence[UserState]) -> list[tuple[str, int, str]]:
 
 
 def _download(directory: str, folder: Path) -> Path:
-    """Copy a savepoint whose handles are relative to a local folder, and return it."""
+    """Copy a savepoint with relative handles into a local folder, and return the folder."""
     owned.make_folder(folder)
     store = open_store(directory)
     for entry in store.list(directory):
