@@ -52,18 +52,18 @@ def cluster() -> Iterator[OtherFlink]:
         yield server
 
 
-def checked(cluster: OtherFlink) -> list[Check]:
+def checks_of(cluster: OtherFlink) -> list[Check]:
     check_flink(checks := CheckList(), cluster.address)
     return checks.done
 
 
-def unlike_ok(checks: list[Check]) -> list[tuple[CheckOutcome, str]]:
+def outcomes_not_ok(checks: list[Check]) -> list[tuple[CheckOutcome, str]]:
     return [(check.outcome, check.result) for check in checks if check.outcome is not CheckOutcome.OK]
 
 
 def test_good_cluster_has_no_warning(cluster: OtherFlink) -> None:
-    checks = checked(cluster)
-    assert unlike_ok(checks) == []
+    checks = checks_of(cluster)
+    assert outcomes_not_ok(checks) == []
     results = [check.result for check in checks]
     assert results[:4] == ["Flink 2.1.0", "1 running job", "checkpoints are retained", "aligned checkpoints"]
     assert results[4] == "EmbeddedRocksDBStateBackend, incremental (the last one wrote 10 bytes of 1 kB)"
@@ -87,33 +87,33 @@ def test_good_cluster_has_no_warning(cluster: OtherFlink) -> None:
 )
 def test_unsuitable_checkpoints_are_warned_of(cluster: OtherFlink, changed: dict[str, Any], result: str) -> None:
     cluster.answers[f"/jobs/{JOB}/checkpoints/config"] = CHECKPOINTS | changed
-    checks = checked(cluster)
-    assert unlike_ok(checks) == [(CheckOutcome.WARNING, result)]
+    checks = checks_of(cluster)
+    assert outcomes_not_ok(checks) == [(CheckOutcome.WARNING, result)]
     assert next(check.advice for check in checks if check.outcome is CheckOutcome.WARNING)
 
 
 def test_full_checkpoints_are_warned_of(cluster: OtherFlink) -> None:
     cluster.answers[f"/jobs/{JOB}/checkpoints"] = {"latest": {"completed": None}}
-    ((outcome, result),) = unlike_ok(checked(cluster))
+    ((outcome, result),) = outcomes_not_ok(checks_of(cluster))
     assert (outcome, "not known to be incremental (none yet)" in result) == (CheckOutcome.WARNING, True)
     cluster.answers["/jobmanager/config"] = [{"key": "state.backend.incremental", "value": "true"}]
-    assert unlike_ok(checked(cluster)) == []
+    assert outcomes_not_ok(checks_of(cluster)) == []
 
 
 def test_job_without_checkpoints_is_warned_of(cluster: OtherFlink) -> None:
     del cluster.answers[f"/jobs/{JOB}/checkpoints/config"]
-    assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, "no periodic checkpoints")]
+    assert outcomes_not_ok(checks_of(cluster)) == [(CheckOutcome.WARNING, "no periodic checkpoints")]
 
 
 @pytest.mark.parametrize("release", ["1.14.6", "9.0-SNAPSHOT", "1", "unknown"])
 def test_unknown_release_is_warned_of(cluster: OtherFlink, release: str) -> None:
     cluster.answers["/overview"] = {"flink-version": release}
-    assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, f"Flink {release}")]
+    assert outcomes_not_ok(checks_of(cluster)) == [(CheckOutcome.WARNING, f"Flink {release}")]
 
 
 def test_number_of_jobs_that_are_not_checked_is_reported(cluster: OtherFlink) -> None:
     cluster.answers["/jobs/overview"]["jobs"] *= MOST_JOBS + 2
-    assert unlike_ok(checked(cluster)) == [(CheckOutcome.WARNING, "2 jobs not checked")]
+    assert outcomes_not_ok(checks_of(cluster)) == [(CheckOutcome.WARNING, "2 jobs not checked")]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_number_of_jobs_that_are_not_checked_is_reported(cluster: OtherFlink) ->
 )
 def test_server_that_is_not_flink_or_has_trouble_is_an_error(cluster: OtherFlink, answer: Any, result: str) -> None:
     cluster.answers["/overview"] = answer
-    check = checked(cluster)[0]
+    check = checks_of(cluster)[0]
     assert (check.outcome, check.result.partition(";")[0]) == (CheckOutcome.ERROR, result)
     assert "Airflow" not in (check.advice or "")
 

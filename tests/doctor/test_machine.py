@@ -24,7 +24,7 @@ def java_in(folder: Path, script: str) -> Path:
     return folder
 
 
-def only(checks: CheckList) -> Check:
+def only_check(checks: CheckList) -> Check:
     (check,) = checks.done
     return check
 
@@ -32,7 +32,7 @@ def only(checks: CheckList) -> Check:
 def test_java_of_this_machine_is_recent_enough() -> None:
     need("java", "the check asks it for its version")
     check_java(checks := CheckList())
-    check = only(checks)
+    check = only_check(checks)
     assert check.outcome is CheckOutcome.OK
     assert int(re.findall(r"\d+", check.result)[0]) >= OLDEST_JAVA
 
@@ -45,19 +45,21 @@ def test_java_of_this_machine_is_recent_enough() -> None:
         ("echo 'no JVM could be started' >&2; exit 3", "exit code 3: no JVM could be started"),
     ],
 )
-def test_unsuitable_java_is_an_error(script: str, result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsuitable_java_is_warned_of(
+    script: str, result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("JAVA_HOME", str(java_in(tmp_path / "jdk", script)))
     check_java(checks := CheckList())
-    check = only(checks)
+    check = only_check(checks)
     assert (check.outcome, check.result) == (CheckOutcome.WARNING, result)
     assert "JAVA_HOME" in check.tried
     assert "JDK 17" in (check.advice or "")
 
 
-def test_missing_java_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_java_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     check_java(checks := CheckList())
-    assert (only(checks).outcome, only(checks).result) == (CheckOutcome.WARNING, "there is no such program")
+    assert (only_check(checks).outcome, only_check(checks).result) == (CheckOutcome.WARNING, "there is no such program")
 
 
 def test_checked_packages_are_those_of_the_extra() -> None:
@@ -70,8 +72,8 @@ def test_checked_packages_are_those_of_the_extra() -> None:
 def test_missing_package_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rescale.doctor.machine.SPARK_PACKAGES", ("nothing_of_this_name",))
     check_spark_packages(checks := CheckList())
-    assert only(checks).outcome is CheckOutcome.ERROR
-    assert "flink-rescale[spark]" in (only(checks).advice or "")
+    assert only_check(checks).outcome is CheckOutcome.ERROR
+    assert "flink-rescale[spark]" in (only_check(checks).advice or "")
 
 
 def test_scratch_directories_are_checked_without_leaving_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +87,7 @@ def test_scratch_directories_are_checked_without_leaving_files(tmp_path: Path, m
 def test_too_little_scratch_space_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", str(tmp_path))
     check_scratch(checks := CheckList(), state_bytes=1 << 60)
-    check = only(checks)
+    check = only_check(checks)
     assert check.outcome is CheckOutcome.WARNING
     assert "writes up to 1.15 EB here" in check.meaning
 
@@ -103,5 +105,5 @@ def test_file_in_place_of_a_scratch_directory_is_an_error(tmp_path: Path, monkey
     (tmp_path / "file").write_text("somebody's")
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/file")
     check_scratch(checks := CheckList(), state_bytes=1)
-    assert only(checks).outcome is CheckOutcome.ERROR
+    assert only_check(checks).outcome is CheckOutcome.ERROR
     assert (tmp_path / "file").read_text() == "somebody's"

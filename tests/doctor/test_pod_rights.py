@@ -24,7 +24,7 @@ def test_api_server_that_does_not_answer_is_an_error(tmp_path: Path, monkeypatch
     (tmp_path / "namespace").write_text("flink")
     (tmp_path / "ca.crt").write_bytes(Path(certifi.where()).read_bytes())
     port = free_port()
-    monkeypatch.setattr(pod_rights, "ACCOUNT", tmp_path)
+    monkeypatch.setattr(pod_rights, "ACCOUNT_FOLDER", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(port))
     check_executor_rights(checks := CheckList())

@@ -47,12 +47,12 @@ def server(request: pytest.FixtureRequest) -> S3Server:
     return chosen
 
 
-def checked(target: str, source: str | None = None) -> list[Check]:
+def checks_of(target: str, source: str | None = None) -> list[Check]:
     check_target(checks := CheckList(), target, source)
     return checks.done
 
 
-def outcomes(checks: list[Check]) -> dict[str, CheckOutcome]:
+def outcomes_not_ok(checks: list[Check]) -> dict[str, CheckOutcome]:
     """Return the outcomes that are not ok, by the verb that was tried."""
     return {
         next((verb for verb in reversed(VERBS) if check.tried.startswith(verb)), check.tried): check.outcome
@@ -75,8 +75,8 @@ def test_checks_write_only_where_a_run_may_write(server: S3Server) -> None:
     put_files(Path(SOURCE), f"s3://{bucket}/source")
     store_plan(plan_rescale(f"s3://{bucket}/source", f"s3://{bucket}/new", ["3"]))
     before = open_store(f"s3://{bucket}").list(f"s3://{bucket}")
-    checks = checked(f"s3://{bucket}/new", f"s3://{bucket}/source")
-    assert (all_tried(checks), outcomes(checks)) == (True, {})
+    checks = checks_of(f"s3://{bucket}/new", f"s3://{bucket}/source")
+    assert (all_tried(checks), outcomes_not_ok(checks)) == (True, {})
     assert "copy _metadata of the source within the store" in [check.tried for check in checks]
     assert open_store(f"s3://{bucket}").list(f"s3://{bucket}") == before
     assert uploads(server, bucket) is None
@@ -85,9 +85,9 @@ def test_checks_write_only_where_a_run_may_write(server: S3Server) -> None:
 
 def test_bucket_policy_that_forbids_writes_is_an_error(server: S3Server) -> None:
     bucket = server.new_bucket("doctor")
-    checks = checked(f"s3://{bucket}/new")
+    checks = checks_of(f"s3://{bucket}/new")
     refused_requests = server.take_refused()
-    assert outcomes(checks) == dict.fromkeys(
+    assert outcomes_not_ok(checks) == dict.fromkeys(
         ["put a probe", "put a probe if", "write a probe in parts"], CheckOutcome.ERROR
     )
     errors = [check for check in checks if check.outcome is CheckOutcome.ERROR]
@@ -97,8 +97,8 @@ def test_bucket_policy_that_forbids_writes_is_an_error(server: S3Server) -> None
 
 
 def test_missing_bucket_is_an_error(server: S3Server) -> None:
-    checks = checked("s3://nobody-has-this-bucket/new")
-    assert set(outcomes(checks).values()) == {CheckOutcome.ERROR}
+    checks = checks_of("s3://nobody-has-this-bucket/new")
+    assert set(outcomes_not_ok(checks).values()) == {CheckOutcome.ERROR}
     assert "nobody-has-this-bucket" in checks[0].result
     server.take_refused()
 
@@ -108,14 +108,14 @@ def test_unreachable_endpoint_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("rescale.storage.s3.s3_client.ATTEMPTS", 1)
     store = S3Store()
     monkeypatch.setattr("rescale.storage.store._s3", lambda: store)
-    (check,) = checked("s3://bucket/new")
+    (check,) = checks_of("s3://bucket/new")
     assert check.outcome is CheckOutcome.ERROR
     assert check.result.startswith("S3 cannot be reached")
 
 
 def test_checks_of_a_local_target_leave_nothing(tmp_path: Path) -> None:
-    checks = checked(str(tmp_path / "not" / "yet" / "new"), SOURCE)
-    assert (all_tried(checks), outcomes(checks)) == (True, {})
+    checks = checks_of(str(tmp_path / "not" / "yet" / "new"), SOURCE)
+    assert (all_tried(checks), outcomes_not_ok(checks)) == (True, {})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -124,7 +124,7 @@ def test_checks_of_a_local_target_leave_nothing(tmp_path: Path) -> None:
 )
 def test_target_that_a_run_would_refuse_for_its_place_is_an_error(tmp_path: Path, file: str, message: str) -> None:
     (tmp_path / file).write_bytes(b"x")
-    (check,) = checked(str(tmp_path / "new"))
+    (check,) = checks_of(str(tmp_path / "new"))
     assert check.outcome is CheckOutcome.ERROR
     assert check.result.startswith(message)
     assert check.advice
@@ -133,7 +133,7 @@ def test_target_that_a_run_would_refuse_for_its_place_is_an_error(tmp_path: Path
 def test_advice_to_discard_quotes_the_target(tmp_path: Path) -> None:
     plan = plan_rescale(SOURCE, str(tmp_path / "a target"), ["3"])
     claim(plan)
-    (check,) = (check for check in checked(plan.target) if check.outcome is CheckOutcome.WARNING)
+    (check,) = (check for check in checks_of(plan.target) if check.outcome is CheckOutcome.WARNING)
     assert f"rescale discard '{plan.target}'" in str(check.advice)
 
 
@@ -141,7 +141,7 @@ def test_published_target_is_warned_of_and_not_changed(tmp_path: Path) -> None:
     plan = plan_rescale(SOURCE, str(tmp_path / "target"), ["3"])
     execute_without_spark(plan)
     before = tree(tmp_path)
-    assert outcomes(checked(plan.target, SOURCE)) == {"list": CheckOutcome.WARNING}
+    assert outcomes_not_ok(checks_of(plan.target, SOURCE)) == {"list": CheckOutcome.WARNING}
     after = tree(tmp_path)
     documents = before.pop("target.rescale")
     assert after.pop("target.rescale")._replace(mtime_ns=documents.mtime_ns) == documents
@@ -152,21 +152,21 @@ def test_foreign_files_in_the_target_are_warned_of(tmp_path: Path) -> None:
     target = tmp_path / "new"
     target.mkdir()
     (target / "mine").write_text("somebody's")
-    assert outcomes(checked(str(target))) == {"list": CheckOutcome.WARNING}
+    assert outcomes_not_ok(checks_of(str(target))) == {"list": CheckOutcome.WARNING}
     assert [path.name for path in tmp_path.rglob("*")] == ["new", "mine"]
 
 
 def test_foreign_directory_in_place_of_the_documents_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "new.rescale").mkdir()
     (tmp_path / "new.rescale" / "mine").write_text("somebody's")
-    (check,) = checked(str(tmp_path / "new"))
+    (check,) = checks_of(str(tmp_path / "new"))
     assert check.outcome is CheckOutcome.ERROR
     assert "Rescale did not make this directory" in check.result
     assert [path.name for path in tmp_path.rglob("*")] == ["new.rescale", "mine"]
 
 
 def test_target_around_the_source_is_an_error() -> None:
-    (check,) = checked(str(Path(SOURCE).parent), SOURCE)
+    (check,) = checks_of(str(Path(SOURCE).parent), SOURCE)
     assert check.outcome is CheckOutcome.ERROR
     assert "must not lie inside the source, nor contain it" in check.result
 
@@ -174,8 +174,8 @@ def test_target_around_the_source_is_an_error() -> None:
 def test_read_only_directory_is_an_error(tmp_path: Path) -> None:
     with disk_of(1 << 20, tmp_path / "disk") as disk:
         disk.make_read_only()
-        checks = checked(f"{disk.path}/new")
-    assert CheckOutcome.ERROR in outcomes(checks).values()
+        checks = checks_of(f"{disk.path}/new")
+    assert CheckOutcome.ERROR in outcomes_not_ok(checks).values()
     assert "Read-only file system" in next(check.result for check in checks if check.outcome is CheckOutcome.ERROR)
 
 
@@ -183,8 +183,8 @@ def test_store_that_ignores_conditions_is_an_error(s3: S3Server, monkeypatch: py
     bucket = s3.new_bucket("doctor")
     s3.declare(f"s3://{bucket}")
     monkeypatch.setattr(S3Store, "honours_conditions", lambda *_: False)
-    checks = checked(f"s3://{bucket}/new")
-    assert outcomes(checks) == {"put a probe if": CheckOutcome.ERROR}
+    checks = checks_of(f"s3://{bucket}/new")
+    assert outcomes_not_ok(checks) == {"put a probe if": CheckOutcome.ERROR}
     advice = next(check.advice for check in checks if check.outcome is CheckOutcome.ERROR)
     assert "--accept-unconditional-publish" in (advice or "")
 
@@ -203,9 +203,9 @@ def test_faults_that_a_run_survives_are_warnings(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(LocalStore, "copy", refuse)
     monkeypatch.setattr(LocalStore, "delete", locked)
     monkeypatch.setattr(LocalStore, "modified", lambda *_: datetime.now(UTC) - timedelta(hours=1))
-    checks = checked(str(tmp_path / "new"))
+    checks = checks_of(str(tmp_path / "new"))
     verbs = ("copy ", "compare the clock", "delete the probes")
-    assert outcomes(checks) == dict.fromkeys(verbs, CheckOutcome.WARNING)
+    assert outcomes_not_ok(checks) == dict.fromkeys(verbs, CheckOutcome.WARNING)
     assert "3600 s ahead" in next(check.result for check in checks if check.tried.startswith("compare"))
 
 
@@ -220,8 +220,8 @@ def test_failed_upload_is_not_left_open(
     bucket = s3.new_bucket("doctor")
     s3.declare(f"s3://{bucket}")
     monkeypatch.setattr(store, verb, refuse)
-    checks = checked(f"s3://{bucket}/new" if store is S3Store else str(tmp_path / "new"))
-    assert outcomes(checks) == {"write a probe in parts": CheckOutcome.ERROR}
+    checks = checks_of(f"s3://{bucket}/new" if store is S3Store else str(tmp_path / "new"))
+    assert outcomes_not_ok(checks) == {"write a probe in parts": CheckOutcome.ERROR}
     assert uploads(s3, bucket) is None
     assert open_store(f"s3://{bucket}").list(f"s3://{bucket}") == []
     assert list(tmp_path.iterdir()) == []

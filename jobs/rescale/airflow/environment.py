@@ -30,7 +30,9 @@ def check_environment(params: Mapping[str, Any]) -> Summary:
     checks_machine = not uses_driver_pods and not platform_spark().is_cluster
     source, target = normalise(params["source"]), target_place(params["target"])
     use_targets([target])
-    diagnosis = diagnose_run(source, target, machine=checks_machine, drivers=uses_driver_pods, wording=form_wording)
+    diagnosis = diagnose_run(
+        source, target, checks_machine=checks_machine, starts_drivers=uses_driver_pods, wording=form_wording
+    )
     log_text(diagnosis_text(diagnosis))
     failed_checks = [check for check in diagnosis.checks if check.outcome is CheckOutcome.ERROR]
     if failed_checks:

@@ -34,18 +34,18 @@ def diagnose(source: str | None, target: str | None, flink: str | None) -> Diagn
 
 
 def diagnose_run(
-    source: str, target: str, *, machine: bool, drivers: bool, wording: Callable[[Mention], str]
+    source: str, target: str, *, checks_machine: bool, starts_drivers: bool, wording: Callable[[Mention], str]
 ) -> Diagnosis:
-    """Check what a run with an inspected source still needs: its target and, with `machine`, this machine.
+    """Check what a run with an inspected source still needs: its target and, with `checks_machine`, this machine.
 
-    With `drivers`, its steps run in pods, so the rights to start pods are checked. `wording` is as in `CheckList`.
+    If it `starts_drivers` in pods, the rights to start pods are checked. `wording` is as in `CheckList`.
     """
     checks = CheckList(wording)
-    if machine:
+    if checks_machine:
         check_java(checks)
         check_spark_packages(checks)
         check_scratch(checks, None)
-    if drivers:
+    if starts_drivers:
         check_driver_rights(checks)
     check_target(checks, target, source)
     return checks.diagnosis

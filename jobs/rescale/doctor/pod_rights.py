@@ -30,18 +30,20 @@ AIRFLOW: Rights = {
 }
 """Rights with which tasks of Airflow start drivers and follow them: those of the chart's Role of Airflow."""
 
-ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where Kubernetes puts the token of a pod's service account, its namespace, and the certificate of its authority."""
+ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where Kubernetes puts the token and the namespace of a pod's service account, and the API server's CA certificate."""
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _SUBJECT = "Kubernetes rights"
 _ADVICE = "bind the pod's service account to a Role with these rights, as the chart does"
-_SECONDS = 10
+_TIMEOUT_SECONDS = 10
 
 
 def check_executor_rights(checks: CheckList) -> None:
     """Check whether a driver in this pod could start executors. Outside of a pod there is nothing to check."""
-    _check(checks, DRIVER, "a driver in this pod can start executors", "steps that run in this pod alone need none")
+    _check(
+        checks, DRIVER, "a driver in this pod can start executors", "steps that run only in this pod need none of them"
+    )
 
 
 def check_driver_rights(checks: CheckList) -> None:
@@ -51,11 +53,11 @@ def check_driver_rights(checks: CheckList) -> None:
 
 def _check(checks: CheckList, rights: Rights, meaning: str, meaning_if_missing: str | None) -> None:
     """Check all `rights`; missing ones are a warning, or an error if `meaning_if_missing` is None."""
-    if not (ACCOUNT / "token").is_file() or "KUBERNETES_SERVICE_HOST" not in os.environ:
+    if not (ACCOUNT_FOLDER / "token").is_file() or "KUBERNETES_SERVICE_HOST" not in os.environ:
         return
     tried = f"ask {_address()} for rights"
     with checks.trying(_SUBJECT, tried, f"it is unknown whether {meaning}"):
-        namespace = (ACCOUNT / "namespace").read_text().strip()
+        namespace = (ACCOUNT_FOLDER / "namespace").read_text().strip()
         trial = Trial(checks, _SUBJECT, f"{tried} in the namespace {namespace}")
         if not (missing_rights := _missing_rights(rights, namespace)):
             trial.ok("all granted", meaning)
@@ -74,11 +76,11 @@ def _missing_rights(rights: Rights, namespace: str) -> list[str]:
     """Return the missing rights, such as `create pods`. Raises `StoreError` if the API server does not answer."""
     import httpx  # slow to import
 
-    token = (ACCOUNT / "token").read_text().strip()
-    authority = ssl.create_default_context(cafile=str(ACCOUNT / "ca.crt"))
+    token = (ACCOUNT_FOLDER / "token").read_text().strip()
+    authority = ssl.create_default_context(cafile=str(ACCOUNT_FOLDER / "ca.crt"))
     headers = {"Authorization": f"Bearer {token}"}
     try:
-        with httpx.Client(base_url=_address(), headers=headers, verify=authority, timeout=_SECONDS) as api:
+        with httpx.Client(base_url=_address(), headers=headers, verify=authority, timeout=_TIMEOUT_SECONDS) as api:
             return [
                 f"{verb} {resource}"
                 for resource, verbs in rights.items()

@@ -19,7 +19,7 @@ from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
 from rescale.flink.state_meta_info import StateKind
 from rescale.flink_rest.client import Flink
 from rescale.flink_rest.running_job import Job
-from rescale.planning.refusals import refuse_heap
+from rescale.planning.refusals import refuse_undelimited_entries
 from rescale.planning.request.operator_shapes import new_shapes
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Format
@@ -97,7 +97,7 @@ def _refuse_unreadable_records(flink: Flink, job: Job, request: Request, checkpo
     for operator in checkpoint.operators:
         try:
             if is_rewritten_by_record(operator, shapes[operator.entry.operator_id], request.format):
-                refuse_heap(operator)
+                refuse_undelimited_entries(operator)
         except RescaleError as error:
             raise RequestError(
                 "the request needs every record of the state, and records of a native savepoint could not be read",
