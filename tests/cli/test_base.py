@@ -212,25 +212,25 @@ def test_base_that_dropped_a_state_is_refused(capsys: Captured, earlier: Path, l
     assert "drops" in error["expected"]
 
 
-def gone(directory: Path) -> Path:
+def delete_file(directory: Path) -> Path:
     file = next(file for file in sorted(directory.iterdir()) if file.name != "_metadata")
     file.unlink()
     return file
 
 
-def replaced(directory: Path) -> Path:
+def touch_file(directory: Path) -> Path:
     """Make a file look like another one of the same name."""
     file = next(file for file in sorted(directory.iterdir()) if file.name != "_metadata")
     os.utime(file, (1, 1))
     return file
 
 
-def whole(directory: Path) -> Path:
+def delete_directory(directory: Path) -> Path:
     shutil.rmtree(directory)
     return directory / "_metadata"
 
 
-@pytest.mark.parametrize("change", [gone, replaced, whole])
+@pytest.mark.parametrize("change", [delete_file, touch_file, delete_directory])
 def test_base_is_refused_if_the_earlier_checkpoint_has_changed(
     capsys: Captured, later: Path, earlier: Path, base: Path, change: Callable[[Path], Path]
 ) -> None:

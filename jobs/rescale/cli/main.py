@@ -167,14 +167,14 @@ def _execute(arguments: Sequence[str]) -> int:
         raise
     except Exception as error:
         rescale_error = error_to_show(error)
-        _mark_options_of_others(rescale_error, arguments_namespace)
+        _mark_options_of_other_commands(rescale_error, arguments_namespace)
         output.error(rescale_error)
         return rescale_error.exit_code
     except KeyboardInterrupt as interruption:
-        return output.interrupted(interruption, resumes=resumes)
+        return output.report_interruption(interruption, resumes=resumes)
 
 
-def _mark_options_of_others(error: RescaleError, parsed: argparse.Namespace) -> None:
+def _mark_options_of_other_commands(error: RescaleError, parsed: argparse.Namespace) -> None:
     """Mark options in the advice that only other commands have, such as `--moved` in an error of `follow`."""
 
     def wording(part: Mention) -> str:

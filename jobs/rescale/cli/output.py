@@ -23,8 +23,8 @@ class Output:
     Control characters in names are escaped, so that no terminal interprets them.
     """
 
-    def __init__(self, form: str) -> None:
-        self.json = form == "json"
+    def __init__(self, output_format: str) -> None:
+        self.is_json = output_format == "json"
         self._indent: int | None = 2
 
     def use_json_lines(self) -> None:
@@ -33,7 +33,7 @@ class Output:
 
     def answer(self, document: object, text: Callable[[], str]) -> None:
         """Print the document as JSON, or the text. Raises `StoreError` if standard output cannot take it."""
-        self._print(self._as_json(document) if self.json else printable_lines(text()))
+        self._print(self._as_json(document) if self.is_json else printable_lines(text()))
 
     def answer_json(self, document: object) -> None:
         """Print the document as JSON, whatever `--output` says."""
@@ -56,7 +56,7 @@ class Output:
             raise output_error(error) from None
 
     def error(self, error: RescaleError) -> None:
-        if self.json:
+        if self.is_json:
             print(self._as_json(error.document()))
         if shows_colours():
             console().print(coloured(error))
@@ -68,11 +68,11 @@ class Output:
         except OSError:  # for example a full disk; the exit code still shows the class of the error
             redirect_to_devnull(sys.stderr)
 
-    def interrupted(self, interruption: KeyboardInterrupt, *, resumes: bool) -> int:
+    def report_interruption(self, interruption: KeyboardInterrupt, *, resumes: bool) -> int:
         """Report Ctrl-C or SIGTERM, and return the exit code. `resumes` says that the same command resumes the work."""
         code = exit_code_of(interruption)
         what = "interrupted; the same command resumes" if resumes else "interrupted"
-        if self.json:
+        if self.is_json:
             print(self._as_json(ErrorDocument(error="KeyboardInterrupt", what=what, exit_code=code)))
         self.say(what)
         return code

@@ -12,14 +12,13 @@ from rescale.cli.termination import exit_code_of, raise_on_sigterm
 
 
 def main() -> int:
-    """Run the command line; return the exit code."""
     raise_on_sigterm()
     try:
         gc.set_threshold(10_000)  # imports leave no garbage, and collecting it takes a tenth of the start-up time
         atexit.register(gc.freeze)  # no garbage collection at exit either
-        from rescale.cli.main import main as answer
+        from rescale.cli.main import main as run_command_line
 
-        return answer()
+        return run_command_line()
     except KeyboardInterrupt as interruption:  # raised before there is an `Output` that could report it
         print("interrupted", file=sys.stderr)
         return exit_code_of(interruption)

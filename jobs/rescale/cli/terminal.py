@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-_DELAY_SECONDS = 1.0
+_SPINNER_DELAY_SECONDS = 1.0
 
 _ADVICE = "  what to do: "
 
@@ -56,7 +56,7 @@ def waiting(what: str) -> Iterator[None]:
         live.start()
         displays.append(live)
 
-    timer = Timer(_DELAY_SECONDS, show)
+    timer = Timer(_SPINNER_DELAY_SECONDS, show)
     timer.daemon = True
     timer.start()
     try:

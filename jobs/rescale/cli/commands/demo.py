@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
-    if output.json:
+    if output.is_json:
         raise RequestError("the demo has no JSON output", advice="leave --output json out; rescale run answers in JSON")
     _check_machine(("java", "javac") if arguments.flink else ())
     say = partial(print, flush=True)

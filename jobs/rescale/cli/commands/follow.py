@@ -117,7 +117,7 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
 
 
 def _refuse_outdated(plan: Plan, checkpoints: str, *, is_published: bool) -> None:
-    """Raise `RequestError` if the directory `checkpoints` has a later checkpoint than that of the result."""
+    """Raise `RequestError` if the directory `checkpoints` has a checkpoint that is newer than that of the result."""
     newest_numbers = complete_checkpoints(checkpoints)[-1:]
     if newest_numbers <= [plan.checkpoint_id]:
         return

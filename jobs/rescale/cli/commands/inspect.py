@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace, output: Output) -> int:
-    if output.json and arguments.kafka_offsets not in (None, "json"):
+    if output.is_json and arguments.kafka_offsets not in (None, "json"):
         raise RequestError(
             "the options ask for two output formats",
             found=f"--kafka-offsets {arguments.kafka_offsets} and --output json",
@@ -75,6 +75,6 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     unread = next((operator.read_error for operator in snapshot.operators if operator.read_error is not None), None)
     if unread is None:
         return 0
-    if output.json:  # the document contains the errors of all operators
+    if output.is_json:  # the document contains the errors of all operators
         return unread.exit_code
     raise unread

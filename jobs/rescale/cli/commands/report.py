@@ -47,19 +47,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace, output: Output) -> None:
     subject, place = normalise(arguments.subject), normalise(arguments.out)
-    _refuse_inside(subject, place)
+    _refuse_report_in_snapshot(subject, place)
     if exists(place):
         # The report replaces the file that a link leads to, not the link; a pipe is used as it is.
         place = resolve_links(place)
     with waiting(f"reading {arguments.subject}"):
         line = release_line_of(arguments)
         page = report_of(subject, prefixes_of(arguments), given_uids(arguments), line, moves_of(arguments))
-    _refuse_other_file(place, page)
+    _refuse_overwriting(place, page)
     open_store(place).put(place, page)
     output.answer(WrittenReport(place, len(page)), lambda: f"{printable(place)}: {human_bytes(len(page))}")
 
 
-def _refuse_inside(subject: str, place: str) -> None:
+def _refuse_report_in_snapshot(subject: str, place: str) -> None:
     """Raise `RequestError` for a report inside a snapshot, whose directory Flink then could not delete."""
     metadata = join(parent(resolve_links(place)), "_metadata")
     if contains(resolve_links(subject.removesuffix("/_metadata")), resolve_links(place)) or exists(metadata):
@@ -71,7 +71,7 @@ def _refuse_inside(subject: str, place: str) -> None:
         )
 
 
-def _refuse_other_file(place: str, page: bytes) -> None:
+def _refuse_overwriting(place: str, page: bytes) -> None:
     """Raise `RequestError` if the report would overwrite a file that is not a report."""
     store, page_beginning = open_store(place), page.partition(_REPORT_MARK)[0]
     existing_pin = store.stat(place)

@@ -131,11 +131,11 @@ def this_process() -> dict[str, str]:
     return {"host": socket.gethostname(), "process": str(os.getpid())}
 
 
-def _unused_proof_remark(plan: Plan, published: Published, requested: Proof) -> str:
+def _unused_proof_remark(plan: Plan, published: Published, requested_proof: Proof) -> str:
     """Return a remark that the requested proof has no effect, because an earlier run has published the result."""
-    command = f"rescale validate {quoted(plan.source)} {quoted(plan.target)} --proof {requested.value}"
+    command = f"rescale validate {quoted(plan.source)} {quoted(plan.target)} --proof {requested_proof.value}"
     published_text = f"the result was already published, proven by {published.proof.value}"
-    return f"{published_text}; to compare it by {requested.value} now: {command}"
+    return f"{published_text}; to compare it by {requested_proof.value} now: {command}"
 
 
 def move(plan: Plan, master: str, proof: Proof) -> None:
@@ -146,7 +146,7 @@ def move(plan: Plan, master: str, proof: Proof) -> None:
 
 @contextmanager
 def errors_in_report(plan: Plan) -> Iterator[None]:
-    """Write a final error of the block into the report of the plan."""
+    """Write an error of the block into the report of the plan, unless a retry may help."""
     try:
         yield
     except RescaleError as error:
