@@ -30,7 +30,6 @@ class CertifiedFile:
 
     @property
     def pin(self) -> Pin:
-        """The version of the file."""
         return Pin(self.size, self.etag, self.mtime_ns)
 
     @property

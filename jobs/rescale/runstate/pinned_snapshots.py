@@ -41,8 +41,8 @@ def open_pinned(plan: Plan, allow_prefixes: Sequence[str] = ()) -> Snapshot:
 
     `allow_prefixes` are more places outside of the source in which its files may be.
     """
-    prefixes, dropped = (*plan.allow_prefixes, *allow_prefixes), plan.surgery.dropped_ids
-    source = open_candidate(plan.files[0].uri, plan.source, prefixes, given_up=dropped, moves=plan.moves)
+    prefixes, dropped_ids = (*plan.allow_prefixes, *allow_prefixes), plan.surgery.dropped_ids
+    source = open_candidate(plan.files[0].uri, plan.source, prefixes, given_up=dropped_ids, moves=plan.moves)
     refuse_another_source(source, plan)
     planned_pins = {file.uri: file.pin for file in plan.files}
     for uri, pin in source.files:

@@ -145,11 +145,11 @@ def _refuse_discarded(plan: Plan, claim: Claim | None) -> None:
     could end between the two checks. If the claim has changed, this run's `publishing` mark is void, and is removed. A
     `discard` that sees the mark after it has written its note removes the note and stops.
     """
-    discarded = is_being_discarded(plan.target)
+    is_discarded = is_being_discarded(plan.target)
     current_claim = _claim_on(plan)
     if current_claim != claim:
         current_claim = _read_claim_twice(plan)
-    if current_claim == claim and not discarded:
+    if current_claim == claim and not is_discarded:
         return
     if current_claim != claim:
         open_store(plan.target).delete([places_of(plan).publishing])

@@ -272,7 +272,7 @@ def _delete_existing(uris: Sequence[str], target: str) -> None:
 
 
 def _existing(uris: Sequence[str], target: str) -> list[str]:
-    """Return the files that exist. A bucket policy may refuse to delete objects that this run did not write."""
+    """Return the files that exist, because a bucket policy may refuse to delete an object that is not there."""
     return [uri for uri, pin in zip(uris, open_store(target).stats(uris), strict=True) if pin is not None]
 
 

@@ -108,7 +108,7 @@ def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
         handles = msgspec.json.decode(read_document(uri), type=WrittenHandles)
     except DECODE_ERRORS as error:
         raise IntegrityError(
-            f"the handles of written files cannot be read: {error}", path=uri, advice=_discard_and_rerun(plan)
+            f"the handles of written files cannot be read: {error}", path=uri, advice=_discard_advice(plan)
         ) from None
     if handles.plan != plan.digest:
         raise IntegrityError(
@@ -116,12 +116,12 @@ def read_handles(plan: Plan, step: str) -> WrittenHandles | None:
             path=uri,
             expected=plan.digest,
             found=handles.plan,
-            advice=_discard_and_rerun(plan),
+            advice=_discard_advice(plan),
         )
     return handles
 
 
-def _discard_and_rerun(plan: Plan) -> Advice:
+def _discard_advice(plan: Plan) -> Advice:
     return Advice("remove the files of that run, then run again: ", command("discard", quoted(plan.target)))
 
 

@@ -27,10 +27,10 @@ def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def asked() -> Iterator[Mock]:
-    """The store's answers about checksums: equal ones."""
-    with patch(CHECKSUMS, return_value=[Checksum("CRC64NVME", 7)]) as asked:
-        yield asked
+def checksum_calls() -> Iterator[Mock]:
+    """Let the store answer that all checksums are equal."""
+    with patch(CHECKSUMS, return_value=[Checksum("CRC64NVME", 7)]) as checksum_calls:
+        yield checksum_calls
 
 
 def original_and_copy(home: str) -> tuple[Span, str, str]:
@@ -50,7 +50,7 @@ def version_of(uri: str) -> Pin:
     return version
 
 
-def test_copy_is_trusted_as_long_as_it_has_the_version_that_was_compared(home: str, asked: Mock) -> None:
+def test_copy_is_trusted_as_long_as_it_has_the_version_that_was_compared(home: str, checksum_calls: Mock) -> None:
     target = join(home, "target")
     original, file, copy = original_and_copy(home)
     compare_copies(target, {file: original})
@@ -58,13 +58,13 @@ def test_copy_is_trusted_as_long_as_it_has_the_version_that_was_compared(home: s
     assert read.algorithm_of(original, copy, version_of(copy)) == "CRC64NVME"
     assert read.algorithm_of(original._replace(pin=Pin(5, etag="def-2")), copy, version_of(copy)) is None
     assert read.algorithm_of(original, join(home, "target/another"), version_of(copy)) is None
-    calls = asked.call_count
+    calls = checksum_calls.call_count
     compare_copies(target, {file: original})
-    assert asked.call_count == calls, "it was compared before"
+    assert checksum_calls.call_count == calls, "it was compared before"
     open_store(copy).put(copy, b"STATE")
     assert read.algorithm_of(original, copy, version_of(copy)) is None
     assert read.algorithm_of(original, copy, None) is None
-    asked.side_effect = [[Checksum("CRC64NVME", 7)], [Checksum("CRC64NVME", 8)]]
+    checksum_calls.side_effect = [[Checksum("CRC64NVME", 7)], [Checksum("CRC64NVME", 8)]]
     compare_copies(target, {file: original})
     assert compared_copies(target) == ComparedCopies({}), "the new version is not equal"
 
@@ -73,22 +73,22 @@ def test_copy_is_trusted_as_long_as_it_has_the_version_that_was_compared(home: s
     "answers", [[[], []], [[Checksum("CRC64NVME", 7)], []], [[Checksum("CRC64NVME", 7)], [Checksum("CRC32C", 7)]]]
 )
 def test_copy_without_a_common_checksum_is_left_to_the_last_round(
-    home: str, asked: Mock, answers: list[list[Checksum]]
+    home: str, checksum_calls: Mock, answers: list[list[Checksum]]
 ) -> None:
     original, file, _ = original_and_copy(home)
-    asked.side_effect = answers
+    checksum_calls.side_effect = answers
     compare_copies(join(home, "target"), {file: original, "not-copied": original})
     assert compared_copies(join(home, "target")) == ComparedCopies({})
 
 
-def test_store_is_not_asked_if_the_etags_show_that_both_are_equal(home: str, asked: Mock) -> None:
+def test_store_is_not_asked_if_the_etags_show_that_both_are_equal(home: str, checksum_calls: Mock) -> None:
     original, file, copy = original_and_copy(home)
     compare_copies(join(home, "target"), {file: original._replace(pin=version_of(copy))})
-    assert not asked.called
+    assert not checksum_calls.called
     assert compared_copies(join(home, "target")) == ComparedCopies({})
 
 
-@pytest.mark.usefixtures("asked")
+@pytest.mark.usefixtures("checksum_calls")
 @pytest.mark.parametrize("keeps_follower", [True, False])
 def test_discard_removes_the_document_unless_the_copies_stay(home: str, keeps_follower: bool) -> None:
     target = join(home, "target")
@@ -101,7 +101,7 @@ def test_discard_removes_the_document_unless_the_copies_stay(home: str, keeps_fo
     assert len(remaining) == (3 if keeps_follower else 0)
 
 
-@pytest.mark.usefixtures("asked")
+@pytest.mark.usefixtures("checksum_calls")
 def test_damaged_document_names_no_copy(home: str) -> None:
     target = join(home, "target")
     original, file, _ = original_and_copy(home)

@@ -39,7 +39,7 @@ def pins_of(job: Checkpoints, home: str) -> Pins:
     return Pins(join(home, "target"), job.directory)
 
 
-def listed(place: str) -> dict[str, int]:
+def sizes_by_uri(place: str) -> dict[str, int]:
     return {entry.uri: entry.size for entry in open_store(place).list(place)}
 
 
@@ -86,10 +86,10 @@ def test_truncated_pin_is_refused_with_its_path(job: Checkpoints, home: str) -> 
 def test_second_pinned_checkpoint_pins_only_new_files(job: Checkpoints, home: str) -> None:
     pins = pins_of(job, home)
     pins.pin(job.number)
-    first = listed(pins.directory)
+    first = sizes_by_uri(pins.directory)
     job.copy_newest(job.number + 1)
     pins.pin(job.number)
-    added = {name(parent(uri)) for uri in listed(pins.directory).keys() - first.keys()}
+    added = {name(parent(uri)) for uri in sizes_by_uri(pins.directory).keys() - first.keys()}
     assert added == {f"chk-{job.number}"}
 
 
@@ -128,7 +128,7 @@ def test_only_flushed_files_of_checkpoints_in_between_are_pinned(
     pins.remove_all_but([], [job.number])
     assert pins.open_flushed(job.number).missing == snapshot.missing
     pins.remove_all_but([])
-    assert not listed(pins.directory)
+    assert not sizes_by_uri(pins.directory)
 
 
 def test_checkpoint_with_a_missing_file_is_not_pinned(job: Checkpoints, home: str) -> None:
@@ -154,7 +154,7 @@ def test_files_outside_the_directory_of_the_job_are_pinned(job: Checkpoints, hom
     pins = Pins(join(home, "target"), job.directory, (elsewhere,))
     pinned = pins.pin(job.number)
     assert len(pinned.moves) == 2
-    unprotected_store(home).delete([*listed(elsewhere)])
+    unprotected_store(home).delete([*sizes_by_uri(elsewhere)])
     assert content_of(pinned)
     assert pins.newest() == pinned
 
@@ -166,7 +166,7 @@ def test_pins_of_other_checkpoints_are_removed(job: Checkpoints, home: str) -> N
     pins.pin(job.number)
     kept = {uri for uri, _ in open_snapshot(first.directory, moves=first.moves).files}
     pins.remove_all_but([first.checkpoint])
-    assert listed(pins.directory).keys() == kept
+    assert sizes_by_uri(pins.directory).keys() == kept
     assert pins.newest() == first
 
 
@@ -176,9 +176,9 @@ def test_discard_removes_pins_rounds_and_the_document_of_the_follower(job: Check
     store = open_store(pins.target)
     for place in (follower_place(pins.target), join(rounds_place(pins.target), "3/_metadata")):
         store.put(place, b"{}")
-    documents = listed(f"{pins.target}.rescale")
+    documents = sizes_by_uri(f"{pins.target}.rescale")
     assert sorted(discard(pins.target).removed) == sorted(documents)
-    assert not listed(f"{pins.target}.rescale")
+    assert not sizes_by_uri(f"{pins.target}.rescale")
     assert not Path(f"{pins.target}.rescale").exists(), "no empty directory stays"
 
 

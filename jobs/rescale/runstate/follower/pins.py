@@ -131,15 +131,18 @@ class Pins:
 
         Pins of an earlier start of the job stay as long as one of `checkpoints` is from that start.
         """
-        pinned = {*checkpoints}.intersection(self.numbers())
+        pinned_numbers = {*checkpoints}.intersection(self.numbers())
         store = open_store(self.directory)
-        place = self.directory if len(pinned) < len(checkpoints) else pins_place(self.target)
-        needed = set[str]()
-        for checkpoint, metadata in [*((n, METADATA) for n in pinned), *((n, FLUSHED) for n in flushed_checkpoints)]:
-            needed.add(self._metadata(checkpoint, metadata))
-            needed |= {self._pin_uri(uri) for uri in self._files(checkpoint, metadata)}
-        unneeded = [entry.uri for entry in store.list(place) if entry.uri not in needed]
-        delete_metadata_first(store, unneeded)
+        place = self.directory if len(pinned_numbers) < len(checkpoints) else pins_place(self.target)
+        needed_uris = set[str]()
+        for checkpoint, metadata in [
+            *((n, METADATA) for n in pinned_numbers),
+            *((n, FLUSHED) for n in flushed_checkpoints),
+        ]:
+            needed_uris.add(self._metadata(checkpoint, metadata))
+            needed_uris |= {self._pin_uri(uri) for uri in self._files(checkpoint, metadata)}
+        unneeded_uris = [entry.uri for entry in store.list(place) if entry.uri not in needed_uris]
+        delete_metadata_first(store, unneeded_uris)
 
     def _files(self, checkpoint: int, metadata_name: str = METADATA) -> tuple[str, ...]:
         """Return the original URIs of a pinned checkpoint's files, in the job's directory."""

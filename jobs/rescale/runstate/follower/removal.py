@@ -23,17 +23,17 @@ FLUSHED = "_flushed"
 def remove_follower(target: str) -> list[str]:
     """Remove all files of the target's follower, and return their URIs. The call can be repeated."""
     store = open_store(run_directory(target))
-    removed: list[str] = []
+    removed_uris: list[str] = []
     for place in (rounds_place(target), pins_place(target), orders_place(target)):
         store.abort_parts(place, lambda _: True)
         files = [entry.uri for entry in store.list(place)]
         delete_metadata_first(store, files)
-        removed += files
+        removed_uris += files
     for document in (cut_over_place(target), follower_place(target)):
         if exists(document):
             store.delete([document])
-            removed.append(document)
-    return removed
+            removed_uris.append(document)
+    return removed_uris
 
 
 def delete_metadata_first(store: Store, uris: Sequence[str]) -> None:

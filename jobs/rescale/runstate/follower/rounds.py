@@ -192,7 +192,6 @@ def read_round(target: str, checkpoint: int) -> Round | None:
 
 
 def write_round(target: str, finished_round: Round) -> None:
-    """Write the document of a finished round."""
     put_document(_document_place(target, finished_round.checkpoint), msgspec.json.encode(finished_round))
 
 
