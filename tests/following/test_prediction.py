@@ -26,30 +26,30 @@ ROUND = Round(
 )
 
 
-def predicted(finished: Round, seconds: float, now: float) -> float | None:
+def predicted_seconds(finished: Round, seconds: float, now: float) -> float | None:
     return with_duration(finished, seconds, now).last_round_seconds
 
 
 def test_last_round_soon_after_a_round_has_less_to_move() -> None:
-    assert predicted(ROUND, 1.2, 1002.0) == pytest.approx(1.2 * 62 / 70)
+    assert predicted_seconds(ROUND, 1.2, 1002.0) == pytest.approx(1.2 * 62 / 70)
 
 
 def test_large_round_is_proportional_to_its_changes() -> None:
     large = replace(ROUND, bytes_changed=100_000_000_000, change_rate=100_000_000.0)
-    assert predicted(large, 600.0, 1600.0) == pytest.approx(600 * 0.6, rel=0.001)
+    assert predicted_seconds(large, 600.0, 1600.0) == pytest.approx(600 * 0.6, rel=0.001)
 
 
 def test_last_round_moves_at_most_as_much_as_the_round_before() -> None:
-    assert predicted(ROUND, 1.2, 1060.0) == 1.2
+    assert predicted_seconds(ROUND, 1.2, 1060.0) == 1.2
 
 
 @pytest.mark.parametrize("ahead", [1.0, 3600.0])
 def test_clock_of_a_store_that_is_ahead(ahead: float) -> None:
-    assert predicted(ROUND, 1.2, 1000.0 - ahead) == pytest.approx(1.2 * 61.2 / 70)
+    assert predicted_seconds(ROUND, 1.2, 1000.0 - ahead) == pytest.approx(1.2 * 61.2 / 70)
 
 
 def test_round_of_a_store_without_times_predicts_its_own_duration() -> None:
-    assert predicted(replace(ROUND, taken=None, change_rate=None), 1.2, 1002.0) == 1.2
+    assert predicted_seconds(replace(ROUND, taken=None, change_rate=None), 1.2, 1002.0) == 1.2
 
 
 @pytest.mark.parametrize("kind", [RoundKind.BASE, RoundKind.JOINED])

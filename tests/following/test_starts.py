@@ -1,4 +1,4 @@
-"""A follower whose job is started again: in another directory, or with checkpoint numbers that begin anew."""
+"""A follower whose job is started again: in another directory, or with checkpoint numbers that restart."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from support.slow import slow
 
 
 def test_checkpoint_of_a_later_start_of_the_job_ends_the_follower(job: Checkpoints, home: str) -> None:
-    """The numbers began anew: the follower would wait for ever, and finish with a checkpoint of the earlier start."""
+    """The numbers restarted: the follower would wait for ever, and finish with a checkpoint of the earlier start."""
     follower = follower_of(job, home)
     follow(follower, 0)
     time.sleep(1.1)  # stores have times in seconds
@@ -41,7 +41,7 @@ def test_checkpoint_of_a_later_start_of_the_job_ends_the_follower(job: Checkpoin
             go_on()
 
 
-def test_numbers_that_began_anew_start_a_new_base(job: Checkpoints, home: str) -> None:
+def test_restarted_checkpoint_numbers_lead_to_a_new_base(job: Checkpoints, home: str) -> None:
     """The job was started without its state, in the same directory, and its earlier checkpoints are gone."""
     messages: list[str] = []
     follower = follower_of(job, home, messages)

@@ -27,7 +27,7 @@ COUNT, SUM, OTHER_SUM = (StateSignature(n, "VALUE", d) for n, d in (("count", b"
 LISTED = StateSignature("count", "LIST", b"l")
 
 
-def described(operator_id: str, name: str = "", states: Iterable[StateSignature] | None = (COUNT,)) -> Counterpart:
+def counterpart(operator_id: str, name: str = "", states: Iterable[StateSignature] | None = (COUNT,)) -> Counterpart:
     known = None if states is None else frozenset(states)
     return Counterpart(operator_id, "", operator_id, name, known, stateful=known is None or bool(known))
 
@@ -36,7 +36,7 @@ def matching(old: list[Counterpart], new: list[Counterpart]) -> MatchDocument:
     return match("/savepoint", "/job", old, new)
 
 
-def proposed(old: list[Counterpart], new: list[Counterpart]) -> dict[str, str]:
+def proposed_ids(old: list[Counterpart], new: list[Counterpart]) -> dict[str, str]:
     return {pair.operator_id: pair.new_operator_id for pair in matching(old, new).proposed}
 
 
@@ -60,40 +60,44 @@ def test_job_with_generated_ids_matches_every_operator_of_a_snapshot() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "pairs"),
     [
-        ([described("a", "x")], [described("b", "x")], {"a": "b"}),
-        ([described("a", "x")], [described("b", "y")], {"a": "b"}),
-        ([described("a", "x"), described("b", "y")], [described("c", "y"), described("d", "x")], {"a": "d", "b": "c"}),
+        ([counterpart("a", "x")], [counterpart("b", "x")], {"a": "b"}),
+        ([counterpart("a", "x")], [counterpart("b", "y")], {"a": "b"}),
         (
-            [described("a", "", [COUNT]), described("b", "", [SUM])],
-            [described("c", "", [SUM]), described("d")],
+            [counterpart("a", "x"), counterpart("b", "y")],
+            [counterpart("c", "y"), counterpart("d", "x")],
             {"a": "d", "b": "c"},
         ),
-        ([described("a", "", [SUM])], [described("b", "", [OTHER_SUM])], {"a": "b"}),
-        ([described("a", "", [SUM])], [described("b", "", [OTHER_SUM]), described("c", "", [SUM])], {"a": "c"}),
-        ([described("a"), described("b")], [described("c")], {}),
-        ([described("a")], [described("b"), described("c")], {}),
-        ([described("a", "x", [COUNT])], [described("b", "x", [SUM])], {}),
-        ([described("a", "x", [COUNT, SUM])], [described("b", "x", [LISTED, SUM])], {}),
-        ([described("a", "x", [])], [described("b", "x", [])], {}),
-        ([described("a", "Aggregate[4]")], [described("b", "Aggregate[7]", None)], {"a": "b"}),
         (
-            [described("a", "x"), described("b", "y")],
-            [described("b", "x", None), described("a", "y", None)],
+            [counterpart("a", "", [COUNT]), counterpart("b", "", [SUM])],
+            [counterpart("c", "", [SUM]), counterpart("d")],
+            {"a": "d", "b": "c"},
+        ),
+        ([counterpart("a", "", [SUM])], [counterpart("b", "", [OTHER_SUM])], {"a": "b"}),
+        ([counterpart("a", "", [SUM])], [counterpart("b", "", [OTHER_SUM]), counterpart("c", "", [SUM])], {"a": "c"}),
+        ([counterpart("a"), counterpart("b")], [counterpart("c")], {}),
+        ([counterpart("a")], [counterpart("b"), counterpart("c")], {}),
+        ([counterpart("a", "x", [COUNT])], [counterpart("b", "x", [SUM])], {}),
+        ([counterpart("a", "x", [COUNT, SUM])], [counterpart("b", "x", [LISTED, SUM])], {}),
+        ([counterpart("a", "x", [])], [counterpart("b", "x", [])], {}),
+        ([counterpart("a", "Aggregate[4]")], [counterpart("b", "Aggregate[7]", None)], {"a": "b"}),
+        (
+            [counterpart("a", "x"), counterpart("b", "y")],
+            [counterpart("b", "x", None), counterpart("a", "y", None)],
             {"a": "b", "b": "a"},
         ),
-        ([described("a", "x")], [described("a", "y"), described("b", "z")], {}),
-        ([described("a", "x")], [described("a", "x", [SUM]), described("b", "y", [COUNT])], {"a": "b"}),
+        ([counterpart("a", "x")], [counterpart("a", "y"), counterpart("b", "z")], {}),
+        ([counterpart("a", "x")], [counterpart("a", "x", [SUM]), counterpart("b", "y", [COUNT])], {"a": "b"}),
     ],
 )
 def test_matching_takes_the_strongest_evidence_and_only_unique_pairs(
     old: list[Counterpart], new: list[Counterpart], pairs: dict[str, str]
 ) -> None:
-    assert proposed(old, new) == pairs
+    assert proposed_ids(old, new) == pairs
 
 
 def test_ambiguous_matches_are_listed_with_their_candidates() -> None:
-    twins, alone = [described("a"), described("b")], described("c", "", [SUM])
-    matched = matching([*twins, alone], [described("d"), described("e", "z", [])])
+    twins, alone = [counterpart("a"), counterpart("b")], counterpart("c", "", [SUM])
+    matched = matching([*twins, alone], [counterpart("d"), counterpart("e", "z", [])])
     assert [(u.operator_id, [c.operator_id for c in u.candidates]) for u in matched.unsure] == [
         ("a", ["d"]),
         ("b", ["d"]),
@@ -104,16 +108,16 @@ def test_ambiguous_matches_are_listed_with_their_candidates() -> None:
 def test_operator_with_the_id_of_a_uid_matches_under_any_label() -> None:
     uid = operator_id_of_uid("counts")
     old = Counterpart(uid, "counts", "counts", "x", frozenset({COUNT}))
-    matched = matching([old], [described(uid, "y", None), described("b", "x", None)])
+    matched = matching([old], [counterpart(uid, "y", None), counterpart("b", "x", None)])
     assert (matched.options, matched.certain) == ((), True)
 
 
 def test_operator_without_state_gives_its_id_to_one_with_state() -> None:
     matched = matching(
-        [described("a"), described("b", "x", [])], [described("b", "", [COUNT]), described("c", "x", [])]
+        [counterpart("a"), counterpart("b", "x", [])], [counterpart("b", "", [COUNT]), counterpart("c", "x", [])]
     )
     assert matched.options == ("--rename a=b", "--rename b=c")
-    matched = matching([described("a"), described("b", "x", [])], [described("b", "", [COUNT])])
+    matched = matching([counterpart("a"), counterpart("b", "x", [])], [counterpart("b", "", [COUNT])])
     assert matched.options == ("--rename a=b", "--drop b")
 
 
@@ -166,7 +170,7 @@ def test_operator_inside_a_chain_has_no_known_id() -> None:
         (ID, "where it comes from", ""),
         ("", "count", "source"),
     ]
-    matched = matching([described("a", "count"), described("b", "source")], graph)
+    matched = matching([counterpart("a", "count"), counterpart("b", "source")], graph)
     assert matched.options == (f"--rename b={ID}",)
     assert [(m.operator_id, m.chain) for m in matched.chained] == [("a", "source")]
     assert not matched.certain

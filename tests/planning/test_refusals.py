@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.refusals import refuse_changelog, refuse_names
+from rescale.planning.refusals import refuse_changelog, refuse_state_names
 from rescale.planning.request.result_files import Format
 from rescale.snapshot.keyed_state import Changelog, KeyedStream
 from rescale.snapshot.model import Operator
@@ -50,36 +50,36 @@ def test_changelog_beside_raw_keyed_timers_is_refused() -> None:
         refuse_changelog(operator_with(raw_keyed=timers), Format.CANONICAL)
 
 
-def canonical(*names: str) -> Operator:
+def canonical_operator(*names: str) -> Operator:
     return operator("counts", keyed=(own_stream(0, 1, 128, Framing.CANONICAL, header_of(*names)),))
 
 
-def in_databases(*names: str) -> Operator:
+def rocksdb_operator(*names: str) -> Operator:
     return operator("counts", databases=(replace(database(0, 1, 128, 10), parsed=header_of(*names)),))
 
 
 def test_state_names_that_rocksdb_takes_are_accepted() -> None:
     names = ("", "/", " ", "defaults", "ü𝄞", "x" * 3000)
-    refuse_names(canonical(*names), Format.ROCKSDB)
-    refuse_names(in_databases(*names), Format.KEEP)
+    refuse_state_names(canonical_operator(*names), Format.ROCKSDB)
+    refuse_state_names(rocksdb_operator(*names), Format.KEEP)
 
 
 @pytest.mark.parametrize(("name", "why"), [("a\0b", "a NUL character"), ("default", "reserves for itself")])
 def test_canonical_state_with_a_name_unfit_for_rocksdb_stays_canonical(name: str, why: str) -> None:
-    named = canonical("fine", name)
-    refuse_names(named, Format.KEEP)
-    refuse_names(named, Format.CANONICAL)
+    named = canonical_operator("fine", name)
+    refuse_state_names(named, Format.KEEP)
+    refuse_state_names(named, Format.CANONICAL)
     with pytest.raises(UnsupportedError, match=why) as caught:
-        refuse_names(named, Format.ROCKSDB)
+        refuse_state_names(named, Format.ROCKSDB)
     assert (caught.value.operator, caught.value.state) == ("counts", name)
     assert "--format canonical" in str(caught.value.advice)
-    refuse_names(replace(named, dropped_states=frozenset({name})), Format.ROCKSDB)
+    refuse_state_names(replace(named, dropped_states=frozenset({name})), Format.ROCKSDB)
 
 
 @pytest.mark.parametrize("result_format", Format)
 def test_rocksdb_directory_with_an_unfit_state_name_is_refused(result_format: Format) -> None:
     """Directories of dropped state are opened, too."""
-    named = replace(in_databases("fine", "a\0b"), dropped_states=frozenset({"a\0b"}))
+    named = replace(rocksdb_operator("fine", "a\0b"), dropped_states=frozenset({"a\0b"}))
     with pytest.raises(UnsupportedError, match="a NUL character") as caught:
-        refuse_names(named, result_format)
+        refuse_state_names(named, result_format)
     assert "take a canonical savepoint" in str(caught.value.advice)

@@ -4,7 +4,7 @@ A full run makes the base from the first complete checkpoint. Each newer checkpo
 round before. A round is a published result of its own, in a place that no job restores from. Once rounds have used up
 the levels of the databases, the next round continues the first round after the base, with all changes since then, and
 replaces the rounds in between. A checkpoint that continues no round becomes a new base. Files beside the target record
-progress (`runstate.states`).
+progress (`runstate.follower`).
 
 A round refers to the SST files of the round before it. The last round must not depend on other rounds: so their SST
 files are copied into the target while the job still runs (`runstate.preparation`).
@@ -255,7 +255,8 @@ class Follower:
     def _refuse_lost_target(self) -> None:
         """Raise `RequestError` if another process has finished, discarded or taken the target.
 
-        A run that looked for a follower right before this one began may have claimed the target since: it keeps it.
+        A run that looked for a follower right before this one began may have claimed the target since: the run keeps
+        it.
         """
         if claimed_by(self.target) is not None and not holds_last_round(self.target, self.job.checkpoints):
             remove_follower(self.target)
@@ -287,9 +288,9 @@ class Follower:
         numbers = dict.fromkeys((newest.checkpoint, newest.anchor))
         return [round_target(self.target, number) for number in numbers]
 
-    def _next_pinned(self, newest: int) -> PinnedCheckpoint:
-        """Wait for a checkpoint that is newer than `newest`, and pin it."""
-        if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest:
+    def _next_pinned(self, newest_number: int) -> PinnedCheckpoint:
+        """Wait for a checkpoint with a number above `newest_number`, and pin it."""
+        if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest_number:
             return pinned
         tried_number, attempts, sentence, start_time = -1, 0, "", time.monotonic()
         numbers: list[int] = []
@@ -298,7 +299,7 @@ class Follower:
             earlier_numbers, numbers = numbers, complete_checkpoints(self.job.checkpoints)
             if numbers != earlier_numbers:
                 refuse_two_starts(self.job.checkpoints, numbers)
-            if numbers and numbers[-1] > newest:
+            if numbers and numbers[-1] > newest_number:
                 attempts = attempts + 1 if numbers[-1] == tried_number else 1
                 tried_number = numbers[-1]
                 try:
@@ -312,11 +313,13 @@ class Follower:
                     )
             else:
                 seconds = time.monotonic() - start_time
-                last_sentence, sentence = sentence, waiting_sentence(self.job.checkpoints, newest, numbers, seconds)
-                if numbers and numbers[-1] < newest:
+                last_sentence = sentence
+                sentence = waiting_sentence(self.job.checkpoints, newest_number, numbers, seconds)
+                if numbers and numbers[-1] < newest_number:
                     with self._pins_lock:
                         restart_sentence = forget_earlier_start(self._pins)
-                    newest, sentence = (newest, sentence) if restart_sentence is None else (-1, restart_sentence)
+                    if restart_sentence is not None:
+                        newest_number, sentence = -1, restart_sentence
                 if sentence not in ("", last_sentence):
                     self.say(sentence)
             self.while_waiting()
@@ -325,8 +328,8 @@ class Follower:
     def _plan(self, pinned: PinnedCheckpoint) -> RoundPlan:
         target = round_target(self.target, pinned.checkpoint)
         request = replace(self._request(pinned.directory, target), moves=pinned.moves)
-        between = self._between(pinned.checkpoint)
-        return plan_round(request, self._bases(), between, reserve=1, refers_to=rounds_place(self.target))
+        checkpoints_between = self._between(pinned.checkpoint)
+        return plan_round(request, self._bases(), checkpoints_between, reserve=1, refers_to=rounds_place(self.target))
 
     def _between(self, checkpoint: int) -> list[Snapshot]:
         """Open the pinned files of the checkpoints between the newest round and `checkpoint`."""

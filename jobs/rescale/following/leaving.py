@@ -26,10 +26,10 @@ def leave(target: str, checkpoints: str, by: Mapping[str, str]) -> None:
     """Stop following a job that was started again, and keep the rounds for a follower of its new start.
 
     The last round that the run `by` has claimed is removed, even if it is published, because no job runs from it. Does
-    nothing if another run has claimed the target, or if its follower does not follow `checkpoints`.
+    nothing if another run has claimed the target, or if the target's follower does not follow `checkpoints`.
     """
-    followed, claim = followed_job(target), claim_on(target)
-    if followed is None or followed.checkpoints != checkpoints or (claim is not None and claim.by != by):
+    current_job, claim = followed_job(target), claim_on(target)
+    if current_job is None or current_job.checkpoints != checkpoints or (claim is not None and claim.by != by):
         return
     if claim is not None:
         if Transition.DISCARD in TRANSITIONS[state_of(target, claim.plan)]:
@@ -61,8 +61,8 @@ def holds_last_round(target: str, checkpoints: str) -> bool:
 
     A follower of that job resumes it, or discards it if the job has made another checkpoint since.
     """
-    followed = followed_job(target)
-    return followed is not None and followed.checkpoints == checkpoints and may_be_discarded(target, followed)
+    current_job = followed_job(target)
+    return current_job is not None and current_job.checkpoints == checkpoints and may_be_discarded(target, current_job)
 
 
 def refuse_taken_target(target: str, checkpoints: str | None) -> None:
@@ -98,8 +98,8 @@ def may_be_continued(target: str, checkpoints: str) -> bool:
     Returns False if a run has claimed the target, if the rounds belong to another start of the job, or if a run has
     decided on the cut-over: its decision would hold for the other run, too.
     """
-    followed = followed_job(target)
-    if followed is None or followed.checkpoints not in (BETWEEN_STARTS, checkpoints):
+    current_job = followed_job(target)
+    if current_job is None or current_job.checkpoints not in (BETWEEN_STARTS, checkpoints):
         return False
     if claim_on(target) is not None or is_being_discarded(target):
         return False

@@ -56,7 +56,7 @@ def copy_ahead(target: str, newest: Round, copied_roots: set[int], say: Callable
 def plan_of_copies(place: str, target: str) -> Plan:
     """Return a plan that copies the SST files of the round at `place` into the target, for the last round to take over.
 
-    It has only the operators whose directories a later round can continue; all other state is moved anew.
+    The plan has only the operators whose directories a later round can continue; all other state is moved anew.
     """
     continuable_ids = {
         operator.operator_id for operator in certified_plan(place).operators if operator.rekeying is not None

@@ -59,11 +59,16 @@ def is_light(plan: Plan) -> bool:
 
 
 def plan_round(
-    request: Request, bases: Sequence[str], between: Sequence[Snapshot], *, reserve: int, refers_to: str | None = None
+    request: Request,
+    bases: Sequence[str],
+    checkpoints_between: Sequence[Snapshot],
+    *,
+    reserve: int,
+    refers_to: str | None = None,
 ) -> RoundPlan:
     """Plan a round that continues the first of `bases` that can be continued, or a full run if none can.
 
-    `bases` are the newest round, then its anchor. `between` are checkpoints that the job made since the newest round.
+    `bases` are the newest round, then its anchor. `checkpoints_between` were made by the job since the newest round.
     `reserve` levels of the databases stay free for rounds after this one. If the round continues one of `bases`, its
     result refers to SST files in the directory `refers_to`, and has copies of the others.
     """
@@ -76,7 +81,7 @@ def plan_round(
             if rounds_left(base) <= reserve:
                 reasons.append(_NO_LEVEL)
                 continue
-            plan = continued_plan(full_plan.plan, full_plan.snapshot, base, between, refers_to)
+            plan = continued_plan(full_plan.plan, full_plan.snapshot, base, checkpoints_between, refers_to)
         except (RequestError, UnsupportedError, SnapshotError, IntegrityError) as error:
             where = f" (operator {error.operator!r})" if error.operator else ""
             detail = f": {error.found}" if error.found else ""

@@ -100,11 +100,15 @@ def take_over(target: str, job: FollowedJob, newest: Round, prefixes: Sequence[s
     options. Raises `RequestError` unless both starts have a state backend with the same id, which a restore keeps: the
     base of another job would replace the rounds. An unpublished last round of the earlier start is discarded.
     """
-    followed = followed_job(target)
-    if followed is None or followed.options != job.options or followed.checkpoints in (BETWEEN_STARTS, job.checkpoints):
+    current_job = followed_job(target)
+    if (
+        current_job is None
+        or current_job.options != job.options
+        or current_job.checkpoints in (BETWEEN_STARTS, job.checkpoints)
+    ):
         return False
     _refuse_unrelated_job(target, newest, job, prefixes)
-    if may_be_discarded(target, followed):
+    if may_be_discarded(target, current_job):
         discard(target, keeps_follower=True)
     end_following(target)
     return True
@@ -139,18 +143,18 @@ def _have_common_backends(earlier: Snapshot, later: Snapshot) -> bool:
     )
 
 
-def waiting_sentence(checkpoints: str, newest: int, numbers: Sequence[int], seconds: float) -> str:
-    """Return a sentence on a follower that has waited `seconds` for a checkpoint after `newest` (-1: for the first).
+def waiting_sentence(checkpoints: str, newest_number: int, numbers: Sequence[int], seconds: float) -> str:
+    """Return a sentence on a follower that has waited `seconds` for a checkpoint after `newest_number` (-1: for any).
 
     `numbers` are the numbers of the complete checkpoints, none of which is newer. The sentence is empty if the job
     merely has to complete another checkpoint, and has had little time for it.
     """
-    if newest == -1:
+    if newest_number == -1:
         return f"waiting for the first complete checkpoint in {checkpoints}: {_CHECK_DIRECTORY}"
-    waiting_clause = f"waiting for a checkpoint after {newest} in {checkpoints}"
+    waiting_clause = f"waiting for a checkpoint after {newest_number} in {checkpoints}"
     if not numbers:
         return f"{waiting_clause}, which has no complete checkpoint: {_CHECK_DIRECTORY}; {_IF_STARTED_AGAIN}"
-    if numbers[-1] < newest:
+    if numbers[-1] < newest_number:
         return (
             f"{waiting_clause}, whose newest one is {numbers[-1]}: check that the job runs, and that no checkpoint was "
             f"removed; {_IF_STARTED_AGAIN}"

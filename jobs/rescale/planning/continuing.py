@@ -64,15 +64,15 @@ def refuse_format(request: Request) -> None:
 
 
 def continued_plan(
-    plan: Plan, later: Snapshot, base: Base, between: Sequence[Snapshot] = (), refers_to: str | None = None
+    plan: Plan, later: Snapshot, base: Base, checkpoints_between: Sequence[Snapshot] = (), refers_to: str | None = None
 ) -> Plan:
     """Return a plan that continues `base`, made from `plan`: the plan of a full run from the checkpoint `later`.
 
-    `between` are earlier checkpoints of the job. Those taken after the base's source show which files were only
-    rewritten by compactions; such files are not read. The result refers to the SST files of the base in the directory
-    `refers_to`, which must be kept as long as the result. Operators that cannot be continued are moved whole, with a
-    warning. Raises `UnsupportedError` if no operator can be continued, and `RequestError` if the base belongs to
-    another job, shape or request.
+    `checkpoints_between`, taken between the base's source and `later`, show which files were only rewritten by
+    compactions; such files are not read. The result refers to the SST files of the base in the directory `refers_to`,
+    which must be kept as long as the result. Operators that cannot be continued are moved whole, with a warning. Raises
+    `UnsupportedError` if no operator can be continued, and `RequestError` if the base belongs to another job, shape or
+    request.
     """
     refuse_surgery(plan, base.result.target)
     _refuse_another_job(plan, base)
@@ -85,7 +85,7 @@ def continued_plan(
     reasons: list[tuple[str, str]] = []
     for number, operator in enumerate(plan.operators):
         continuation = _OperatorContinuation(
-            operator, later.operators[number], later, base, between, files, *file_numbers
+            operator, later.operators[number], later, base, checkpoints_between, files, *file_numbers
         )
         if operator.rekeying is None or not _is_written_by_row(operator.rekeying):
             operators.append(operator)
@@ -153,7 +153,10 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
             + ("" if differing_id in base_labels else ", this one not among them"),
             advice=FULL_RUN,
         )
-    shapes = {plan.operator_id: Shape(plan.new_parallelism, plan.new_max_parallelism) for plan in plan.operators}
+    shapes = {
+        operator.operator_id: Shape(operator.new_parallelism, operator.new_max_parallelism)
+        for operator in plan.operators
+    }
     refuse_another_shape("the base has another shape", base.plan, shapes, f"request the base's shape, or {FULL_RUN}")
 
 
@@ -207,7 +210,7 @@ class _OperatorContinuation:
     later: Operator
     later_snapshot: Snapshot
     base: Base
-    between: Sequence[Snapshot]
+    checkpoints_between: Sequence[Snapshot]
     plan_files: _PlanFiles
     later_numbers: Sequence[int]
     source_numbers: Sequence[int]
@@ -233,7 +236,9 @@ class _OperatorContinuation:
 
     def refuse_rescaled(self) -> None:
         """Raise `RequestError` if the job was rescaled or restored since the base was made."""
-        before, after = (Shape(side.parallelism, side.max_parallelism) for side in (self.earlier, self.later))
+        before, after = (
+            Shape(operator.parallelism, operator.max_parallelism) for operator in (self.earlier, self.later)
+        )
         if before != after:
             raise RequestError(
                 "the job was rescaled after the base was made",
@@ -329,21 +334,21 @@ class _OperatorContinuation:
     def _unshared_tables(
         self, before: Database | None, after: Database | None
     ) -> tuple[UnsharedTables, dict[str, _FileBetween]]:
-        """Return a directory's SST files that may hold changes, and the files of the checkpoints `between` by name."""
+        """Return a directory's SST files that may hold changes, and the files of the `checkpoints_between` by name."""
         checkpoints = [
             (snapshot, database)
-            for snapshot in self.between
+            for snapshot in self.checkpoints_between
             for operator in snapshot.operators
             if operator.operator_id == self.planned.operator_id
             for database in operator.databases
             if before is not None and database.key_groups == before.key_groups
         ]
-        between = {
+        files_between = {
             name: _FileBetween(*snapshot.files[extent.file], extent)
             for name, snapshot, extent in tables_in_between(checkpoints, self.later_snapshot, after)
         }
-        sizes = {name: file.extent.length for name, file in between.items()}
-        return unshared_tables(self.base.source, before, self.later_snapshot, after, sizes), between
+        sizes = {name: file.extent.length for name, file in files_between.items()}
+        return unshared_tables(self.base.source, before, self.later_snapshot, after, sizes), files_between
 
     def _changes(
         self,
@@ -351,14 +356,14 @@ class _OperatorContinuation:
         before: Database | None,
         after: Database | None,
         tables: UnsharedTables,
-        between: Mapping[str, _FileBetween],
+        files_between: Mapping[str, _FileBetween],
     ) -> PlannedSource | None:
         """Return a directory's changes as a source to read; None if both checkpoints have the same files and states."""
-        states = [frozenset[str]() if side is None else side.states for side in (before, after)]
+        states = [frozenset[str]() if database is None else database.states for database in (before, after)]
         if not any(tables) and states[0] == states[1]:
             return None
         transient = tuple(
-            PassedFile(state, name, self._extent(between[name])) for state, name in sorted(tables.transient)
+            PassedFile(state, name, self._extent(files_between[name])) for state, name in sorted(tables.transient)
         )
         old, new = (
             ChangeSide(_place_of(database, numbers), tuple(sorted(own_names))) if database is not None else None
@@ -367,12 +372,12 @@ class _OperatorContinuation:
                 (after, self.later_numbers, tables.added),
             )
         )
-        existing_side = after or before
-        assert existing_side is not None
+        existing_database = after or before
+        assert existing_database is not None
         place = ChangePlace[Piece](
-            header, (existing_side.key_groups.first, existing_side.key_groups.last), old, new, transient
+            header, (existing_database.key_groups.first, existing_database.key_groups.last), old, new, transient
         )
-        return PlannedSource(place, None, _scaled_sizes(existing_side.key_group_sizes, place.size))
+        return PlannedSource(place, None, _scaled_sizes(existing_database.key_group_sizes, place.size))
 
     def _extent(self, file: _FileBetween) -> Extent:
         return file.extent._replace(file=self.plan_files.number_of(file.uri, file.pin))

@@ -1,8 +1,9 @@
 """The largest amount of work for which a step starts no workers: one process does it, without estimating the time.
 
 Starting workers takes 0.7 s and as much CPU time, starting Spark and its workers 5 to 10 s. Measured by whole runs that
-rehash rows of 100 bytes, one process against two workers on two busy cores, in seconds (CPU seconds):
+rehash rows of 100 bytes on two busy cores, in seconds (CPU seconds):
 
+    state     1 process   2 workers
     32 MiB    2.3 (2.1)   2.3 (2.4)
     128 MiB   2.7 (2.6)   2.7 (2.8)
     256 MiB   3.6 (3.3)   3.7 (3.8)

@@ -4,7 +4,7 @@ An id that Flink generates is a hash of the operator's position in the job (`Str
 operator does. If an operator is added before it, its id changes, and another operator may get its old id. So if an id
 does not come from a uid, equal ids count as a match only if the states do not contradict it and no other operator has
 the name. All other operators are matched from the strongest evidence to the weakest, and only if the evidence points to
-exactly one operator on each side.
+exactly one operator of the snapshot and one of the job.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def counterparts_of_snapshot(operators: Iterable[Operator]) -> list[Counterpart]
     return [
         Counterpart(
             operator.operator_id,
-            operator.entry.uid or _uid(operator.label, operator.operator_id),
+            operator.entry.uid or _uid_or_empty(operator.label, operator.operator_id),
             operator.label,
             operator.entry.name or ("" if operator.label == operator.operator_id else operator.label),
             _states(operator),
@@ -115,7 +115,7 @@ def counterparts_of_graph(vertices: Iterable[GraphVertex], names: Mapping[str, s
         given_name = names.get(vertex.operator_id, "")
         label = given_name or (f"{vertex.name} ({vertex.operator_id})" if vertex.name else vertex.operator_id)
         counterparts.append(
-            Counterpart(vertex.operator_id, _uid(given_name, vertex.operator_id), label, vertex.name, None)
+            Counterpart(vertex.operator_id, _uid_or_empty(given_name, vertex.operator_id), label, vertex.name, None)
         )
         counterparts += [Counterpart("", "", name, name, None, chain=vertex.name) for name in vertex.chained]
     return counterparts
@@ -133,7 +133,7 @@ def match(
     """Match the operators `old` of a snapshot with the operators `new` of a job.
 
     `of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot. `unused_names`
-    are the user's names for operators that neither side has.
+    are the user's names for operators that neither the snapshot nor the job has.
     """
     unmatched_counterparts, free_counterparts = list(old), list(new)
     matches: list[_Match] = []
@@ -167,18 +167,20 @@ def match(
             *(f"--rename {quoted(f'{match.old.option_name}={match.new.option_name}')}" for match in proposed_matches),
             *(f"--drop {quoted(operator.option_name)}" for operator in in_the_way),
         ),
-        same=tuple(_matched(match) for match in matches if not match.because),
-        proposed=tuple(map(_matched, proposed_matches)),
-        in_the_way=tuple(map(_listed, in_the_way)),
-        chained=tuple(ChainedOperator(**asdict(_matched(match)), chain=match.new.chain) for match in chained_matches),
+        same=tuple(_matched_operator(match) for match in matches if not match.because),
+        proposed=tuple(map(_matched_operator, proposed_matches)),
+        in_the_way=tuple(map(_listed_operator, in_the_way)),
+        chained=tuple(
+            ChainedOperator(**asdict(_matched_operator(match)), chain=match.new.chain) for match in chained_matches
+        ),
         unsure=tuple(
-            UnsureOperator(**asdict(_listed(operator)), candidates=tuple(map(_listed, candidates)))
+            UnsureOperator(**asdict(_listed_operator(operator)), candidates=tuple(map(_listed_operator, candidates)))
             for operator, candidates in unmatched_stateful
             if candidates
         ),
-        only_in_snapshot=tuple(map(_listed, without_candidates)),
+        only_in_snapshot=tuple(map(_listed_operator, without_candidates)),
         only_in_job=tuple(
-            _listed(operator)
+            _listed_operator(operator)
             for operator in free_counterparts
             if operator.stateful and operator not in possible_counterparts
         ),
@@ -190,22 +192,22 @@ def match(
     )
 
 
-def _listed(counterpart: Counterpart) -> ListedOperator:
+def _listed_operator(counterpart: Counterpart) -> ListedOperator:
     """Return an operator as the document lists it: each name and type of its states once."""
     types = None if counterpart.types is None else tuple(MatchedState(*state) for state in sorted(counterpart.types))
     return ListedOperator(counterpart.operator_id, counterpart.uid, counterpart.label, types)
 
 
-def _matched(match: _Match) -> MatchedOperator:
+def _matched_operator(match: _Match) -> MatchedOperator:
     return MatchedOperator(
-        **asdict(_listed(match.old)),
+        **asdict(_listed_operator(match.old)),
         new_operator_id=match.new.operator_id,
         new_label=match.new.label,
         because=match.because,
     )
 
 
-def _uid(name: str, operator_id: str) -> str:
+def _uid_or_empty(name: str, operator_id: str) -> str:
     return name if name and operator_id_of_uid(name) == operator_id else ""
 
 
@@ -297,10 +299,10 @@ def _states_contradict(before: Counterpart, after: Counterpart) -> bool:
 def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _MatchKey) -> list[_Pair]:
     """Return the pairs of an old and a new operator that share a value of `key` which no third operator has."""
     by_key: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
-    for side, operators in enumerate((old, new)):
+    for index, operators in enumerate((old, new)):
         for operator in operators:
             if (evidence := key(operator)) is not None:
-                by_key[evidence][side].append(operator)
+                by_key[evidence][index].append(operator)
     return [
         (old_operators[0], new_operators[0])
         for old_operators, new_operators in by_key.values()

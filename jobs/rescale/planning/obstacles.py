@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
 from rescale.plan.pieces import Literals
-from rescale.planning.refusals import refuse_changelog, refuse_names, refuse_unreadable_state
+from rescale.planning.refusals import refuse_changelog, refuse_state_names, refuse_unreadable_state
 from rescale.planning.request.result_files import Format
 from rescale.planning.streams.element_streams import common_header
 from rescale.planning.streams.keyed_headers import HeaderPlanner
@@ -31,7 +31,7 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
         try:
             refuse_unreadable_state(operator)
             refuse_changelog(operator, Format.CANONICAL)
-            refuse_names(operator, Format.KEEP)
+            refuse_state_names(operator, Format.KEEP)
             consequence = _IF_JOINED
             _refuse_unmergeable_headers(operator)
         except (SnapshotError, UnsupportedError) as error:
@@ -50,7 +50,7 @@ def _refuse_unmergeable_headers(operator: Operator) -> None:
     header_planner = HeaderPlanner(operator.label, Literals())
     if operator.managed_keyed:
         header_planner.plan(
-            operator.managed_keyed, left_out=operator.dropped_states, moves_whole_groups=moves_whole_groups
+            operator.managed_keyed, omitted_states=operator.dropped_states, moves_whole_groups=moves_whole_groups
         )
     if operator.heap_timers:
         header_planner.plan((), operator.heap_timers)

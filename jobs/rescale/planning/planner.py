@@ -22,9 +22,9 @@ from rescale.plan.rekeying import Rekeying
 from rescale.plan.work_class import work_class
 from rescale.planning.refusals import (
     refuse_changelog,
-    refuse_heap,
-    refuse_names,
     refuse_old_rows,
+    refuse_state_names,
+    refuse_undelimited_entries,
     refuse_unreadable_state,
 )
 from rescale.planning.request.finished_operators import refuse_finished
@@ -158,10 +158,10 @@ class _OperatorPlanner:
         by_record = is_rewritten_by_record(operator, shape, result_format)
         refuse_unreadable_state(operator)
         refuse_changelog(operator, result_format)
-        refuse_names(operator, result_format)
+        refuse_state_names(operator, result_format)
         refuse_old_rows(operator, result_format)
         if by_record:
-            refuse_heap(operator)
+            refuse_undelimited_entries(operator)
         header_planner = HeaderPlanner(operator.label, self.literals)
         group_planner = KeyGroupPlanner(operator, shape, header_planner, self.literals, self.budget)
         if by_record:

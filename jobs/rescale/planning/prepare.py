@@ -11,7 +11,7 @@ from rescale.plan.new_streams import RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
-from rescale.planning.refusals import refuse_changelog, refuse_heap
+from rescale.planning.refusals import refuse_changelog, refuse_undelimited_entries
 from rescale.planning.request.finished_operators import refuse_finished
 from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import resolve_request
@@ -37,8 +37,8 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
     """Open the source, choose key hashes where records get new key groups, and plan.
 
     With `ahead`, the plan is for copying files into the target before the job ends (`preparation`). Without `ahead`,
-    the plan uses such copies, if there are any. Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the
-    request cannot be met.
+    the plan uses existing copies. Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the request cannot be
+    met.
     """
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
     snapshot, request, surgery, shapes = resolve_request(snapshot, request)
@@ -69,7 +69,9 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
     }
     for operator in snapshot.operators:
         if operator.entry.operator_id in rekeyed_shapes:
-            refuse_heap(operator)  # checked first: if entries cannot be read, a hash of keys does not help
+            refuse_undelimited_entries(
+                operator
+            )  # checked first: if entries cannot be read, a hash of keys does not help
     if rekeyed_shapes:
         from rescale.planning.request.key_hashes import choose_key_hashes  # also imports numpy
 

@@ -83,7 +83,7 @@ def refuse_changelog(operator: Operator, result_format: Format) -> None:
         return
     with located(operator=operator.label):
         for changelog in operator.changelogs:
-            _refuse_unknown(changelog)
+            _refuse_unparsable_changelog(changelog)
         if operator.raw_timers:
             raise UnsupportedError(
                 "timers are both in a changelog and in raw keyed state, and it is not known which are current",
@@ -105,7 +105,7 @@ def refuse_changelog(operator: Operator, result_format: Format) -> None:
         )
 
 
-def _refuse_unknown(changelog: Changelog) -> None:
+def _refuse_unparsable_changelog(changelog: Changelog) -> None:
     if changelog.parsed is None and not changelog.base:
         raise UnsupportedError(
             "no state is materialised yet, and the changelog alone does not describe the serializer of its keys",
@@ -122,7 +122,7 @@ def _refuse_unknown(changelog: Changelog) -> None:
             entry_layouts(require_header(part.parsed, advice=MATERIALISE_CHANGELOG))
 
 
-def refuse_names(operator: Operator, result_format: Format) -> None:
+def refuse_state_names(operator: Operator, result_format: Format) -> None:
     """Raise `UnsupportedError` for a state's name that RocksDB's library truncates, or that Flink's backend refuses.
 
     Flink refuses the name of RocksDB's default column family (`RocksDBOperationUtils`). A name in one of the source's
@@ -152,7 +152,7 @@ def refuse_names(operator: Operator, result_format: Format) -> None:
             )
 
 
-def refuse_heap(operator: Operator) -> None:
+def refuse_undelimited_entries(operator: Operator) -> None:
     """Raise `UnsupportedError` if it is unknown where the operator's heap entries end."""
     with located(operator=operator.label):
         for header in {stream.header: stream.parsed for stream in operator.heap_streams}.values():

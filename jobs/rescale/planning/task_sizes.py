@@ -17,7 +17,7 @@ UNIT_SIZE = 64 * 1024 * 1024
 """Bytes of key groups that form one unit to read; a larger key group is a unit of its own."""
 
 RANGE_SIZE = 64 * 1024 * 1024
-"""Desired bytes of a shuffle partition, and most bytes of a write range, which its task holds in memory."""
+"""Desired bytes of a shuffle partition, and largest size in bytes of a write range, which its task holds in memory."""
 
 MOST_PARTITIONS = 50_000
 """Largest number of partitions of a shuffle. A partition larger than its task's memory spills to disk."""

@@ -38,7 +38,7 @@ MAP, BY_NAME = (
 QUEUE = state("queue", 3, {}, {"VALUE_SERIALIZER": LONG, "NAMESPACE_SERIALIZER": VOID_NAMESPACE})
 
 
-def planned(directory: Path, header: bytes, maximum: str, *key_hash: str) -> dict[str, str]:
+def planned_key_hashes(directory: Path, header: bytes, maximum: str, *key_hash: str) -> dict[str, str]:
     """Return the key hash of each operator in the plan, by operator id."""
     source = write_savepoint(directory / "source", header, {}, 2, 128)
     return plan_rescale(source, str(directory / "target"), max_parallelism=[maximum], key_hash=key_hash).key_hashes
@@ -53,7 +53,7 @@ def test_keys_without_a_known_end_are_refused(
     """The serializer of keys is unknown, and what follows the key has no fixed length. A function cannot help."""
     header = keyed_header(TOTAL, open_ended, key=key)
     with pytest.raises(UnsupportedError, match="the end of the keys is unknown") as caught:
-        planned(tmp_path, header, maximum, *key_hash)
+        planned_key_hashes(tmp_path, header, maximum, *key_hash)
     assert caught.value.operator == operator_id_of_uid(UID)
     assert caught.value.state in ("map", "by name")
     assert caught.value.found == f"keys of the type {key_type}"
@@ -74,14 +74,17 @@ def test_keys_without_a_known_end_on_the_heap_need_a_canonical_savepoint(tmp_pat
 
 def test_keys_with_a_known_end_get_the_requested_hash(tmp_path: Path) -> None:
     ids = {operator_id_of_uid(UID): HASH}
-    assert planned(tmp_path / "told", keyed_header(TOTAL, LIST, key=CUSTOM), "1000", HASH) == ids
-    assert planned(tmp_path / "read", keyed_header(TOTAL, MAP), "1000", f"{operator_id_of_uid(UID)}={HASH}") == ids
-    assert planned(tmp_path / "not asked", keyed_header(TOTAL, MAP, key=CUSTOM), "64") == {}
+    assert planned_key_hashes(tmp_path / "told", keyed_header(TOTAL, LIST, key=CUSTOM), "1000", HASH) == ids
+    assert (
+        planned_key_hashes(tmp_path / "read", keyed_header(TOTAL, MAP), "1000", f"{operator_id_of_uid(UID)}={HASH}")
+        == ids
+    )
+    assert planned_key_hashes(tmp_path / "not asked", keyed_header(TOTAL, MAP, key=CUSTOM), "64") == {}
 
 
 def test_priority_queue_that_does_not_hold_timers_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="is no queue of timers") as caught:
-        planned(tmp_path, keyed_header(TOTAL, QUEUE), "1000")
+        planned_key_hashes(tmp_path, keyed_header(TOTAL, QUEUE), "1000")
     assert (caught.value.operator, caught.value.state) == (operator_id_of_uid(UID), "queue")
 
 

@@ -25,12 +25,12 @@ NOON = datetime(2026, 11, 28, 12, 0, 0, 500_900, UTC)
 EVERYTHING = replace(opened("2-canonical-rocksdb"), metadata_time=NOON)
 
 
-def resolved(*values: str, snapshot: Snapshot = EVERYTHING, **surgery: list[str]) -> tuple[OldRows, ...]:
+def old_rows_of(*values: str, snapshot: Snapshot = EVERYTHING, **surgery: list[str]) -> tuple[OldRows, ...]:
     return resolve_surgery(snapshot, parse_surgery(ages=values, **surgery)).old_rows
 
 
 def test_age_counts_from_the_time_of_the_metadata_in_whole_milliseconds() -> None:
-    values, maps = resolved(f"states:{VALUES}=30d", f"{operator_id_of_uid('states')}:{MAPS}=1ms")
+    values, maps = old_rows_of(f"states:{VALUES}=30d", f"{operator_id_of_uid('states')}:{MAPS}=1ms")
     noon = milliseconds(NOON)
     assert noon == 1_000 * int(NOON.timestamp()) + 500
     assert (values.name, values.type, values.until) == (VALUES, "VALUE", noon - 30 * 24 * 3_600_000)
@@ -39,7 +39,9 @@ def test_age_counts_from_the_time_of_the_metadata_in_whole_milliseconds() -> Non
 
 
 def test_time_of_last_access_may_be_named() -> None:
-    (rows,) = resolved(f"states:{VALUES}=2026-11-28T13:00:00+02:00", snapshot=replace(EVERYTHING, metadata_time=None))
+    (rows,) = old_rows_of(
+        f"states:{VALUES}=2026-11-28T13:00:00+02:00", snapshot=replace(EVERYTHING, metadata_time=None)
+    )
     assert rows.until == milliseconds(NOON - timedelta(hours=1, microseconds=500_900))
 
 
@@ -60,20 +62,20 @@ def test_time_of_last_access_may_be_named() -> None:
 )
 def test_impossible_requests_are_refused(values: list[str], surgery: dict[str, list[str]], says: str) -> None:
     with pytest.raises(RequestError) as caught:
-        resolved(*values, **surgery)
+        old_rows_of(*values, **surgery)
     assert says in str(caught.value)
 
 
 def test_refusal_names_the_states_with_a_ttl() -> None:
     with pytest.raises(RequestError) as caught:
-        resolved("states:last=30d")
+        old_rows_of("states:last=30d")
     assert VALUES in str(caught.value.expected)
     assert "--drop-state" in str(caught.value.advice)
 
 
 def test_age_needs_the_time_of_the_snapshot() -> None:
     with pytest.raises(RequestError, match="does not know when the snapshot was written"):
-        resolved(f"states:{VALUES}=30d", snapshot=replace(EVERYTHING, metadata_time=None))
+        old_rows_of(f"states:{VALUES}=30d", snapshot=replace(EVERYTHING, metadata_time=None))
 
 
 def test_state_whose_format_is_unknown_is_not_said_to_have_no_ttl() -> None:

@@ -15,7 +15,7 @@ COUNTS, SINK, SINGLE = operator("counts"), operator("sink", parallelism=3), oper
 OPERATORS = (COUNTS, SINK, SINGLE)
 
 
-def shape(**parallelism: int) -> list[int]:
+def new_parallelisms(**parallelism: int) -> list[int]:
     """Return the new parallelism of the three operators; `for_all` is the one for all of them."""
     numbers = {"" if name == "for_all" else name: n for name, n in parallelism.items()}
     shapes = new_shapes(OPERATORS, Request("/s", "/t", numbers))
@@ -24,16 +24,16 @@ def shape(**parallelism: int) -> list[int]:
 
 
 def test_empty_request_keeps_the_parallelism_of_all_operators() -> None:
-    assert shape() == [2, 3, 1]
+    assert new_parallelisms() == [2, 3, 1]
 
 
 def test_parallelism_for_all_leaves_out_operators_with_max_parallelism_1() -> None:
-    assert shape(for_all=5) == [5, 5, 1]
+    assert new_parallelisms(for_all=5) == [5, 5, 1]
 
 
 def test_parallelism_of_a_named_operator_overrides_the_one_for_all() -> None:
-    assert shape(for_all=5, sink=128) == [5, 128, 1]
-    assert shape(sink=1) == [2, 1, 1]
+    assert new_parallelisms(for_all=5, sink=128) == [5, 128, 1]
+    assert new_parallelisms(sink=1) == [2, 1, 1]
 
 
 def test_operator_is_named_by_uid_id_or_label() -> None:
@@ -44,26 +44,26 @@ def test_operator_is_named_by_uid_id_or_label() -> None:
 
 
 def test_operator_with_max_parallelism_1_gets_no_second_subtask() -> None:
-    assert shape(all=1) == [2, 3, 1]
+    assert new_parallelisms(all=1) == [2, 3, 1]
     with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
-        shape(all=2)
+        new_parallelisms(all=2)
     assert caught.value.operator == "all"
     assert "out of the request" in str(caught.value)
 
 
 def test_parallelism_above_the_max_parallelism_is_refused() -> None:
     with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
-        shape(for_all=129)
+        new_parallelisms(for_all=129)
     assert (caught.value.operator, caught.value.expected, caught.value.found) == ("counts", "at most 128", "129")
 
 
 def test_unknown_operator_is_refused_with_a_list_of_known_ones() -> None:
     with pytest.raises(RequestError, match="no operator 'cuonts'") as caught:
-        shape(cuonts=2)
+        new_parallelisms(cuonts=2)
     assert "all, counts, sink" in str(caught.value.expected)
 
 
-def maxima(parallelism: dict[str, int], **max_parallelism: int) -> list[tuple[int, int]]:
+def requested_shapes(parallelism: dict[str, int], **max_parallelism: int) -> list[tuple[int, int]]:
     """Return the new shapes of the three operators; `for_all` is the max parallelism of all of them."""
     numbers = {"" if name == "for_all" else name: n for name, n in max_parallelism.items()}
     shapes = new_shapes(OPERATORS, Request("/s", "/t", parallelism, max_parallelism=numbers))
@@ -71,26 +71,26 @@ def maxima(parallelism: dict[str, int], **max_parallelism: int) -> list[tuple[in
 
 
 def test_new_max_parallelism_is_for_all_operators_but_those_with_1() -> None:
-    assert maxima({}, for_all=1000) == [(2, 1000), (3, 1000), (1, 1)]
-    assert maxima({"": 200}, for_all=1000) == [(200, 1000), (200, 1000), (1, 1)]
-    assert maxima({}, sink=64) == [(2, 128), (3, 64), (1, 1)]
+    assert requested_shapes({}, for_all=1000) == [(2, 1000), (3, 1000), (1, 1)]
+    assert requested_shapes({"": 200}, for_all=1000) == [(200, 1000), (200, 1000), (1, 1)]
+    assert requested_shapes({}, sink=64) == [(2, 128), (3, 64), (1, 1)]
 
 
 def test_max_parallelism_1_changes_only_where_the_operator_is_named() -> None:
-    assert maxima({}, all=1) == [(2, 128), (3, 128), (1, 1)]
-    assert maxima({"all": 4}, all=128) == [(2, 128), (3, 128), (4, 128)]
+    assert requested_shapes({}, all=1) == [(2, 128), (3, 128), (1, 1)]
+    assert requested_shapes({"all": 4}, all=128) == [(2, 128), (3, 128), (4, 128)]
 
 
 def test_refusal_of_subtasks_above_max_parallelism_1_advises_another_one() -> None:
     with pytest.raises(RequestError) as caught:
-        maxima({"all": 4})
+        requested_shapes({"all": 4})
     assert (caught.value.operator, caught.value.expected, caught.value.found) == ("all", "at most 1", "4")
     assert "--max-parallelism all=" in str(caught.value.advice)
 
 
 def test_refusal_of_a_parallelism_advises_a_good_max_parallelism() -> None:
     with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
-        shape(for_all=200)
+        new_parallelisms(for_all=200)
     assert "--max-parallelism 1800 " in str(caught.value.advice)
 
 
@@ -120,14 +120,14 @@ def test_refusal_advises_the_max_parallelism_of_keyed_state_where_that_is_enough
 
 def test_max_parallelism_below_the_stored_parallelism_is_refused_with_advice() -> None:
     with pytest.raises(RequestError, match="above the operator's max parallelism") as caught:
-        maxima({}, for_all=2)
+        requested_shapes({}, for_all=2)
     assert (caught.value.operator, caught.value.found) == ("sink", "3")
     assert "also request --parallelism, at most 2" in str(caught.value.advice)
 
 
 def test_max_parallelism_1_is_refused_for_operators_that_have_more() -> None:
     with pytest.raises(RequestError, match="an operator cannot get max parallelism 1") as caught:
-        maxima({"": 1}, for_all=1)
+        requested_shapes({"": 1}, for_all=1)
     assert caught.value.operator == "counts"
 
 

@@ -20,25 +20,30 @@ from support.snapshots import directory, opened
 PARTLY, WHOLLY = opened("2-partially-finished"), opened("2-finished")
 
 
-def restarted(operators: tuple[Operator, ...], *names: str, drops: tuple[str, ...] = ()) -> tuple[Restarted, ...]:
+def restarted_operators(
+    operators: tuple[Operator, ...], *names: str, drops: tuple[str, ...] = ()
+) -> tuple[Restarted, ...]:
     return resolve_operator_surgery(operators, {}, drops, (), names).restarted
 
 
-def in_part(name: str, label: str) -> tuple[Operator, ...]:
+def partially_finished(name: str, label: str) -> tuple[Operator, ...]:
     """Return the operators of a snapshot, with the first subtask of one of them as finished."""
 
-    def finished(operator: Operator) -> Operator:
+    def with_finished_subtask(operator: Operator) -> Operator:
         subtasks = (Subtask(0, True, None), *(s for s in operator.entry.subtasks if s.index))
         return replace(operator, entry=replace(operator.entry, subtasks=subtasks))
 
-    return tuple(finished(o) if o.label == label else o for o in opened(name).operators)
+    return tuple(with_finished_subtask(o) if o.label == label else o for o in opened(name).operators)
 
 
 def test_finished_subtasks_are_counted() -> None:
-    (partly,), (wholly,) = restarted(PARTLY.operators, "short"), restarted(WHOLLY.operators, "short")
+    (partly,), (wholly,) = (
+        restarted_operators(PARTLY.operators, "short"),
+        restarted_operators(WHOLLY.operators, "short"),
+    )
     assert (partly.label, partly.finished, partly.parallelism, partly.assigned) == ("short", 1, 2, False)
     assert (wholly.finished, wholly.parallelism) == (2, 2)
-    (source,) = restarted(in_part("2-source", "numbers"), "numbers")
+    (source,) = restarted_operators(partially_finished("2-source", "numbers"), "numbers")
     assert source.assigned
 
 
@@ -56,14 +61,20 @@ def test_restarted_operator_has_no_finished_subtask() -> None:
         (PARTLY.operators, ["long"], (), RequestError, "no subtask of the operator has finished"),
         (PARTLY.operators, ["shrot"], (), RequestError, "no operator 'shrot' in the snapshot"),
         (PARTLY.operators, ["short"], ("short",), RequestError, "dropped, and restarted as well"),
-        (in_part("2-clicks", "visits"), ["visits"], (), UnsupportedError, "keyed state: keys of the finished subtasks"),
+        (
+            partially_finished("2-clicks", "visits"),
+            ["visits"],
+            (),
+            UnsupportedError,
+            "keyed state: keys of the finished subtasks",
+        ),
     ],
 )
 def test_impossible_restarts_are_refused(
     operators: tuple[Operator, ...], names: list[str], drops: tuple[str, ...], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error) as caught:
-        restarted(operators, *names, drops=drops)
+        restarted_operators(operators, *names, drops=drops)
     assert says in str(caught.value)
 
 
@@ -75,7 +86,7 @@ def test_an_operator_with_union_list_state_is_not_restarted() -> None:
         and any(state.mode.name == "UNION" for stream in operator.operator for state in stream.states)
     ]
     with pytest.raises(UnsupportedError, match=r"union list state .*, of which every subtask needs all elements"):
-        restarted(in_part("2-raw", labels[0]), labels[0])
+        restarted_operators(partially_finished("2-raw", labels[0]), labels[0])
 
 
 def test_declaration_of_a_restart_says_which_work_is_repeated() -> None:

@@ -36,7 +36,7 @@ HEADER = header("list", "union", broadcast=["rules"])
 ElementsStream = CopiedElements | CheckedElements
 
 
-def planned(of: Operator, parallelism: int, literals: Literals | None = None) -> list[ElementsStream]:
+def planned_streams(of: Operator, parallelism: int, literals: Literals | None = None) -> list[ElementsStream]:
     return plan_elements(of, parallelism, literals or Literals(), InlineBudget())
 
 
@@ -50,7 +50,7 @@ def elements(stream: ElementsStream) -> dict[str, list[tuple[Piece, ...]]]:
     return by_state
 
 
-def everything(streams: Sequence[ElementsStream], state: str) -> list[tuple[Piece, ...]]:
+def all_elements(streams: Sequence[ElementsStream], state: str) -> list[tuple[Piece, ...]]:
     return [element for stream in streams for element in elements(stream)[state]]
 
 
@@ -58,7 +58,7 @@ def subtask(i: int, lists: int, union: int = 0, copies: int = 1) -> ElementStrea
     return element_stream(i, {"list": (SPLIT, lists), "union": (UNION, union), "rules": (BROADCAST, copies)}, HEADER)
 
 
-def stored(sources: Sequence[ElementStream], name: str) -> list[tuple[Piece, ...]]:
+def stored_elements(sources: Sequence[ElementStream], name: str) -> list[tuple[Piece, ...]]:
     return [
         (Piece(*extent),)
         for source in sources
@@ -74,26 +74,26 @@ counts = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), min_size=1, m
 @given(counts, st.integers(1, 9))
 def test_every_element_goes_to_exactly_one_subtask(counts: list[tuple[int, int]], parallelism: int) -> None:
     sources = tuple(subtask(i, lists, union) for i, (lists, union) in enumerate(counts))
-    streams = planned(operator("lists", len(sources), elements=sources), parallelism)
+    streams = planned_streams(operator("lists", len(sources), elements=sources), parallelism)
     assert [stream.subtask for stream in streams] == list(range(parallelism))
     for name in ("list", "union"):
-        assert Counter(everything(streams, name)) == Counter(stored(sources, name))
+        assert Counter(all_elements(streams, name)) == Counter(stored_elements(sources, name))
     for stream in streams:
         (copy,) = elements(stream)["rules"]
-        assert copy == stored([sources[stream.subtask % len(sources)]], "rules")[0]
+        assert copy == stored_elements([sources[stream.subtask % len(sources)]], "rules")[0]
         assert stream.header_size == len(sources[0].header)
 
 
 def test_at_the_same_parallelism_elements_stay_in_their_subtask() -> None:
     sources = (subtask(0, 3), subtask(2, 1, union=2))
-    streams = planned(operator("lists", 3, elements=sources), 3)
+    streams = planned_streams(operator("lists", 3, elements=sources), 3)
     assert [(stream.subtask, stream.pieces) for stream in streams] == [
         (source.subtask, (Piece(*source.extent),)) for source in sources
     ]
 
 
 def test_subtasks_without_a_handle_get_one_at_another_parallelism() -> None:
-    streams = planned(operator("lists", 3, elements=(subtask(1, 2),)), 4)
+    streams = planned_streams(operator("lists", 3, elements=(subtask(1, 2),)), 4)
     assert [len(elements(stream)["list"]) for stream in streams] == [1, 1, 0, 0]
     assert [len(elements(stream)["rules"]) for stream in streams] == [1, 1, 1, 1]
 
@@ -104,7 +104,7 @@ def test_element_streams_with_different_states_get_a_merged_header() -> None:
         element_stream(1, {"late": (SPLIT, 2), "early": (SPLIT, 1)}, header("late", "early", broadcast=["rules"])),
     )
     literals = Literals()
-    streams = planned(operator("lists", elements=sources), 3, literals)
+    streams = planned_streams(operator("lists", elements=sources), 3, literals)
     for stream in streams:
         start = stream.pieces[0].start
         merged = read_operator_state_header(literals.bytes()[start : start + stream.header_size], "merged")
@@ -116,17 +116,17 @@ def test_element_streams_with_different_states_get_a_merged_header() -> None:
 
 def test_at_the_same_parallelism_streams_may_have_different_states() -> None:
     sources = tuple(element_stream(i, {name: (SPLIT, 1)}, name.encode()) for i, name in enumerate(("one", "two")))
-    streams = planned(operator("lists", elements=sources), 2)
+    streams = planned_streams(operator("lists", elements=sources), 2)
     assert [stream.pieces for stream in streams] == [(Piece(*source.extent),) for source in sources]
 
 
 def test_unknown_serializers_hide_which_states_differ() -> None:
     sources = tuple(element_stream(i, {name: (SPLIT, 1)}, name.encode()) for i, name in enumerate(("one", "two")))
     with pytest.raises(UnsupportedError, match="unknown serializer hides the state names") as caught:
-        planned(operator("lists", elements=sources), 3)
+        planned_streams(operator("lists", elements=sources), 3)
     assert caught.value.operator == "lists"
     same = tuple(element_stream(i, {"one": (SPLIT, 1)}, b"one") for i in range(2))
-    assert len(planned(operator("lists", elements=same), 3)) == 3
+    assert len(planned_streams(operator("lists", elements=same), 3)) == 3
 
 
 def test_compressed_and_plain_element_streams_together_are_refused() -> None:
@@ -135,21 +135,23 @@ def test_compressed_and_plain_element_streams_together_are_refused() -> None:
         for i, compressed in enumerate((False, True))
     )
     with pytest.raises(SnapshotError, match="files of operator state"):
-        planned(operator("lists", elements=sources), 3)
+        planned_streams(operator("lists", elements=sources), 3)
 
 
 def test_compressed_elements_are_checked_while_they_are_copied() -> None:
     sources = (element_stream(0, {"list": (SPLIT, 3)}, header("list", compressed=True)),)
-    assert all(isinstance(stream, CheckedElements) for stream in planned(operator("lists", 1, elements=sources), 2))
+    assert all(
+        isinstance(stream, CheckedElements) for stream in planned_streams(operator("lists", 1, elements=sources), 2)
+    )
 
 
 def test_raw_elements_have_no_header() -> None:
     sources = tuple(element_stream(i, {"_default_": (SPLIT, 2)}) for i in range(2))
-    streams = planned(operator("raw", raw_elements=sources), 4)
+    streams = planned_streams(operator("raw", raw_elements=sources), 4)
     assert {(stream.slot, stream.header_size, stream.size) for stream in streams} == {
         (Slot.RAW_OPERATOR, 0, GROUP_SIZE)
     }
-    assert everything(streams, "_default_") == stored(sources, "_default_")
+    assert all_elements(streams, "_default_") == stored_elements(sources, "_default_")
 
 
 @pytest.mark.parametrize("name", names())
@@ -157,13 +159,13 @@ def test_raw_elements_have_no_header() -> None:
 def test_every_element_of_a_snapshot_of_flink_is_planned(name: str, parallelism: int) -> None:
     for of in opened(name).operators:
         sources = of.operator
-        streams = [stream for stream in planned(of, parallelism) if stream.slot is Slot.OPERATOR]
+        streams = [stream for stream in planned_streams(of, parallelism) if stream.slot is Slot.OPERATOR]
         modes = {state.name: state.mode for source in sources for state in source.states}
         assert len(streams) == (parallelism if sources else 0)
         for state, mode in modes.items():
-            dealt = everything(streams, state)
+            dealt = all_elements(streams, state)
             if mode is BROADCAST:
-                copies = stored(sources, state)
+                copies = stored_elements(sources, state)
                 assert dealt == [copies[i % len(copies)] for i in range(parallelism)]
             else:
-                assert Counter(dealt) == Counter(stored(sources, state))
+                assert Counter(dealt) == Counter(stored_elements(sources, state))

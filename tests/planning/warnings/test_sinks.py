@@ -18,14 +18,14 @@ from support.synthetic import element_stream, operator, snapshot
 SINK = ("orders", "Sink Committer: orders", "orders: FileSinkCompactorOperator")
 
 
-def with_state(uid: str) -> Operator:
+def stateful_operator(uid: str) -> Operator:
     """Return an operator as Flink 1 writes it, without its uid."""
     elements = (element_stream(0, {"raw": (DistributionMode.SPLIT_DISTRIBUTE, 0)}),)
     unnamed = operator(uid, elements=elements)
     return operator(uid, elements=elements, label=unnamed.operator_id)
 
 
-def said(operators: Sequence[Operator], *, renames: Sequence[str] = (), drops: Sequence[str] = ()) -> list[str]:
+def warnings_of(operators: Sequence[Operator], *, renames: Sequence[str] = (), drops: Sequence[str] = ()) -> list[str]:
     request = make_request("/source", "/target", surgery=parse_surgery(renames=renames, drops=drops))
     source = snapshot(*operators)
     surgery = resolve_surgery(source, request.surgery)
@@ -33,8 +33,8 @@ def said(operators: Sequence[Operator], *, renames: Sequence[str] = (), drops: S
 
 
 def test_renaming_a_sink_without_its_committer_gives_a_warning() -> None:
-    operators = [with_state(uid) for uid in (*SINK, "Sink Committer: others")]
-    (sentence,) = said(operators, renames=["orders=sales"])
+    operators = [stateful_operator(uid) for uid in (*SINK, "Sink Committer: others")]
+    (sentence,) = warnings_of(operators, renames=["orders=sales"])
     assert "Sink Committer: orders, orders: FileSinkCompactorOperator. " in sentence
     assert sentence.endswith(
         ": rename Sink Committer: orders to Sink Committer: sales and orders: FileSinkCompactorOperator to sales: "
@@ -43,12 +43,12 @@ def test_renaming_a_sink_without_its_committer_gives_a_warning() -> None:
 
 
 def test_renaming_a_sink_to_an_id_warns_without_naming_its_committer() -> None:
-    (sentence,) = said(list(map(with_state, SINK)), renames=[f"orders={'ab' * 16}"])
+    (sentence,) = warnings_of(list(map(stateful_operator, SINK)), renames=[f"orders={'ab' * 16}"])
     assert sentence.endswith(": rename them, too")
 
 
 def test_dropping_a_sink_without_its_committer_gives_a_warning() -> None:
-    (sentence,) = said(list(map(with_state, SINK)), drops=["orders", "orders: FileSinkCompactorOperator"])
+    (sentence,) = warnings_of(list(map(stateful_operator, SINK)), drops=["orders", "orders: FileSinkCompactorOperator"])
     assert "Sink Committer: orders. " in sentence
     assert sentence.endswith(": drop them, too")
 
@@ -63,5 +63,5 @@ def test_dropping_a_sink_without_its_committer_gives_a_warning() -> None:
     ],
 )
 def test_whole_sinks_and_other_operators_give_no_warning(renames: list[str], drops: list[str]) -> None:
-    operators = [*map(with_state, (*SINK, "others")), operator("Sink Committer: others")]
-    assert said(operators, renames=renames, drops=drops) == []
+    operators = [*map(stateful_operator, (*SINK, "others")), operator("Sink Committer: others")]
+    assert warnings_of(operators, renames=renames, drops=drops) == []

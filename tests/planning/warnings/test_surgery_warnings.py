@@ -12,32 +12,34 @@ from rescale.snapshot.surgery import Dropped, LostState, Restarted, Surgery
 ID = "ab" * 16
 
 
-def said(surgery: Surgery, *, stopped: bool = False) -> list[str]:
+def warnings_of(surgery: Surgery, *, stopped: bool = False) -> list[str]:
     return list(surgery_warnings(surgery, stopped=stopped))
 
 
-def changed(*partitions: ChangedPartition, becomes_source: bool = False) -> Surgery:
+def kafka_change(*partitions: ChangedPartition, becomes_source: bool = False) -> Surgery:
     return Surgery(kafka=(KafkaChange(ID, "clicks", "source", partitions, becomes_source),))
 
 
 def test_dropped_operators_are_one_sentence_with_their_bytes() -> None:
     lost = LostState("sum", "VALUE", None)
-    (sentence,) = said(Surgery(dropped=(Dropped(ID, "a", 1000, (lost,)), Dropped(ID, "b", 234, ()))))
+    (sentence,) = warnings_of(Surgery(dropped=(Dropped(ID, "a", 1000, (lost,)), Dropped(ID, "b", 234, ()))))
     assert sentence == "a, b: dropped, as requested; 1,234 bytes of state are not in the result"
 
 
 def test_changed_offsets_need_no_warning() -> None:
-    assert said(changed(ChangedPartition("t", 0, 5, 7))) == []
+    assert warnings_of(kafka_change(ChangedPartition("t", 0, 5, 7))) == []
 
 
 def test_renamed_topics_are_named_once_for_all_partitions() -> None:
     partitions = [ChangedPartition("old", number, 5, None, new_topic="new") for number in range(3)]
-    (sentence,) = said(changed(*partitions))
+    (sentence,) = warnings_of(kafka_change(*partitions))
     assert sentence.startswith("clicks: its offsets in old become offsets in new")
 
 
 def test_first_dropped_partitions_are_named() -> None:
-    (sentence,) = said(changed(*(ChangedPartition("t", number, 5, None, dropped=True) for number in range(8))))
+    (sentence,) = warnings_of(
+        kafka_change(*(ChangedPartition("t", number, 5, None, dropped=True) for number in range(8)))
+    )
     assert "t-0, t-1" in sentence
     assert "t-7" not in sentence
     assert "reads it from its earliest record" in sentence
@@ -45,20 +47,20 @@ def test_first_dropped_partitions_are_named() -> None:
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_consumer_of_a_stopped_job_has_old_offsets(*, stopped: bool) -> None:
-    sentences = said(changed(becomes_source=True), stopped=stopped)
+    sentences = warnings_of(kafka_change(becomes_source=True), stopped=stopped)
     assert "its offsets become those of a KafkaSource" in sentences[0]
     assert ["later records are read twice" in sentence for sentence in sentences[1:]] == [True] * stopped
 
 
 @pytest.mark.parametrize("assigned", [False, True])
 def test_source_without_assigned_splits_reads_again(*, assigned: bool) -> None:
-    (sentence,) = said(Surgery(restarted=(Restarted(ID, "lines", 1, 2, assigned),)))
+    (sentence,) = warnings_of(Surgery(restarted=(Restarted(ID, "lines", 1, 2, assigned),)))
     assert ("reads their input again" in sentence) is not assigned
 
 
 @pytest.mark.parametrize(("elements", "rewrites"), [(None, True), (3, False)])
 def test_dropped_keyed_state_rewrites_all_records(*, elements: int | None, rewrites: bool) -> None:
     state = DroppedState(ID, "counts", "sum", "VALUE", elements, 100, 100)
-    (sentence,) = said(Surgery(dropped_states=(state,)))
+    (sentence,) = warnings_of(Surgery(dropped_states=(state,)))
     assert sentence.startswith("counts: the state sum is dropped, as requested")
     assert ("rewritten" in sentence) is rewrites

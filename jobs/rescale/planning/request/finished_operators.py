@@ -1,10 +1,10 @@
 """Refuses a new shape for an operator of which some subtasks have finished, and others have not.
 
 At another parallelism it is undefined which subtasks have finished, and finished subtasks have no records that could
-move to new key groups or into another format. Flink itself then treats all subtasks as unfinished
-(`StateAssignmentOperation`). That is harmless for a source whose coordinator assigns its splits, because no splits are
-left, but any other source reads its whole input again. Only the author of the job knows whether that is acceptable, and
-can request it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot
+move to new key groups or into another format. If Flink itself changes the parallelism, it treats all subtasks as
+unfinished (`StateAssignmentOperation`): harmless for a source whose coordinator assigns its splits, because no splits
+are left, but any other source reads its whole input again. Only the author of the job knows whether that is acceptable,
+and can request it (`restarts`). The operators of a chain finish together (`VertexFinishedStateChecker`), so a snapshot
 shows for each operator whether it must keep its shape.
 """
 
@@ -59,7 +59,7 @@ def _advice(
         operator.operator_id: _kept_shape(operator, shapes[operator.operator_id]) for operator in partly_finished
     }
     allowed_shapes = {**shapes, **kept_shapes}
-    options = joined(" ", _options(operators, allowed_shapes))
+    options = joined(" ", _shape_options(operators, allowed_shapes))
     must_keep_format = any(
         _would_change(operator, allowed_shapes[operator.operator_id], request.format) for operator in refused_operators
     )
@@ -88,7 +88,7 @@ def _kept_shape(operator: Operator, shape: Shape) -> Shape:
     return Shape(operator.parallelism, operator.max_parallelism if operator.keyed_headers else shape.max_parallelism)
 
 
-def _options(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[Mention]:
+def _shape_options(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -> Iterator[Mention]:
     for operator in operators:
         parallelism = shapes[operator.operator_id].parallelism
         if parallelism != operator.parallelism:

@@ -87,13 +87,13 @@ def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
     if not text.strip():
         return ()
     rows = list(_json_rows(text) if text.lstrip()[0] in "[{" else _csv_rows(text))
-    parsed_rows = tuple(_parse_row(place, row) for place, row in rows)
+    parsed_rows = tuple(_parse_row(row_label, row) for row_label, row in rows)
     rows_without_offset: set[OffsetRow] = set()
-    for (place, _), row in zip(rows, parsed_rows, strict=True):
+    for (row_label, _), row in zip(rows, parsed_rows, strict=True):
         without_offset = row._replace(offset=None)
         if without_offset in rows_without_offset:
             raise RequestError(
-                f"{place} of the Kafka offsets names a partition a second time",
+                f"{row_label} of the Kafka offsets names a partition a second time",
                 found=f"{row.topic} {ALL if row.partition is None else row.partition}",
                 advice="give each partition one row",
             )
@@ -166,9 +166,11 @@ def _json_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
     try:
         rows = json.loads(text, object_pairs_hook=_fields_once)
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"the Kafka offsets are not valid JSON: {error}", advice=_advice()) from None
+        raise RequestError(f"the Kafka offsets are not valid JSON: {error}", advice=_format_advice()) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise RequestError("the Kafka offsets are not a list of objects", found=type(rows).__name__, advice=_advice())
+        raise RequestError(
+            "the Kafka offsets are not a list of objects", found=type(rows).__name__, advice=_format_advice()
+        )
     for number, row in enumerate(rows, 1):
         yield f"row {number}", row
 
@@ -178,7 +180,7 @@ def _fields_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields: dict[str, object] = {}
     for name, value in pairs:
         if name in fields:
-            raise RequestError("a row of the Kafka offsets has a field twice", found=name, advice=_advice())
+            raise RequestError("a row of the Kafka offsets has a field twice", found=name, advice=_format_advice())
         fields[name] = value
     return fields
 
@@ -188,7 +190,7 @@ def _csv_rows(text: str) -> Iterator[tuple[str, dict[str, object]]]:
     try:
         yield from _full_rows(reader)
     except csv.Error as error:
-        raise RequestError(f"the Kafka offsets are not valid CSV: {error}", advice=_advice()) from None
+        raise RequestError(f"the Kafka offsets are not valid CSV: {error}", advice=_format_advice()) from None
 
 
 def _full_rows(reader: csv.DictReader[str]) -> Iterator[tuple[str, dict[str, object]]]:
@@ -199,42 +201,46 @@ def _full_rows(reader: csv.DictReader[str]) -> Iterator[tuple[str, dict[str, obj
             raise RequestError(
                 f"line {reader.line_num} of the Kafka offsets has more or fewer fields than the first line",
                 expected=", ".join(reader.fieldnames or ()),
-                advice=_advice(),
+                advice=_format_advice(),
             )
         yield f"line {reader.line_num}", row
 
 
-def _check_fields(place: str, names: Collection[str]) -> None:
+def _check_fields(row_label: str, names: Collection[str]) -> None:
     if len({*names}) < len(names) or not {*COLUMNS[1:]} <= {*names} <= {*COLUMNS}:
         raise RequestError(
-            f"{place} of the Kafka offsets has other fields than expected",
+            f"{row_label} of the Kafka offsets has other fields than expected",
             expected=f"{', '.join(COLUMNS[1:])}, and optionally operator",
             found=", ".join(map(str, names)),
-            advice=_advice(),
+            advice=_format_advice(),
         )
 
 
-def _parse_row(place: str, row: dict[str, object]) -> OffsetRow:
-    _check_fields(place, row.keys())
+def _parse_row(row_label: str, row: dict[str, object]) -> OffsetRow:
+    _check_fields(row_label, row.keys())
     values = [row.get("operator") or "", *(row[name] for name in COLUMNS[1:])]
     if any(isinstance(value, bool) or not isinstance(value, int | str) for value in values):
         raise RequestError(
-            f"{place} of the Kafka offsets has a value that is neither text nor a number", found=row, advice=_advice()
+            f"{row_label} of the Kafka offsets has a value that is neither text nor a number",
+            found=row,
+            advice=_format_advice(),
         )
     operator, topic, partition, offset = (str(value).strip() for value in values)
     number = None if partition == ALL else _parse_number(partition)
     if not topic or (number is None and partition != ALL):
         raise RequestError(
-            f"{place} of the Kafka offsets names no partition",
+            f"{row_label} of the Kafka offsets names no partition",
             expected=f"a topic, and the number of a partition, or {ALL} for all",
             found=f"{topic!r}, {partition!r}",
         )
     start = StartAt(offset) if offset in [*StartAt] else _parse_number(offset)
     if offset != DROP and start is None:
-        raise RequestError(f"{place} of the Kafka offsets has no offset", expected=_EXPECTED_OFFSET, found=repr(offset))
+        raise RequestError(
+            f"{row_label} of the Kafka offsets has no offset", expected=_EXPECTED_OFFSET, found=repr(offset)
+        )
     if number is None and isinstance(start, int):
         raise RequestError(
-            f"{place} of the Kafka offsets gives all partitions of a topic the same offset",
+            f"{row_label} of the Kafka offsets gives all partitions of a topic the same offset",
             expected=f"{', '.join(StartAt)} or {DROP}",
             found=start,
             advice="give each partition a row of its own, because partitions have different records",
@@ -248,7 +254,7 @@ def _parse_number(text: str) -> int | None:
     return int(text)
 
 
-def _advice() -> str:
+def _format_advice() -> str:
     return (
         "give a first line such as topic,partition,offset, and a line such as orders,3,1500 for each partition to "
         'change; or a list such as [{"topic": "orders", "partition": 3, "offset": 1500}]'

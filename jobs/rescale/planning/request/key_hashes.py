@@ -20,11 +20,11 @@ from rescale.snapshot.key_sample import sample_keys
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.text.errors import RequestError, UnsupportedError, located
 
-FindHashInSample = Callable[[Snapshot, Operator, SerializerSnapshot], str | None]
+InferHash = Callable[[Snapshot, Operator, SerializerSnapshot], str | None]
 """A function that infers a key hash from a sample of an operator's keys; the last argument is the keys' serializer."""
 
 
-def _infer_hash(snapshot: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> str:
+def _infer_hash_from_sample(snapshot: Snapshot, operator: Operator, serializer: SerializerSnapshot) -> str:
     sample = sample_keys(operator, snapshot.contents)
     return choose_hash(serializer, *sample, operator.entry.max_parallelism).name
 
@@ -33,7 +33,7 @@ def choose_key_hashes(
     snapshot: Snapshot,
     maxima: Mapping[str, int],
     requested: Mapping[str, str],
-    from_sample: FindHashInSample = _infer_hash,
+    infer_hash: InferHash = _infer_hash_from_sample,
 ) -> dict[str, str]:
     """Return the names of the key hashes that are known, by operator id.
 
@@ -54,11 +54,10 @@ def choose_key_hashes(
                 _refuse_one_key(snapshot, operator, header.key_serializer)
             name = _hash_without_keys(header, work, requested_by_id.get(operator_id), requested.get(""))
             if name is not None or work is WorkClass.REHASH:
-                # Checked before `from_sample`, which would advise a key function. That does not help if the ends of
-                # keys are unknown.
+                # Before `infer_hash`, which would advise a key function: if the ends of keys are unknown, none helps.
                 _check_key_ends(operator)
             if name is None and header is not None and work is WorkClass.REHASH:
-                name = from_sample(snapshot, operator, header.key_serializer)
+                name = infer_hash(snapshot, operator, header.key_serializer)
             if name is not None:
                 chosen_hashes[operator_id] = name
     return chosen_hashes

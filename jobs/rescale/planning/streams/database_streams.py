@@ -61,8 +61,8 @@ class DatabasePlanner:
     referable_sizes: Mapping[int, int] | None
     prepared: bool
     _databases: list[NewDatabase] = field(default_factory=list)
-    _copied: list[CopiedFile] = field(default_factory=list)
-    _compacted: list[CompactedDirectory] = field(default_factory=list)
+    _copied_files: list[CopiedFile] = field(default_factory=list)
+    _compacted_directories: list[CompactedDirectory] = field(default_factory=list)
     _level_0_files: int = 0
 
     def plan(self) -> PlannedDatabases:
@@ -71,7 +71,7 @@ class DatabasePlanner:
             self._copy()
         else:
             self._assemble()
-        return PlannedDatabases(tuple(self._databases), self._copied, tuple(self._compacted))
+        return PlannedDatabases(tuple(self._databases), self._copied_files, tuple(self._compacted_directories))
 
     def _copy(self) -> None:
         """Plan to copy every database; it goes to the subtask with the same number."""
@@ -88,7 +88,9 @@ class DatabasePlanner:
             old_databases = index.overlapping(key_groups)
             if old_databases:
                 self._add_subtask(subtask, key_groups, old_databases)
-        self.notes += assembly_warnings(self.operator.label, self._databases, self._compacted, self._level_0_files)
+        self.notes += assembly_warnings(
+            self.operator.label, self._databases, self._compacted_directories, self._level_0_files
+        )
 
     def _add_subtask(self, subtask: int, key_groups: KeyGroupRange, old_databases: Sequence[Database]) -> None:
         maximum = self.shape.max_parallelism
@@ -108,7 +110,7 @@ class DatabasePlanner:
             for old_database in old_databases
             for key_group in old_database.key_groups.intersection(key_groups)
         )
-        self._compacted.append(
+        self._compacted_directories.append(
             CompactedDirectory(
                 subtask=subtask,
                 header=header,
@@ -132,7 +134,7 @@ class DatabasePlanner:
         copied_files = {META_STREAM: header} | {
             name: piece for name, piece in files.items() if name not in referred_files
         }
-        self._copied += (
+        self._copied_files += (
             CopiedFile(
                 subtask=subtask,
                 pieces=(piece,) if piece.length else (),

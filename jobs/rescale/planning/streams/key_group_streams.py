@@ -107,7 +107,7 @@ class KeyGroupPlanner:
         In a heap stream, an absent key group is written as an empty one.
         """
         extent = owner.groups[key_group - owner.first_key_group] if owner else None
-        if owner is not None and extent is not None and owner.subtask not in header.rewritten:
+        if owner is not None and extent is not None and owner.subtask not in header.rewritten_subtasks:
             return piece_of(extent, header.id_tables.get(owner.subtask))
         return self.literals.piece(self._empty_group(key_group, header.parsed)) if is_heap else None
 

@@ -24,14 +24,14 @@ class PlannedHeader:
     """The header of a new stream, and how key groups of source subtasks are translated to this header.
 
     `id_tables` maps a source subtask to the number of the table that translates its state ids; `timer_id_tables` does
-    the same for its raw timers. The source subtasks in `rewritten` have no entries: their key groups are rewritten.
+    the same for its raw timers. Key groups of `rewritten_subtasks`, which have no entries, are written as empty ones.
     """
 
     piece: Piece
     parsed: KeyedHeader | None
     id_tables: dict[int, int] = field(default_factory=dict)
     timer_id_tables: dict[int, int] = field(default_factory=dict)
-    rewritten: frozenset[int] = frozenset()
+    rewritten_subtasks: frozenset[int] = frozenset()
 
     @property
     def number_of_states(self) -> int:
@@ -55,11 +55,11 @@ class HeaderPlanner:
         self,
         old_holders: Sequence[KeyedStateHolder],
         timers: Sequence[KeyedStream] = (),
-        left_out: Collection[str] = (),
+        omitted_states: Collection[str] = (),
         *,
         moves_whole_groups: bool = False,
     ) -> PlannedHeader:
-        """Return the header for the key groups of all `old_holders`, without the states that are `left_out`.
+        """Return the header for the key groups of all `old_holders`, without the `omitted_states`.
 
         `timers` are raw keyed timers that become states like any other. `moves_whole_groups` tells whether key groups
         move without being read. Raises `UnsupportedError` if the headers of the old holders cannot be merged.
@@ -68,7 +68,7 @@ class HeaderPlanner:
         if (
             first
             and not timers
-            and not left_out
+            and not omitted_states
             and all(old_holder.header == first.header for old_holder in old_holders)
         ):
             if isinstance(first, Changelog):  # Rescale composed its header, so no file holds it
@@ -89,19 +89,19 @@ class HeaderPlanner:
             )
         if moves_whole_groups and any(old_holder.framing is Framing.HEAP for old_holder in old_holders):
             return self._heap_header(old_holders, parsed_headers)
-        return self._merged_header(old_holders, parsed_headers, timers, left_out)
+        return self._merged_header(old_holders, parsed_headers, timers, omitted_states)
 
     def _merged_header(
         self,
         old_holders: Sequence[KeyedStateHolder],
         parsed_headers: Sequence[KeyedHeader],
         timers: Sequence[KeyedStream],
-        left_out: Collection[str],
+        omitted_states: Collection[str],
     ) -> PlannedHeader:
         compressed = bool(parsed_headers) and parsed_headers[0].compressed
         timer_headers = [timer_header(stream.services or (), compressed=compressed) for stream in timers]
         with located(operator=self._label):
-            merged_headers = merge_keyed_headers([*parsed_headers, *timer_headers], left_out)
+            merged_headers = merge_keyed_headers([*parsed_headers, *timer_headers], omitted_states)
         tables = [self._id_table(table) for table in merged_headers.id_maps]
         return PlannedHeader(
             self._literals.piece(write_keyed_header(merged_headers.header)),
@@ -140,8 +140,8 @@ class HeaderPlanner:
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         piece = self._literals.piece(write_keyed_header(merged_headers.header))
-        rewritten = frozenset(holder.subtask for holder in differing_holders if holder.has_no_entry)
-        return PlannedHeader(piece, merged_headers.header, rewritten=rewritten)
+        rewritten_subtasks = frozenset(holder.subtask for holder in differing_holders if holder.has_no_entry)
+        return PlannedHeader(piece, merged_headers.header, rewritten_subtasks=rewritten_subtasks)
 
     def _id_table(self, table: tuple[int, ...]) -> int | None:
         """Return the number of a table that translates state ids; None for a table that leaves every id as it is."""

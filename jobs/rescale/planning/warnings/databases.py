@@ -37,7 +37,7 @@ def assembly_warnings(
 
 def reference_warnings(source: str, operators: Sequence[OperatorPlan]) -> Iterator[str]:
     """Yield warnings about a result that is to refer to files of the source."""
-    files = {piece.file for operator in operators for db in operator.databases for _, piece in db.referred}
+    files = {piece.file for operator in operators for database in operator.databases for _, piece in database.referred}
     if files:
         keyed_operators = [operator for operator in operators if any(operator.new_keyed_bytes)]
         written_directories = [

@@ -188,12 +188,12 @@ def _parallelism_warnings(
 def _max_parallelism_warnings(changed_operators: list[Operator], shapes: Mapping[str, Shape]) -> Iterator[str]:
     old_maxima = sorted({operator.max_parallelism for operator in changed_operators})
     new_maxima = sorted({shapes[operator.operator_id].max_parallelism for operator in changed_operators})
-    all_new = {shape.max_parallelism for shape in shapes.values()} - {1}
+    all_new_maxima = {shape.max_parallelism for shape in shapes.values()} - {1}
     start_advice = (
         f"start it with pipeline.max-parallelism {_joined_by_or(new_maxima)}"
-        if len(all_new) == 1
+        if len(all_new_maxima) == 1
         else f"do not set pipeline.max-parallelism: operators have different ones "
-        f"({_joined_by_or(sorted(all_new))}), which Flink reads from the result"
+        f"({_joined_by_or(sorted(all_new_maxima))}), which Flink reads from the result"
     )
     yield (
         f"a job that sets its max parallelism ({_joined_by_or(old_maxima)}) in its code or configuration refuses the "
