@@ -22,7 +22,7 @@ from rescale.storage.store import open_store
 from rescale.text.errors import IntegrityError, RescaleError
 from rescale.text.units import counted
 
-VERSION = "2.3.0"
+FLINK_VERSION = "2.3.0"
 
 _OPENED_PACKAGES = ("lang", "net", "io", "nio", "lang.reflect", "text", "time", "util", "util.concurrent")
 """Packages below `java` that Flink's start scripts open for Java 17."""
@@ -45,7 +45,7 @@ def restore_in_flink(say: Callable[[str], None], source: str, target: str, paral
 
     Raises `IntegrityError` if their state differs.
     """
-    say(f"Restoring the savepoint and the result in Flink {VERSION} …")
+    say(f"Restoring the savepoint and the result in Flink {FLINK_VERSION} …")
     jars = _jars(say)
     classes = folder / "classes"
     with as_file(files("rescale.demo") / "Restored.java") as program:
@@ -95,11 +95,11 @@ def _download(directory: str, folder: Path) -> Path:
 
 def _jars(say: Callable[[str], None]) -> list[Path]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rescale"
-    home = cache / f"flink-{VERSION}"
+    home = cache / f"flink-{FLINK_VERSION}"
     if not home.is_dir():
         say("  fetching Flink's jars from PyPI (240 MB, once) …")
         with scratch_folder(cache, ScratchKind.DEMO) as scratch:
-            requirement = f"apache-flink-libraries=={VERSION}"
+            requirement = f"apache-flink-libraries=={FLINK_VERSION}"
             downloads = str(scratch / "downloads")
             _run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", downloads, requirement], "pip")
             _unpack(next(Path(downloads).iterdir()), scratch / "lib")

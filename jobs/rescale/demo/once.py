@@ -26,7 +26,7 @@ from rescale.text.units import counted, human_bytes
 PARALLELISM = 6
 """New parallelism; the savepoint has 4."""
 
-_WIDTH = 110
+_LINE_WIDTH = 110
 
 PrintLine = Callable[[str], None]
 
@@ -76,7 +76,7 @@ def _show_result(say: PrintLine, target: str) -> None:
     say(_before_and_after(open_snapshot(SOURCE), open_snapshot(target)))
     say("")
     say(f"verdict:       {certificate.verdict}: {operators_text}, {human_bytes(certificate.bytes)} compared")
-    say(textwrap.fill(f"proves:        {certificate.proves}", _WIDTH, subsequent_indent=" " * 15))
+    say(textwrap.fill(f"proves:        {certificate.proves}", _LINE_WIDTH, subsequent_indent=" " * 15))
     say(f"certificate:   {certificate_place(target)}")
     say(f"result:        {target}")
     say(f"start the job: {certificate.start}")
