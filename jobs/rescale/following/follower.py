@@ -149,8 +149,8 @@ class Follower:
                 with suppress(RescaleError), self._pins_lock:
                     refuse_another_job(self.target, self.job)
                     newest = newest_complete_checkpoint(self.job.checkpoints)
-                    pinned = [*self._pins.numbers(), *self._pins.flushed_numbers()]
-                    if newest is not None and newest > max(pinned, default=-1):
+                    pinned_numbers = [*self._pins.numbers(), *self._pins.flushed_numbers()]
+                    if newest is not None and newest > max(pinned_numbers, default=-1):
                         self._pins.pin_flushed(newest)
 
         thread = threading.Thread(target=pin_newest, name="pins", daemon=True)

@@ -9,7 +9,7 @@ from functools import partial
 
 from rescale.cli.arguments import add_master, add_request_options, add_target
 from rescale.cli.command_steps import lasting_mover
-from rescale.cli.commands.run import carry_out, errors_in_report, move, this_process
+from rescale.cli.commands.run import carry_out, errors_in_report, move, name_of_this_process
 from rescale.cli.consent import confirm_mixed_maxima
 from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
@@ -82,7 +82,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             with errors_in_report(plan):
                 move_round(plan, proof)
 
-        follower = Follower(target, job, this_process(), move_plan, output.say, arguments.accept_unconditional_publish)
+        follower = Follower(
+            target, job, name_of_this_process(), move_plan, output.say, arguments.accept_unconditional_publish
+        )
         if arguments.finish:
             _finish(follower, arguments.master, output, yes=arguments.yes)
         else:

@@ -107,7 +107,7 @@ def carry_out(
             confirm_mixed_maxima(plan.mixed_maxima, output, yes=yes)
             if sentence := proof_sentence(plan, proof):
                 output.say(sentence)
-            claim(plan, accept_unconditional=accept_unconditional, by=this_process())
+            claim(plan, accept_unconditional=accept_unconditional, by=name_of_this_process())
 
             def write_reports() -> str:
                 put_document(places_of(plan).plan_page, plan_markdown(planned).encode())
@@ -126,7 +126,7 @@ def carry_out(
     output.answer(document, lambda: outcome_text(document))
 
 
-def this_process() -> dict[str, str]:
+def name_of_this_process() -> dict[str, str]:
     """Return the name of this process for its claims."""
     return {"host": socket.gethostname(), "process": str(os.getpid())}
 
