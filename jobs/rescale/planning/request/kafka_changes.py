@@ -58,14 +58,14 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
 
 def _inspect_advice(unread_sources: Sequence[KafkaOffsets]) -> Advice:
     """Return advice on a partition that is not in the snapshot; the offsets of `unread_sources` were not read."""
-    inspect = Advice(command("inspect"), " lists the offsets of Kafka sources")
+    inspect_advice = Advice(command("inspect"), " lists the offsets of Kafka sources")
     if not unread_sources:
-        return inspect
+        return inspect_advice
     labels = first_of([f"{source.label} ({source.kind})" for source in unread_sources], _MOST_SHOWN)
     return Advice(
         f"Rescale cannot read or change the offsets of {labels}, and does not know partitions that only these sources "
         "read; ",
-        inspect,
+        inspect_advice,
         ", and says which it cannot read",
     )
 

@@ -27,7 +27,7 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
     staying_ids = {operator.operator_id for operator in operators if operator.operator}
     for renamed in surgery.renamed:
         uid = _uid_in(renamed.operator_id, (renamed.label, *request.surgery.renames))
-        if remaining_uids := _uids_left(uid, staying_ids):
+        if remaining_uids := _remaining_uids_of(uid, staying_ids):
             new_uids = dict(zip(_uids_beside_writer(uid), _uids_beside_writer(renamed.uid), strict=True))
             advice = _rename_advice(remaining_uids, new_uids) if renamed.uid else "rename them, too"
             yield (
@@ -36,7 +36,7 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
                 f"ignore that state, it loses uncommitted data: {advice}"
             )
     for dropped in surgery.dropped:
-        if remaining_uids := _uids_left(
+        if remaining_uids := _remaining_uids_of(
             _uid_in(dropped.operator_id, (dropped.label, *request.surgery.drops)), staying_ids
         ):
             yield (
@@ -50,7 +50,7 @@ def _uid_in(operator_id: str, names: Sequence[str]) -> str:
     return next((name for name in names if operator_id_of_uid(name) == operator_id), "")
 
 
-def _uids_left(uid: str, staying_ids: set[str]) -> list[str]:
+def _remaining_uids_of(uid: str, staying_ids: set[str]) -> list[str]:
     """Return the uids of the sink's other operators that are in the snapshot after the surgery."""
     return [
         uid_beside for uid_beside in _uids_beside_writer(uid) if uid and operator_id_of_uid(uid_beside) in staying_ids
