@@ -141,7 +141,7 @@ def prepare_with_links(plan: Plan, say: Callable[[str], None]) -> None:
     if spans and (missing_files or existing_sizes.keys() != spans.keys()):
         begin_preparing(plan)
         sizes = [spans[file].length for file in missing_files]
-        files_text, size_text, last_line = (
+        files_text, size_text, last_line_time = (
             counted(len(missing_files), "file"),
             human_bytes(sum(sizes)),
             time.monotonic(),
@@ -150,8 +150,8 @@ def prepare_with_links(plan: Plan, say: Callable[[str], None]) -> None:
             say(f"copying {files_text} ahead into the target, {size_text}")
         try:
             for start in range(0, len(missing_files), _FILES_BETWEEN_CHECKS):
-                if start and time.monotonic() - last_line >= _SECONDS_BETWEEN_LINES:
-                    last_line = time.monotonic()
+                if start and time.monotonic() - last_line_time >= _SECONDS_BETWEEN_LINES:
+                    last_line_time = time.monotonic()
                     say(f"{start:,} of {files_text} are copied ahead, {human_bytes(sum(sizes[:start]))} of {size_text}")
                 refuse_claimed(plan.target)
                 side_by_side(keep_file, missing_files[start : start + _FILES_BETWEEN_CHECKS])

@@ -60,7 +60,7 @@ NO_COPIES = ComparedCopies({})
 
 
 def compared_copies(target: str) -> ComparedCopies:
-    """Return the copies in a target that a follower has compared. A document that cannot be read names none."""
+    """Return the copies in a target that a follower has compared. An unreadable document counts as empty."""
     place = copies_place(target)
     try:
         copies = msgspec.json.decode(read_document(place), type=list[ComparedCopy]) if exists(place) else []

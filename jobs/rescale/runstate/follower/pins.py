@@ -99,7 +99,7 @@ class Pins:
         ]
         side_by_side(self._keep, [file for file in files if existing_sizes.get(self._pin_uri(file.uri)) != file.length])
         uri, pin = snapshot.files[0]
-        keep(self._metadata(checkpoint, FLUSHED), _whole_file(uri, pin), Places(self.target, "").staging)
+        keep(self._metadata_uri(checkpoint, FLUSHED), _whole_file(uri, pin), Places(self.target, "").staging)
 
     def flushed_numbers(self) -> list[int]:
         """Return the numbers of checkpoints whose flushed files are all pinned, in order."""
@@ -109,8 +109,8 @@ class Pins:
 
     def open_flushed(self, number: int) -> Snapshot:
         """Open a checkpoint whose flushed SST files are pinned; its other SST files are missing."""
-        metadata = self._metadata(number, FLUSHED)
-        moves = self._moves(self._files(number, FLUSHED))
+        metadata = self._metadata_uri(number, FLUSHED)
+        moves = self._moves(self._original_uris(number, FLUSHED))
         return open_candidate(metadata, parent(metadata), self.allow_prefixes, moves=moves)
 
     def numbers(self) -> list[int]:
@@ -124,7 +124,7 @@ class Pins:
 
     def checkpoint(self, number: int) -> PinnedCheckpoint:
         """Return a checkpoint whose files are all pinned."""
-        return self._pinned_checkpoint(number, self._files(number))
+        return self._pinned_checkpoint(number, self._original_uris(number))
 
     def remove_all_but(self, checkpoints: Collection[int], flushed_checkpoints: Collection[int] = ()) -> None:
         """Remove all pins except the files of `checkpoints` and the flushed files of `flushed_checkpoints`.
@@ -139,17 +139,17 @@ class Pins:
             *((n, METADATA) for n in pinned_numbers),
             *((n, FLUSHED) for n in flushed_checkpoints),
         ]:
-            needed_uris.add(self._metadata(checkpoint, metadata))
-            needed_uris |= {self._pin_uri(uri) for uri in self._files(checkpoint, metadata)}
+            needed_uris.add(self._metadata_uri(checkpoint, metadata))
+            needed_uris |= {self._pin_uri(uri) for uri in self._original_uris(checkpoint, metadata)}
         unneeded_uris = [entry.uri for entry in store.list(place) if entry.uri not in needed_uris]
         delete_metadata_first(store, unneeded_uris)
 
-    def _files(self, checkpoint: int, metadata_name: str = METADATA) -> tuple[str, ...]:
+    def _original_uris(self, checkpoint: int, metadata_name: str = METADATA) -> tuple[str, ...]:
         """Return the original URIs of a pinned checkpoint's files, in the job's directory."""
         metadata = join(checkpoint_directory(self.checkpoints, checkpoint), METADATA)
-        return list_files(metadata, self.allow_prefixes, self._metadata(checkpoint, metadata_name)).files
+        return list_files(metadata, self.allow_prefixes, self._metadata_uri(checkpoint, metadata_name)).files
 
-    def _metadata(self, checkpoint: int, metadata_name: str = METADATA) -> str:
+    def _metadata_uri(self, checkpoint: int, metadata_name: str = METADATA) -> str:
         """Return the URI of a pinned checkpoint's metadata file; `metadata_name` is `_metadata` or `_flushed`."""
         return join(checkpoint_directory(self.directory, checkpoint), metadata_name)
 

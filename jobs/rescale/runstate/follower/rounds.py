@@ -181,8 +181,8 @@ def finished_rounds(target: str) -> list[int]:
 
 def newest_round(target: str, before: float = inf) -> Round | None:
     """Return the newest finished round of a checkpoint with a number below `before`; None if there is none."""
-    older = [checkpoint for checkpoint in finished_rounds(target) if checkpoint < before]
-    return read_round(target, older[-1]) if older else None
+    older_checkpoints = [checkpoint for checkpoint in finished_rounds(target) if checkpoint < before]
+    return read_round(target, older_checkpoints[-1]) if older_checkpoints else None
 
 
 def read_round(target: str, checkpoint: int) -> Round | None:
