@@ -127,7 +127,7 @@ def places_of(plan: Plan) -> Places:
 
 
 def is_document(target: str, uri: str) -> bool:
-    """Return whether a file beside the target belongs to a run: a document, or an unfinished file in `staging/`."""
+    """Return whether a file beside the target belongs to a run: a document, or an unfinished file."""
     name = uri.removeprefix(f"{run_directory(target)}/")
     if name.startswith("staging/"):
         return is_staged(name.removeprefix("staging/"))
