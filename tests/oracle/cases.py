@@ -16,12 +16,12 @@ from oracle.harness import Job
 class Case:
     """Snapshot of `job`, rescaled to parallelism `after`.
 
-    `exceptions_after` has the parallelism of operators with another one, by name. With `max_after`, all operators get
-    that max parallelism, except those in `max_exceptions_after`; the restored job sets it. Flink restores the result on
-    backend `onto`, at parallelism `restored` if that is set. If `then` is set, the result is first rescaled again, to
-    parallelism `then` and max parallelism `max_then`. With `claim`, Flink owns the result and must delete it. If
-    `refused` is set, there must be no result, and the error must match. With `label`, the name of the case has this
-    text instead of the job's parameters. Quick cases run as quick tests.
+    `exceptions_after` gives single operators another parallelism, by name. With `max_after`, all operators get that max
+    parallelism, except those in `max_exceptions_after`; the restored job sets the same. Flink restores the result on
+    backend `onto`, at `restored_parallelism` if that is set. With `second_after`, the result is first rescaled again,
+    to that parallelism and to max parallelism `second_max_after`. With `claim`, Flink owns the result and must delete
+    it. With `refused`, there must be no result, and the error must match this pattern. With `label`, the name of the
+    case has this text instead of the job's parameters. Quick cases run as quick tests.
     """
 
     job: Job
@@ -31,9 +31,9 @@ class Case:
     exceptions_after: Mapping[str, int] = field(default_factory=dict)
     max_after: int | None = None
     max_exceptions_after: Mapping[str, int] = field(default_factory=dict)
-    restored: int | None = None
-    then: int | None = None
-    max_then: int | None = None
+    restored_parallelism: int | None = None
+    second_after: int | None = None
+    second_max_after: int | None = None
     claim: bool = False
     refused: str | None = None
     label: str = ""
@@ -45,9 +45,9 @@ class Case:
         parameters = [self.label] if self.label else sorted(job.parameters)
         parts = [job.scenario, *parameters, f"{job.parallelism}to{self.after}"]
         parts += [f"{operator}={number}" for operator, number in self.exceptions_after.items()]
-        parts += [f"then{self.then}"] if self.then else []
-        parts += [f"restored{self.restored}"] if self.restored else []
-        maxima = [job.max_parallelism, *(maximum for maximum in (self.max_after, self.max_then) if maximum)]
+        parts += [f"then{self.second_after}"] if self.second_after else []
+        parts += [f"restored{self.restored_parallelism}"] if self.restored_parallelism else []
+        maxima = [job.max_parallelism, *(maximum for maximum in (self.max_after, self.second_max_after) if maximum)]
         parts += ["max" + "to".join(map(str, maxima))]
         parts += [f"max {operator}={number}" for operator, number in self.max_exceptions_after.items()]
         parts += [job.backend, self.kind]
@@ -58,43 +58,46 @@ class Case:
     def shape(self) -> dict[str, list[str]]:
         """The arguments of the first rescale for the new parallelism and max parallelism."""
         return {
-            "parallelism": _shape_numbers(self.after, self.exceptions_after),
-            "max_parallelism": _shape_numbers(self.max_after, self.max_exceptions_after),
+            "parallelism": _shape_option(self.after, self.exceptions_after),
+            "max_parallelism": _shape_option(self.max_after, self.max_exceptions_after),
         }
 
     @property
     def second_shape(self) -> dict[str, list[str]]:
-        return {"parallelism": _shape_numbers(self.then), "max_parallelism": _shape_numbers(self.max_then)}
+        return {
+            "parallelism": _shape_option(self.second_after),
+            "max_parallelism": _shape_option(self.second_max_after),
+        }
 
     @property
     def restored_job(self) -> Job:
         """The job as which Flink restores the result."""
-        exceptions = {} if self.then or self.restored else self.exceptions_after
+        exceptions = {} if self.second_after or self.restored_parallelism else self.exceptions_after
         return self.job.with_(
-            parallelism=self.restored or self.then or self.after,
+            parallelism=self.restored_parallelism or self.second_after or self.after,
             exceptions=exceptions,
-            max_parallelism=self.max_then or self.max_after or self.job.max_parallelism,
+            max_parallelism=self.second_max_after or self.max_after or self.job.max_parallelism,
             max_exceptions=self.max_exceptions_after,
             backend=self.onto,
         )
 
     @property
     def is_redistributed_once(self) -> bool:
-        """Whether SPLIT elements were redistributed once, so that each must lie where Flink would have put it."""
-        return not self.then and not self.restored
+        """Whether SPLIT elements were redistributed once, so that each must lie where Flink puts it."""
+        return not self.second_after and not self.restored_parallelism
 
 
-def _shape_numbers(of_all: int | None, exceptions: Mapping[str, int] | None = None) -> list[str]:
-    numbers = [f"{operator}={number}" for operator, number in (exceptions or {}).items()]
-    return numbers if of_all is None else [str(of_all), *numbers]
+def _shape_option(of_all: int | None, exceptions: Mapping[str, int] | None = None) -> list[str]:
+    single_operators = [f"{operator}={number}" for operator, number in (exceptions or {}).items()]
+    return single_operators if of_all is None else [str(of_all), *single_operators]
 
 
-def everything(before: int, maximum: int | None = 128, /, **parameters: int) -> Job:
-    return Job("everything", before, {"seed": 11 + before, **parameters}, max_parallelism=maximum)
+def everything(parallelism: int, maximum: int | None = 128, /, **parameters: int) -> Job:
+    return Job("everything", parallelism, {"seed": 11 + parallelism, **parameters}, max_parallelism=maximum)
 
 
-def graph(scenario: str, before: int, **parameters: int) -> Job:
-    return Job(scenario, before, {"seed": 5, **parameters}, max_parallelism=128)
+def graph(scenario: str, parallelism: int, **parameters: int) -> Job:
+    return Job(scenario, parallelism, {"seed": 5, **parameters}, max_parallelism=128)
 
 
 ROCKSDB = {"backend": "rocksdb"}
@@ -117,7 +120,7 @@ CASES = (
     Case(everything(3, 1000), 2, "checkpoint", onto="hashmap"),
     Case(everything(4, None), 7, "checkpoint"),
     Case(everything(3), 3),
-    # Keyed states: few keys, and states that only some subtasks know.
+    # Keyed states: few keys, and states that only some subtasks register.
     Case(everything(4, 128, keys=1), 3, "native"),
     Case(everything(4, 10, keys=1).with_(**ROCKSDB), 6),
     Case(everything(4, 128, keys=0), 3),
@@ -138,7 +141,7 @@ CASES = (
         "native",
         onto="rocksdb",
         max_after=1000,
-        label="subclasses met apart",
+        label="a subclass per subtask",
     ),
     # Raw state, which operators frame themselves.
     Case(everything(4, 128, raw_keyed=1, raw_operator=1), 6),
@@ -167,10 +170,10 @@ CASES = (
     Case(graph("finished", 3, partially=1), 3),
     Case(graph("finished", 3, partially=1), 2, refused="finished", quick=True),
     # A second rescale, a restore at another parallelism, or CLAIM mode.
-    Case(everything(4, raw_keyed=1, raw_operator=1), 6, restored=3),
-    Case(everything(3, 1000).with_(**COMPRESSED), 7, "native", restored=4),
-    Case(everything(4, lazy=1).with_(**ROCKSDB), 7, then=3, onto="rocksdb"),
-    Case(everything(4, 129).with_(**COMPRESSED), 3, "checkpoint", then=5),
+    Case(everything(4, raw_keyed=1, raw_operator=1), 6, restored_parallelism=3),
+    Case(everything(3, 1000).with_(**COMPRESSED), 7, "native", restored_parallelism=4),
+    Case(everything(4, lazy=1).with_(**ROCKSDB), 7, second_after=3, onto="rocksdb"),
+    Case(everything(4, 129).with_(**COMPRESSED), 3, "checkpoint", second_after=5),
     Case(everything(4, None, raw_keyed=1, raw_operator=1), 3, claim=True),
     Case(everything(3).with_(**ROCKSDB), 6, onto="rocksdb", claim=True),
     Case(graph("windows", 4), 3, "checkpoint", claim=True),

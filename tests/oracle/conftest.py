@@ -27,7 +27,7 @@ def flink_2() -> Iterator[Flink]:
 
 @pytest.fixture(params=[slow("flink_1_20"), "flink_2"])
 def flink(request: pytest.FixtureRequest) -> Flink:
-    """Return each release line in turn. Quick tests that need the older line ask for it by name."""
+    """Return a Flink of each release line in turn. Quick tests of the older line use `flink_1_20`."""
     running: Flink = request.getfixturevalue(request.param)
     return running
 
@@ -36,7 +36,7 @@ RETAINED = {"state.checkpoints.num-retained": "50", "execution.checkpointing.num
 
 
 @pytest.fixture(scope="module")
-def retaining() -> Iterator[Callable[[str], Flink]]:
+def retaining_flink() -> Iterator[Callable[[str], Flink]]:
     """A function that returns a running Flink of a release line, which retains all checkpoints."""
     with ExitStack() as stack:
         yield cache(lambda line: stack.enter_context(Flink(LINES[line], RETAINED)))

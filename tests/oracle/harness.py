@@ -1,7 +1,7 @@
 """Real Flink takes snapshots, restores them, and compares the restored state with the expected state.
 
 One JVM for each Flink release runs a whole cluster and handles many cases, one after the other. A command is a line of
-JSON on its standard input, and the answer is a line on its standard output. Flink's log goes to a file. The expected
+JSON on the JVM's standard input, and its answer is a line on standard output. Flink's log goes to a file. The expected
 state of a restored job is computed in Java from the seed of the case. A difference is a line of text. If Flink refuses
 a command, a `FlinkError` has Flink's own message.
 """
@@ -50,12 +50,12 @@ class FlinkError(Exception):
 
 @dataclass(frozen=True)
 class Job:
-    """A scenario in a shape.
+    """A scenario with its parameters, parallelism, state backend and options.
 
-    The scenario's Java class documents its `parameters`. `exceptions` holds the parallelism of operators with another
-    one, by name, and `max_exceptions` the max parallelism of operators with another one that are not chained.
-    `max_parallelism` is None if the user never set it. `configuration` holds other options of Flink. `uids` replaces
-    uids of operators, by the original uid; "" removes the uid.
+    The scenario's Java class documents its `parameters`. `exceptions` gives single operators another parallelism, by
+    name, and `max_exceptions` another max parallelism, if they are not chained. `max_parallelism` is None if the user
+    never set it. `configuration` holds other options of Flink. `uids` maps uids of operators to new ones; "" removes
+    the uid.
     """
 
     scenario: str
@@ -73,7 +73,7 @@ class Job:
         return replace(self, **changes)
 
     def document(self) -> dict[str, Any]:
-        """Return the document that the JVM reads; options whose name differs between releases are given in both."""
+        """Return the document that the JVM reads; an option whose name differs between releases has both names."""
         document = asdict(self)
         backend = document.pop("backend")
         document["max_parallelism"] = self.max_parallelism or 0
@@ -100,6 +100,7 @@ def jvm_options() -> list[str]:
 class Verdict:
     """Result of a restore: the first differences, and the number of comparisons of each kind.
 
+    `subsumed_after` is the number of checkpoints after which Flink deleted a claimed snapshot (-1: not after four).
     `taken` is the snapshot that the restored job took, if `keep` was given.
     """
 
@@ -119,7 +120,7 @@ class Verdict:
         )
 
 
-class Collected(NamedTuple):
+class SnapshotAndResults(NamedTuple):
     """A snapshot, and all results that its job had emitted before."""
 
     path: Path
@@ -198,7 +199,7 @@ class Flink:
         self._process.wait()
 
     def command(self, name: str, *, timeout: float = PATIENCE_SECONDS, **arguments: Any) -> Any:
-        """Run a command in the JVM and return its answer; kill the JVM if the wait for the answer is interrupted."""
+        """Return the answer to a command, which runs in the JVM; kill the JVM if the wait is interrupted."""
         line = json.dumps({"command": name, "timeout": timeout, **arguments})
         assert self._process.stdin is not None
         try:
@@ -267,10 +268,10 @@ class Flink:
         *,
         kinds: Sequence[str] = ("canonical",),
         restored: Path | None = None,
-    ) -> Collected:
+    ) -> SnapshotAndResults:
         """Run `job`, restored from `restored` if given, until it has emitted this many results; then take snapshots.
 
-        Their `kinds` are as in `snapshots`, or `stop`: a savepoint that ends the job. Return the last snapshot.
+        Each of `kinds` is as in `snapshots`, or `stop`: a savepoint that ends the job. Return the last snapshot.
         """
         answer = self.command(
             "collect",
@@ -281,7 +282,7 @@ class Flink:
             kinds=list(kinds),
             restored=str(restored or ""),
         )
-        return Collected(Path(answer["path"]), tuple(answer["results"]))
+        return SnapshotAndResults(Path(answer["path"]), tuple(answer["results"]))
 
     def run(self, job: Job, *, timeout: float = PATIENCE_SECONDS) -> tuple[str, ...]:
         """Run `job`, which ends by itself, and return what it emitted."""

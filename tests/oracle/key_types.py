@@ -23,9 +23,9 @@ UNKNOWN_KEYS = ("Enum", "POJO of an enum", "POJO beyond guessing")
 """Types of keys whose hash no formula finds."""
 
 KEYS_OF_SUBCLASSES = ("POJO of subclasses",)
-"""Types of keys of which each subtask has seen other subclasses."""
+"""Types of keys whose subclass differs between subtasks."""
 
 
-def keyed(before: int, maximum: int, *types: str) -> Job:
+def keyed(parallelism: int, maximum: int, *types: str) -> Job:
     """Return a job with one operator keyed by each type."""
-    return Job("keyed", before, {"seed": 7, **dict.fromkeys(types, 1)}, max_parallelism=maximum)
+    return Job("keyed", parallelism, {"seed": 7, **dict.fromkeys(types, 1)}, max_parallelism=maximum)

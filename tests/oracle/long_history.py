@@ -33,7 +33,7 @@ Running = Callable[[str], Flink]
 
 @dataclass(frozen=True)
 class Round:
-    """A round: the snapshot is rescaled into `format`, and `job` runs on `line` from the result, up to a snapshot."""
+    """A snapshot is rescaled into `format`; `job` runs on `line` from the result, up to a snapshot of `kind`."""
 
     format: str
     files: str
@@ -105,7 +105,7 @@ def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str]
     path = flink(line).snapshot(first, home / "0", kind)
     waves_run = compared = 0
     for at, history_round in enumerate(rounds(seed, number), 1):
-        begun = time.monotonic()
+        started_at = time.monotonic()
         target = home / f"{at}-rescaled" / "target"
         plan = plan_rescale(
             str(path),
@@ -118,7 +118,7 @@ def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str]
         )
         execute_without_spark(plan, order=Random(seed + at))
         verdict = flink(history_round.line).restore(target, _job_after(first, waves_run), history_round.job)
-        differ = verdict.number_of_differences  # for a while a job with few keys may hold nothing to compare
+        differ = verdict.number_of_differences  # not `verdict.ok`: a job with few keys may hold nothing to compare
         assert not differ, f"seed {seed}, round {at}: {history_round}: {verdict}"
         compared += sum(verdict.compared.values())
         commands = _COMMANDS[first.scenario]
@@ -131,7 +131,7 @@ def play(seed: int, number: int, flink: Running, home: Path, say: Callable[[str]
             claim_mode=history_round.claim_mode,
         )[-1]
         waves_run += len(commands)
-        say(f"round {at}: {history_round}; {time.monotonic() - begun:.0f} s")
+        say(f"round {at}: {history_round}; {time.monotonic() - started_at:.0f} s")
     assert compared, f"seed {seed}: no round had anything to compare"
     return compared
 
@@ -158,7 +158,7 @@ def main() -> int:
                     arguments.rounds,
                     lambda line: running.setdefault(line, running.get(line) or Flink(LINES[line])),
                     Path(home),
-                    lambda said: print(said, flush=True),
+                    lambda text: print(text, flush=True),
                 )
     finally:
         for flink in running.values():

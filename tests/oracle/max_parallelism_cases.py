@@ -63,7 +63,7 @@ MAX_PARALLELISM_CASES = (
     # Types of keys.
     Case(keyed(3, 128, *HASHED_KEYS), 2, max_after=1000, label="all types"),
     Case(keyed(2, 128, *HASHED_KEYS, *FOLDED_KEYS, *UNKNOWN_KEYS), 3, max_after=64, label="all types"),
-    Case(keyed(2, 128, *KEYS_OF_SUBCLASSES).with_(**ROCKSDB), 3, max_after=64, label="subclasses met apart"),
+    Case(keyed(2, 128, *KEYS_OF_SUBCLASSES).with_(**ROCKSDB), 3, max_after=64, label="a subclass per subtask"),
     Case(keyed(3, 128, *FOLDED_KEYS), 2, max_after=1000, label="POJOs"),
     Case(
         keyed(3, 128, "BinaryRowData", "Nested rows", "Nested tuples", "String").with_(**ROCKSDB),
@@ -74,9 +74,9 @@ MAX_PARALLELISM_CASES = (
     ),
     Case(keyed(4, 10, "String", "RowData", "Row").with_(**COMPRESSED), 3, max_after=97),
     # A second rescale, a restore at another parallelism, or CLAIM mode.
-    Case(everything(4), 3, max_after=1000, then=5, max_then=128),
-    Case(graph("windows", 3).with_(**ROCKSDB), 4, max_after=1000, then=3, max_then=128, onto="rocksdb"),
-    Case(everything(4).with_(**ROCKSDB), 7, max_after=1000, restored=3),
+    Case(everything(4), 3, max_after=1000, second_after=5, second_max_after=128),
+    Case(graph("windows", 3).with_(**ROCKSDB), 4, max_after=1000, second_after=3, second_max_after=128, onto="rocksdb"),
+    Case(everything(4).with_(**ROCKSDB), 7, max_after=1000, restored_parallelism=3),
     Case(everything(3, raw_operator=1), 4, max_after=256, claim=True),
     # Values of a serializer of the job's own, which Rescale does not know.
     Case(graph("typed", 2, money=1).with_(**ROCKSDB), 3, "native", max_after=1000, onto="rocksdb"),

@@ -1,4 +1,4 @@
-"""States of the asynchronous API on the heap and in RocksDB are rescaled as states of the older API, with equal files.
+"""States of the asynchronous API, on the heap and in RocksDB, have the files of the older API and are rescaled like it.
 
 Flink takes no canonical savepoint of such states, but restores one that Rescale writes.
 """
@@ -28,13 +28,13 @@ class Case:
     job: Job
     backend: str
     maximum: int
-    wanted: str = "keep"
+    format: str = "keep"
     onto: str = ""
     kind: str = "native"
 
     @property
     def name(self) -> str:
-        parts = (self.job.scenario, self.kind, self.backend, str(self.maximum), self.wanted, self.onto or self.backend)
+        parts = (self.job.scenario, self.kind, self.backend, str(self.maximum), self.format, self.onto or self.backend)
         return "-".join(parts)
 
 
@@ -59,7 +59,7 @@ def test_flink_continues_from_rescaled_asynchronous_state(flink_2: Flink, tmp_pa
     source = flink_2.snapshot(job, tmp_path / "source", case.kind)
     target = tmp_path / "target"
     execute_without_spark(
-        plan_rescale(str(source), str(target), ["3"], max_parallelism=[str(case.maximum)], format=case.wanted)
+        plan_rescale(str(source), str(target), ["3"], max_parallelism=[str(case.maximum)], format=case.format)
     )
     restored = job.with_(parallelism=3, max_parallelism=case.maximum, backend=case.onto or case.backend)
     verdict = flink_2.restore(target, job, restored, again=case.kind, keep=tmp_path / "again")

@@ -37,7 +37,7 @@ class Case:
     quick tests. A `gate` case shows something that no quick case shows.
     """
 
-    what: str
+    label: str
     job: Job
     options: dict[str, str]
     kinds: tuple[str, ...]
@@ -58,7 +58,7 @@ class Case:
     @property
     def name(self) -> str:
         shapes = f"{self.job.parallelism}to{self.parallelism}-{self.job.max_parallelism}to{self.maximum}"
-        return f"{self.what}-{shapes}-{self.onto}"
+        return f"{self.label}-{shapes}-{self.onto}"
 
 
 CASES = (
@@ -129,8 +129,10 @@ def test_flink_continues_from_canonical_state(flink: Flink, tmp_path: Path, case
         format="canonical",
     )
     execute(plan)
-    seen = validate_published(str(source), str(target), InProcessTasks(), allow_prefixes=[str(tmp_path / "first")])
-    assert seen.verdict == "complete"
+    certificate = validate_published(
+        str(source), str(target), InProcessTasks(), allow_prefixes=[str(tmp_path / "first")]
+    )
+    assert certificate.verdict == "complete"
     shutil.rmtree(tmp_path / "source")
     shutil.rmtree(tmp_path / "first", ignore_errors=True)
     job = case.job.with_(

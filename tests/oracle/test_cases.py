@@ -39,7 +39,7 @@ def test_flink_restores_the_result_with_all_state(flink: Flink, tmp_path: Path, 
         assert verdict.ok, verdict
         return
     rescale_snapshot(str(source), str(target), **case.shape)
-    if case.then:
+    if case.second_after:
         first, target = target, tmp_path / "second target"
         rescale_snapshot(str(first), str(target), **case.second_shape)
     assert digests(source) == before

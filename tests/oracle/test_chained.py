@@ -34,8 +34,10 @@ def test_flink_restores_a_chain_with_different_max_parallelisms_with_wrong_state
     code, _ = run(source, target, "--max-parallelism", "first=64", "--yes")
     assert code == 0
     verdict = flink.restore(target, job, job.with_(parallelism=restored), shown=1000)
-    wrong = {name for name in ("first", "second") if any(f"{name}/count" in line for line in verdict.differences)}
-    assert len(wrong) == 1, verdict
+    wrong_operators = {
+        name for name in ("first", "second") if any(f"{name}/count" in line for line in verdict.differences)
+    }
+    assert len(wrong_operators) == 1, verdict
 
 
 @pytest.mark.slow

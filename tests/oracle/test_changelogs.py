@@ -41,23 +41,25 @@ class ChangelogCase:
     stays: bool = False
 
     def __str__(self) -> str:
-        over = f"-restored-from-{self.before}" if self.before else ""
-        return f"{self.line}-{self.job.scenario}{over}-{self.job.backend}-{self.format}-{self.onto}"
+        restored_from = f"-restored-from-{self.before}" if self.before else ""
+        return f"{self.line}-{self.job.scenario}{restored_from}-{self.job.backend}-{self.format}-{self.onto}"
 
 
 TWICE, WAVES = ("checkpoint", "checkpoint"), ("wave", "wave", "checkpoint")
-OF_EVERYTHING = everything(3).with_(configuration=CHANGELOG)
-OF_MUCH = everything(4, 129, lazy=1).with_(configuration=OFTEN, **ROCKSDB)
-OF_CHURN = CHURN.with_(configuration=CHANGELOG)
+EVERYTHING = everything(3).with_(configuration=CHANGELOG)
+LAZY = everything(4, 129, lazy=1).with_(configuration=OFTEN, **ROCKSDB)
+CHURN_WITH_CHANGELOG = CHURN.with_(configuration=CHANGELOG)
 CASES = (
-    ChangelogCase("flink_2", OF_EVERYTHING, TWICE[:1], "canonical", 5, 128, "hashmap"),
-    ChangelogCase("flink_1_20", OF_EVERYTHING.with_(**ROCKSDB), TWICE[:1], "rocksdb", 2, 1000, "rocksdb"),
-    ChangelogCase("flink_1_20", OF_MUCH, TWICE, "canonical", 3, 43, "hashmap"),
-    ChangelogCase("flink_2", OF_MUCH, TWICE, "rocksdb", 7, 129, "rocksdb"),
-    ChangelogCase("flink_1_20", OF_CHURN, WAVES, "rocksdb", 3, 128, "rocksdb", before=2, stays=True),
-    ChangelogCase("flink_2", OF_CHURN.with_(**ROCKSDB), WAVES, "canonical", 5, 1000, "hashmap", before=2),
-    ChangelogCase("flink_1_20", OF_CHURN.with_(parallelism=3), WAVES, "canonical", 4, 128, "hashmap", before=2),
-    ChangelogCase("flink_2", OF_CHURN.with_(parallelism=3), WAVES, "rocksdb", 2, 1000, "rocksdb", before=4),
+    ChangelogCase("flink_2", EVERYTHING, TWICE[:1], "canonical", 5, 128, "hashmap"),
+    ChangelogCase("flink_1_20", EVERYTHING.with_(**ROCKSDB), TWICE[:1], "rocksdb", 2, 1000, "rocksdb"),
+    ChangelogCase("flink_1_20", LAZY, TWICE, "canonical", 3, 43, "hashmap"),
+    ChangelogCase("flink_2", LAZY, TWICE, "rocksdb", 7, 129, "rocksdb"),
+    ChangelogCase("flink_1_20", CHURN_WITH_CHANGELOG, WAVES, "rocksdb", 3, 128, "rocksdb", before=2, stays=True),
+    ChangelogCase("flink_2", CHURN_WITH_CHANGELOG.with_(**ROCKSDB), WAVES, "canonical", 5, 1000, "hashmap", before=2),
+    ChangelogCase(
+        "flink_1_20", CHURN_WITH_CHANGELOG.with_(parallelism=3), WAVES, "canonical", 4, 128, "hashmap", before=2
+    ),
+    ChangelogCase("flink_2", CHURN_WITH_CHANGELOG.with_(parallelism=3), WAVES, "rocksdb", 2, 1000, "rocksdb", before=4),
 )
 
 

@@ -74,10 +74,10 @@ def execute_with(plan: Plan, proof: Proof) -> Certificate:
 
 @pytest.mark.parametrize("case", CASES)
 def test_continued_rounds_give_what_a_full_run_gives(
-    retaining: Callable[[str], Flink], tmp_path: Path, case: Case
+    retaining_flink: Callable[[str], Flink], tmp_path: Path, case: Case
 ) -> None:
     kinds = ["checkpoint", *(kind for round_ in ROUNDS for kind in round_)]
-    flink = retaining(case.line)
+    flink = retaining_flink(case.line)
     first, *later = flink.snapshots(case.job, tmp_path / "source", *kinds)
     shape = [str(case.parallelism)]
     execute_without_spark(plan_rescale(str(first), str(tmp_path / "0"), shape, max_parallelism=[str(case.maximum)]))
@@ -120,7 +120,7 @@ def without_a_directory(continued: Rekeying) -> Rekeying:
 
 
 def with_files_taken_for_the_same(continued: Rekeying) -> Rekeying:
-    """Take the first own file of each side as unchanged, so that its keys are not read."""
+    """Treat the first file that only one checkpoint has as unchanged, so that its keys are not read."""
 
     def fewer(side: Side | None) -> Side | None:
         return side and side._replace(files_to_read=side.files_to_read[1:])
@@ -155,11 +155,11 @@ PLANTED = (without_a_directory, with_files_taken_for_the_same, in_the_wrong_orde
 
 
 @pytest.fixture(scope="module")
-def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def chain(retaining_flink: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Return a result of the first of three checkpoints, the checkpoints, and a native savepoint after the last."""
     home = tmp_path_factory.mktemp("chain")
     kinds = ["checkpoint", "wave", "checkpoint", "wave", "checkpoint", "native"]
-    paths = retaining("2").snapshots(CHURN.with_(**ROCKSDB, configuration=INCREMENTAL), home / "source", *kinds)
+    paths = retaining_flink("2").snapshots(CHURN.with_(**ROCKSDB, configuration=INCREMENTAL), home / "source", *kinds)
     execute_without_spark(plan_rescale(str(paths[0]), str(home / "base"), ["3"], max_parallelism=["1000"]))
     return [str(home / "base"), *map(str, paths)]
 
@@ -222,9 +222,9 @@ def test_deleted_row_that_comes_back_is_found(
 def test_rounds_in_the_wrong_order_are_found(
     chain: list[str], tmp_path: Path, misplaced: Callable[[ChangesPlace], ChangesPlace]
 ) -> None:
-    """The second round has a number or a level that is not above those of the first.
+    """The second round's sequence number or level is not above that of the first.
 
-    The writer reads its MANIFEST again, and refuses most of these before the proof does.
+    The writer reads its MANIFEST again, and refuses most of these rounds before the proof does.
     """
     second = tmp_path / "second"
     execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
@@ -254,17 +254,17 @@ def test_round_that_is_applied_twice_is_found_but_does_no_harm(chain: list[str],
     assert diff(open_snapshot(chain[3]), open_snapshot(str(target))).equal
 
 
-@pytest.mark.parametrize("lays", ["the whole changes over the later result", "the last changes over the first result"])
-def test_changes_over_another_result_than_they_are_for_are_found(chain: list[str], tmp_path: Path, lays: str) -> None:
-    """The whole changes have all keys that were written since the first checkpoint, so they make the right result.
+@pytest.mark.parametrize("laid", ["all changes over the later result", "the last changes over the first result"])
+def test_changes_over_another_result_than_they_are_for_are_found(chain: list[str], tmp_path: Path, laid: str) -> None:
+    """Changes since the first checkpoint include those since the second, so they make the right result.
 
-    In the other case, a round is omitted.
+    In the other case, the result lacks a round.
     """
     second = tmp_path / "second"
     execute_without_spark(plan_continued(chain[2], str(second), chain[0], ["3"], ["1000"]))
     part = plan_continued(chain[3], str(tmp_path / "target"), str(second), ["3"], ["1000"])
     whole = plan_continued(chain[3], str(tmp_path / "target"), chain[0], ["3"], ["1000"])
-    if lays.startswith("the whole"):
+    if laid.startswith("all"):
         refuse_to_certify(with_changes_of(part, whole), [Proof.CHANGES])
     else:
         refuse_to_certify(with_changes_of(whole, part))

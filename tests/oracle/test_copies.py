@@ -1,4 +1,4 @@
-"""RocksDB state is copied in its own shape to another place; real Flink restores the copy without the source."""
+"""RocksDB state is copied in its own shape to another folder; real Flink restores the copy without the source."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ HEAP_TIMERS = {**INCREMENTAL, "state.backend.rocksdb.timer-service.factory": "HE
 CHANGELOG = {"state.changelog.enabled": "true", "state.backend.changelog.enabled": "true"}
 
 Copy = tuple[str, Job, dict[str, str], str, int]
+"""Name, job, options of Flink, kind of snapshot, and parallelism of the restored job."""
+
 COPIES: tuple[Copy, ...] = (
     ("native", everything(4), {}, "native", 4),
     ("native incremental", everything(3, 1000, keys=40), INCREMENTAL, "native", 5),

@@ -51,7 +51,9 @@ def test_failed_download_skips_tests_and_is_tried_once(
 def test_download_ahead_of_the_tests_is_tried_three_times(
     fail_first: Callable[[int], list[object]], monkeypatch: pytest.MonkeyPatch, failures: int, failure: str
 ) -> None:
-    monkeypatch.setattr(distribution, "_needed", lambda _: [("Flink", lambda: distribution._fetch("Flink 2.3.0"))])
+    monkeypatch.setattr(
+        distribution, "_downloads_and_builds", lambda _: [("Flink", lambda: distribution._fetch("Flink 2.3.0"))]
+    )
     commands = fail_first(failures)
     ((name, reason),) = distribution.fetch(everything=False, tries=3)
     assert (name, len(commands)) == ("Flink", 3)

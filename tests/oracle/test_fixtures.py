@@ -16,7 +16,7 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 QUICK = ("1.20-canonical-rocksdb", "2-rocksdb-native", "2-heap-native")
 
 
-def documents() -> list[Any]:
+def restorable_fixtures() -> list[Any]:
     """Return each fixture that can be restored from its folder, and whose content can be computed."""
     described = []
     for path in sorted(FIXTURES.glob("*/expected.json")):
@@ -26,7 +26,7 @@ def documents() -> list[Any]:
     return slow_but(lambda snapshot_and_document: snapshot_and_document[0].name in QUICK, described)
 
 
-@pytest.mark.parametrize("fixture", documents(), ids=lambda fixture: fixture[0].name)
+@pytest.mark.parametrize("fixture", restorable_fixtures(), ids=lambda fixture: fixture[0].name)
 def test_flink_restores_committed_snapshot_at_another_parallelism(
     request: pytest.FixtureRequest, fixture: tuple[Path, dict[str, Any]]
 ) -> None:

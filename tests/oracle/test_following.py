@@ -1,7 +1,7 @@
 """Following a real job that keeps one checkpoint: base and rounds while it runs, the last round after it has ended.
 
-The job is that of `test_continuing`. Between its checkpoints it waits for the follower, except for two in a row: Flink
-deletes a checkpoint as soon as the next one is complete, pinned or not.
+The job is that of `test_continuing`. Before a checkpoint it waits for the follower, except once: Flink deletes a
+checkpoint as soon as the next one is complete, pinned or not.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ CASES = (
 
 
 def kinds_of_the_job() -> list[str]:
-    """Return a wave and a checkpoint for each round, two checkpoints for the third. One wave comes after the last
-    round.
-    """
+    """Return a wave and a checkpoint for each round (for the third, two checkpoints), and for the time after them."""
     kinds = ["checkpoint", "gate-0"]
     for number in range(1, ROUNDS + 1):
         kinds += ["wave", *(["checkpoint"] if number == 3 else []), "checkpoint", f"gate-{number}"]
@@ -65,9 +63,9 @@ def following(job: Path, target: Path, case: Case) -> Iterator[subprocess.Popen[
         process.wait()
 
 
-def job_in(home: Path, waits: threading.Event) -> Path:
+def job_in(home: Path, ended: threading.Event) -> Path:
     """Return the job's directory as soon as it has a complete checkpoint."""
-    while not waits.wait(0.05):
+    while not ended.wait(0.05):
         for job in home.iterdir() if home.exists() else ():
             if job.is_dir() and complete_checkpoints(str(job)):
                 return job
@@ -114,11 +112,11 @@ def test_result_of_a_followed_job_is_that_of_a_full_run(tmp_path: Path, case: Ca
             [sys.executable, "-m", "rescale", "follow", str(job), "--target", str(target), "--finish"], check=False
         )
         assert done.returncode == 0
-        kinds = [made["kind"] for made in rounds]
+        kinds = [report["kind"] for report in rounds]
         assert kinds[0] == "base"
         assert kinds.count("joined") > 1, kinds
         assert set(kinds[1:]) == {"round", "joined"}, rounds
-        assert all(made["rows_written"] for made in rounds[1:])
+        assert all(report["rows_written"] for report in rounds[1:])
         source = str(job / f"chk-{last}")
         validate_published(source, str(target), InProcessTasks(2, None))
         assert diff(open_snapshot(source), open_snapshot(str(target))).equal

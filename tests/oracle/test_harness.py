@@ -19,7 +19,7 @@ EVERYTHING = Job("everything", 4, {"seed": 3}, exceptions={"lists": 3}, max_para
 RAW = EVERYTHING.with_(parameters={"seed": 3, "raw_keyed": 1, "raw_operator": 1})
 
 
-def found_everything(verdict: Verdict) -> bool:
+def compared_each_kind(verdict: Verdict) -> bool:
     """Return whether there is no difference and something of each kind was compared."""
     return verdict.ok and all(verdict.compared.values())
 
@@ -35,7 +35,7 @@ def test_rescale_by_flink_itself_has_no_difference(flink: Flink, tmp_path: Path,
         verdict = flink.restore(
             path, job, job.with_(parallelism=parallelism, exceptions={}), per_subtask=True, again="canonical"
         )
-        assert found_everything(verdict), verdict
+        assert compared_each_kind(verdict), verdict
 
 
 @pytest.mark.parametrize("keys", [0, slow(1)])
@@ -173,11 +173,11 @@ def test_redistribution_of_many_states_is_the_same_as_by_flink(flink: Flink) -> 
     asked = [
         [{"name": state.name, "mode": state.mode.name, "elements": state.elements} for state in part] for part in old
     ]
-    flinks = [
+    flink_pieces = [
         {(piece["name"], piece["from"], number) for piece in pieces for number in piece["elements"]}
         for pieces in flink.redistribute(asked, 5)
     ]
-    ours = [
+    our_pieces = [
         {
             (share.name, run.source, number)
             for share in shares
@@ -186,7 +186,7 @@ def test_redistribution_of_many_states_is_the_same_as_by_flink(flink: Flink) -> 
         }
         for shares in redistribute(old, 5)
     ]
-    assert ours == flinks
+    assert our_pieces == flink_pieces
 
 
 def test_key_groups_by_flink_have_known_values(flink: Flink) -> None:

@@ -65,29 +65,31 @@ def test_every_record_is_read_once_after_each_rescale(
 ) -> None:
     flink: Flink = request.getfixturevalue(line)
     job = Job(scenario, 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
-    taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
-    assert sorted(taken.results) == records(seed, 0)
-    offsets = offsets_of(taken.path)
+    savepoint = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
+    assert sorted(savepoint.results) == records(seed, 0)
+    offsets = offsets_of(savepoint.path)
     assert offsets.holders(2) == tuple(owning_subtask(*position.partition, 2) for position in offsets.positions)
     for phase, parallelism in ((1, 3), (2, 2)):
-        offsets = offsets_of(taken.path)
+        offsets = offsets_of(savepoint.path)
         assert (offsets.kind, offsets.unread_reason, list(audit([offsets]))) == (kind, None, [])
         assert {str(position.partition): position.next for position in offsets.positions} == totals(seed, phase)
         dealt = dict(zip(offsets.positions, offsets.holders(parallelism), strict=True))
         target = tmp_path / f"rescaled-{parallelism}"
-        rescale_snapshot(str(taken.path), str(target), parallelism=[str(parallelism)])
+        rescale_snapshot(str(savepoint.path), str(target), parallelism=[str(parallelism)])
         next_job = job.with_(parallelism=parallelism, parameters={"seed": seed, "phase": phase})
         expected = records(seed, phase)
-        taken = flink.collect(next_job, tmp_path / f"phase-{phase}", len(expected), restored=target)
-        assert sorted(taken.results) == expected
-        after = offsets_of(taken.path)
+        savepoint = flink.collect(next_job, tmp_path / f"phase-{phase}", len(expected), restored=target)
+        assert sorted(savepoint.results) == expected
+        after = offsets_of(savepoint.path)
         held = {position.partition: subtask for position, subtask in zip(after.positions, after.stored_by, strict=True)}
         expected_holders = {position.partition: subtask for position, subtask in dealt.items()}
         if phase == 2:
             late = late_partition(seed)
             expected_holders[late] = owning_subtask(*late, parallelism)
         assert held == expected_holders
-    assert {str(position.partition): position.next for position in offsets_of(taken.path).positions} == totals(seed, 3)
+    assert {str(position.partition): position.next for position in offsets_of(savepoint.path).positions} == totals(
+        seed, 3
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,8 +104,8 @@ def test_kafka_records_are_read_from_the_declared_offsets(
     """
     flink: Flink = request.getfixturevalue(line)
     job = Job(scenario, 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
-    taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
-    orders, other = sorted({position.partition.topic for position in offsets_of(taken.path).positions}, key=len)
+    savepoint = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
+    orders, other = sorted({position.partition.topic for position in offsets_of(savepoint.path).positions}, key=len)
     begin = {f"{orders}/0": 3, f"{orders}/1": 19, f"{other}/4": 0}
     rows = [f"{place.replace('/', ',')},{offset}" for place, offset in begin.items()]
     text = "\n".join(["topic,partition,offset", *rows, f"{orders},2,earliest", f"{other},0,drop"])
@@ -111,7 +113,7 @@ def test_kafka_records_are_read_from_the_declared_offsets(
     target = str(tmp_path / "target")
     topics = {old: old.replace(f"-{seed}", f"-{new_seed}") for old in (orders, other)}
     renames = [f"{old}={new}" for old, new in topics.items() if old != new]
-    execute_without_spark(plan_rescale(str(taken.path), target, ["3"], kafka_offsets=text, kafka_topics=renames))
+    execute_without_spark(plan_rescale(str(savepoint.path), target, ["3"], kafka_offsets=text, kafka_topics=renames))
     phase = 0 if renames else 1
     unread = records(new_seed, phase) if phase else []
     begin = {f"{topics[place.partition('/')[0]]}/{place.partition('/')[2]}": first for place, first in begin.items()}
@@ -129,10 +131,10 @@ def test_consumer_of_flink_1_becomes_a_source_that_reads_every_record_once(
     flink: Flink = request.getfixturevalue(line)
     job = Job("kafka.NewSource", 3, {"seed": seed, "phase": 2}, max_parallelism=128, configuration={"kafka": broker})
     before = Job("kafka.OldConsumer", 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
-    taken = kafka_1_20.collect(before.with_(uids={"orders": "consumer"}), tmp_path / "first", len(records(seed, 0)))
-    assert sorted(taken.results) == records(seed, 0)
+    savepoint = kafka_1_20.collect(before.with_(uids={"orders": "consumer"}), tmp_path / "first", len(records(seed, 0)))
+    assert sorted(savepoint.results) == records(seed, 0)
     target = tmp_path / "target"
-    execute_without_spark(plan_rescale(str(taken.path), str(target), ["3"], kafka_sources=["consumer=orders"]))
+    execute_without_spark(plan_rescale(str(savepoint.path), str(target), ["3"], kafka_sources=["consumer=orders"]))
     moved = offsets_of(target)
     assert (moved.kind, list(audit([moved]))) == (KafkaKind.SOURCE, [])
     dealt = {position.partition: subtask for position, subtask in zip(moved.positions, moved.holders(3), strict=True)}
@@ -150,14 +152,14 @@ def test_source_of_flink_1_is_restored_by_flink_2_as_predicted(
     kafka_1_20: Flink, kafka_2: Flink, broker: str, tmp_path: Path
 ) -> None:
     job = Job("kafka.NewSource", 2, {"seed": 12}, max_parallelism=128, configuration={"kafka": broker})
-    taken = kafka_1_20.collect(job, tmp_path / "first", len(records(12, 0)))
-    snapshot = open_snapshot(str(taken.path))
+    savepoint = kafka_1_20.collect(job, tmp_path / "first", len(records(12, 0)))
+    snapshot = open_snapshot(str(savepoint.path))
     foretold = prospects(snapshot, RELEASE_LINES[-1], kafka_offsets(snapshot))
     states = {state.name: state.restores for operator in foretold.operators for state in operator.states}
     assert states["SourceReaderState"] == states["coordinator"] == Restores.YES
     again = job.with_(parallelism=3, parameters={"seed": 12, "phase": 1})
     expected = records(12, 1)
-    read = kafka_2.collect(again, tmp_path / "again", len(expected), restored=taken.path)
+    read = kafka_2.collect(again, tmp_path / "again", len(expected), restored=savepoint.path)
     assert sorted(read.results) == expected
 
 
@@ -172,12 +174,12 @@ def test_missing_offsets_of_a_consumer_after_stop_with_savepoint_are_found(
     kafka_1_20: Flink, broker: str, tmp_path: Path
 ) -> None:
     job = Job("kafka.OldConsumer", 2, {"seed": 4}, max_parallelism=128, configuration={"kafka": broker})
-    taken = kafka_1_20.collect(job, tmp_path / "first", len(records(4, 0)), kinds=["stop"])
-    snapshot = open_snapshot(str(taken.path))
+    savepoint = kafka_1_20.collect(job, tmp_path / "first", len(records(4, 0)), kinds=["stop"])
+    snapshot = open_snapshot(str(savepoint.path))
     assert len(missing_offsets(snapshot)) == 1
     assert any("[kafka-offsets-missing]" in sentence for sentence in findings(snapshot))
     target = tmp_path / "rescaled"
-    rescale_snapshot(str(taken.path), str(target), parallelism=["3"])
+    rescale_snapshot(str(savepoint.path), str(target), parallelism=["3"])
     again = job.with_(parallelism=3, parameters={"seed": 4, "phase": 1})
     everything = sorted([*records(4, 0), *records(4, 1)])
     assert sorted(kafka_1_20.collect(again, tmp_path / "again", len(everything), restored=target).results) == everything
@@ -189,12 +191,12 @@ def test_source_of_several_clusters_is_rescaled_and_reported_as_unread(
 ) -> None:
     flink: Flink = request.getfixturevalue(line)
     job = Job("kafka.ClusterSource", 2, {"seed": seed}, max_parallelism=128, configuration={"kafka": broker})
-    taken = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
-    offsets = offsets_of(taken.path)
+    savepoint = flink.collect(job, tmp_path / "first", len(records(seed, 0)))
+    offsets = offsets_of(savepoint.path)
     assert offsets.kind is KafkaKind.DYNAMIC
     assert [finding.name for finding in audit([offsets])] == ["kafka-not-read"]
     target = tmp_path / "rescaled"
-    rescale_snapshot(str(taken.path), str(target), parallelism=["3"])
+    rescale_snapshot(str(savepoint.path), str(target), parallelism=["3"])
     again = job.with_(parallelism=3, parameters={"seed": seed, "phase": 1})
     expected = records(seed, 1)
     assert sorted(flink.collect(again, tmp_path / "again", len(expected), restored=target).results) == expected

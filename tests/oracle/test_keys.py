@@ -34,7 +34,7 @@ FORMULAS = {
 
 NOT_GUESSED = {"POJO of an enum": "contain an enum", "POJO beyond guessing": "no formula fits"}
 NOT_FOLLOWED = {"POJO of subclasses": "an object of a subclass of its POJO, which cannot be delimited"}
-"""Errors after which a walk does not find the end of a key."""
+"""Errors of types whose keys cannot be delimited."""
 
 NOT_HASHED = {
     *FORMULAS,
@@ -51,31 +51,31 @@ BEHIND = b"\xff\x00\xff"
 
 @dataclass(frozen=True)
 class Keys:
-    """Keys of a type that Flink made, one after the other, each followed by other bytes."""
+    """Keys of a type, serialized by Flink one after the other, each followed by `BEHIND`."""
 
     name: str
-    made: dict[str, Any]
+    answer: dict[str, Any]
 
     @cached_property
     def snapshot(self) -> Any:
-        return read_snapshot(ByteReader(bytes.fromhex(self.made["snapshot"])))
+        return read_snapshot(ByteReader(bytes.fromhex(self.answer["snapshot"])))
 
     @cached_property
-    def written(self) -> list[bytes]:
-        return [bytes.fromhex(key) for key in self.made["keys"]]
+    def serialized(self) -> list[bytes]:
+        return [bytes.fromhex(key) for key in self.answer["keys"]]
 
     @cached_property
-    def places(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def arrays(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return the data, and the starts and limits of keys."""
-        sizes = np.array([len(key) for key in self.written], np.int64)
+        sizes = np.array([len(key) for key in self.serialized], np.int64)
         limits = np.cumsum(sizes + len(BEHIND))
-        return np.frombuffer(BEHIND.join([*self.written, b""]), np.uint8), limits - sizes - len(BEHIND), limits
+        return np.frombuffer(BEHIND.join([*self.serialized, b""]), np.uint8), limits - sizes - len(BEHIND), limits
 
     def walk(self, program: Program) -> WalkedKeys:
-        return walk_keys(program, *self.places)
+        return walk_keys(program, *self.arrays)
 
     def choose(self) -> KeyHash:
-        return choose_hash(self.snapshot, *self.places, np.array(self.made["groups"]), MAX_PARALLELISM)
+        return choose_hash(self.snapshot, *self.arrays, np.array(self.answer["groups"]), MAX_PARALLELISM)
 
 
 def keys_of(flink: Flink, name: str) -> Keys:
@@ -88,7 +88,7 @@ def test_ends_and_hashes_of_keys_are_those_of_flink(flink: Flink) -> None:
     for name in types:
         keys = keys_of(flink, name)
         program = compile_program(keys.snapshot)
-        length = keys.made["length"]
+        length = keys.answer["length"]
         assert (name, program.fixed_length) == (name, None if length < 0 else length)
         assert (name, program.hashable) == (name, name not in NOT_HASHED)
         walked = keys.walk(program)
@@ -96,11 +96,11 @@ def test_ends_and_hashes_of_keys_are_those_of_flink(flink: Flink) -> None:
             assert (name, walked.first_error()) == (name, (0, NOT_FOLLOWED[name]))
             continue
         assert (name, walked.first_error()) == (name, None)
-        _, starts, _ = keys.places
-        assert (name, (walked.ends - starts).tolist()) == (name, list(map(len, keys.written)))
+        _, starts, _ = keys.arrays
+        assert (name, (walked.ends - starts).tolist()) == (name, list(map(len, keys.serialized)))
         if walked.codes is not None:
-            assert (name, walked.codes.tolist()) == (name, keys.made["hashes"])
-            assert (name, key_groups_of_hashes(walked.codes, MAX_PARALLELISM).tolist()) == (name, keys.made["groups"])
+            assert (name, walked.codes.tolist()) == (name, keys.answer["hashes"])
+            assert (name, key_groups_of_hashes(walked.codes, MAX_PARALLELISM).tolist()) == (name, keys.answer["groups"])
 
 
 def test_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
@@ -112,7 +112,7 @@ def test_formula_is_found_from_keys_and_key_groups(flink: Flink) -> None:
         for formula_found in (chosen, named_hash(keys.snapshot, formula)):
             codes = keys.walk(formula_found.program).codes
             assert codes is not None
-            assert (name, codes.tolist()) == (name, keys.made["hashes"])
+            assert (name, codes.tolist()) == (name, keys.answer["hashes"])
 
 
 def test_keys_that_no_formula_fits_are_refused(flink: Flink) -> None:
@@ -137,4 +137,4 @@ def test_other_formulas_do_not_fit_all_keys(flink: Flink, name: str, formula: st
     keys = keys_of(flink, name)
     codes = keys.walk(named_hash(keys.snapshot, formula).program).codes
     assert codes is not None
-    assert key_groups_of_hashes(codes, MAX_PARALLELISM).tolist() != keys.made["groups"]
+    assert key_groups_of_hashes(codes, MAX_PARALLELISM).tolist() != keys.answer["groups"]

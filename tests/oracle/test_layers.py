@@ -26,9 +26,9 @@ from support.slow import gate, slow
 
 CHURN = graph("churn", 2).with_(parameters={"keys": 60}, **ROCKSDB)
 MAXIMUM = 1000
-TAKEN = ("checkpoint", "wave", "checkpoint", "wave", "checkpoint")
-LIFE = ("wave", "checkpoint") * 5
-"""Life of a restored job: more checkpoints than level 0 may have files, so that layers are compacted."""
+KINDS = ("checkpoint", "wave", "checkpoint", "wave", "checkpoint")
+COMMANDS_AFTER_RESTORE = ("wave", "checkpoint") * 5
+"""Commands to a restored job: more checkpoints than level 0 may have files, so that layers are compacted."""
 
 STYLES = {
     "static": INCREMENTAL,
@@ -65,14 +65,14 @@ def deletes_by_level(result: Path) -> dict[int, int]:
 
 @pytest.mark.parametrize(("line", "style"), CASES)
 def test_flink_cuts_and_joins_directories_with_layers(
-    retaining: Callable[[str], Flink], tmp_path: Path, line: str, style: str
+    retaining_flink: Callable[[str], Flink], tmp_path: Path, line: str, style: str
 ) -> None:
-    flink, job = retaining(line), CHURN.with_(configuration=STYLES[style])
-    checkpoints = flink.snapshots(job, tmp_path / "source", *TAKEN)
-    lived = job.with_(parameters={**job.parameters, "waves": TAKEN.count("wave")})
-    ways = [(2, 3, STYLES[style]), (3, 2, STYLES[style])]
+    flink, job = retaining_flink(line), CHURN.with_(configuration=STYLES[style])
+    checkpoints = flink.snapshots(job, tmp_path / "source", *KINDS)
+    lived = job.with_(parameters={**job.parameters, "waves": KINDS.count("wave")})
+    restores = [(2, 3, STYLES[style]), (3, 2, STYLES[style])]
     if line == "2":
-        ways.append((3, 2, {**STYLES[style], **INGEST}))
+        restores.append((3, 2, {**STYLES[style], **INGEST}))
     results = {parallelism: result_with_layers(checkpoints, tmp_path, parallelism) for parallelism in (2, 3)}
     for result in results.values():
         deletes = deletes_by_level(result)
@@ -80,13 +80,13 @@ def test_flink_cuts_and_joins_directories_with_layers(
         assert deletes[6] == 0
         assert deletes[5] > 0
         assert deletes[4] > 0
-    for number, (written, read, options) in enumerate(ways):
-        shaped = job.with_(parallelism=read, max_parallelism=MAXIMUM, configuration=options)
-        verdict = flink.restore(results[written], lived, shaped, again="canonical")
+    for number, (old, new, options) in enumerate(restores):
+        shaped = job.with_(parallelism=new, max_parallelism=MAXIMUM, configuration=options)
+        verdict = flink.restore(results[old], lived, shaped, again="canonical")
         assert verdict.ok, verdict
-        going_on = shaped.with_(parameters={**job.parameters, "lived": TAKEN.count("wave")})
-        kinds = (*LIFE, "canonical")
-        savepoint = flink.snapshots(going_on, tmp_path / f"life-{number}", *kinds, restored=results[written])[-1]
-        older = job.with_(parameters={**job.parameters, "waves": (*TAKEN, *LIFE).count("wave")})
+        going_on = shaped.with_(parameters={**job.parameters, "lived": KINDS.count("wave")})
+        kinds = (*COMMANDS_AFTER_RESTORE, "canonical")
+        savepoint = flink.snapshots(going_on, tmp_path / f"life-{number}", *kinds, restored=results[old])[-1]
+        older = job.with_(parameters={**job.parameters, "waves": (*KINDS, *COMMANDS_AFTER_RESTORE).count("wave")})
         verdict = flink.restore(savepoint, older, shaped)
         assert verdict.ok, verdict

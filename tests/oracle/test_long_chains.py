@@ -1,8 +1,8 @@
-"""A follower follows twenty checkpoints of a job that changes its state in all possible ways, in two shapes.
+"""A follower rescales twenty checkpoints of a job that changes its state in all possible ways, to two shapes.
 
 Users leave and come back; values, lists and maps are cleared and written again before the next checkpoint; values and
 elements of lists expire, some between two checkpoints; timers are set and deleted; a state ends and another appears.
-Some checkpoints become no round. When no level is left, a round continues the base itself.
+Some checkpoints become no round. When all levels of RocksDB are taken, a round continues the base itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OFTEN = {
 
 @dataclass(frozen=True)
 class Chain:
-    """A chain of checkpoints at parallelism 3, and how results of it are shaped.
+    """A chain of checkpoints at parallelism 3 and max parallelism `before`, rescaled to `parallelisms` of `after`.
 
     With `scaled_out`, Flink has scaled the job out from parallelism 2 before the first checkpoint.
     """
@@ -93,7 +93,10 @@ def checkpoints_of(chain: Chain, flink: Flink, home: Path) -> tuple[list[Path], 
 
 
 def follow(chain: Chain, checkpoints: list[Path], home: Path, parallelism: int) -> tuple[Path, list[dict[str, int]]]:
-    """Make a base of the first checkpoint and rounds of later ones. Return the last result, and records by state."""
+    """Make a base of the first checkpoint and rounds of later ones.
+
+    Return the last result, and for each round the number of records by state.
+    """
     base = newest = home / f"{parallelism}-0"
     shape, maximum = [str(parallelism)], [str(chain.after)]
     execute_without_spark(plan_rescale(str(checkpoints[0]), str(base), shape, [str(home)], max_parallelism=maximum))
@@ -121,9 +124,9 @@ def follow(chain: Chain, checkpoints: list[Path], home: Path, parallelism: int) 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("chain", CHAINS, ids=str)
 def test_long_chain_of_rounds_gives_what_a_full_run_gives(
-    retaining: Callable[[str], Flink], tmp_path: Path, chain: Chain
+    retaining_flink: Callable[[str], Flink], tmp_path: Path, chain: Chain
 ) -> None:
-    flink = retaining(chain.line)
+    flink = retaining_flink(chain.line)
     checkpoints, waves = checkpoints_of(chain, flink, tmp_path)
     last = open_snapshot(str(checkpoints[-1]), allow_prefixes=[str(tmp_path)])
     for parallelism in chain.parallelisms:

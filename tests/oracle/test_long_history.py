@@ -1,4 +1,4 @@
-"""A short one of the histories that `python -m oracle.long_history` plays."""
+"""A short history of those that `python -m oracle.long_history` plays."""
 
 from __future__ import annotations
 

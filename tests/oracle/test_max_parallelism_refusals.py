@@ -44,7 +44,7 @@ class Record(NamedTuple):
 def records(source: Path) -> Iterator[Record]:
     """Yield the records of `BY_LONG`'s sums, in order of their key groups."""
     snapshot = open_snapshot(str(source))
-    for stream in snapshot.operators[_number(source)].keyed:
+    for stream in snapshot.operators[_operator_index(source)].keyed:
         assert stream.framing is Framing.CANONICAL
         assert stream.parsed is not None
         names = [state.name for state in stream.parsed.states]
@@ -57,7 +57,7 @@ def records(source: Path) -> Iterator[Record]:
                         yield Record(path, at + 1, key_group)
 
 
-def _number(source: Path) -> int:
+def _operator_index(source: Path) -> int:
     ids = [operator.operator_id for operator in open_snapshot(str(source)).operators]
     return ids.index(operator_id_of_uid("by Long"))
 

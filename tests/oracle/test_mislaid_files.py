@@ -18,8 +18,8 @@ JOB = Job("churn", 2, {"seed": 3, "keys": 40}, max_parallelism=128, backend="roc
 def test_checkpoint_is_restored_after_copying_files_of_a_claimed_savepoint(flink: Flink, tmp_path: Path) -> None:
     savepoint = flink.snapshot(JOB, tmp_path / "savepoint", "native")
     checkpoint = flink.snapshots(JOB, tmp_path / "job", "checkpoint", restored=savepoint, claim_mode="CLAIM")[-1]
-    said = findings(open_snapshot(str(checkpoint)))
-    assert "after a restore in CLAIM mode" in said[0]
+    warnings = findings(open_snapshot(str(checkpoint)))
+    assert "after a restore in CLAIM mode" in warnings[0]
     with pytest.raises(FlinkError):
         flink.restore(checkpoint, JOB, JOB)
     for uri in open_snapshot(str(checkpoint)).missing:

@@ -1,6 +1,4 @@
-"""`_metadata` of version 2, last written by Flink 1.10 and read by all later releases: the result has the same
-version.
-"""
+"""The result of `_metadata` of version 2, which Flink 1.10 was the last to write, has version 2."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ JOB = Job("everything", parallelism=3, parameters={"seed": 23}, max_parallelism=
 STATES = (VALUES, TEXTS, MAPS)
 
 
-def shown(rows: Rows) -> dict[str, dict[str, str]]:
+def harness_texts(rows: Rows) -> dict[str, dict[str, str]]:
     """Return the rows of the states with a TTL by state and key, as the harness shows them."""
     texts: dict[str, dict[str, str]] = {f"states/{state}": {} for state in STATES}
     for key, value in rows.get(VALUES, {}).items():
@@ -37,17 +37,17 @@ def shown(rows: Rows) -> dict[str, dict[str, str]]:
 
 
 def texts_in(data: bytes) -> list[str]:
-    """Return the texts in the data, which lie end to end (`StringValue`); a void namespace counts as an empty one."""
+    """Return the texts in the data, which lie end to end (`StringValue`); a void namespace counts as an empty text."""
     texts, rest = [], iter(data)
     for first in rest:
-        units = [_packed(next(rest), rest) for _ in range(_packed(first, rest) - 1)]
+        units = [_read_varint(next(rest), rest) for _ in range(_read_varint(first, rest) - 1)]
         texts.append(b"".join(unit.to_bytes(2, "big") for unit in units).decode("utf-16-be"))
     return texts
 
 
-def _packed(byte: int, rest: Iterator[int]) -> int:
-    """Return the number that begins with a byte: seven bits in each, the lowest first."""
-    return byte if byte < 0x80 else (byte & 0x7F) | _packed(next(rest), rest) << 7
+def _read_varint(byte: int, rest: Iterator[int]) -> int:
+    """Return the varint that begins with `byte`: seven bits in each byte, the lowest first."""
+    return byte if byte < 0x80 else (byte & 0x7F) | _read_varint(next(rest), rest) << 7
 
 
 @pytest.mark.parametrize(
@@ -71,17 +71,17 @@ def test_flink_finds_exactly_the_rows_that_are_not_old(
     source, target = str(flink.snapshot(job, tmp_path / "source", kind)), str(tmp_path / "target")
     before = rows_of(source, "states")
     expected = flink.expected(job)["keyed"]
-    assert {state: expected[state] for state in shown(before)} == shown(before)
+    assert {state: expected[state] for state in harness_texts(before)} == harness_texts(before)
     until = times_in(before)[len(times_in(before)) // 2 - 1]
     ages = [f"states:{state}={format_time(until)}" for state in STATES]
     plan = plan_rescale(source, target, ages=ages, **shape)
     execute_without_spark(plan)
-    after = shown(without_old(before, dict.fromkeys(STATES, until)))
+    after = harness_texts(without_old(before, dict.fromkeys(STATES, until)))
     differing = [
         f"{state}: key {key} is lost; expected {text}"
         if key not in after[state]
         else f"{state}: key {key}: expected {text}, found {after[state][key]}"
-        for state, texts in shown(before).items()
+        for state, texts in harness_texts(before).items()
         for key, text in texts.items()
         if after[state].get(key) != text
     ]

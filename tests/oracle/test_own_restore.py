@@ -27,11 +27,8 @@ _HANDLE = re.compile(r"KeyGroupRange\{startKeyGroup=(\d+), endKeyGroup=(\d+)\}")
 _BYTES = re.compile(r"\[(\d+) bytes\]")
 
 
-def logged(log: str, old: dict[tuple[int, int], int]) -> dict[tuple[int, int], SubtaskRestore]:
-    """Return the restore of each new subtask by its key groups, read from a log.
-
-    `old` has the number of each old subtask by its key groups.
-    """
+def restores_in_log(log: str, old: dict[tuple[int, int], int]) -> dict[tuple[int, int], SubtaskRestore]:
+    """Return the restore of each new subtask by its key groups; `old` has the old subtasks by their key groups."""
 
     def handles(line: str) -> tuple[int, ...]:
         return tuple(old[int(first), int(last)] for first, last in _HANDLE.findall(line))
@@ -57,7 +54,7 @@ def logged(log: str, old: dict[tuple[int, int], int]) -> dict[tuple[int, int], S
     return done
 
 
-def restored(flink: Flink, path: Path, source: Job, job: Job) -> str:
+def log_of_restore(flink: Flink, path: Path, source: Job, job: Job) -> str:
     """Return the part of Flink's log in which it restores the savepoint."""
     before = flink.log.stat().st_size
     verdict = flink.restore(path, source, job)
@@ -73,11 +70,13 @@ def test_flink_downloads_opens_cuts_and_copies_directories_as_predicted(
 ) -> None:
     job = CHURN.with_(parallelism=parallelism)
     path = flink.snapshot(job, tmp_path, "native")
-    (visits,) = [operator for operator in open_snapshot(str(path)).operators if operator.databases]
-    old = {(database.key_groups.first, database.key_groups.last): database.subtask for database in visits.databases}
+    (keyed_operator,) = [operator for operator in open_snapshot(str(path)).operators if operator.databases]
+    old = {
+        (database.key_groups.first, database.key_groups.last): database.subtask for database in keyed_operator.databases
+    }
     for other in others:
-        done = logged(restored(flink, path, job, job.with_(parallelism=other)), old)
-        foretold = flink_restore(visits, other).subtasks
+        done = restores_in_log(log_of_restore(flink, path, job, job.with_(parallelism=other)), old)
+        foretold = flink_restore(keyed_operator, other).subtasks
         assert done == {restore.key_groups: replace(restore, subtask=-1, by_record=0) for restore in foretold}
         assert any(restore.copied for restore in foretold) == (other != 8)
 
@@ -89,10 +88,10 @@ def test_flink_2_ingests_directories_as_predicted_if_configured(flink_2: Flink, 
     six = CHURN.with_(parallelism=6)
     (clipped,) = flink_2.snapshots(six, tmp_path / "clipped", "native", restored=fresh)
     for path, source, parallelism in ((fresh, CHURN, 6), (clipped, six, 4)):
-        (visits,) = [o for o in with_measured_databases(open_snapshot(str(path))).operators if o.databases]
+        (keyed_operator,) = [o for o in with_measured_databases(open_snapshot(str(path))).operators if o.databases]
         job = CHURN.with_(parallelism=parallelism, configuration=INGEST)
-        log = restored(flink_2, path, source, job)
-        foretold = flink_restore(visits, parallelism).subtasks
+        log = log_of_restore(flink_2, path, source, job)
+        foretold = flink_restore(keyed_operator, parallelism).subtasks
         exported = {(int(m[1]), int(m[2])): int(m[3]) for m in _EXPORTED.finditer(log)}
         assert exported == {
             restore.key_groups: len(restore.handles) - len(restore.foreign) for restore in foretold if restore.copied

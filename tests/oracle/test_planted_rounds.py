@@ -67,26 +67,26 @@ class Chain(NamedTuple):
     base: str
     between: tuple[str, ...]
     later: str
-    places: tuple[str, ...]
+    prefixes: tuple[str, ...]
 
     def plan(self, target: Path) -> Plan:
-        request = make_request(self.later, str(target), ["4"], max_parallelism=["1000"], allow_prefixes=self.places)
-        full, between = prepare(request), [open_snapshot(path, allow_prefixes=self.places) for path in self.between]
-        return continued_plan(full.plan, full.snapshot, open_base(self.base, self.places), between)
+        request = make_request(self.later, str(target), ["4"], max_parallelism=["1000"], allow_prefixes=self.prefixes)
+        full, between = prepare(request), [open_snapshot(path, allow_prefixes=self.prefixes) for path in self.between]
+        return continued_plan(full.plan, full.snapshot, open_base(self.base, self.prefixes), between)
 
 
 @pytest.fixture(scope="module")
-def chain(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> Chain:
+def chain(retaining_flink: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> Chain:
     home = tmp_path_factory.mktemp("planted")
-    flink, source = retaining("2"), home / "source"
+    flink, source = retaining_flink("2"), home / "source"
     narrow = flink.snapshot(JOB.with_(parallelism=2), home / "narrow", "checkpoint")
     return chain_of(flink.snapshots(JOB, source, *KINDS, restored=narrow), home)
 
 
 @pytest.fixture(scope="module")
-def expiring(retaining: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> Chain:
+def expiring(retaining_flink: Callable[[str], Flink], tmp_path_factory: pytest.TempPathFactory) -> Chain:
     home = tmp_path_factory.mktemp("expiring")
-    return chain_of(retaining("2").snapshots(EXPIRING, home / "source", *KINDS_OF_EXPIRING), home)
+    return chain_of(retaining_flink("2").snapshots(EXPIRING, home / "source", *KINDS_OF_EXPIRING), home)
 
 
 def chain_of(checkpoints: Sequence[Path], home: Path) -> Chain:
@@ -107,10 +107,10 @@ def test_round_without_a_planted_fault_has_every_record(
 
 def without_keys_that_no_entry_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look up no key, so an element that was added to a list is missed."""
-    looked_at = ChangeReader._candidates
+    original = ChangeReader._candidates
 
     def candidates(self: Any, *arguments: Any) -> Iterator[Candidates]:
-        return (some._replace(undecided=NO_KEYS, merged=NO_KEYS) for some in looked_at(self, *arguments))
+        return (some._replace(undecided=NO_KEYS, merged=NO_KEYS) for some in original(self, *arguments))
 
     monkeypatch.setattr(ChangeReader, "_candidates", candidates)
 
@@ -126,11 +126,11 @@ def with_inline_files_folded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def without_a_state_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the rows of a state that has none any more."""
-    looked_at = ChangeReader._candidates
+    """Find no changed key in a state that has lost all its rows."""
+    original = ChangeReader._candidates
 
     def candidates(self: Any, state: str, *sides: Any) -> Iterator[Candidates]:
-        return iter(()) if state == "early" else looked_at(self, state, *sides)
+        return iter(()) if state == "early" else original(self, state, *sides)
 
     monkeypatch.setattr(ChangeReader, "_candidates", candidates)
 

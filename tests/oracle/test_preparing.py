@@ -33,7 +33,7 @@ CASES = (
 
 @pytest.mark.parametrize(("line", "plain", "configuration", "restored"), CASES)
 def test_flink_continues_from_a_result_with_prepared_files(
-    retaining: Callable[[str], Flink],
+    retaining_flink: Callable[[str], Flink],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     line: str,
@@ -43,7 +43,7 @@ def test_flink_continues_from_a_result_with_prepared_files(
 ) -> None:
     """Files of a first checkpoint are copied. The run uses a second checkpoint, which shares some of these files."""
     monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
-    flink = retaining(line)
+    flink = retaining_flink(line)
     job = plain.with_(**ROCKSDB, configuration={**configuration, **IN_FILES})
     first, second = flink.snapshots(job, tmp_path / "source", "checkpoint", "checkpoint")
     target = tmp_path / "target"
@@ -51,10 +51,10 @@ def test_flink_continues_from_a_result_with_prepared_files(
     begin_preparing(ahead)
     done = prepare_files(ahead, InProcessTasks())
     assert done.new_files == done.files > 0
-    there = {path.name: path.stat().st_mtime_ns for path in target.iterdir()}
+    times_before = {path.name: path.stat().st_mtime_ns for path in target.iterdir()}
     execute(plan_rescale(str(second), str(target), [str(restored)]))
-    after = {path.name: path.stat().st_mtime_ns for path in target.iterdir() if is_prepared_file(path.name)}
-    assert after.items() & there.items(), "no file that was copied ahead was used"
+    times_after = {path.name: path.stat().st_mtime_ns for path in target.iterdir() if is_prepared_file(path.name)}
+    assert times_after.items() & times_before.items(), "no file that was copied ahead was used"
     verdict = flink.restore(target, job, job.with_(parallelism=restored), again="checkpoint")
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 0

@@ -29,7 +29,7 @@ LOST = (
 OPEN = {"class of a text": True, "class of a double": False}
 """Types for which the bytes give no prediction, and whether they are really restored."""
 
-LEAVE_THE_REST = {
+IGNORE_UNCLAIMED_STATE = {
     "execution.savepoint.ignore-unclaimed-state": "true",
     "execution.state-recovery.ignore-unclaimed-state": "true",
 }
@@ -37,7 +37,7 @@ LEAVE_THE_REST = {
 
 def typed(*types: str) -> Job:
     parameters = {"seed": 7, **dict.fromkeys(types, 1)}
-    return Job("typed", 2, parameters, max_parallelism=16, configuration=LEAVE_THE_REST)
+    return Job("typed", 2, parameters, max_parallelism=16, configuration=IGNORE_UNCLAIMED_STATE)
 
 
 def names(types: Iterable[str]) -> tuple[tuple[str, str], ...]:
@@ -73,8 +73,8 @@ def check_types(flink_2: Flink, path: Path, types: tuple[str, ...]) -> None:
     uids = tuple((operator_id_of_uid(uid), uid) for uid in names(types))
     snapshot = open_snapshot(str(path), uids=uids)
     said_of = {prospect.label: prospect.restores for prospect in prospects(snapshot, NEWEST).operators}
-    for said, of in ((Restores.YES, kept), (Restores.NO, lost), (Restores.UNKNOWN, unknown)):
-        assert {name: said_of[name] for name in names(of)} == dict.fromkeys(names(of), said)
+    for answer, of in ((Restores.YES, kept), (Restores.NO, lost), (Restores.UNKNOWN, unknown)):
+        assert {name: said_of[name] for name in names(of)} == dict.fromkeys(names(of), answer)
     assert is_restored(flink_2, path, typed(*kept))
     assert {type_: is_restored(flink_2, path, typed(type_)) for type_ in lost} == dict.fromkeys(lost, False)
     assert {type_: is_restored(flink_2, path, typed(type_)) for type_ in unknown} == {
@@ -89,9 +89,12 @@ def check_types(flink_2: Flink, path: Path, types: tuple[str, ...]) -> None:
 def test_jobs_of_flink_1_are_restored_by_flink_2_as_predicted(flink_2: Flink, name: str) -> None:
     document = json.loads((FIXTURES / name / "expected.json").read_text(encoding="utf-8"))
     path, job = FIXTURES / name / document["snapshot"], Job(**document["job"])
-    seen = prospects(open_snapshot(str(path)), NEWEST)
-    assert all(prospect.restores != Restores.NO for prospect in seen.operators)
-    assert {prospect.restores for prospect in seen.operators} == {Restores.YES} or name in ("1.20-raw", "1.20-source")
+    predictions = prospects(open_snapshot(str(path)), NEWEST)
+    assert all(prospect.restores != Restores.NO for prospect in predictions.operators)
+    assert {prospect.restores for prospect in predictions.operators} == {Restores.YES} or name in (
+        "1.20-raw",
+        "1.20-source",
+    )
     plain = job.with_(configuration={option: value for option, value in job.configuration.items() if "timer" in option})
     assert is_restored(flink_2, path, plain)
 
@@ -101,9 +104,9 @@ def test_classes_missing_in_a_release_are_as_predicted(
     request: pytest.FixtureRequest, line: str, release: ReleaseLine
 ) -> None:
     flink: Flink = request.getfixturevalue(line)
-    asked = [row.snapshot for row in FLINK_ROWS.values() if row.jar is None]
-    missing = set(flink.command("missing_classes", names=asked))
-    expected = {name for name in asked if any(r.restores is Restores.NO for r in class_reasons(name, release))}
+    class_names = [row.snapshot for row in FLINK_ROWS.values() if row.jar is None]
+    missing = set(flink.command("missing_classes", names=class_names))
+    expected = {name for name in class_names if any(r.restores is Restores.NO for r in class_reasons(name, release))}
     assert missing == expected
     assert missing
 
@@ -112,7 +115,7 @@ def test_classes_missing_in_a_release_are_as_predicted(
 def test_flink_1_refuses_a_snapshot_of_flink_2_as_predicted(flink_1_20: Flink) -> None:
     document = json.loads((FIXTURES / "2-clicks" / "expected.json").read_text(encoding="utf-8"))
     job, path = Job(**document["job"]), FIXTURES / "2-clicks" / "snapshot"
-    seen = prospects(open_snapshot(str(path)), ReleaseLine(1, 20))
-    assert {prospect.restores for prospect in seen.operators if prospect.states} == {Restores.NO}
+    predictions = prospects(open_snapshot(str(path)), ReleaseLine(1, 20))
+    assert {prospect.restores for prospect in predictions.operators if prospect.states} == {Restores.NO}
     with pytest.raises(FlinkError, match="Unrecognized checkpoint version number: 6"):
         flink_1_20.restore(path, job, job)

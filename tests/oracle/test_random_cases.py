@@ -25,15 +25,13 @@ OPTIONS: Sequence[Mapping[str, str]] = (
     {"state.backend.rocksdb.timer-service.factory": "HEAP"},
     {"state.backend.rocksdb.memory.partitioned-index-filters": "true"},
 )
-MOST = 2000
-"""Largest max parallelism here. The tables have some larger ones, for which Flink needs a long time."""
+LARGEST_MAXIMUM = 2000
+"""Largest max parallelism here. The tables of cases have larger ones, for which Flink needs a long time."""
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A snapshot of `kind` of `job`, rescaled to `shape`, restored as `restored`, whose next snapshot is of kind
-    `again`.
-    """
+class DrawnCase:
+    """A snapshot of `job`, of `kind`, rescaled to `shape`; job `restored` restores it and takes one of kind `again`."""
 
     job: Job
     kind: str
@@ -43,33 +41,33 @@ class Drawn:
     shape: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
-def draw(seed: int) -> Drawn:
+def draw(seed: int) -> DrawnCase:
     random = Random(seed)
     job = _job(random)
     kind = random.choice(KINDS)
     if kind == "native" and "HEAP" in job.configuration.values():
         kind = "checkpoint"  # because Flink leaves timers on the heap out of native savepoints
-    again, own = random.choice(KINDS), kind != "canonical"
-    if own and job.backend == "rocksdb" and random.random() < 0.3:
-        return Drawn(job, kind, job, again)
+    again, is_native = random.choice(KINDS), kind != "canonical"
+    if is_native and job.backend == "rocksdb" and random.random() < 0.3:
+        return DrawnCase(job, kind, job, again)
     parallelism = random.randint(1, 9)
     maximum = job.max_parallelism
-    if not (own and job.backend == "hashmap") and "raw_keyed" not in job.parameters and random.random() < 0.7:
+    if not (is_native and job.backend == "hashmap") and "raw_keyed" not in job.parameters and random.random() < 0.7:
         maximum = _maximum(random, parallelism)
     elif maximum is not None:
         parallelism = min(parallelism, maximum)
-    return Drawn(
+    return DrawnCase(
         job,
         kind,
         job.with_(
             parallelism=parallelism,
             max_parallelism=maximum,
             exceptions={},
-            backend="hashmap" if own and job.backend == "hashmap" else random.choice(("hashmap", "rocksdb")),
+            backend="hashmap" if is_native and job.backend == "hashmap" else random.choice(("hashmap", "rocksdb")),
             configuration={},
         ),
         again,
-        "canonical" if own and job.backend == "rocksdb" else "keep",
+        "canonical" if is_native and job.backend == "rocksdb" else "keep",
         {"parallelism": [str(parallelism)], "max_parallelism": [str(maximum)]},
     )
 
@@ -104,7 +102,7 @@ def _job(random: Random) -> Job:
 
 def _maximum(random: Random, least: int) -> int:
     """Draw a small max parallelism, a power of two, or any."""
-    upper = random.choice((300, 1 << random.randint(4, 10), MOST))
+    upper = random.choice((300, 1 << random.randint(4, 10), LARGEST_MAXIMUM))
     return random.choice((max(least, upper), random.randint(least, max(least, upper))))
 
 

@@ -15,17 +15,17 @@ from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import slow
 
 IDLE = graph("splits", 3, idle=1)
-"""A job of which a reader without splits has finished, and the operator behind that reader."""
+"""Job in which a reader without splits has finished, and so has the operator behind that reader."""
 
-OF_IDLE = ["numbers", "results-of-numbers"]
+FINISHED_IN_IDLE = ["numbers", "results-of-numbers"]
 
 
 @pytest.mark.parametrize(
     ("job", "restarts", "after"),
     [
-        pytest.param(IDLE, OF_IDLE, 5, id="idle reader to 5"),
-        slow(IDLE, OF_IDLE, 2, id="idle reader to 2"),
-        slow(IDLE, OF_IDLE, 3, id="idle reader, same shape"),
+        pytest.param(IDLE, FINISHED_IN_IDLE, 5, id="idle reader to 5"),
+        slow(IDLE, FINISHED_IN_IDLE, 2, id="idle reader to 2"),
+        slow(IDLE, FINISHED_IN_IDLE, 3, id="idle reader, same shape"),
         slow(graph("finished", 3, partially=1), ["short"], 2, id="a subtask of a source to 2"),
         slow(graph("finished", 3), ["short"], 5, id="a whole source to 5"),
     ],

@@ -28,7 +28,7 @@ OLD = "1.18.1"
 class Case:
     """A snapshot of `kind` from `backend` that becomes RocksDB directories in another shape."""
 
-    what: str
+    label: str
     kind: str
     parallelism: int
     maximum: int | None = None
@@ -65,7 +65,7 @@ OWNED = tuple(case for case in CASES if case.files == "copy")
 
 
 def name(value: Case | str) -> str:
-    return value if isinstance(value, str) else f"{value.what}-{value.kind}-{value.parallelism}-{value.maximum}"
+    return value if isinstance(value, str) else f"{value.label}-{value.kind}-{value.parallelism}-{value.maximum}"
 
 
 @pytest.mark.slow

@@ -32,20 +32,20 @@ REBUILT = ("Completed restoring backend with range", "Transferring remote state"
 
 @dataclass(frozen=True)
 class Case:
-    """The last snapshot of `kinds` that `job` takes gets another shape in the format `wanted`.
+    """The last snapshot of `kinds` that `job` takes gets another shape in `format`.
 
     If `before` is set, `job` itself is restored from a native savepoint at that parallelism, so that Flink has rescaled
     it. `files` says whether files are copied or referred to. Quick cases run as quick tests. A `gate` case shows
     something that no quick case shows.
     """
 
-    what: str
+    label: str
     job: Job
     options: dict[str, str]
     kinds: tuple[str, ...]
     parallelism: int
     maximum: int | None = None
-    wanted: str = "keep"
+    format: str = "keep"
     backend: str = "rocksdb"
     before: int | None = None
     files: str = "copy"
@@ -59,7 +59,7 @@ class Case:
     @property
     def name(self) -> str:
         maxima = f"{self.job.max_parallelism}to{self.maximum or self.job.max_parallelism}"
-        return f"{self.what}-{self.job.parallelism}to{self.parallelism}-{maxima}-{self.wanted}-{self.files}"
+        return f"{self.label}-{self.job.parallelism}to{self.parallelism}-{maxima}-{self.format}-{self.files}"
 
 
 CASES = (
@@ -89,7 +89,7 @@ CASES = (
     Case("timers on the heap", graph("churn", 2, waves=2), HEAP_TIMERS, CHANGING, 5, 1000),
     Case("timers on the heap", graph("windows", 3), HEAP_TIMERS, ("checkpoint",), 8),
     Case("timers on the heap", graph("cep", 3), HEAP_TIMERS, ("checkpoint",), 1, 1000, "rocksdb"),
-    Case("canonical", everything(4), {}, ("canonical",), 5, wanted="rocksdb"),
+    Case("canonical", everything(4), {}, ("canonical",), 5, format="rocksdb"),
     Case("canonical of the heap", everything(3), {}, ("canonical",), 2, 1000, "rocksdb", "hashmap", quick=True),
     Case("canonical of the heap", graph("windows", 2), {}, ("canonical",), 8, 64, "rocksdb", "hashmap"),
     Case("native of the hashmap backend", everything(3), {}, ("checkpoint",), 5, 1000, "rocksdb", "hashmap"),
@@ -115,12 +115,14 @@ def test_flink_opens_rocksdb_directories_unchanged(flink: Flink, tmp_path: Path,
         [str(case.parallelism)],
         [str(tmp_path / "first")],
         max_parallelism=[str(case.maximum)] if case.maximum else [],
-        format=case.wanted,
+        format=case.format,
         files=case.files,
     )
     execute(plan)
-    seen = validate_published(str(source), str(target), InProcessTasks(), allow_prefixes=[str(tmp_path / "first")])
-    assert seen.verdict == "complete"
+    certificate = validate_published(
+        str(source), str(target), InProcessTasks(), allow_prefixes=[str(tmp_path / "first")]
+    )
+    assert certificate.verdict == "complete"
     assert plan.refers is (case.files == "refer")
     if not plan.refers:
         shutil.rmtree(tmp_path / "source")
@@ -136,8 +138,8 @@ def test_flink_opens_rocksdb_directories_unchanged(flink: Flink, tmp_path: Path,
     assert verdict.ok, verdict
     assert verdict.compared["results"] > 0 or case.job.scenario == "churn", verdict
     log = flink.log.read_bytes()[before:].decode(errors="replace")
-    made = sum(len(o.rekeying.streams) for o in plan.operators if o.rekeying)
-    directories = made + sum(len(o.databases) + len(o.compacted) for o in plan.operators)
+    new_directories = sum(len(o.rekeying.streams) for o in plan.operators if o.rekeying)
+    directories = new_directories + sum(len(o.databases) + len(o.compacted) for o in plan.operators)
     assert log.count(OPENED) >= directories > 0
     assert not [line for line in log.splitlines() if any(word in line for word in REBUILT)]
 
@@ -148,8 +150,8 @@ def test_flink_continues_from_state_that_was_sorted_in_parts(
     flink: Flink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: int
 ) -> None:
     """The state does not fit into memory: its records are sorted in runs, which are merged window by window."""
-    for place, name, size in ((windows, "CELL_MEMORY", 3 * window), (windows, "WINDOW_BYTES", window)):
-        monkeypatch.setattr(place, name, size)
+    for module, name, size in ((windows, "CELL_MEMORY", 3 * window), (windows, "WINDOW_BYTES", window)):
+        monkeypatch.setattr(module, name, size)
     monkeypatch.setattr(key_order, "WINDOW_BYTES", window)
     merged = Mock(wraps=key_order._merge_runs)
     monkeypatch.setattr(key_order, "_merge_runs", merged)
@@ -169,7 +171,7 @@ def test_flink_continues_from_doubled_timers_of_an_old_release(
     flink: Flink, tmp_path: Path, maximum: int, kept: dict[str, str]
 ) -> None:
     """Before Flink 1.16 timers were stored as keyed and as raw keyed state. A job with timers on the heap does not
-    restore those of RocksDB.
+    restore timers of RocksDB.
     """
     name, target = "1.15.4-full-heap-timers", tmp_path / "target"
     execute(

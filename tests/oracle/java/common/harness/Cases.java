@@ -94,7 +94,7 @@ public final class Cases {
         String restored = request.get("restored").asText();
         Run run = new Run(!restored.isEmpty());
         String claimMode = request.path("claim_mode").asText("NO_CLAIM");
-        Map<String, String> settings = restored.isEmpty() ? Map.of() : settings(restored, claimMode);
+        Map<String, String> settings = restored.isEmpty() ? Map.of() : restoreOptions(restored, claimMode);
         JobID id = null;
         try {
             id = cluster.submit(scenario(job), job, run, directory, settings, deadline);
@@ -132,7 +132,7 @@ public final class Cases {
         Path directory = Files.createDirectories(Path.of(request.get("directory").asText()));
         String restored = request.get("restored").asText();
         Run run = new Run(!restored.isEmpty());
-        Map<String, String> settings = restored.isEmpty() ? Map.of() : settings(restored, "NO_CLAIM");
+        Map<String, String> settings = restored.isEmpty() ? Map.of() : restoreOptions(restored, "NO_CLAIM");
         JobID id = null;
         try {
             id = cluster.submit(scenario(job), job, run, directory, settings, deadline);
@@ -177,7 +177,7 @@ public final class Cases {
         Comparison comparison = new Comparison();
         Expected expected = scenario(job).expected(source);
         boolean claim = "CLAIM".equals(request.get("claim_mode").asText());
-        Map<String, String> settings = settings(request.get("path").asText(), request.get("claim_mode").asText());
+        Map<String, String> settings = restoreOptions(request.get("path").asText(), request.get("claim_mode").asText());
         Map<String, Object> answer = new TreeMap<>();
         String kept = request.path("keep").asText("");
         Path own = kept.isEmpty()
@@ -190,17 +190,17 @@ public final class Cases {
             cluster.awaitRunning(id, run, deadline);
             comparison.state(expected, run.found, source, job, request.path("per_subtask").asBoolean());
             if (claim) {
-                answer.put("subsumed_after", subsume(id, Path.of(request.get("path").asText()), deadline));
+                answer.put("subsumed_after", takeUntilSubsumed(id, Path.of(request.get("path").asText()), deadline));
             }
             String next = request.path("next").asText("");
             if (!next.isEmpty()) {
                 String taken = cluster.take(id, next, own, deadline);
                 answer.put("taken", taken);
-                again(taken, source, job, comparison, deadline);
+                restoreAgain(taken, source, job, comparison, deadline);
             }
             run.startSecondPhase();
             cluster.awaitFinished(id, deadline);
-            comparison.results(undisturbed(job, deadline), run.results());
+            comparison.results(undisturbedResults(job, deadline), run.results());
         } finally {
             end(id, run);
             if (kept.isEmpty()) {
@@ -214,7 +214,7 @@ public final class Cases {
         return answer;
     }
 
-    private static Map<String, String> settings(String path, String claimMode) {
+    private static Map<String, String> restoreOptions(String path, String claimMode) {
         return Map.of(
                 "execution.savepoint.path", path,
                 "execution.state-recovery.path", path,
@@ -223,13 +223,14 @@ public final class Cases {
     }
 
     /** Restores the job's own snapshot in the same shape: the state must still be the same. */
-    private void again(String path, Job source, Job job, Comparison comparison, Deadline deadline) throws Exception {
+    private void restoreAgain(String path, Job source, Job job, Comparison comparison, Deadline deadline)
+            throws Exception {
         Path own = Files.createTempDirectory(cluster.work(), "again-");
         Run run = new Run(true);
         Comparison second = new Comparison();
         JobID id = null;
         try {
-            id = cluster.submit(scenario(job), job, run, own, settings(path, "NO_CLAIM"), deadline);
+            id = cluster.submit(scenario(job), job, run, own, restoreOptions(path, "NO_CLAIM"), deadline);
             cluster.awaitRunning(id, run, deadline);
             second.state(scenario(job).expected(source), run.found, source, job, false);
         } finally {
@@ -241,7 +242,7 @@ public final class Cases {
     }
 
     /** Takes checkpoints until Flink has deleted the claimed snapshot; returns their number, or -1 if it stays. */
-    private int subsume(JobID id, Path claimed, Deadline deadline) throws Exception {
+    private int takeUntilSubsumed(JobID id, Path claimed, Deadline deadline) throws Exception {
         for (int number = 1; number <= 4; number++) {
             cluster.take(id, "checkpoint", claimed, deadline);
             for (int look = 0; look < 40; look++) {
@@ -255,7 +256,7 @@ public final class Cases {
     }
 
     /** Returns the results of the second phase of an undisturbed run; they do not depend on the parallelism. */
-    private List<String> undisturbed(Job job, Deadline deadline) throws Exception {
+    private List<String> undisturbedResults(Job job, Deadline deadline) throws Exception {
         String what = job.scenario + job.parameters;
         List<String> known = undisturbed.get(what);
         if (known != null) {

@@ -33,7 +33,7 @@ public final class Cluster implements AutoCloseable {
     private final MiniCluster cluster;
     private final Path work;
 
-    /** Starts the cluster, with scratch space in `work`; `more` are options beside the usual ones. */
+    /** Starts the cluster, with scratch space in `work`; `more` are further options of Flink. */
     public Cluster(Path work, Map<String, String> more) throws Exception {
         this.work = work;
         Configuration configuration = new Configuration();
@@ -49,7 +49,8 @@ public final class Cluster implements AutoCloseable {
         more.forEach(configuration::setString);
         FileSystem.initialize(configuration, null);
         // Put no state into _metadata: otherwise these tiny snapshots would have no files.
-        both(configuration, "state.storage.fs.memory-threshold", "execution.checkpointing.data-inline-threshold", "0");
+        setBoth(
+                configuration, "state.storage.fs.memory-threshold", "execution.checkpointing.data-inline-threshold", "0");
         cluster = new MiniCluster(new MiniClusterConfiguration.Builder()
                 .setConfiguration(configuration)
                 .setNumTaskManagers(1)
@@ -60,7 +61,7 @@ public final class Cluster implements AutoCloseable {
         cluster.start();
     }
 
-    /** Starts a job; its own checkpoints go to `checkpoints`. An empty `restore` means a fresh start. */
+    /** Starts a job, whose checkpoints go to `checkpoints`; `restore` has the options of a restore, if there is one. */
     public JobID submit(
             Scenario scenario, Job job, Run run, Path checkpoints, Map<String, String> restore, Deadline deadline)
             throws Exception {
@@ -68,7 +69,7 @@ public final class Cluster implements AutoCloseable {
         configuration.setString("restart-strategy", "none");
         configuration.setString("restart-strategy.type", "none");
         configuration.setString("execution.checkpointing.interval", "24h");
-        both(configuration, "state.checkpoints.dir", "execution.checkpointing.dir", checkpoints.toUri().toString());
+        setBoth(configuration, "state.checkpoints.dir", "execution.checkpointing.dir", checkpoints.toUri().toString());
         job.configuration.forEach(configuration::setString);
         restore.forEach(configuration::setString);
         StreamExecutionEnvironment environment = StreamExecutionEnvironment.getExecutionEnvironment(configuration);
@@ -97,7 +98,7 @@ public final class Cluster implements AutoCloseable {
     }
 
     /** Sets an option that has one name in Flink 1.x and another in 2.x. */
-    private static void both(Configuration configuration, String first, String second, String value) {
+    private static void setBoth(Configuration configuration, String first, String second, String value) {
         configuration.setString(first, value);
         configuration.setString(second, value);
     }
@@ -110,7 +111,7 @@ public final class Cluster implements AutoCloseable {
         while (!allRun(id, deadline) || !run.allEmitted()) {
             deadline.pause("the job to run");
         }
-        while (finished(id, deadline) < run.finishing()) {
+        while (countFinished(id, deadline) < run.finishing()) {
             try {
                 deadline.get(cluster.triggerCheckpoint(id), "a checkpoint for tasks at their end");
             } catch (CheckpointException notYet) {
@@ -120,7 +121,7 @@ public final class Cluster implements AutoCloseable {
         }
     }
 
-    private int finished(JobID id, Deadline deadline) throws Exception {
+    private int countFinished(JobID id, Deadline deadline) throws Exception {
         int finished = 0;
         for (AccessExecutionVertex vertex :
                 deadline.get(cluster.getExecutionGraph(id), "the job's tasks").getAllExecutionVertices()) {
@@ -157,8 +158,8 @@ public final class Cluster implements AutoCloseable {
 
     /**
      * Takes a snapshot of `kind` canonical, native, checkpoint or stop (a savepoint that ends the job); returns its
-     * path. Savepoints go below `directory`, checkpoints into the job's own directory. If Flink declines, because a
-     * task finishes at the same time, it is asked again.
+     * path. Savepoints go below `directory`, checkpoints into the job's own directory. If Flink declines because a task
+     * finishes at the same time, the snapshot is triggered again.
      */
     public String take(JobID id, String kind, Path directory, Deadline deadline) throws Exception {
         while (true) {

@@ -20,14 +20,14 @@ public final class Comparison {
      * Compares all state. With `perSubtask`, the elements of SPLIT states must lie where Flink's own redistribution
      * from the source's parallelism to the job's puts them; otherwise they may lie in any subtask.
      */
-    public void state(Expected expected, Found found, Job source, Job job, boolean perSubtask) {
+    public void state(Expected expected, RestoredState found, Job source, Job job, boolean perSubtask) {
         differences.addAll(found.contradictions);
-        keyed(expected.keyed, found.keyed);
+        compareKeyed(expected.keyed, found.keyed);
         for (Map.Entry<String, Map<String, List<List<String>>>> operator : expected.split.entrySet()) {
-            split(operator.getKey(), operator.getValue(), found, source, job, perSubtask);
+            compareSplit(operator.getKey(), operator.getValue(), found, source, job, perSubtask);
         }
-        expected.union.forEach((state, elements) -> whole("union", state, elements, found, job));
-        expected.broadcast.forEach((state, entries) -> whole("broadcast", state, entries, found, job));
+        expected.union.forEach((state, elements) -> compareCopies("union", state, elements, found, job));
+        expected.broadcast.forEach((state, entries) -> compareCopies("broadcast", state, entries, found, job));
         TreeSet<String> unknown = new TreeSet<>(found.elements.keySet());
         unknown.removeAll(expected.union.keySet());
         unknown.removeAll(expected.broadcast.keySet());
@@ -35,7 +35,7 @@ public final class Comparison {
         unknown.forEach(state -> differences.add(state + ": operator state that nobody expected"));
     }
 
-    private void keyed(Map<String, Map<String, String>> expected, Map<String, Map<String, String>> found) {
+    private void compareKeyed(Map<String, Map<String, String>> expected, Map<String, Map<String, String>> found) {
         TreeSet<String> states = new TreeSet<>(expected.keySet());
         states.addAll(found.keySet());
         for (String state : states) {
@@ -57,23 +57,28 @@ public final class Comparison {
         }
     }
 
-    private void split(
-            String operator, Map<String, List<List<String>>> states, Found found, Job source, Job job, boolean dealt) {
+    private void compareSplit(
+            String operator,
+            Map<String, List<List<String>>> states,
+            RestoredState found,
+            Job source,
+            Job job,
+            boolean perSubtask) {
         int parallelism = job.parallelism(operator);
         for (String state : states.keySet()) {
             List<String> wanted = new ArrayList<>();
             states.get(state).forEach(wanted::addAll);
             List<String> held = new ArrayList<>();
             found.elements.getOrDefault(state, Map.of()).values().forEach(held::addAll);
-            bags(state + " over all subtasks", wanted, held);
+            compareUnordered(state + " over all subtasks", wanted, held);
             count("split", wanted.size());
         }
-        if (dealt) {
+        if (perSubtask) {
             List<Map<String, List<String>>> places =
                     Redistribution.deal(states, source.parallelism(operator), parallelism);
             for (int subtask = 0; subtask < parallelism; subtask++) {
                 for (String state : states.keySet()) {
-                    bags(
+                    compareUnordered(
                             state + " in subtask " + subtask,
                             places.get(subtask).getOrDefault(state, List.of()),
                             found.elements.getOrDefault(state, Map.of()).getOrDefault(subtask, List.of()));
@@ -83,22 +88,22 @@ public final class Comparison {
         }
     }
 
-    private void whole(String mode, String state, List<String> expected, Found found, Job job) {
+    private void compareCopies(String mode, String state, List<String> expected, RestoredState found, Job job) {
         int parallelism = job.parallelism(state.substring(0, state.indexOf('/')));
         Map<Integer, List<String>> held = found.elements.getOrDefault(state, Map.of());
         for (int subtask = 0; subtask < parallelism; subtask++) {
-            bags(state + " in subtask " + subtask, expected, held.getOrDefault(subtask, List.of()));
+            compareUnordered(state + " in subtask " + subtask, expected, held.getOrDefault(subtask, List.of()));
         }
         count(mode, (long) expected.size() * parallelism);
     }
 
     /** Compares the results of the second phase with those of an undisturbed run. */
     public void results(List<String> expected, List<String> found) {
-        bags("results", expected, found);
+        compareUnordered("results", expected, found);
         count("results", expected.size());
     }
 
-    private void bags(String where, List<String> expected, List<String> found) {
+    private void compareUnordered(String where, List<String> expected, List<String> found) {
         List<String> lost = new ArrayList<>(expected);
         List<String> surplus = new ArrayList<>(found);
         Collections.sort(lost);

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** State that a snapshot must hold, by state ("operator/state"), as text in the form of `Found`. */
+/** State that a snapshot must hold, by state ("operator/state"), as text in the form of `RestoredState`. */
 public final class Expected {
     /** Keyed values by state and key. */
     public final Map<String, Map<String, String>> keyed = new TreeMap<>();

@@ -7,9 +7,9 @@ import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
 
 /**
- * A scenario with its parameters (the seed and the scenario's switches), in a shape.
- * Parallelism is one number for all operators and exceptions by name, and so is max parallelism; 0 means that the user
- * never set it, so that Flink computes it. `uids` gives operators other uids than the scenario does.
+ * A scenario with its parameters (the seed and the scenario's switches), parallelism and options. `exceptions` and
+ * `maxExceptions` give single operators another parallelism and max parallelism. A max parallelism of 0 means that the
+ * user never set it, so that Flink computes it. `uids` gives operators other uids than the scenario does.
  */
 public final class Job implements Serializable {
     private static final long serialVersionUID = 1L;
@@ -58,7 +58,7 @@ public final class Job implements Serializable {
         uids = Map.of();
     }
 
-    /** Returns the same scenario with the same input, in the cheapest shape. */
+    /** Returns the same scenario with the same input, at parallelism 2 and without options. */
     public Job narrow() {
         return new Job(this);
     }

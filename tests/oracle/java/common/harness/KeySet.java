@@ -11,7 +11,7 @@ import org.apache.flink.api.common.typeinfo.TypeInformation;
 /** Distinct keys of a type of `Keys`: rare values first, then random ones by a seed. */
 public final class KeySet<K> implements Serializable {
     private static final long serialVersionUID = 1L;
-    /** Attempts to find a new key: some types, such as booleans, have few values. */
+    /** Attempts per key to find a new one: some types, such as booleans, have few values. */
     private static final int TRIES = 20;
 
     private static final Map<String, List<?>> RARE = Map.of(
@@ -25,7 +25,7 @@ public final class KeySet<K> implements Serializable {
     private transient List<K> keys;
     private transient Map<K, Integer> numbers;
 
-    /** Returns about `number` keys of `type`, fewer if the type has fewer values. */
+    /** Draws about `number` keys of `type`, fewer if the type has fewer values. */
     public KeySet(String type, long seed, int number) {
         this.type = type;
         this.seed = seed;

@@ -80,7 +80,6 @@ public final class Keys {
         namespaces();
     }
 
-    /** Returns the names of the types. */
     static List<String> types() {
         return List.copyOf(new Keys().kinds.keySet());
     }

@@ -30,16 +30,16 @@ public final class Listing<K> {
 
     private final AbstractStreamOperator<?> operator;
     private final String name;
-    private final Found found;
+    private final RestoredState found;
     private final Function<K, String> named;
     private final CheckpointableKeyedStateBackend<K> backend;
 
-    public Listing(AbstractStreamOperator<?> operator, String name, Found found) {
+    public Listing(AbstractStreamOperator<?> operator, String name, RestoredState found) {
         this(operator, name, found, Object::toString);
     }
 
     /** Reports keys by their names in `named`. */
-    public Listing(AbstractStreamOperator<?> operator, String name, Found found, Function<K, String> named) {
+    public Listing(AbstractStreamOperator<?> operator, String name, RestoredState found, Function<K, String> named) {
         this.operator = operator;
         this.name = name;
         this.found = found;

@@ -165,7 +165,7 @@ final class OwnHashes {
         }
     }
 
-    /** Of one subclass in the first of two subtasks, of another one in the second: neither subtask sees both. */
+    /** Base class of keys that all have one subclass in the first of two subtasks, and another one in the second. */
     public static class Badge extends Key {
         public long number;
 
@@ -224,7 +224,7 @@ final class OwnHashes {
         }
     }
 
-    /** With a POJO as a field, whose hash has another order of fields. */
+    /** Has a POJO as a field, and hashes its fields in another order than serializers use. */
     public static class Visit extends Key {
         public Address where;
         public Guest guest;
@@ -247,7 +247,6 @@ final class OwnHashes {
         }
     }
 
-    /** A part of a visit. */
     public static class Guest extends Key {
         public String name;
         public Short age;
@@ -270,7 +269,7 @@ final class OwnHashes {
         }
     }
 
-    /** With an enum in its hash, which differs between JVMs. */
+    /** Has a hash that differs between JVMs, because it includes an enum. */
     public static class Timeout extends Key {
         public long amount;
         public TimeUnit unit;
@@ -293,7 +292,7 @@ final class OwnHashes {
         }
     }
 
-    /** With a hash that no common formula gives. */
+    /** Has a hash that no common formula gives. */
     public static class Secret extends Key {
         public int number;
         public String word;

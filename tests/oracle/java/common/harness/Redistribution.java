@@ -66,17 +66,17 @@ public final class Redistribution {
     }
 
     /**
-     * Returns the elements of SPLIT states after one redistribution, by new subtask and state. States have the names of
-     * the snapshot, without the operator's name.
+     * Returns the elements of SPLIT states after one redistribution, by new subtask and state. Flink gets the states'
+     * names without the operator's name, as in the snapshot.
      */
     public static List<Map<String, List<String>>> deal(
             Map<String, List<List<String>>> states, int oldParallelism, int newParallelism) {
-        Map<String, String> full = new LinkedHashMap<>();
-        states.keySet().forEach(state -> full.put(state.substring(state.indexOf('/') + 1), state));
+        Map<String, String> fullNames = new LinkedHashMap<>();
+        states.keySet().forEach(state -> fullNames.put(state.substring(state.indexOf('/') + 1), state));
         List<List<Part>> old = new ArrayList<>();
         for (int subtask = 0; subtask < oldParallelism; subtask++) {
             List<Part> parts = new ArrayList<>();
-            for (Map.Entry<String, String> name : full.entrySet()) {
+            for (Map.Entry<String, String> name : fullNames.entrySet()) {
                 int elements = states.get(name.getValue()).get(subtask).size();
                 parts.add(new Part(name.getKey(), "SPLIT_DISTRIBUTE", elements));
             }
@@ -86,7 +86,7 @@ public final class Redistribution {
         for (List<Piece> pieces : pieces(old, oldParallelism, newParallelism)) {
             Map<String, List<String>> held = new HashMap<>();
             for (Piece piece : pieces) {
-                String state = full.get(piece.name());
+                String state = fullNames.get(piece.name());
                 List<String> elements = held.computeIfAbsent(state, name -> new ArrayList<>());
                 piece.numbers().forEach(
                         number -> elements.add(states.get(state).get(piece.from()).get(number.intValue())));

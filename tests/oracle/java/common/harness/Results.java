@@ -6,13 +6,13 @@ import org.apache.flink.streaming.api.operators.AbstractStreamOperator;
 import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 
-/** Sink that adds a job's results to the run. It is never chained, which could change the generated ids before it. */
+/** Sink that adds a job's results to the run. It is never chained: a chain could change ids that Flink generates. */
 public final class Results extends AbstractStreamOperator<Void> implements OneInputStreamOperator<String, Void> {
     private static final long serialVersionUID = 1L;
 
     private final String run;
 
-    /** Name of the stream whose last result alone counts; empty if all results count. */
+    /** Name of the stream of which only the last result is kept; empty if all results are kept. */
     private final String lastOf;
 
     private Results(Run run, String lastOf) {

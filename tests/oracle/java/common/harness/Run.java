@@ -11,8 +11,8 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * State that a running job and the harness share. Both live in one JVM, so functions carry only the run's id. Feeds
- * wait here between the phases, operators report their restored state, and sinks add results.
+ * Data that a running job and the harness share. Both live in one JVM, so functions carry only the run's id. Feeds wait
+ * for the second phase, operators report their restored state, and sinks add results.
  */
 public final class Run {
     private static final Map<String, Run> RUNS = new ConcurrentHashMap<>();
@@ -20,7 +20,7 @@ public final class Run {
 
     public final String id = "run-" + NUMBER.incrementAndGet();
     public final boolean restored;
-    public final Found found = new Found();
+    public final RestoredState found = new RestoredState();
     private final AtomicInteger feeds = new AtomicInteger();
     private final AtomicInteger emitted = new AtomicInteger();
     private final AtomicInteger waves = new AtomicInteger();

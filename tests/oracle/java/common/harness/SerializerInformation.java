@@ -6,7 +6,7 @@ import org.apache.flink.api.common.serialization.SerializerConfig;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeutils.TypeSerializer;
 
-/** Type information for any serializer, which keys may have, too: for serializers of tables, and unusual key types. */
+/** Type information for any serializer, also of keys: for serializers of tables, and unusual key types. */
 public final class SerializerInformation<T> extends TypeInformation<T> {
     private static final long serialVersionUID = 1L;
 

@@ -3,7 +3,7 @@ package harness;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
 
-/** This release line has no Scala API: a job can only have other types in their place. */
+/** Types that a job must use instead of Scala's, because this release line has no Scala API. */
 public final class OfScala {
     private OfScala() {}
 

@@ -12,7 +12,7 @@ import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * A job whose whole state the State Processor API can write, too: the first count of `Clicks`, and prices in an
+ * A job whose whole state the State Processor API can also write: the count per user of `Clicks`, and prices in an
  * operator that holds nothing else. Parameters: those of `Clicks`, with `only_users`.
  */
 public final class Bootstrapped implements Scenario {

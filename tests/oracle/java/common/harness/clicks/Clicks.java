@@ -22,8 +22,8 @@ import org.apache.flink.streaming.api.datastream.KeyedStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * A shop that counts clicks: per user, per half minute, per visit, and their worth per page. Small enough to be read
- * as an example of a job. Parameters: `seed`, `users`; the switch `only_users` keeps only the count per user.
+ * Counts clicks in a shop per user, per half minute and per visit, and sums their worth per page. Parameters: `seed`,
+ * `users`; the switch `only_users` keeps only the count per user.
  */
 public final class Clicks implements Scenario {
     private static final List<String> NAMES =

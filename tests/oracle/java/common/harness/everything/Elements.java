@@ -7,7 +7,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.apache.flink.api.java.tuple.Tuple2;
 
-/** The elements that each subtask of `OperatorLists` starts with: unequal numbers, some subtasks have none. */
+/** The elements that each subtask of `OperatorLists` starts with: their numbers differ, and some subtasks have none. */
 final class Elements {
     private Elements() {}
 
@@ -40,7 +40,7 @@ final class Elements {
         return subtask == parallelism - 1 ? List.of("first", "second", "second", "third", "fourth") : List.of();
     }
 
-    /** UNION elements: one that only this subtask has, and twice one that all subtasks have. */
+    /** UNION elements: one that only this subtask has, and two equal ones that all subtasks have. */
     static List<String> offsets(int subtask) {
         return List.of("partition-" + subtask, "same", "same");
     }

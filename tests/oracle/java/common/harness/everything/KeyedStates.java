@@ -2,7 +2,7 @@ package harness.everything;
 
 import harness.Events;
 import harness.Feed;
-import harness.Found;
+import harness.RestoredState;
 import harness.Line;
 import harness.Listing;
 import harness.Run;
@@ -182,7 +182,7 @@ public final class KeyedStates extends AbstractStreamOperator<String>
         throw new IllegalStateException("a timer of the far future fired: " + timer);
     }
 
-    private void report(Found found) throws Exception {
+    private void report(RestoredState found) throws Exception {
         Listing<String> listing = new Listing<>(this, NAME, found);
         listing.values(last.getName(), () -> String.valueOf(state(last).value()));
         listing.values(history.getName(), () -> Listing.text(state(history)));

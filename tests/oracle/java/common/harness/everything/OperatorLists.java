@@ -1,6 +1,6 @@
 package harness.everything;
 
-import harness.Found;
+import harness.RestoredState;
 import harness.Line;
 import harness.Run;
 import java.util.ArrayList;
@@ -41,7 +41,7 @@ public final class OperatorLists extends AbstractStreamOperator<String>
     public void initializeState(StateInitializationContext context) throws Exception {
         super.initializeState(context);
         OperatorStateStore store = context.getOperatorStateStore();
-        Found found = context.isRestored() ? Run.of(run).found : null;
+        RestoredState found = context.isRestored() ? Run.of(run).found : null;
         int subtask = Line.subtask(getRuntimeContext());
         int parallelism = Line.parallelism(getRuntimeContext());
         list(store.getListState(new ListStateDescriptor<>("numbers", Types.LONG)),
@@ -67,7 +67,7 @@ public final class OperatorLists extends AbstractStreamOperator<String>
                 "no-rates", found, Map.of());
     }
 
-    private <T> void list(ListState<T> state, String name, Found found, List<T> fresh) throws Exception {
+    private <T> void list(ListState<T> state, String name, RestoredState found, List<T> fresh) throws Exception {
         if (found == null) {
             state.addAll(fresh);
             return;
@@ -80,8 +80,8 @@ public final class OperatorLists extends AbstractStreamOperator<String>
     }
 
     /**
-     * Every subtask got the whole union and must keep a share, or the union would grow with every restore. Its order
-     * differs between subtasks.
+     * Keeps this subtask's share of the union, of which every subtask has got a copy: otherwise it would grow with
+     * every restore. The order of elements differs between subtasks.
      */
     private static void keepOwn(ListState<String> union, int subtask, int parallelism) throws Exception {
         List<String> all = new ArrayList<>();
@@ -93,7 +93,8 @@ public final class OperatorLists extends AbstractStreamOperator<String>
         }
     }
 
-    private void broadcast(BroadcastState<String, Long> state, String name, Found found, Map<String, Long> fresh)
+    private void broadcast(
+            BroadcastState<String, Long> state, String name, RestoredState found, Map<String, Long> fresh)
             throws Exception {
         if (found == null) {
             state.putAll(fresh);

@@ -1,6 +1,6 @@
 package harness.everything;
 
-import harness.Found;
+import harness.RestoredState;
 import harness.Line;
 import harness.Mix;
 import harness.Run;
@@ -22,8 +22,8 @@ import org.apache.flink.streaming.api.operators.OneInputStreamOperator;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 
 /**
- * Raw state. Raw keyed: the sum of amounts per user, a run of bytes per key group, in descending order of the key
- * groups, without empty ones. Raw operator: strings, one partition each.
+ * Raw state. Raw keyed state has the sum of amounts per user; key groups lie in descending order, without empty ones.
+ * Raw operator state has strings, one partition each.
  */
 public final class RawStates extends AbstractStreamOperator<String>
         implements OneInputStreamOperator<Tuple3<Long, Integer, Long>, String> {
@@ -73,7 +73,7 @@ public final class RawStates extends AbstractStreamOperator<String>
             }
             return;
         }
-        Found found = Run.of(run).found;
+        RestoredState found = Run.of(run).found;
         for (KeyGroupStatePartitionStreamProvider provider : context.getRawKeyedStateInputs()) {
             DataInputStream in = new DataInputStream(provider.getStream());
             TreeMap<Long, Long> group = new TreeMap<>();

@@ -17,8 +17,8 @@ import org.apache.flink.streaming.api.functions.async.AsyncFunction;
 import org.apache.flink.streaming.api.functions.async.ResultFuture;
 
 /**
- * Asynchronous calls that are answered only in the second phase, so that all elements of the first are in flight when
- * the snapshot is taken. Parameters: `seed`, `keys`.
+ * Asynchronous calls that are answered only in the second phase, so that all elements of the first phase are in flight
+ * when the snapshot is taken. Parameters: `seed`, `keys`.
  */
 public final class Async implements Scenario {
     private static final int CAPACITY = 10_000;

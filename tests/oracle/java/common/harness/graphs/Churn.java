@@ -29,13 +29,13 @@ import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 import org.apache.flink.util.Collector;
 
 /**
- * State that comes and goes between snapshots: an event per user in the first phase and in each wave, which adds to a
- * sum, a list, a map and a list with a time to live, and sets and deletes timers; or clears all state of the user.
- * Parameters: `seed`, `keys`, and `waves`, how many follow the first phase; of a restored job `lived`, how many there
- * were before. The second phase is empty. With `turn`, there are more states: one that ends with that wave and one that
- * begins with it, a list and a map that are cleared and added to at once, a value with a long time to live, and a value
- * and a list with a short one, of `brief` milliseconds. What a short time to live leaves depends on the clock: it is
- * not compared. Before the first visit of the wave `compacts`, RocksDB compacts these two, which drops what has expired.
+ * State that comes and goes between snapshots: in the first phase and in each wave every user has an event, which adds
+ * to a sum, a list, a map and a list with a time to live, and sets and deletes timers, or clears all state of the user.
+ * Parameters: `seed`, `keys`, and `waves`, how many follow the first phase; of a restored job `lived`, how many waves
+ * there were before. The second phase is empty. With `turn`, there are more states: one that ends with that wave, one
+ * that begins with it, a list and a map that are cleared and added to at once, a value with a long time to live, and a
+ * value and a list with a short one, of `brief` milliseconds. The latter two depend on the clock and are not compared.
+ * Before the first visit of the wave `compacts`, RocksDB compacts them and drops what has expired.
  */
 public final class Churn implements Scenario {
     private static final String NAME = "visits";
@@ -129,7 +129,7 @@ public final class Churn implements Scenario {
                 job, run, NAME);
     }
 
-    /** Returns the states that a restored job lists. Listing registers a state, so later states are left out. */
+    /** Returns the states that a restored job lists. Listing a state registers it, so later states are left out. */
     private static List<StateDescriptor<?, ?>> listed(int turn, int lived) {
         List<StateDescriptor<?, ?>> listed = new ArrayList<>(STATES);
         if (turn > 0) {
@@ -230,7 +230,7 @@ public final class Churn implements Scenario {
         return "VoidNamespace@" + time;
     }
 
-    /** The operator, which lets RocksDB compact the states with a short time to live in the wave `compacts`. */
+    /** Lets RocksDB compact the states with a short time to live in the wave `compacts`. */
     private static final class Compacting extends ReportingOperator<String, Tuple3<Long, Integer, Long>> {
         private static final long serialVersionUID = 1L;
         private final long compacts;

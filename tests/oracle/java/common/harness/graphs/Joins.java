@@ -21,8 +21,8 @@ import org.apache.flink.streaming.api.functions.co.ProcessJoinFunction;
 import org.apache.flink.util.Collector;
 
 /**
- * Two streams in one window, which is open over the pause: joined, and grouped in sessions, where users meet their
- * neighbours; and joined by an interval. Parameters: `seed`, `keys`.
+ * Two streams that are joined in a window, grouped in sessions with the events of the user before, and joined by an
+ * interval. Windows and interval include the pause. Parameters: `seed`, `keys`.
  */
 public final class Joins implements Scenario {
     /** Length of the window, which is beyond the pause, so that it has the events of both phases. */
@@ -49,7 +49,7 @@ public final class Joins implements Scenario {
                         .where(event -> event.f0, Types.LONG)
                         .equalTo(event -> event.f0 + 1, Types.LONG)
                         .window(Line.session(2 * Feed.PAUSE))
-                        .apply(new Told(), Types.STRING),
+                        .apply(new Groups(), Types.STRING),
                 job,
                 run);
         collect(
@@ -72,7 +72,7 @@ public final class Joins implements Scenario {
         return new Expected();
     }
 
-    private static final class Told
+    private static final class Groups
             implements CoGroupFunction<Tuple3<Long, Integer, Long>, Tuple3<Long, Integer, Long>, String> {
         private static final long serialVersionUID = 1L;
 

@@ -24,9 +24,9 @@ import org.apache.flink.core.io.InputStatus;
 import org.apache.flink.core.io.SimpleVersionedSerializer;
 
 /**
- * Emits the numbers of its splits. The enumerator gives away all splits but the last two in the first phase, and those
- * in the second; its state is the number of the next split to give away. With the switch `idle`, the first reader gets
- * none in the first phase, is told that there are no more, and finishes.
+ * Emits the numbers of its splits. The enumerator assigns all splits but the last two in the first phase, and those two
+ * in the second; its state is the number of the next split to assign. With the switch `idle`, the first reader gets no
+ * split in the first phase, learns that there are no more, and finishes.
  */
 final class SplitSource implements Source<String, SplitSource.Split, Integer> {
     private static final long serialVersionUID = 1L;
@@ -44,7 +44,7 @@ final class SplitSource implements Source<String, SplitSource.Split, Integer> {
     }
 
     /** Number of splits that readers hold in the first phase. */
-    static int given(Job job) {
+    static int assignedAtFirst(Job job) {
         return (int) job.parameter("splits", 9) - KEPT_BACK;
     }
 

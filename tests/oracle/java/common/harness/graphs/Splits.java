@@ -11,14 +11,14 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
  * A source whose readers hold splits, and whose coordinator retains some. Half of a split's numbers belong to
- * the first phase. Parameters: `splits`, and the switch `idle` for a reader, and the results after it, that finish.
+ * the first phase. Parameters: `splits`; with the switch `idle`, a reader and the operator behind it finish.
  */
 public final class Splits implements Scenario {
     private static final String NAME = "numbers";
 
     @Override
     public void build(StreamExecutionEnvironment environment, Job job, Run run) {
-        run.expectFeeds(SplitSource.given(job));
+        run.expectFeeds(SplitSource.assignedAtFirst(job));
         if (job.has("idle")) {
             run.expectFinished(2);
         }

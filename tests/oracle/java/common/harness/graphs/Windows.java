@@ -22,7 +22,7 @@ import org.apache.flink.util.Collector;
 
 /**
  * Windows of all sorts that are open over the pause: reduced, collected, merging, counting (with and without an
- * evictor), and `windowAll`, which never runs in parallel. Their content shows when they close. Parameters: `seed`,
+ * evictor), and `windowAll`, which never runs in parallel. They emit their content when they close. Parameters: `seed`,
  * `keys`.
  */
 public final class Windows implements Scenario {
@@ -36,18 +36,18 @@ public final class Windows implements Scenario {
         KeyedStream<Tuple3<Long, Integer, Long>, Long> byUser = events.keyBy(event -> event.f0, Types.LONG);
         collect(
                 "tumbling",
-                byUser.window(Line.tumbling(LONG)).reduce(Windows::sum, new Told<>("tumbling"), Types.STRING),
+                byUser.window(Line.tumbling(LONG)).reduce(Windows::sum, new ListedEvents<>("tumbling"), Types.STRING),
                 job,
                 run);
         collect(
                 "session",
-                byUser.window(Line.session(2 * Feed.PAUSE)).apply(new Told<>("session"), Types.STRING),
+                byUser.window(Line.session(2 * Feed.PAUSE)).apply(new ListedEvents<>("session"), Types.STRING),
                 job,
                 run);
-        collect("count", byUser.countWindow(4).apply(new Told<>("count"), Types.STRING), job, run);
-        collect("evicting", byUser.countWindow(3, 2).apply(new Told<>("evicting"), Types.STRING), job, run);
+        collect("count", byUser.countWindow(4).apply(new ListedEvents<>("count"), Types.STRING), job, run);
+        collect("evicting", byUser.countWindow(3, 2).apply(new ListedEvents<>("evicting"), Types.STRING), job, run);
         Results.collect(
-                events.windowAll(Line.tumbling(LONG)).apply(new AllTold(), Types.STRING).uid("all"),
+                events.windowAll(Line.tumbling(LONG)).apply(new SummedEvents(), Types.STRING).uid("all"),
                 job, run, "all");
     }
 
@@ -66,13 +66,13 @@ public final class Windows implements Scenario {
     }
 
     /** Lists a window's content in order, which is defined: all events of a key come from one feed. */
-    private static final class Told<W extends Window>
+    private static final class ListedEvents<W extends Window>
             implements WindowFunction<Tuple3<Long, Integer, Long>, String, Long, W> {
         private static final long serialVersionUID = 1L;
 
         private final String name;
 
-        Told(String name) {
+        ListedEvents(String name) {
             this.name = name;
         }
 
@@ -83,7 +83,7 @@ public final class Windows implements Scenario {
     }
 
     /** Sums up a window over all keys, whose order is undefined. */
-    private static final class AllTold
+    private static final class SummedEvents
             implements AllWindowFunction<
                     Tuple3<Long, Integer, Long>,
                     String,

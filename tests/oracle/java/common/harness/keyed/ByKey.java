@@ -23,8 +23,8 @@ import org.apache.flink.streaming.api.operators.Triggerable;
 import org.apache.flink.streaming.runtime.streamrecord.StreamRecord;
 
 /**
- * A value, a list, a map and timers per key, and a map and timers per key and round: a round is a text, so that beside
- * a key of no fixed length Flink writes the lengths of both. Lists all keys when it is restored.
+ * A value, a list, a map and timers per key, and a map and timers per key and round. A round is a text, so that Flink
+ * writes the lengths of key and round unless the key has a fixed length. Lists all keys when it is restored.
  */
 final class ByKey<K> extends AbstractStreamOperator<String>
         implements OneInputStreamOperator<Tuple3<Long, Integer, Long>, String>, Triggerable<K, Object> {

@@ -20,7 +20,7 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
  * The same operator several times, each keyed by another type of `Keys`. Parameters: `seed`, `keys`, and the names of
- * the types as switches. An operator is called "by " and its type.
+ * the types as switches. An operator's name is "by " and its type.
  */
 public final class Keyed implements Scenario {
     private static List<String> types(Job job) {

@@ -163,7 +163,7 @@ final class Held {
         }
     }
 
-    /** Of one subclass in the first of two subtasks, of another one in the second: neither subtask sees both. */
+    /** Base class of values that all have one subclass in the first of two subtasks, and another one in the second. */
     public static class Parcel {
         public long number;
 

@@ -21,7 +21,7 @@ import org.apache.flink.util.Collector;
 
 /**
  * The same operator several times, each with a value of another type of `Held`; `sink` is a sink that commits in two
- * phases. Parameters: `seed`, `keys`, and the names of the types as switches. An operator is called "of " and its type.
+ * phases. Parameters: `seed`, `keys`, and the names of the types as switches. An operator's name is "of " and its type.
  */
 public final class Typed implements Scenario {
     private static final String STATE = "held";

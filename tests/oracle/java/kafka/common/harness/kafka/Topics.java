@@ -16,8 +16,8 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Topics that a job reads: their names have its `seed`, and the option `kafka` names the broker. Every start of the job
- * finds the records of one more phase, which its parameter `phase` names. A record is
+ * Topics that a job reads: their names end with its `seed`, and the option `kafka` names the broker. Every start of the
+ * job finds the records of one more phase, which its parameter `phase` names. A record is
  * `topic/partition/number`; phase 0 creates the topics, phase 2 gives the first one a partition more.
  */
 final class Topics {
@@ -55,9 +55,9 @@ final class Topics {
             List<ProducerRecord<String, String>> records = records(job, phase);
             for (int tries = 0; !records.isEmpty(); tries++) {
                 if (tries == MOST_TRIES) {
-                    throw new IllegalStateException(records.size() + " records are not taken");
+                    throw new IllegalStateException("the broker refused " + records.size() + " records");
                 }
-                records = refused(job, records);
+                records = send(job, records);
             }
         } catch (Exception error) {
             throw new IllegalStateException("the topics cannot be filled", error);
@@ -79,7 +79,7 @@ final class Topics {
     }
 
     /** Sends records; returns those that the broker refused, because it may not be ready for a new topic. */
-    private static List<ProducerRecord<String, String>> refused(
+    private static List<ProducerRecord<String, String>> send(
             Job job, List<ProducerRecord<String, String>> records) throws InterruptedException {
         Properties properties = properties(job);
         properties.put("max.block.ms", SEND_MILLISECONDS);

@@ -29,8 +29,8 @@ import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 
 /**
- * Writes the state of `Bootstrapped` into the savepoint `written` of the job's configuration. If there is a savepoint
- * `base`, only the prices are written, and all other state is taken from there.
+ * Writes the state of `Bootstrapped` into the savepoint that the option `written` names. If the option `base` names a
+ * savepoint, only the prices are written, and all other state is taken from there.
  */
 public final class Bootstrap implements Scenario {
     @Override

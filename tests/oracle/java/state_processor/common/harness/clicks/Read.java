@@ -24,7 +24,7 @@ import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.util.Collector;
 
-/** Reads a savepoint of `Bootstrapped`, `read` of the job's configuration: a result for every value and element. */
+/** Reads the savepoint of `Bootstrapped` that the option `read` names: a result for every value and element. */
 public final class Read implements Scenario {
     private static final OperatorIdentifier SHARDS = OperatorIdentifier.forUid(Shards.NAME);
 

@@ -9,7 +9,7 @@ import org.apache.flink.runtime.state.KeyGroupRange;
 import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
 
 /** State that the operators of a restored job report while they open. */
-public final class Found {
+public final class RestoredState {
     /** Keyed values by state ("operator/state") and key. */
     public final Map<String, Map<String, String>> keyed = new TreeMap<>();
     /** Elements of operator state of all modes, by state and subtask. */
@@ -17,7 +17,7 @@ public final class Found {
     /** Errors that are noticed while state is reported, such as a key in the wrong subtask. */
     public final List<String> contradictions = new ArrayList<>();
 
-    /** Reports the value of a key, which must belong to the subtask that holds it, and to no other. */
+    /** Reports the value of a key; its key group must be in the `range` of the subtask, and no other may report it. */
     public synchronized void key(
             String state, Object key, String shown, String value, KeyGroupRange range, int maxParallelism) {
         int group = KeyGroupRangeAssignment.assignToKeyGroup(key, maxParallelism);
