@@ -44,8 +44,8 @@ def cluster(s3: S3Server) -> Iterator[SessionCluster]:
 
 
 @pytest.fixture(scope="module")
-def asked_for(request: pytest.FixtureRequest) -> Callable[[str], set[Any]]:
-    """Return a function that gives the values of a parameter in the tests of the module that will run."""
+def values_to_run(request: pytest.FixtureRequest) -> Callable[[str], set[Any]]:
+    """Return a function that returns the values of a parameter in those tests of the module that will run."""
 
     def values(parameter: str) -> set[Any]:
         tests = [test for test in request.session.items if isinstance(test, pytest.Function)]
@@ -62,12 +62,12 @@ def bucket(s3: S3Server) -> str:
 
 
 @pytest.fixture
-def uploaded(bucket: str) -> Callable[[str], str]:
-    """Return a function that puts a committed snapshot into the bucket."""
+def upload(bucket: str) -> Callable[[str], str]:
+    """Return a function that puts a committed snapshot into the bucket, and returns its URI."""
 
-    def upload(name: str) -> str:
+    def put(name: str) -> str:
         source = f"{bucket}/{name}"
         put_files(Path(directory(name)), source)
         return source
 
-    return upload
+    return put

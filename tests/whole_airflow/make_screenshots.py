@@ -1,9 +1,8 @@
 """Makes the screenshots of the DAGs: `python tests/whole_airflow/make_screenshots.py`.
 
-It needs a JDK and Debian's chromium.
-
-Those of *Rescale a savepoint* show the form, the question and the graph of a run of `rescale demo --ui`, those of
-*Rescale a running job* a run that is aborted and one that is cut over. `savepoint` or `job` makes only these.
+It needs a JDK and Debian's chromium. The screenshots of *Rescale a savepoint* show form, question and graph of a run of
+`rescale demo --ui`; those of *Rescale a running job* show a run that is aborted and one that is cut over. With the
+argument `savepoint` or `job`, only the screenshots of that DAG are made.
 """
 
 from __future__ import annotations
@@ -44,7 +43,10 @@ _KEYS_BYTES_RATE = ("60000", "100", "200")
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    makers: dict[str, Callable[[AirflowHome, Chrome], None]] = {"savepoint": of_a_savepoint, "job": of_a_job}
+    makers: dict[str, Callable[[AirflowHome, Chrome], None]] = {
+        "savepoint": picture_savepoint_dag,
+        "job": picture_job_dag,
+    }
     with tempfile.TemporaryDirectory() as scratch, s3_server(Path(scratch)) as server:
         upload_savepoint()
         home = AirflowHome(Path(scratch, "airflow"), server.airflow_connection_json)
@@ -56,33 +58,33 @@ def main() -> None:
                     makers[name](home, driver)
 
 
-def picture(driver: Chrome, name: str, width: int, height: int) -> None:
+def take_picture(driver: Chrome, name: str, width: int, height: int) -> None:
     driver.set_window_size(width, height)
     driver.save_screenshot(str(FOLDER / f"{name}.png"))
 
 
-def of_a_savepoint(home: AirflowHome, driver: Chrome) -> None:
+def picture_savepoint_dag(home: AirflowHome, driver: Chrome) -> None:
     pages = Pages(driver, home.url, DAG_ID)
     driver.set_window_size(1100, 1760)
     pages.open_form()
     pages.fill(source=SOURCE, target=join(TARGETS, "clicks-6"), parallelism=6, connection=CONNECTION_ID)
     pages.switch_on("require_approval")
-    picture(driver, "form", 1100, 1760)
+    take_picture(driver, "form", 1100, 1760)
     driver.set_window_size(1100, 1420)
     pages.trigger()
     run_id = pages.wait_for_the_run()
     pages.wait_for_question(_PATIENCE_SECONDS)
     pages.question_of(run_id, "approve")
-    picture(driver, "approval", 1100, 1420)
+    take_picture(driver, "approval", 1100, 1420)
     pages.answer("Approve")
     pages.open_run(run_id)
     pages.wait_for_state("Success", _PATIENCE_SECONDS)
     driver.set_window_size(1500, 760)
     pages.show_graph()
-    picture(driver, "graph", 1500, 760)
+    take_picture(driver, "graph", 1500, 760)
 
 
-def of_a_job(home: AirflowHome, driver: Chrome) -> None:
+def picture_job_dag(home: AirflowHome, driver: Chrome) -> None:
     pages = Pages(driver, home.url, "rescale_job")
     with tempfile.TemporaryDirectory(prefix="state-") as state:
         checkpoints = {"state.checkpoints.dir": Path(state, "checkpoints").as_uri()}
@@ -95,15 +97,15 @@ def _abort(pages: Pages, cluster: SessionCluster, target: str) -> None:
     """Follow a job, put off its cut-over, and abort the run."""
     job_id = _start(cluster)
     _fill(pages, cluster, job_id, target, parallelism=3)
-    picture(pages.driver, "live-form", 1100, 1760)
+    take_picture(pages.driver, "live-form", 1100, 1760)
     run_id = _trigger(pages)
-    _picture_of_log(pages, "live-rounds", run_id, FOLLOW, "round 1")
+    _take_picture_of_log(pages, "live-rounds", run_id, FOLLOW, "round 1")
     _answer(pages, run_id, NOT_YET)
-    _picture_of_log(pages, "live-not-yet", run_id, ASK_CUT_OVER, "not yet")
+    _take_picture_of_log(pages, "live-not-yet", run_id, ASK_CUT_OVER, "not yet")
     pages.open_run(run_id)
     pages.mark_as_failed()
     pages.wait_for_state("Failed", _PATIENCE_SECONDS)
-    _picture_of_log(pages, "live-aborted", run_id, "end", "still runs")
+    _take_picture_of_log(pages, "live-aborted", run_id, "end", "still runs")
     assert cluster.job(job_id).runs
     cluster.clear()
 
@@ -114,7 +116,7 @@ def _cut_over(pages: Pages, cluster: SessionCluster, target: str) -> None:
     _answer(pages, run_id, CUT_OVER, "live-question")
     pages.open_run(run_id)
     pages.wait_for_state("Success", _PATIENCE_SECONDS)
-    _picture_of_log(pages, "live-cut-over", run_id, FOLLOW, "stood still")
+    _take_picture_of_log(pages, "live-cut-over", run_id, FOLLOW, "stood still")
 
 
 def _start(cluster: SessionCluster) -> str:
@@ -142,22 +144,22 @@ def _trigger(pages: Pages) -> str:
     return pages.wait_for_the_run()
 
 
-def _picture_of_log(pages: Pages, name: str, run_id: str, task_id: str, text: str) -> None:
-    """Show the end of a task's log as soon as it has a line with `text`; a page has the lines that are in sight."""
+def _take_picture_of_log(pages: Pages, name: str, run_id: str, task_id: str, text: str) -> None:
+    """Take a picture of the end of a task's log once a line has `text`; a page only holds the lines in sight."""
     pages.driver.set_window_size(1200, 2600)
     pages.log_of(run_id, task_id, text)
     pages.driver.set_window_size(1200, 760)
     pages.show_end_of_log()
-    picture(pages.driver, name, 1200, 760)
+    take_picture(pages.driver, name, 1200, 760)
 
 
 def _answer(pages: Pages, run_id: str, option: str, shown: str | None = None) -> None:
-    """Answer the question whether to cut over; the picture of the question is called `shown`."""
+    """Answer the question whether to cut over; with `shown`, take a picture of that name of the question."""
     pages.open_run(run_id)
     pages.wait_for_question(_PATIENCE_SECONDS)
     pages.question_of(run_id, ASK_CUT_OVER)
     if shown is not None:
-        picture(pages.driver, shown, 1100, 1000)
+        take_picture(pages.driver, shown, 1100, 1000)
     pages.answer(option)
 
 

@@ -38,7 +38,7 @@ def rejected(ask: Callable[[float], WaitingRun]) -> WaitingRun:
 
 
 @pytest.fixture(scope="module")
-def late(ask: Callable[[float], WaitingRun]) -> WaitingRun:
+def unanswered(ask: Callable[[float], WaitingRun]) -> WaitingRun:
     """Begin a run that gets no answer."""
     return ask(0.01)
 
@@ -101,7 +101,7 @@ def test_rejected_plan_fails_the_run_and_leaves_nothing(rejected: WaitingRun) ->
 
 @pytest.mark.gate
 @pytest.mark.slow
-@pytest.mark.usefixtures("late")
+@pytest.mark.usefixtures("unanswered")
 def test_approved_plan_is_executed(ask: Callable[[float], WaitingRun]) -> None:
     run, target = ask(60)
     run.question()
@@ -127,8 +127,8 @@ def test_question_that_is_marked_as_successful_is_no_approval(ask: Callable[[flo
 
 
 @pytest.mark.slow
-def test_timeout_is_a_rejection(late: WaitingRun) -> None:
-    run, target = late
+def test_timeout_is_a_rejection(unanswered: WaitingRun) -> None:
+    run, target = unanswered
     assert run.end() == "failed", run.states()
     assert run.states()["rejected"] == "failed"
     assert run.states()["publish"] == "upstream_failed"

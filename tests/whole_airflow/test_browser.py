@@ -37,13 +37,13 @@ def pages(airflow: AirflowServer) -> Iterator[Pages]:
 
 
 @pytest.fixture(autouse=True)
-def left(pages: Pages) -> Iterator[None]:
+def leave_page(pages: Pages) -> Iterator[None]:
     """Leave the page after a test."""
     yield
     pages.leave()
 
 
-def ended(pages: Pages, run: Run) -> str:
+def end_of(pages: Pages, run: Run) -> str:
     """Return how a run ends, without an open page."""
     pages.leave()
     return run.end()
@@ -65,7 +65,7 @@ def test_form_opens_with_the_first_fields(pages: Pages) -> None:
 
 
 def test_wrong_value_is_refused_with_a_message_and_can_be_corrected(
-    pages: Pages, airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]
+    pages: Pages, airflow: AirflowServer, bucket: str, upload: Callable[[str], str]
 ) -> None:
     target = f"{bucket}/rescaled"
     pages.open_form()
@@ -73,7 +73,7 @@ def test_wrong_value_is_refused_with_a_message_and_can_be_corrected(
     pages.trigger()
     sentence = pages.refusal().splitlines()[1]
     assert sentence == "Invalid input for param source: 'savepoint' does not match '^ *(/|file:/|s3://|s3a://|s3p://)'"
-    pages.fill(source=uploaded("2-clicks"))
+    pages.fill(source=upload("2-clicks"))
     pages.trigger()
     wait_for(lambda: "parallelism" in pages.refusal(), "the next sentence")
     sentence = pages.refusal().splitlines()[1]
@@ -86,7 +86,7 @@ def test_wrong_value_is_refused_with_a_message_and_can_be_corrected(
     pages.fill(parallelism=" 3 ")
     pages.trigger()
     run_id = pages.wait_for_the_run()
-    assert ended(pages, airflow.run_to(target)) == "success"
+    assert end_of(pages, airflow.run_to(target)) == "success"
     pages.open_run(run_id)
     pages.wait_for_state("Success", PATIENCE_SECONDS)
     assert open_store(target).stat(f"{target}/_metadata")
@@ -145,7 +145,7 @@ def test_operator_of_a_rocksdb_checkpoint_gets_its_own_shape_and_uid_after_appro
     assert "shards 2 16" in question
     assert f"{target}.rescale/plan-" in question
     pages.answer("Approve")
-    assert ended(pages, run) == "success"
+    assert end_of(pages, run) == "success"
     pages.open_run(run.run_id)
     pages.wait_for_state("Success", PATIENCE_SECONDS)
     assert "clicks-by-user" in pages.report_in_tab()
@@ -170,7 +170,7 @@ def test_kafka_consumer_becomes_a_source_with_other_offsets(
     pages.fill(kafka_offsets=rows, kafka_topics="orders-3=orders", kafka_sources="orders=source")
     pages.trigger()
     run_id = pages.wait_for_the_run()
-    assert ended(pages, airflow.run_to(target)) == "success"
+    assert end_of(pages, airflow.run_to(target)) == "success"
     phrase = "becomes a KafkaSource"
     assert phrase in pages.log_of(run_id, "plan", phrase)
     (offsets,) = kafka_offsets(open_snapshot(target))
@@ -185,16 +185,16 @@ def test_kafka_consumer_becomes_a_source_with_other_offsets(
 def test_rejected_plan_and_unanswered_plan_fail_their_runs(
     pages: Pages, airflow: AirflowServer, tmp_path: Path
 ) -> None:
-    def asked(name: str, minutes: float) -> Run:
+    def ask(name: str, minutes: float) -> Run:
         conf = request(directory("2-clicks"), str(tmp_path / name), parallelism=3, require_approval=True)
         return airflow.trigger(**conf, approval_minutes=minutes)
 
-    late, rejected = asked("late", 0.01), asked("rejected", 60)
+    late, rejected = ask("late", 0.01), ask("rejected", 60)
     rejected.question()
     assert "visits 4 → 3" in pages.question_of(rejected.run_id, "approve")
     pages.answer("Reject")
     for run, phrase in ((rejected, f"rejected by {USER}"), (late, "nobody answered in time, so the plan is rejected")):
-        assert ended(pages, run) == "failed"
+        assert end_of(pages, run) == "failed"
         pages.open_run(run.run_id)
         pages.wait_for_state("Failed", PATIENCE_SECONDS)
         assert phrase in pages.log_of(run.run_id, "approve", phrase)

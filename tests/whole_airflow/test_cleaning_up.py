@@ -1,4 +1,4 @@
-"""Planning and cleaning up without the command line: a plan that is not executed, and what a run left."""
+"""Planning and cleaning up without the command line: a plan that is not executed, and files that a run left."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_files_of_a_run_are_removed_only_after_it_has_ended(airflow: AirflowServ
         assert "Discard what" not in log
     run.cancel()
     assert run.end() == "failed"
-    heir = airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"waits-validate-{uuid.uuid4()}")
-    heir.wait_for_task("validate", "running")
+    next_run = airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"waits-validate-{uuid.uuid4()}")
+    next_run.wait_for_task("validate", "running")
     early = airflow.trigger_dag("rescale_discard", parameters)
     assert early.end() == "failed"
-    assert heir.run_id in early.log_text("discard")
-    heir.cancel()
-    assert heir.end() == "failed"
+    assert next_run.run_id in early.log_text("discard")
+    next_run.cancel()
+    assert next_run.end() == "failed"
     late = airflow.trigger_dag("rescale_discard", parameters)
     assert late.end() == "success", late.log_text("discard")
     assert list(tmp_path.iterdir()) == []

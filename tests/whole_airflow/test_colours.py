@@ -13,10 +13,10 @@ from support.snapshots import directory
 
 pytestmark = pytest.mark.slow
 
-_NOBODY = "http://127.0.0.1:9"
+_UNREACHABLE = "http://127.0.0.1:9"
 
 
-def begun(airflow: AirflowServer, target: Path, policy: str = "fails-nothing") -> Run:
+def begin(airflow: AirflowServer, target: Path, policy: str = "fails-nothing") -> Run:
     """Trigger a run whose steps work without Spark."""
     conf = request(directory("2-clicks"), str(target), parallelism=3)
     return airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"{policy}-{uuid.uuid4()}")
@@ -26,7 +26,7 @@ def test_run_that_is_cancelled_and_cleared_in_part_fails_until_all_is_done(
     airflow: AirflowServer, tmp_path: Path
 ) -> None:
     target = tmp_path / "rescaled"
-    run = begun(airflow, target, "waits-reshuffle_keyed_state")
+    run = begin(airflow, target, "waits-reshuffle_keyed_state")
     run.wait_for_task("reshuffle_keyed_state", "running")
     run.cancel()
     assert run.end() == "failed"
@@ -49,7 +49,7 @@ def test_run_of_a_job_that_is_marked_as_failed_during_a_retry_fails(
     airflow: AirflowServer,
 ) -> None:
     places = {"savepoints": "/savepoints", "target": "/rescaled"}
-    conf = {"flink": _NOBODY, "job": "clicks", "parallelism": 2, **places}
+    conf = {"flink": _UNREACHABLE, "job": "clicks", "parallelism": 2, **places}
     run = airflow.trigger_dag("rescale_job", conf)
     run.wait_for_task("look_at_job", "up_for_retry")
     run.cancel()
@@ -61,7 +61,7 @@ def test_run_of_a_job_that_is_marked_as_failed_during_a_retry_fails(
 
 
 def test_run_fails_if_a_task_is_marked_as_successful_without_publishing(airflow: AirflowServer, tmp_path: Path) -> None:
-    run = begun(airflow, tmp_path / "rescaled", "waits-publish")
+    run = begin(airflow, tmp_path / "rescaled", "waits-publish")
     run.wait_for_task("publish", "running")
     run.mark("publish", "success")
     assert run.end() == "failed", run.states()
@@ -73,7 +73,7 @@ def test_run_fails_if_a_task_is_marked_as_successful_without_publishing(airflow:
 def test_plan_task_that_is_marked_as_successful_too_early_fails_the_next_task(
     airflow: AirflowServer, tmp_path: Path
 ) -> None:
-    run = begun(airflow, tmp_path / "rescaled", "waits-plan")
+    run = begin(airflow, tmp_path / "rescaled", "waits-plan")
     run.wait_for_task("plan", "running")
     run.mark("plan", "success")
     assert run.end() == "failed", run.states()

@@ -21,7 +21,7 @@ def test_connection_types_are_offered(airflow: AirflowServer) -> None:
 
 @pytest.mark.slow
 def test_role_is_assumed_for_every_step(
-    airflow: AirflowServer, s3: S3Server, bucket: str, uploaded: Callable[[str], str]
+    airflow: AirflowServer, s3: S3Server, bucket: str, upload: Callable[[str], str]
 ) -> None:
     extra = (
         f'{{"role_arn": "arn:aws:iam::123456789012:role/rescale", "endpoint_url": "{s3.endpoint}", '
@@ -30,7 +30,7 @@ def test_role_is_assumed_for_every_step(
     connection = {"connection_id": "by_role", "conn_type": "aws", "login": "a", "password": "b", "extra": extra}
     assert airflow.api("POST", "/connections", connection)[0] == 201
     target = f"{bucket}/rescaled"
-    run = airflow.trigger(**{**request(uploaded("2-clicks"), target, parallelism=3), "connection": "by_role"})
+    run = airflow.trigger(**{**request(upload("2-clicks"), target, parallelism=3), "connection": "by_role"})
     assert run.end() == "success", run.states()
     assert open_store(target).stat(f"{target}/_metadata")
 

@@ -29,10 +29,10 @@ def process_of(run: Run, task_id: str) -> psutil.Process:
 def wait_for_workers(task: psutil.Process) -> None:
     """Wait until the task's step has workers, so that it is in the middle of its work."""
 
-    def are_there() -> bool:
+    def has_workers() -> bool:
         return any("worker_server" in " ".join(child.cmdline()) for child in task.children(recursive=True))
 
-    wait_for(are_there, "workers to be there")
+    wait_for(has_workers, "workers to be there")
 
 
 def wait_for_step(task: psutil.Process, step: Step) -> None:
@@ -71,7 +71,7 @@ def test_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServer,
     redistributing.kill()
     reshuffling = process_of(run, "reshuffle_keyed_state")
     wait_for(lambda: len(state_files(target)) > 2, "the first files", period=0.01)
-    written = state_files(target)
+    first_files = state_files(target)
     os.kill(reshuffling.pid, signal.SIGKILL)
     validating = process_of(run, "validate")
     wait_for_workers(validating)
@@ -81,8 +81,8 @@ def test_run_whose_tasks_are_killed_goes_on_where_it_was(airflow: AirflowServer,
     for task_id in ("reshuffle_keyed_state", "redistribute_operator_state", "validate"):
         assert tasks[task_id]["try_number"] >= 2
     finished = state_files(target)
-    assert len(written) < len(finished) == 24
-    assert written == {name: finished[name] for name in written}
+    assert len(first_files) < len(finished) == 24
+    assert first_files == {name: finished[name] for name in first_files}
 
 
 def test_run_whose_tasks_are_all_killed_after_their_work_publishes(airflow: AirflowServer, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ IMPATIENCE = {
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
 }
 
-STORED = {"scheduler", "triggerer", "dag-processor"}
+NEEDING_DATABASE = {"scheduler", "triggerer", "dag-processor"}
 """Components that end without the database; the api-server stays and answers with errors."""
 
 JOB = "clicks"
@@ -44,7 +44,7 @@ _UNKNOWN = {"errors": ["Not found"]}
 
 
 class SlowFlink(LocalServer):
-    """Flink's REST API with a running job. A savepoint that was begun is complete once `savepoint` has its place.
+    """Flink's REST API with a running job, whose savepoint is complete once `savepoint` is set to its path.
 
     A real Flink completes savepoints of such small state before anybody loses patience.
     """
@@ -104,24 +104,24 @@ def test_runs_that_lose_the_database_go_on(
     )
     asking_run = airflow.trigger(**request(source, str(asking), parallelism=3, require_approval=True))
     job = {"flink": flink.address, "job": JOB, "savepoints": str(tmp_path / "savepoints")}
-    taken = airflow.trigger_dag("rescale_job", {**job, "target": str(taking), "parallelism": 3})
+    taken_run = airflow.trigger_dag("rescale_job", {**job, "target": str(taking), "parallelism": 3})
     asking_run.question()
-    taken.wait_for_task("take_savepoint", "deferred")
+    taken_run.wait_for_task("take_savepoint", "deferred")
     name = f"lingers-reshuffle_keyed_state-{uuid.uuid4()}"
-    moved = airflow.trigger_dag(DAG_ID, request(source, str(moving), parallelism=3), dag_run_id=name)
+    moved_run = airflow.trigger_dag(DAG_ID, request(source, str(moving), parallelism=3), dag_run_id=name)
     wait_for(lambda: Path(f"{moving}.rescale/result-{Step.RESHUFFLE}.json").exists(), "the first state to be moved")
 
     database.stop()
-    wait_for(lambda: airflow.ended() >= STORED, "all to give up")
+    wait_for(lambda: airflow.ended() >= NEEDING_DATABASE, "all to give up")
     assert not (moving / "_metadata").exists()
     flink.savepoint = source
     database.start()
 
     with airflow.restarted_components():
         asking_run.answer("Reject")
-        assert [run.end() for run in (moved, taken, asking_run)] == ["success", "success", "failed"]
-        assert moved.task("reshuffle_keyed_state")["try_number"] > 1, "its worker did not end"
-        assert taken.task("take_savepoint")["try_number"] == 1, "its trigger did not go on"
+        assert [run.end() for run in (moved_run, taken_run, asking_run)] == ["success", "success", "failed"]
+        assert moved_run.task("reshuffle_keyed_state")["try_number"] > 1, "its worker did not end"
+        assert taken_run.task("take_savepoint")["try_number"] == 1, "its trigger did not go on"
         _, events = airflow.api("GET", "/assets/events")
     assert sorted(event["extra"]["uri"] for event in events["asset_events"]) == [str(moving), str(taking)]
     for target in (moving, taking):

@@ -15,11 +15,20 @@ from rescale.demo.airflow_home import DAG_ID, PARSING_LIMITS, dag_folder
 
 _HEAVY = ("pyspark", "numba", "numpy", "pyarrow", "boto3", "botocore", "jinja2", "kubernetes", "tabulate")
 
-_WORK = ("execution", "insight", "planning.planner", "planning.prepare", "plan.plan", "report", "rocksdb", "snapshot")
+_ONLY_FOR_TASKS = (
+    "execution",
+    "insight",
+    "planning.planner",
+    "planning.prepare",
+    "plan.plan",
+    "report",
+    "rocksdb",
+    "snapshot",
+)
 """Parts of our package that tasks need only when they run."""
 
-_OF_AIRFLOWIGNORE = "GitWildMatchPattern ('gitwildmatch') is deprecated"
-"""Beginning of a warning that Airflow causes itself for every `.airflowignore`."""
+_AIRFLOWIGNORE_WARNING = "GitWildMatchPattern ('gitwildmatch') is deprecated"
+"""Beginning of a warning that Airflow itself causes by reading an `.airflowignore`."""
 
 _MOST_MODULES = 141
 """Most modules that all DAGs of Rescale together may import, which takes about 0.3 seconds of CPU."""
@@ -33,7 +42,7 @@ with warnings.catch_warnings(record=True) as warned:
 print(json.dumps({
     "dags": sorted(bag.dags),
     "errors": bag.import_errors,
-    "warnings": [str(one.message) for one in warned] + [str(one) for one in bag.captured_warnings.values()],
+    "warnings": [str(caught.message) for caught in warned] + [str(text) for text in bag.captured_warnings.values()],
     "modules": sorted(sys.modules),
 }))
 """
@@ -48,8 +57,8 @@ empty()
 """
 
 
-def parsed(folder: Path, home: Path) -> dict[str, Any]:
-    """Return the DAGs that a fresh interpreter parses in a folder."""
+def parse(folder: Path, home: Path) -> dict[str, Any]:
+    """Return the document of `_PARSE` from a fresh interpreter that parses the DAGs of a folder."""
     answer = subprocess.run(
         [sys.executable, "-c", _PARSE, str(folder)],
         env={
@@ -68,45 +77,49 @@ def parsed(folder: Path, home: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def ours(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return parsed(dag_folder(), tmp_path_factory.mktemp("home"))
+def parsed_dags(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return parse(dag_folder(), tmp_path_factory.mktemp("home"))
 
 
-def test_dags_are_parsed_without_errors_or_warnings(ours: dict[str, Any]) -> None:
-    assert ours["dags"] == ["rescale_discard", "rescale_job", "rescale_plan", DAG_ID]
-    assert ours["errors"] == {}
-    assert not [warning for warning in ours["warnings"] if not warning.startswith(_OF_AIRFLOWIGNORE)]
+def test_dags_are_parsed_without_errors_or_warnings(parsed_dags: dict[str, Any]) -> None:
+    assert parsed_dags["dags"] == ["rescale_discard", "rescale_job", "rescale_plan", DAG_ID]
+    assert parsed_dags["errors"] == {}
+    assert not [warning for warning in parsed_dags["warnings"] if not warning.startswith(_AIRFLOWIGNORE_WARNING)]
 
 
 @pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+def airflow_modules(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """Return the modules that Airflow imports for an empty DAG."""
     dags = tmp_path_factory.mktemp("dags")
     (dags / "empty.py").write_text(_EMPTY)
-    document = parsed(dags, tmp_path_factory.mktemp("home"))
+    document = parse(dags, tmp_path_factory.mktemp("home"))
     assert document["dags"] == ["empty"]
     return set(document["modules"])
 
 
-def test_parsing_imports_no_heavy_modules_beyond_those_of_airflow(ours: dict[str, Any], empty: set[str]) -> None:
-    brought = set(ours["modules"]) - empty
-    assert "rescale.airflow.savepoint_tasks" in brought
-    assert brought.isdisjoint(_HEAVY)
+def test_parsing_imports_no_heavy_modules_beyond_those_of_airflow(
+    parsed_dags: dict[str, Any], airflow_modules: set[str]
+) -> None:
+    new_modules = set(parsed_dags["modules"]) - airflow_modules
+    assert "rescale.airflow.savepoint_tasks" in new_modules
+    assert new_modules.isdisjoint(_HEAVY)
 
 
-def test_parsing_imports_few_modules_and_none_that_only_tasks_need(ours: dict[str, Any], empty: set[str]) -> None:
-    brought = set(ours["modules"]) - empty
-    work = tuple(f"rescale.{part}" for part in _WORK)
-    assert [module for module in sorted(brought) if module.startswith(work)] == []
-    assert len(brought) <= _MOST_MODULES, sorted(brought)
+def test_parsing_imports_few_modules_and_none_that_only_tasks_need(
+    parsed_dags: dict[str, Any], airflow_modules: set[str]
+) -> None:
+    new_modules = set(parsed_dags["modules"]) - airflow_modules
+    work = tuple(f"rescale.{part}" for part in _ONLY_FOR_TASKS)
+    assert [module for module in sorted(new_modules) if module.startswith(work)] == []
+    assert len(new_modules) <= _MOST_MODULES, sorted(new_modules)
 
 
 @pytest.mark.slow
 def test_examples_are_parsed_only_in_a_folder_of_their_own_and_import_nothing_heavy(
-    ours: dict[str, Any], empty: set[str], tmp_path: Path
+    parsed_dags: dict[str, Any], airflow_modules: set[str], tmp_path: Path
 ) -> None:
-    assert not [dag_id for dag_id in ours["dags"] if dag_id.startswith("example")]
-    examples = parsed(dag_folder() / "examples", tmp_path)
+    assert not [dag_id for dag_id in parsed_dags["dags"] if dag_id.startswith("example")]
+    examples = parse(dag_folder() / "examples", tmp_path)
     assert examples["errors"] == {}
     assert examples["warnings"] == []
     assert examples["dags"] == [
@@ -115,6 +128,8 @@ def test_examples_are_parsed_only_in_a_folder_of_their_own_and_import_nothing_he
         "example_rescale_then_start",
         "example_scale_out",
     ]
-    brought = set(examples["modules"]) - empty
-    assert not [module for module in brought if module.startswith(tuple(f"rescale.{part}" for part in _WORK))]
-    assert brought.isdisjoint(_HEAVY)
+    new_modules = set(examples["modules"]) - airflow_modules
+    assert not [
+        module for module in new_modules if module.startswith(tuple(f"rescale.{part}" for part in _ONLY_FOR_TASKS))
+    ]
+    assert new_modules.isdisjoint(_HEAVY)

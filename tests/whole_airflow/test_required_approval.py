@@ -21,7 +21,7 @@ FROM_AIRFLOW = {"openlineage": {"parentRunId": "0190", "parentJobName": "nightly
 """Entries that Airflow adds to the `conf` of a run triggered by `TriggerDagRunOperator`."""
 
 
-def begun(airflow: AirflowServer, target: Path, **values: Any) -> Run:
+def begin(airflow: AirflowServer, target: Path, **values: Any) -> Run:
     """Trigger a run whose steps work without Spark."""
     conf = request(directory("2-clicks"), str(target), parallelism=3, **values, **FROM_AIRFLOW)
     return airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
@@ -35,8 +35,8 @@ def test_approval_that_the_settings_require_cannot_be_waived_by_form_or_mark(
     airflow: AirflowServer, tmp_path: Path
 ) -> None:
     with platform_with(airflow, "approval:\n  required:\n    above_gigabytes: 0\n"):
-        approved = begun(airflow, tmp_path / "approved", require_approval=False)
-        marked = begun(airflow, tmp_path / "marked", require_approval=False)
+        approved = begin(airflow, tmp_path / "approved", require_approval=False)
+        marked = begin(airflow, tmp_path / "marked", require_approval=False)
         for run in (approved, marked):
             run.question()
         marked.mark("approve", "success")
@@ -53,9 +53,9 @@ def test_second_run_neither_overtakes_a_waiting_one_nor_publishes_a_rejected_pla
     airflow: AirflowServer, tmp_path: Path
 ) -> None:
     target = tmp_path / "rescaled"
-    waiting = begun(airflow, target, require_approval=True)
+    waiting = begin(airflow, target, require_approval=True)
     waiting.question()
-    second = begun(airflow, target)
+    second = begin(airflow, target)
     assert second.end() == "failed", second.states()
     assert "another run already waits for the approval of this plan" in second.log_text("plan")
     assert waiting.run_id in second.log_text("plan")
@@ -64,18 +64,18 @@ def test_second_run_neither_overtakes_a_waiting_one_nor_publishes_a_rejected_pla
     assert waiting.end() == "failed", waiting.states()
     assert "the plan was rejected; nothing was published" in waiting.log_text("rejected")
     assert list(tmp_path.iterdir()) == []
-    third = begun(airflow, target)
+    third = begin(airflow, target)
     assert third.end() == "success", third.states()
     assert is_published(target)
 
 
 def test_question_stays_open_after_its_run_is_cancelled(airflow: AirflowServer, tmp_path: Path) -> None:
     target = tmp_path / "rescaled"
-    first = begun(airflow, target, require_approval=True)
+    first = begin(airflow, target, require_approval=True)
     first.question()
     first.cancel()
     assert first.end() == "failed"
-    second = begun(airflow, target)
+    second = begin(airflow, target)
     second.question()
     second.mark("approve", "success")
     assert second.end() == "failed", second.states()
@@ -86,7 +86,7 @@ def test_question_stays_open_after_its_run_is_cancelled(airflow: AirflowServer, 
 
 def test_result_deleted_after_publication_is_reported(airflow: AirflowServer, tmp_path: Path) -> None:
     target = tmp_path / "rescaled"
-    run = begun(airflow, target)
+    run = begin(airflow, target)
     assert run.end() == "success", run.states()
     for path in [*target.iterdir()]:
         path.unlink()

@@ -35,13 +35,13 @@ notify:
 
 @pytest.fixture(scope="module")
 def platform(airflow: AirflowServer) -> Iterator[AirflowServer]:
-    """Yield the Airflow with these settings of the platform until the last of these tests has ended."""
+    """Yield the Airflow with `SETTINGS` until the last test of this file has ended."""
     with platform_with(airflow, SETTINGS):
         yield airflow
 
 
-def asked(platform: AirflowServer, target: Path, **more: Any) -> Run:
-    """Trigger a run as ada, whose steps work without Spark, and wait for the question that the settings require."""
+def trigger_and_wait(platform: AirflowServer, target: Path, **more: Any) -> Run:
+    """Trigger a run as the user ada, and wait for its question; the run's steps work without Spark."""
     conf = request(directory("2-clicks"), str(target), parallelism=3, **more)
     run = platform.as_user("ada").trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}")
     run.question()
@@ -49,8 +49,8 @@ def asked(platform: AirflowServer, target: Path, **more: Any) -> Run:
 
 
 @pytest.fixture
-def anybody_answers(platform: AirflowServer) -> Iterator[None]:
-    """Remove the users from the settings for a while; every task reads the settings again."""
+def anybody_may_answer(platform: AirflowServer) -> Iterator[None]:
+    """Remove the users who may answer from the settings during a test; every task reads the settings again."""
     file = platform.home.folder.parent / "settings.yaml"
     text = file.read_text()
     assert "users: [ada, grace], " in text
@@ -67,7 +67,7 @@ _DAG = f"/dags/{DAG_ID}"
 _CONF = request("/nothing/there", "/rescaled", parallelism=2)
 _ANSWER = {"chosen_options": ["Approve"], "params_input": {}}
 
-ASKS: dict[str, tuple[str, str, Any]] = {
+REQUESTS: dict[str, tuple[str, str, Any]] = {
     "see": ("GET", f"{_DAG}/dagRuns", None),
     "trigger": ("POST", f"{_DAG}/dagRuns", {"logical_date": None, "conf": _CONF}),
     "cancel": ("PATCH", f"{_DAG}/dagRuns/{{run}}", {"state": "failed"}),
@@ -78,7 +78,7 @@ ASKS: dict[str, tuple[str, str, Any]] = {
     "make connections": ("POST", "/connections", {"connection_id": "of_{user}", "conn_type": "aws"}),
     "make pools": ("POST", "/pools", {"name": "of_{user}", "slots": 1}),
 }
-"""Requests by action of the user: method, path, document."""
+"""Requests to Airflow's REST API by action of a user: method, path, document."""
 
 
 @pytest.mark.slow
@@ -91,17 +91,17 @@ def test_each_role_has_its_rights(airflow: AirflowServer) -> None:
         return status != 403
 
     works = {"see", "trigger", "cancel", "clear", "answer", "pause"}
-    assert {user: {what for what, ask in ASKS.items() if may(user, *ask)} for user in ROLES} == {
+    assert {user: {action for action, parts in REQUESTS.items() if may(user, *parts)} for user in ROLES} == {
         "vera": {"see"},
         "ada": works,
         "grace": works,
-        "olga": {*ASKS},
+        "olga": {*REQUESTS},
     }
 
 
 @pytest.mark.slow
 def test_user_who_triggered_a_run_cannot_approve_it(platform: AirflowServer, tmp_path: Path) -> None:
-    run = asked(platform, tmp_path / "rescaled")
+    run = trigger_and_wait(platform, tmp_path / "rescaled")
     _, task = platform.api("GET", f"/dags/{DAG_ID}/tasks/plan")
     assert (task["owner"], task["priority_weight"]) == ("platform", 7)
     for name in ("ada", "vera", "olga"):
@@ -115,11 +115,11 @@ def test_user_who_triggered_a_run_cannot_approve_it(platform: AirflowServer, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("anybody_answers")
+@pytest.mark.usefixtures("anybody_may_answer")
 def test_answer_of_the_triggering_user_is_ignored_if_anybody_may_answer(
     platform: AirflowServer, tmp_path: Path
 ) -> None:
-    run = asked(platform, tmp_path / "rescaled")
+    run = trigger_and_wait(platform, tmp_path / "rescaled")
     run.by("ada").answer("Approve")
     wait_for(lambda: "may not approve its plan: asking again" in run.log_text("approve"), "the second question")
     run.question()
@@ -130,7 +130,7 @@ def test_answer_of_the_triggering_user_is_ignored_if_anybody_may_answer(
 
 @pytest.mark.slow
 def test_notifier_is_called_for_a_failed_run(platform: AirflowServer, tmp_path: Path) -> None:
-    run = asked(platform, tmp_path / "rescaled")
+    run = trigger_and_wait(platform, tmp_path / "rescaled")
     run.by("grace").answer("Reject")
     assert run.end() == "failed"
     assert "rejected by grace" in run.log_text("rejected")
@@ -155,7 +155,7 @@ def test_notifier_is_called_for_a_job_that_went_back(
 
 @pytest.mark.slow
 def test_reminder_is_sent_once_before_the_deadline_of_a_question(platform: AirflowServer, tmp_path: Path) -> None:
-    run = asked(platform, tmp_path / "rescaled", approval_minutes=10)
+    run = trigger_and_wait(platform, tmp_path / "rescaled", approval_minutes=10)
     wait_for(lambda: f"expiring {run.run_id}" in notices(platform), "the notifier")
     question = run.question()
     assert "Without an answer by" in question["body"]

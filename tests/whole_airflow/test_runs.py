@@ -24,7 +24,7 @@ from support.snapshots import directory
 from support.whole_airflow import IN_AN_ADDRESS
 
 TASKS = ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish")
-"""Tasks that do something in every run."""
+"""Tasks that run and have an output in every run."""
 
 
 def read(uri: str) -> bytes:
@@ -36,7 +36,7 @@ def errors(run: Run, task_id: str, attempt: int | None = None) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def succeeded(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str]:
+def successful_run(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str]:
     """Return a successful run and its target."""
     target = str(tmp_path_factory.mktemp("targets") / "rescaled")
     run = airflow.trigger(**request(directory("2-clicks"), target, parallelism=3))
@@ -44,32 +44,32 @@ def succeeded(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) 
     return run, target
 
 
-def test_every_task_succeeds_at_the_first_try(succeeded: tuple[Run, str]) -> None:
-    run, _ = succeeded
+def test_every_task_succeeds_at_the_first_try(successful_run: tuple[Run, str]) -> None:
+    run, _ = successful_run
     ends = {task_id: (instance["state"], instance["try_number"]) for task_id, instance in run.tasks().items()}
     expected = dict.fromkeys((*TASKS, "announce", "end"), ("success", 1))
     assert ends == {**expected, "approve": ("skipped", 1), "rejected": ("skipped", 0)}
     assert "nobody has to approve the plan: neither the form nor the settings require it" in run.log_text("approve")
 
 
-def test_ordinary_run_warns_only_of_the_savepoint(succeeded: tuple[Run, str]) -> None:
+def test_ordinary_run_warns_only_of_the_savepoint(successful_run: tuple[Run, str]) -> None:
     """All warnings of `inspect`, `plan` and the steps are about the savepoint."""
-    run, target = succeeded
+    run, target = successful_run
     for task_id in ("approve", "publish", "announce", "end"):
         assert {line.get("level") for line in run.log(task_id)} <= {"info", None}, task_id
     assert f"the result was published: {target}" in run.log_text("end")
     assert "{" not in run.log_text("end")
 
 
-def test_log_of_the_plan_shows_what_will_be_moved(succeeded: tuple[Run, str]) -> None:
-    run, target = succeeded
+def test_log_of_the_plan_shows_what_will_be_moved(successful_run: tuple[Run, str]) -> None:
+    run, target = successful_run
     log = "\n".join(line["event"] for line in run.log("plan"))
     assert f"to   {target}" in log
     assert "relocate: the max parallelism stays" in log
 
 
-def test_asset_event_names_result_certificate_and_shape(succeeded: tuple[Run, str]) -> None:
-    run, target = succeeded
+def test_asset_event_names_result_certificate_and_shape(successful_run: tuple[Run, str]) -> None:
+    run, target = successful_run
     _, document = run.airflow.api("GET", f"/assets/events?source_run_id={run.run_id.replace('+', '%2B')}")
     (event,) = document["asset_events"]
     certificate = f"{target}.rescale/certificate.json"
@@ -90,8 +90,8 @@ def test_asset_event_names_result_certificate_and_shape(succeeded: tuple[Run, st
 @pytest.mark.parametrize(
     "dag_id", ["after_a_rescale_by_constant", "after_a_rescale_by_name_and_uri", "example_after_a_rescale"]
 )
-def test_dag_that_is_scheduled_on_the_asset_runs(succeeded: tuple[Run, str], dag_id: str) -> None:
-    run, target = succeeded
+def test_dag_that_is_scheduled_on_the_asset_runs(successful_run: tuple[Run, str], dag_id: str) -> None:
+    run, target = successful_run
 
     def targets() -> list[str]:
         _, document = run.airflow.api("GET", f"/dags/{dag_id}/dagRuns")
@@ -103,8 +103,8 @@ def test_dag_that_is_scheduled_on_the_asset_runs(succeeded: tuple[Run, str], dag
 
 
 @pytest.mark.slow
-def test_repeated_run_of_a_published_plan_succeeds_without_a_second_event(succeeded: tuple[Run, str]) -> None:
-    first, target = succeeded
+def test_repeated_run_of_a_published_plan_succeeds_without_a_second_event(successful_run: tuple[Run, str]) -> None:
+    first, target = successful_run
     second = first.airflow.trigger(**request(directory("2-clicks"), target, parallelism=3, require_approval=True))
     assert second.end() == "success", second.states()
     states = second.states()
@@ -115,14 +115,16 @@ def test_repeated_run_of_a_published_plan_succeeds_without_a_second_event(succee
     assert [event["extra"]["uri"] for event in document["asset_events"]].count(target) == 1
 
 
-def test_outputs_of_tasks_are_small(succeeded: tuple[Run, str]) -> None:
-    run, _ = succeeded
+def test_outputs_of_tasks_are_small(successful_run: tuple[Run, str]) -> None:
+    run, _ = successful_run
     for task_id in TASKS:
         assert len(json.dumps(run.xcom(task_id))) <= LIMIT
 
 
-def test_log_of_the_publishing_task_shows_the_start_command_and_the_certificate(succeeded: tuple[Run, str]) -> None:
-    run, target = succeeded
+def test_log_of_the_publishing_task_shows_the_start_command_and_the_certificate(
+    successful_run: tuple[Run, str],
+) -> None:
+    run, target = successful_run
     log = [line["event"] for line in run.log("publish")]
     assert any(line.startswith(f"start the job: flink run -s {target} -p 3") for line in log)
     certificate = read(f"{target}.rescale/certificate.json")
@@ -130,8 +132,8 @@ def test_log_of_the_publishing_task_shows_the_start_command_and_the_certificate(
     assert any(re.match(r"verdict: complete \(proof by records\): \d+ operators, .* compared", line) for line in log)
 
 
-def test_tasks_link_to_the_report(succeeded: tuple[Run, str]) -> None:
-    run, target = succeeded
+def test_tasks_link_to_the_report(successful_run: tuple[Run, str]) -> None:
+    run, target = successful_run
     (address,) = {run.links(task_id)["Report"] for task_id in ("plan", "validate", "publish")}
     assert run.links("inspect") == {}
     status, _, page = run.airflow.page(str(address))
@@ -149,10 +151,10 @@ def rows_of_the_database(airflow: AirflowServer) -> list[str]:
 
 @pytest.mark.slow
 def test_secret_is_in_no_file_database_log_or_command_line(
-    airflow: AirflowServer, bucket: str, uploaded: Callable[[str], str]
+    airflow: AirflowServer, bucket: str, upload: Callable[[str], str]
 ) -> None:
     target = f"{bucket}/rescaled"
-    run = airflow.trigger(**request(uploaded("2-heap-native"), target, same_shape=True))
+    run = airflow.trigger(**request(upload("2-heap-native"), target, same_shape=True))
     assert run.end() == "success", run.states()
     secret = airflow.secret.encode()
     for entry in (*open_store(target).list(target), *open_store(target).list(f"{target}.rescale")):
@@ -183,8 +185,8 @@ def test_secret_is_in_no_file_database_log_or_command_line(
         assert airflow.secret not in json.dumps([run.task(task_id), run.xcom(task_id), run.log(task_id)])
 
 
-def test_all_servers_listen_on_the_loopback_address(succeeded: tuple[Run, str]) -> None:
-    airflow = succeeded[0].airflow
+def test_all_servers_listen_on_the_loopback_address(successful_run: tuple[Run, str]) -> None:
+    airflow = successful_run[0].airflow
     assert airflow.watch.addresses
     assert airflow.watch.addresses.keys() <= {"127.0.0.1", "::ffff:127.0.0.1", "::1"}, airflow.watch.addresses
 
@@ -213,7 +215,7 @@ def test_wrong_value_is_refused_by_the_api(airflow: AirflowServer, fields: dict[
     assert document["detail"].startswith(sentence)
 
 
-FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
+FINAL_ERRORS: dict[str, tuple[dict[str, Any], str, str]] = {
     "request": ({"parallelism": 129}, "plan", "the parallelism is above the operator's max parallelism"),
     "field": ({"paralelism": 3}, "inspect", "a value was given for a field that the form does not have"),
     "connection": ({"connection": "nobody"}, "inspect", "there is no connection 'nobody'"),
@@ -237,10 +239,10 @@ FINAL: dict[str, tuple[dict[str, Any], str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def failed(
-    airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory, asked_for: Callable[[str], set[str]]
+def failed_runs(
+    airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory, values_to_run: Callable[[str], set[str]]
 ) -> dict[str, Run]:
-    """Trigger a run for each of `FINAL` that is asked for, all at once."""
+    """Trigger a run for each of `FINAL_ERRORS` whose test will run, all at once; return the failed runs."""
     folder = tmp_path_factory.mktemp("damaged")
     damaged = {name: shutil.copytree(directory("2-clicks"), folder / name) for name in ("CUT", "TORN")}
     metadata = damaged["CUT"] / "_metadata"
@@ -248,8 +250,8 @@ def failed(
     state = max(damaged["TORN"].glob("[!_]*"), key=lambda file: file.stat().st_size)
     state.write_bytes(state.read_bytes()[:-2] + b"\0\0")
     runs = {}
-    for name in asked_for("name"):
-        wrong, _, _ = FINAL[name]
+    for name in values_to_run("name"):
+        wrong, _, _ = FINAL_ERRORS[name]
         conf = {**request(directory("2-clicks"), str(folder / "rescaled" / name), parallelism=3), **wrong}
         runs[name] = airflow.trigger(**{**conf, "source": str(damaged.get(conf["source"], conf["source"]))})
     for run in runs.values():
@@ -257,9 +259,9 @@ def failed(
     return runs
 
 
-@pytest.mark.parametrize("name", slow_but(lambda name: name == "request", FINAL))
-def test_final_error_fails_at_once_with_its_message(failed: dict[str, Run], name: str) -> None:
-    run, (_, task_id, sentence) = failed[name], FINAL[name]
+@pytest.mark.parametrize("name", slow_but(lambda name: name == "request", FINAL_ERRORS))
+def test_final_error_fails_at_once_with_its_message(failed_runs: dict[str, Run], name: str) -> None:
+    run, (_, task_id, sentence) = failed_runs[name], FINAL_ERRORS[name]
     task = run.task(task_id)
     assert (task["state"], task["try_number"]) == ("failed", 1)
     log = json.dumps(run.log(task_id))

@@ -20,7 +20,7 @@ SETTINGS = "spark: {{connection: spark_default}}\n"
 
 @pytest.fixture(scope="module")
 def spark(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
-    """Yield the cluster that the connection `spark_default` names, while the platform chooses it."""
+    """Yield the cluster that the connection `spark_default` names, while the platform's settings choose it."""
     with standalone_spark(tmp_path_factory.mktemp("spark")) as cluster:
         connection = {
             "connection_id": "spark_default",

@@ -66,7 +66,7 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-class Story(NamedTuple):
+class StartedRun(NamedTuple):
     """A run whose steps work without Spark, its source and its target."""
 
     run: Run
@@ -74,7 +74,7 @@ class Story(NamedTuple):
     target: str
 
     def published(self) -> Certificate:
-        """Return the certificate of the successful run, after checking that nothing else differs from the source."""
+        """Return the certificate of the successful run, after checking that only declared changes differ."""
         assert self.run.end() == "success", self.run.states()
         certificate = read_certificate(self.target)
         source, result = open_snapshot(self.source), open_snapshot(self.target)
@@ -89,20 +89,20 @@ class Story(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def stories(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Story]:
+def started_runs(airflow: AirflowServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, StartedRun]:
     """Begin all runs at once."""
     targets = tmp_path_factory.mktemp("targets")
 
-    def begun(name: str, source: str, form: dict[str, Any]) -> Story:
+    def begin(name: str, source: str, form: dict[str, Any]) -> StartedRun:
         target = str(targets / name.replace(" ", "-"))
         conf = request(source, target, **form)
-        return Story(airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}"), source, target)
+        return StartedRun(airflow.trigger_dag(DAG_ID, conf, dag_run_id=f"fails-nothing-{uuid.uuid4()}"), source, target)
 
-    return {name: begun(name, *form) for name, form in FORMS.items()}
+    return {name: begin(name, *form) for name, form in FORMS.items()}
 
 
-def approved(run: Run, *lines: str) -> None:
-    """Approve the plan if the question lists exactly these losses and changes."""
+def approve(run: Run, *lines: str) -> None:
+    """Approve the plan, after checking that the question lists exactly these losses and changes (patterns)."""
     question = run.question()["body"]
     declared = question.partition("Declared differences")[2].partition("Costs")[0]
     questions = [line.removeprefix("* ") for line in declared.splitlines() if line.startswith("* ")]
@@ -112,18 +112,18 @@ def approved(run: Run, *lines: str) -> None:
     run.answer("Approve")
 
 
-def test_losses_are_listed_in_the_question_and_missing_after_approval(stories: dict[str, Story]) -> None:
-    story = stories["changed job"]
-    approved(
-        story.run,
+def test_losses_are_listed_in_the_question_and_missing_after_approval(started_runs: dict[str, StartedRun]) -> None:
+    started = started_runs["changed job"]
+    approve(
+        started.run,
         r"visits \([0-9a-f]{32}\) is renamed to visitors \([0-9a-f]{32}\)",
         r"shards \([0-9a-f]{32}\) is dropped: 1\.75 kB of state are lost: "
         r"shards \(SPLIT_DISTRIBUTE, 13 elements\), owners \(UNION, 4 elements\)",
         r"the state way \(LIST\) of clicks-per-user \([0-9a-f]{32}\) is dropped: some of .* of keyed state are lost",
     )
-    certificate = story.published()
-    assert f"approved by {USER}" in story.run.log_text("approve")
-    result = {operator.label: operator for operator in open_snapshot(story.target).operators}
+    certificate = started.published()
+    assert f"approved by {USER}" in started.run.log_text("approve")
+    result = {operator.label: operator for operator in open_snapshot(started.target).operators}
     assert {"visitors", "clicks-per-user"} <= result.keys()
     assert result.keys().isdisjoint({"visits", "shards"})
     assert result["visitors"].operator_id == operator_id_of_uid("visitors")
@@ -132,29 +132,29 @@ def test_losses_are_listed_in_the_question_and_missing_after_approval(stories: d
     assert [lost for lost in left_out if lost] == [{"way": USERS}]
 
 
-def test_old_rows_are_listed_in_the_question_and_missing_after_approval(stories: dict[str, Story]) -> None:
-    story = stories["old rows"]
-    approved(
-        story.run,
+def test_old_rows_are_listed_in_the_question_and_missing_after_approval(started_runs: dict[str, StartedRun]) -> None:
+    started = started_runs["old rows"]
+    approve(
+        started.run,
         rf"the state {VALUES} \(VALUE\) of states \([0-9a-f]{{32}}\) loses the rows that were last accessed at or "
         r"before 20\d\d-.*Z: the run counts them, in 25\.2 kB of keyed state",
         rf"the state {TEXTS} \(LIST\) of states \([0-9a-f]{{32}}\) loses the rows .*",
     )
-    certificate = story.published()
+    certificate = started.published()
     old = [operator.records.old_rows for operator in certificate.operators if operator.records is not None]
-    rows = rows_of(story.source, "states")
+    rows = rows_of(started.source, "states")
     assert {VALUES: CertifiedOldRows(len(rows[VALUES]), 0), TEXTS: CertifiedOldRows(0, 0)} in old
     young_rows = without_old(rows, {VALUES: times_in({VALUES: rows[VALUES]})[-1]})
-    assert rows_of(story.target, "states") == young_rows
+    assert rows_of(started.target, "states") == young_rows
 
 
-def test_kafka_source_reads_on_from_the_offsets_in_the_form(stories: dict[str, Story]) -> None:
-    story = stories["moved source"]
-    story.published()
-    log = story.run.log_text("plan")
+def test_kafka_source_reads_on_from_the_offsets_in_the_form(started_runs: dict[str, StartedRun]) -> None:
+    started = started_runs["moved source"]
+    started.published()
+    log = started.run.log_text("plan")
     assert "orders (KafkaSource): the topic orders-1 is renamed to orders" in log
     assert "reads 2 partitions from another offset: orders-1-0 from 5 instead of 20 (15 read again)" in log
-    next_offsets = {str(position.partition): position.next for position in story.offsets().positions}
+    next_offsets = {str(position.partition): position.next for position in started.offsets().positions}
     assert {name: next_offsets[name] for name in ("orders-0", "orders-2", f"{LONG}-1-4")} == {
         "orders-0": 5,
         "orders-2": 26,
@@ -163,16 +163,16 @@ def test_kafka_source_reads_on_from_the_offsets_in_the_form(stories: dict[str, S
     assert len(next_offsets) == 8
 
 
-def test_consumer_becomes_a_source_after_approval_of_its_lost_offset(stories: dict[str, Story]) -> None:
-    story = stories["migrated consumer"]
-    approved(
-        story.run,
+def test_consumer_becomes_a_source_after_approval_of_its_lost_offset(started_runs: dict[str, StartedRun]) -> None:
+    started = started_runs["migrated consumer"]
+    approve(
+        started.run,
         r"orders \([0-9a-f]{32}\) is renamed to from-kafka \([0-9a-f]{32}\)",
         r"orders \(FlinkKafkaConsumer\) becomes a KafkaSource: .*",
         rf"orders \(FlinkKafkaConsumer\) loses the offsets of 1 partition: {LONG}-3-4",
     )
-    story.published()
-    source = story.offsets()
+    started.published()
+    source = started.offsets()
     assert (source.kind, source.operator.operator_id) == (KafkaKind.SOURCE, operator_id_of_uid("from-kafka"))
     assert {str(position.partition): position.next for position in source.positions} == {
         **{f"orders-3-{number}": 20 + 3 * number for number in range(3)},
@@ -188,10 +188,10 @@ def test_consumer_becomes_a_source_after_approval_of_its_lost_offset(stories: di
     ],
 )
 def test_drop_without_approval_or_of_an_unknown_state_is_refused(
-    stories: dict[str, Story], name: str, task_id: str, sentence: str
+    started_runs: dict[str, StartedRun], name: str, task_id: str, sentence: str
 ) -> None:
-    story = stories[name]
-    assert story.run.end() == "failed", story.run.states()
-    assert story.run.states()[task_id] == "failed"
-    assert sentence in story.run.log_text(task_id)
-    assert not Path(f"{story.target}.rescale").exists()
+    started = started_runs[name]
+    assert started.run.end() == "failed", started.run.states()
+    assert started.run.states()[task_id] == "failed"
+    assert sentence in started.run.log_text(task_id)
+    assert not Path(f"{started.target}.rescale").exists()

@@ -1,4 +1,4 @@
-"""Task groups of a rescale in a user's DAG, in a whole Airflow: questions, reports, and what a rejection skips."""
+"""Task groups of a rescale in a user's DAG, in a whole Airflow: questions, reports, and the effect of a rejection."""
 
 from __future__ import annotations
 

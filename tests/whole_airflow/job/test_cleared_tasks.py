@@ -22,7 +22,7 @@ def begin(airflow: AirflowServer, cluster: SessionCluster, tmp_path: Path) -> It
     cluster.clear()
     cluster.run(5, "0", _JOB)  # with five splits: a subtask without one would finish
 
-    def begun(parallelism: int, **more: Any) -> Run:
+    def begin_run(parallelism: int, **more: Any) -> Run:
         form = {
             "flink": cluster.address,
             "job": _JOB,
@@ -38,7 +38,7 @@ def begin(airflow: AirflowServer, cluster: SessionCluster, tmp_path: Path) -> It
         }
         return airflow.trigger_dag("rescale_job", form, dag_run_id=f"fails-nothing-{parallelism}-{tmp_path.name}")
 
-    yield begun
+    yield begin_run
     cluster.clear()
 
 

@@ -26,15 +26,15 @@ FAILING = ("take_savepoint", "plan", "validate")
 TOKEN = "planted-token-of-flink"
 
 
-class Story(NamedTuple):
-    """A run, the job that it found, and the directory below which the job's savepoint goes."""
+class JobRun(NamedTuple):
+    """A run, the job that it rescales, and the directory below which it takes the job's savepoint."""
 
     run: Run
     job_id: str
     savepoints: str
 
 
-Stories = dict[str, Story]
+JobRuns = dict[str, JobRun]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def connection(airflow: AirflowServer, cluster: SessionCluster) -> str:
 @pytest.fixture(scope="module")
 def begin(
     airflow: AirflowServer, cluster: SessionCluster, s3: S3Server, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Story]:
+) -> Callable[..., JobRun]:
     """Return a function that begins a run with a job of its own. With the policy `fails-T`, task T fails."""
     cluster.clear()
     s3.create_bucket("going-back")
@@ -60,7 +60,7 @@ def begin(
         "s3": {"savepoints": "s3://going-back/savepoints", "target": "s3://going-back", "connection": CONNECTION_ID},
     }
 
-    def story(name: str, where: str = "here", policy: str = "", **conf: Any) -> Story:
+    def begin_run(name: str, where: str = "here", policy: str = "", **conf: Any) -> JobRun:
         job_id = cluster.run(1)
         places_of_it = places[where]
         form = {
@@ -75,18 +75,18 @@ def begin(
             "entry_class": "Counts",
         }
         run = airflow.trigger_dag(DAG_ID, {**form, **conf}, dag_run_id=f"{policy or f'fails-{name}'}-{job_id}")
-        return Story(run, job_id, places_of_it["savepoints"])
+        return JobRun(run, job_id, places_of_it["savepoints"])
 
-    return story
+    return begin_run
 
 
 @pytest.fixture(scope="module")
-def nothing_fails(begin: Callable[..., Story], connection: str) -> Story:
+def nothing_fails(begin: Callable[..., JobRun], connection: str) -> JobRun:
     return begin("nothing", flink=connection)
 
 
 @pytest.fixture(scope="module")
-def stories(begin: Callable[..., Story], nothing_fails: Story) -> Stories:
+def job_runs(begin: Callable[..., JobRun], nothing_fails: JobRun) -> JobRuns:
     """Begin all runs at once."""
     refused = begin("refused", hand_over="print", jar=None)
     rejected, cancelled = (begin(name, require_approval=True) for name in ("rejected", "cancelled"))
@@ -98,7 +98,7 @@ def stories(begin: Callable[..., Story], nothing_fails: Story) -> Stories:
 
 
 @pytest.mark.gate
-def test_successful_run_ends_with_the_job_in_its_new_shape(nothing_fails: Story, cluster: SessionCluster) -> None:
+def test_successful_run_ends_with_the_job_in_its_new_shape(nothing_fails: JobRun, cluster: SessionCluster) -> None:
     run, job_id, _ = nothing_fails
     assert run.end() == "success", run.states()
     assert (run.states()["go_back"], run.states()["end"]) == ("skipped", "success")
@@ -108,39 +108,41 @@ def test_successful_run_ends_with_the_job_in_its_new_shape(nothing_fails: Story,
     assert cluster.job(job_id).has_ended
 
 
-def test_token_of_flink_is_in_no_task_xcom_or_log(nothing_fails: Story) -> None:
+def test_token_of_flink_is_in_no_task_xcom_or_log(nothing_fails: JobRun) -> None:
     run = nothing_fails.run
     run.end()
     for task_id in ("look_at_job", "take_savepoint", "inspect", "plan", "publish", "hand_over"):
         assert TOKEN not in json.dumps([run.task(task_id), run.xcom(task_id), run.log(task_id)])
 
 
-def is_back(story: Story, cluster: SessionCluster) -> bool:
-    """Return whether the job of a story was started again from its savepoint in its old shape."""
-    back = story.run.xcom("go_back")
+def is_back(job_run: JobRun, cluster: SessionCluster) -> bool:
+    """Return whether the job of a run was started again from its savepoint in its old shape."""
+    back = job_run.run.xcom("go_back")
     job = cluster.job(back["job"])
-    return (job.runs, job.parallelism) == (True, 1) and contains(story.savepoints, normalise(back["restored_from"]))
+    return (job.runs, job.parallelism) == (True, 1) and contains(job_run.savepoints, normalise(back["restored_from"]))
 
 
 @pytest.mark.parametrize("task_id", FAILING)
 def test_job_runs_again_and_the_run_fails_whichever_task_fails(
-    stories: Stories, cluster: SessionCluster, task_id: str
+    job_runs: JobRuns, cluster: SessionCluster, task_id: str
 ) -> None:
-    story = stories[task_id]
-    assert story.run.end() == "failed"
-    states = story.run.states()
+    job_run = job_runs[task_id]
+    assert job_run.run.end() == "failed"
+    states = job_run.run.states()
     assert (states[task_id], states["go_back"], states["end"]) == ("failed", "success", "failed"), states
-    assert is_back(story, cluster)
-    log = story.run.log_text("end")
+    assert is_back(job_run, cluster)
+    log = job_run.run.log_text("end")
     assert "; the job 'counts' runs again" in log
     assert f"failed: {task_id}" in log
     assert "{" not in log
-    assert cluster.job(story.job_id).has_ended
+    assert cluster.job(job_run.job_id).has_ended
 
 
-def test_job_that_was_handed_over_is_left_alone_though_the_run_fails(stories: Stories, cluster: SessionCluster) -> None:
+def test_job_that_was_handed_over_is_left_alone_though_the_run_fails(
+    job_runs: JobRuns, cluster: SessionCluster
+) -> None:
     """The task fails after the new job has run; going back would repeat what that job has emitted."""
-    run, job_id, _ = stories["hand_over"]
+    run, job_id, _ = job_runs["hand_over"]
     assert run.end() == "failed"
     states = run.states()
     assert (states["hand_over"], states["go_back"], states["end"]) == ("failed", "skipped", "failed"), states
@@ -148,47 +150,47 @@ def test_job_that_was_handed_over_is_left_alone_though_the_run_fails(stories: St
     assert cluster.job(job_id).has_ended
 
 
-def test_rejected_plan_takes_the_job_back_and_leaves_nothing(stories: Stories, cluster: SessionCluster) -> None:
-    story = stories["rejected"]
-    story.run.question()
-    story.run.answer("Reject")
-    assert story.run.end() == "failed"
-    states = story.run.states()
+def test_rejected_plan_takes_the_job_back_and_leaves_nothing(job_runs: JobRuns, cluster: SessionCluster) -> None:
+    job_run = job_runs["rejected"]
+    job_run.run.question()
+    job_run.run.answer("Reject")
+    assert job_run.run.end() == "failed"
+    states = job_run.run.states()
     assert (states["approve"], states["rejected"], states["go_back"]) == ("failed", "failed", "success")
-    assert is_back(story, cluster)
+    assert is_back(job_run, cluster)
 
 
-def test_cancelled_run_takes_the_job_back(stories: Stories, cluster: SessionCluster) -> None:
-    story = stories["cancelled"]
-    story.run.question()
-    story.run.cancel()
-    assert story.run.end() == "failed"
-    assert story.run.states()["go_back"] == "success"
-    assert is_back(story, cluster)
+def test_cancelled_run_takes_the_job_back(job_runs: JobRuns, cluster: SessionCluster) -> None:
+    job_run = job_runs["cancelled"]
+    job_run.run.question()
+    job_run.run.cancel()
+    assert job_run.run.end() == "failed"
+    assert job_run.run.states()["go_back"] == "success"
+    assert is_back(job_run, cluster)
 
 
-def test_job_that_could_not_be_started_again_is_not_stopped(stories: Stories, cluster: SessionCluster) -> None:
-    run, job_id, _ = stories["refused"]
+def test_job_that_could_not_be_started_again_is_not_stopped(job_runs: JobRuns, cluster: SessionCluster) -> None:
+    run, job_id, _ = job_runs["refused"]
     assert run.end() == "failed"
     assert run.states()["look_at_job"] == "failed"
     assert "could not start it again" in run.log_text("look_at_job")
     assert cluster.job(job_id).runs
 
 
-def test_exactly_one_job_of_each_story_runs_at_the_end(stories: Stories, cluster: SessionCluster) -> None:
-    """All runs must have ended, even those that wait for an answer because their tests are in another share."""
+def test_exactly_one_job_of_each_run_runs_at_the_end(job_runs: JobRuns, cluster: SessionCluster) -> None:
+    """All runs must have ended, even those that wait for an answer because another worker has their tests."""
     for name in ("rejected", "cancelled"):
-        if (run := stories[name].run).state != "failed":
+        if (run := job_runs[name].run).state != "failed":
             run.question()
             run.cancel()
-    for story in stories.values():
-        story.run.end()
-    assert len(cluster.alive()) == len(stories)
+    for job_run in job_runs.values():
+        job_run.run.end()
+    assert len(cluster.alive()) == len(job_runs)
 
 
 @pytest.mark.slow
 def test_job_that_was_not_stopped_yet_runs_on_after_a_cancelled_run(
-    begin: Callable[..., Story], cluster: SessionCluster
+    begin: Callable[..., JobRun], cluster: SessionCluster
 ) -> None:
     run, job_id, _ = begin("early", policy="waits-take_savepoint")
     run.wait_for_task("take_savepoint", "running")

@@ -1,4 +1,4 @@
-"""Windows of a running job with savepoints in S3: back at night, out in the morning, and no run without need."""
+"""Windows of a running job with savepoints in S3: scaled in at night and out in the morning, but not without need."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ def job_id(airflow: AirflowServer, cluster: SessionCluster, s3: S3Server) -> str
 
 
 @pytest.fixture(scope="module")
-def pair(airflow: AirflowServer, job_id: str) -> tuple[Run, Run]:  # noqa: ARG001
+def two_runs(airflow: AirflowServer, job_id: str) -> tuple[Run, Run]:  # noqa: ARG001
     """Return a run of each of the two windows; the second began after the first had ended."""
-    back = opened(airflow, "clicks-back")
+    back = trigger_window(airflow, "clicks-back")
     assert back.end() == "success", back.states()
-    out = opened(airflow, "clicks-out")
+    out = trigger_window(airflow, "clicks-out")
     assert out.end() == "success", out.states()
     return back, out
 
 
-def opened(airflow: AirflowServer, window: str, **more: Any) -> Run:
+def trigger_window(airflow: AirflowServer, window: str, **more: Any) -> Run:
     """Trigger a run of a window, whose steps work without Spark."""
     run_id = f"fails-nothing-{window}-{datetime.now(UTC).isoformat()}"
     return airflow.trigger_dag(f"rescale_{window}", {"outside_hours": True}, dag_run_id=run_id, **more)
 
 
 def test_two_windows_take_the_job_back_and_out_with_its_state(
-    pair: tuple[Run, Run], cluster: SessionCluster, job_id: str
+    two_runs: tuple[Run, Run], cluster: SessionCluster, job_id: str
 ) -> None:
     before = job_id
-    for run, window, parallelism in zip(pair, ("clicks-back", "clicks-out"), (1, 2), strict=True):
+    for run, window, parallelism in zip(two_runs, ("clicks-back", "clicks-out"), (1, 2), strict=True):
         taken, started = run.xcom("take_savepoint"), run.xcom("hand_over")
         assert taken["job"] == before
         assert taken["savepoint"].startswith("s3://windows/savepoints/rescale-")
@@ -62,21 +62,21 @@ def test_two_windows_take_the_job_back_and_out_with_its_state(
 
 
 def test_job_that_already_has_the_shape_is_not_stopped(
-    airflow: AirflowServer, pair: tuple[Run, Run], cluster: SessionCluster
+    airflow: AirflowServer, two_runs: tuple[Run, Run], cluster: SessionCluster
 ) -> None:
     (alive,) = cluster.alive(_JOB)
-    run = opened(airflow, "clicks-out")
+    run = trigger_window(airflow, "clicks-out")
     assert run.end() == "success", run.states()
     assert {task: state for task, state in run.states().items() if state != "skipped"} == {"open_window": "success"}
     assert f"nothing to do: the job 'clicks' ({alive}) already has the requested shape" in run.log_text("look_at_job")
-    assert pair[1].xcom("hand_over")["job"] == alive
+    assert two_runs[1].xcom("hand_over")["job"] == alive
     assert cluster.alive(_JOB) == {alive}
 
 
 def test_job_is_left_alone_after_closing_time(
-    airflow: AirflowServer, pair: tuple[Run, Run], cluster: SessionCluster
+    airflow: AirflowServer, two_runs: tuple[Run, Run], cluster: SessionCluster
 ) -> None:
-    run = opened(airflow, "clicks-back", run_after=(datetime.now(UTC) - timedelta(days=2)).isoformat())
+    run = trigger_window(airflow, "clicks-back", run_after=(datetime.now(UTC) - timedelta(days=2)).isoformat())
     assert run.end() == "success", run.states()
     assert set(run.states().values()) == {"skipped"}
-    assert cluster.alive(_JOB) == {pair[1].xcom("hand_over")["job"]}
+    assert cluster.alive(_JOB) == {two_runs[1].xcom("hand_over")["job"]}

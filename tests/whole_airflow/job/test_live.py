@@ -19,12 +19,20 @@ from support.session_cluster import ROCKSDB, SessionCluster, has_checkpoint, nat
 
 pytestmark = pytest.mark.slow
 
-_OF_A_STOPPED_JOB = ("take_savepoint", "inspect", "plan", "reshuffle_keyed_state", "validate", "publish", "hand_over")
-KEPT = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+_TASKS_OF_A_STOPPED_JOB = (
+    "take_savepoint",
+    "inspect",
+    "plan",
+    "reshuffle_keyed_state",
+    "validate",
+    "publish",
+    "hand_over",
+)
+RETAINED = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
 
 
-class Story(NamedTuple):
-    """A run, the job that it found, and its target."""
+class JobRun(NamedTuple):
+    """A run, the job that it rescales, and its target."""
 
     run: Run
     job_id: str
@@ -34,23 +42,23 @@ class Story(NamedTuple):
 @pytest.fixture(scope="module")
 def begin(
     airflow: AirflowServer, cluster: SessionCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[..., Story]]:
+) -> Iterator[Callable[..., JobRun]]:
     """Yield a function that begins a run with a job of its own; all have ended before other tests use the cluster."""
     cluster.clear()
-    targets, stories = tmp_path_factory.mktemp("targets"), []
-    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    targets, job_runs = tmp_path_factory.mktemp("targets"), []
+    options = {**native_options(cluster, ROCKSDB), **RETAINED}
 
-    def story(name: str, **more: Any) -> Story:
+    def begin_run(name: str, **more: Any) -> JobRun:
         job_id = cluster.run(2, options=options)
         wait_until(lambda: cluster.is_counting(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
         form = {**cluster.form(job_id, str(targets / name), options), **more}
         run = airflow.trigger_dag("rescale_job", form, dag_run_id=f"{name}-{job_id}")
-        stories.append(Story(run, job_id, targets / name))
-        return stories[-1]
+        job_runs.append(JobRun(run, job_id, targets / name))
+        return job_runs[-1]
 
-    yield story
-    for begun in stories:
-        begun.run.end()
+    yield begin_run
+    for job_run in job_runs:
+        job_run.run.end()
     cluster.clear()
 
 
@@ -65,62 +73,62 @@ def decide(run: Run, option: str) -> None:
     wait_for(is_decided, "the decision", period=10)
 
 
-def assert_handed_over(cluster: SessionCluster, story: Story, task: str) -> dict[str, Any]:
-    assert story.run.end() == "success", story.run.states()
-    started: dict[str, Any] = story.run.xcom(task)
-    assert contains(str(story.target), normalise(started["restored_from"]))
+def assert_handed_over(cluster: SessionCluster, job_run: JobRun, task: str) -> dict[str, Any]:
+    assert job_run.run.end() == "success", job_run.run.states()
+    started: dict[str, Any] = job_run.run.xcom(task)
+    assert contains(str(job_run.target), normalise(started["restored_from"]))
     vertices = cluster.job(started["job"]).vertices
     assert {(vertex.parallelism, vertex.max_parallelism) for vertex in vertices} == {(3, 256)}
     wait_until(lambda: cluster.is_counting(started["job"]), "the job to go on counting")
-    assert cluster.job(story.job_id).has_ended
-    assert started["job"] in story.run.log_text("end")
+    assert cluster.job(job_run.job_id).has_ended
+    assert started["job"] in job_run.run.log_text("end")
     return started
 
 
 def test_job_is_cut_over_though_the_following_task_is_killed(
-    begin: Callable[..., Story], cluster: SessionCluster
+    begin: Callable[..., JobRun], cluster: SessionCluster
 ) -> None:
-    story = begin("live", while_it_runs=True, cut_over="when approved")
-    followed = "follow_and_cut_over"
-    wait_for(lambda: "base: checkpoint" in _log(story.run, followed), "the base")
-    os.kill(story.run.task(followed)["pid"], signal.SIGKILL)
-    assert "newest round" in story.run.question(ASK_CUT_OVER)["body"]
+    job_run = begin("live", while_it_runs=True, cut_over="when approved")
+    task_id = "follow_and_cut_over"
+    wait_for(lambda: "base: checkpoint" in _log(job_run.run, task_id), "the base")
+    os.kill(job_run.run.task(task_id)["pid"], signal.SIGKILL)
+    assert "newest round" in job_run.run.question(ASK_CUT_OVER)["body"]
     decided = time.monotonic()
-    decide(story.run, CUT_OVER)
-    started = assert_handed_over(cluster, story, followed)
-    assert story.run.task(followed)["try_number"] >= 2
+    decide(job_run.run, CUT_OVER)
+    started = assert_handed_over(cluster, job_run, task_id)
+    assert job_run.run.task(task_id)["try_number"] >= 2
     assert 0 < started["downtime_seconds"] < time.monotonic() - decided
-    states = story.run.states()
-    assert {states[task] for task in _OF_A_STOPPED_JOB} == {"skipped"}
+    states = job_run.run.states()
+    assert {states[task] for task in _TASKS_OF_A_STOPPED_JOB} == {"skipped"}
     assert (states["compare_all_records"], states["go_back"]) == ("success", "skipped")
-    assert story.run.xcom("compare_all_records")["verdict"] == "complete"
+    assert job_run.run.xcom("compare_all_records")["verdict"] == "complete"
 
 
-def test_cut_over_that_is_given_up_leaves_the_job_alone(begin: Callable[..., Story], cluster: SessionCluster) -> None:
-    story = begin("given-up", while_it_runs=True, cut_over="when approved")
-    decide(story.run, GIVE_UP)
-    assert story.run.end() == "failed"
-    assert cluster.job(story.job_id).runs
-    assert "still runs" in story.run.log_text("end")
-    assert story.run.states()["go_back"] == "skipped"
+def test_cut_over_that_is_given_up_leaves_the_job_alone(begin: Callable[..., JobRun], cluster: SessionCluster) -> None:
+    job_run = begin("given-up", while_it_runs=True, cut_over="when approved")
+    decide(job_run.run, GIVE_UP)
+    assert job_run.run.end() == "failed"
+    assert cluster.job(job_run.job_id).runs
+    assert "still runs" in job_run.run.log_text("end")
+    assert job_run.run.states()["go_back"] == "skipped"
 
 
-def test_job_is_rescaled_from_its_last_checkpoint(begin: Callable[..., Story], cluster: SessionCluster) -> None:
-    story = begin("checkpoint")
-    assert_handed_over(cluster, story, "hand_over")
-    assert contains(str(cluster.folder / "checkpoints"), story.run.xcom("take_savepoint")["savepoint"])
-    states = story.run.states()
+def test_job_is_rescaled_from_its_last_checkpoint(begin: Callable[..., JobRun], cluster: SessionCluster) -> None:
+    job_run = begin("checkpoint")
+    assert_handed_over(cluster, job_run, "hand_over")
+    assert contains(str(cluster.folder / "checkpoints"), job_run.run.xcom("take_savepoint")["savepoint"])
+    states = job_run.run.states()
     live = ("follow_and_cut_over", "ask_to_cut_over", "compare_all_records")
     assert {states[task] for task in live} == {"skipped"}
 
 
 def test_job_whose_rounds_would_move_all_state_is_left_alone(
-    begin: Callable[..., Story], cluster: SessionCluster
+    begin: Callable[..., JobRun], cluster: SessionCluster
 ) -> None:
-    story = begin("refused", while_it_runs=True, taking="stop", savepoints=str(cluster.folder))
-    assert story.run.end() == "failed"
-    assert "is cancelled after a checkpoint" in story.run.log_text("look_at_job")
-    assert cluster.job(story.job_id).runs
+    job_run = begin("refused", while_it_runs=True, taking="stop", savepoints=str(cluster.folder))
+    assert job_run.run.end() == "failed"
+    assert "is cancelled after a checkpoint" in job_run.run.log_text("look_at_job")
+    assert cluster.job(job_run.job_id).runs
 
 
 def _log(run: Run, task: str) -> str:

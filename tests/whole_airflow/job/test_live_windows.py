@@ -30,8 +30,8 @@ class Opening(NamedTuple):
 @pytest.fixture
 def opening(airflow: AirflowServer, cluster: SessionCluster, tmp_path: Path) -> Iterator[Opening]:
     cluster.clear()
-    kept = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
-    options = {**native_options(cluster, ROCKSDB), **kept}
+    retained = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+    options = {**native_options(cluster, ROCKSDB), **retained}
     job_id = cluster.run(2, options=options)
     wait_until(lambda: cluster.is_counting(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
     opens = (datetime.now(UTC) + timedelta(minutes=3)).replace(second=0, microsecond=0)

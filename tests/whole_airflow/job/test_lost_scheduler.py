@@ -19,8 +19,8 @@ from support.whole_airflow import airflow_server
 
 pytestmark = pytest.mark.slow
 
-KEPT = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
-SOON = {"AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30"}
+RETAINED = {"execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION"}
+SHORT_HEARTBEAT_TIMEOUT = {"AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "30"}
 TASK = "follow_and_cut_over"
 
 
@@ -28,10 +28,13 @@ TASK = "follow_and_cut_over"
 def airflow(s3: S3Server) -> Iterator[AirflowServer]:
     """Yield a separate Airflow, because its scheduler is replaced."""
     if programs() is None:
-        with airflow_server(s3, **SOON) as server:
+        with airflow_server(s3, **SHORT_HEARTBEAT_TIMEOUT) as server:
             yield server
         return
-    with postgres() as database, airflow_server(s3, AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=database.url, **SOON) as server:
+    with (
+        postgres() as database,
+        airflow_server(s3, AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=database.url, **SHORT_HEARTBEAT_TIMEOUT) as server,
+    ):
         yield server
 
 
@@ -40,7 +43,7 @@ def test_a_cut_over_goes_on_though_the_scheduler_is_killed(
     airflow: AirflowServer, cluster: SessionCluster, tmp_path: Path, with_the_task: bool
 ) -> None:
     """If only the scheduler is killed, the new one starts the task again, although the first try may still run."""
-    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    options = {**native_options(cluster, ROCKSDB), **RETAINED}
     job_id = cluster.run(2, options=options)
     wait_until(lambda: cluster.is_counting(job_id) and has_checkpoint(cluster, job_id), "a checkpoint")
     live = {"while_it_runs": True, "verify_after": False}

@@ -26,25 +26,25 @@ from support.session_cluster import (
 pytestmark = pytest.mark.slow
 
 
-class Story(NamedTuple):
-    """A run, and the job that it found."""
+class JobRun(NamedTuple):
+    """A run, and the job that it rescales."""
 
     run: Run
     job_id: str
 
 
 @pytest.fixture(scope="module")
-def stories(
+def job_runs(
     airflow: AirflowServer, cluster: SessionCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Story]]:
-    """Begin all runs at once; the run `fails-publish-…` fails in that task, after a proof by files.
+) -> Iterator[dict[str, JobRun]]:
+    """Begin all runs at once; the run `fails-publish-…` fails in the task `publish`, after a proof by files.
 
-    All have ended before other tests use the cluster, including runs that no test of this share looks at.
+    All runs have ended before other tests use the cluster, including runs whose tests another worker has.
     """
     cluster.clear()
     targets = tmp_path_factory.mktemp("targets")
 
-    def begin(name: str, backend: dict[str, str], **more: Any) -> Story:
+    def begin(name: str, backend: dict[str, str], **more: Any) -> JobRun:
         options = {**native_options(cluster, backend), **ONE_CHECKPOINT}
         job_id = cluster.run(2, main="Alarms", options=options)
         wait_until(lambda: cluster.fired_timers(job_id) >= KEYS, "timers to fire")
@@ -63,26 +63,26 @@ def stories(
             "flink_options": options,
             **more,
         }
-        return Story(airflow.trigger_dag("rescale_job", form, dag_run_id=f"{name}-{job_id}"), job_id)
+        return JobRun(airflow.trigger_dag("rescale_job", form, dag_run_id=f"{name}-{job_id}"), job_id)
 
-    stories = {
+    job_runs = {
         "native": begin("native", ROCKSDB, max_parallelism=256),
         "fails-publish": begin("fails-publish", ROCKSDB, files="refer", proof="files"),
         "heap": begin("heap", HEAP_TIMERS, max_parallelism=256),
         "hashmap": begin("hashmap", {}, max_parallelism=256),
     }
-    yield stories
-    for story in stories.values():
-        story.run.end()
+    yield job_runs
+    for job_run in job_runs.values():
+        job_run.run.end()
     cluster.clear()
 
 
 @pytest.fixture
-def ended(stories: dict[str, Story]) -> Callable[[str], tuple[Story, str]]:
-    def story(name: str) -> tuple[Story, str]:
-        return stories[name], stories[name].run.end()
+def await_end(job_runs: dict[str, JobRun]) -> Callable[[str], tuple[JobRun, str]]:
+    def run_and_state(name: str) -> tuple[JobRun, str]:
+        return job_runs[name], job_runs[name].run.end()
 
-    return story
+    return run_and_state
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def ended(stories: dict[str, Story]) -> Callable[[str], tuple[Story, str]]:
     ],
 )
 def test_timers_are_restored_in_the_new_shape(
-    ended: Callable[[str], tuple[Story, str]], cluster: SessionCluster, name: str, why: str
+    await_end: Callable[[str], tuple[JobRun, str]], cluster: SessionCluster, name: str, why: str
 ) -> None:
-    (run, job_id), end = ended(name)
+    (run, job_id), end = await_end(name)
     assert end == "success", run.states()
     assert f"a native savepoint loses nothing: {why}" in run.log_text("look_at_job")
     assert "triggered a native savepoint" in run.log_text("take_savepoint")
@@ -109,9 +109,9 @@ def test_timers_are_restored_in_the_new_shape(
 
 
 def test_job_goes_back_to_the_native_savepoint(
-    ended: Callable[[str], tuple[Story, str]], cluster: SessionCluster
+    await_end: Callable[[str], tuple[JobRun, str]], cluster: SessionCluster
 ) -> None:
-    (run, job_id), end = ended("fails-publish")
+    (run, job_id), end = await_end("fails-publish")
     assert end == "failed"
     assert (run.states()["publish"], run.states()["go_back"]) == ("failed", "success"), run.states()
     assert (run.xcom("validate")["verdict"], run.xcom("validate")["proof"]) == ("complete", "files")
@@ -124,9 +124,9 @@ def test_job_goes_back_to_the_native_savepoint(
 
 
 def test_timers_on_the_heap_end_the_run_before_the_job_is_stopped(
-    ended: Callable[[str], tuple[Story, str]], cluster: SessionCluster
+    await_end: Callable[[str], tuple[JobRun, str]], cluster: SessionCluster
 ) -> None:
-    (run, job_id), end = ended("heap")
+    (run, job_id), end = await_end("heap")
     assert end == "failed"
     assert run.states()["look_at_job"] == "failed"
     log = run.log_text("look_at_job")
