@@ -19,7 +19,7 @@ from support.s3 import S3Server, put_files
 @pytest.fixture(scope="package")
 def space() -> Iterator[Namespace]:
     need_cluster()
-    need("kubectl", "the cluster is looked at")
+    need("kubectl", "the tests inspect the cluster")
     need("helm", "the chart is installed")
     with namespace() as created:
         yield created
@@ -48,8 +48,8 @@ def flink_for_clusters() -> Iterator[Flink]:
 @pytest.fixture(scope="package")
 def savepoint(cluster_s3: S3Server, flink_for_clusters: Flink, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return a savepoint of `JOB` by real Flink in the cluster's S3."""
-    made = flink_for_clusters.snapshot(JOB, tmp_path_factory.mktemp("flink"), "canonical")
+    snapshot = flink_for_clusters.snapshot(JOB, tmp_path_factory.mktemp("flink"), "canonical")
     bucket = cluster_s3.new_bucket("rescale")
     source = f"s3://{bucket}/savepoint"
-    put_files(made, source)
+    put_files(snapshot, source)
     return source

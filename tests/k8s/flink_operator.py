@@ -1,7 +1,7 @@
 """A namespace with FlinkDeployments in a real Kubernetes, and a stand-in for the operator that acts on them.
 
-The API server checks every patch against the operator's own custom resource definition, which Maven has; what the
-operator would write into the status is written by the test.
+The API server checks every patch against the operator's own custom resource definition, which comes from Maven. Tests
+write the status that the operator would write.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PLURAL = "flinkdeployments"
 
 @dataclass(frozen=True)
 class FlinkNamespace:
-    """`api` may do everything in the namespace `name`."""
+    """A namespace for FlinkDeployments; the client `api` may do everything in it."""
 
     name: str
     api: Any
@@ -58,7 +58,7 @@ class FlinkNamespace:
         return spec
 
     def edit(self, where: PatchDeployment, spec: Mapping[str, Any]) -> None:
-        """Change the specification as somebody else would."""
+        """Change the specification as a user would who does not use Rescale."""
         self._objects.patch_namespaced_custom_object(*_KIND, self.name, _PLURAL, where.name, {"spec": spec})
 
     def reconcile(self, where: PatchDeployment, job_state: str, lifecycle: str, error: str | None = None) -> None:
@@ -74,7 +74,7 @@ class FlinkNamespace:
         self._objects.patch_namespaced_custom_object_status(*_KIND, self.name, _PLURAL, where.name, {"status": status})
 
     def kubeconfig(self, verbs: list[str]) -> dict[str, Any]:
-        """Access for a service account that may do no more than this to FlinkDeployments in the namespace."""
+        """Return a kubeconfig of a new service account with only these verbs, on FlinkDeployments of the namespace."""
         rbac, name = client.RbacAuthorizationV1Api(self.api), f"sa-{uuid4().hex[:8]}"
         meta = {"name": name}
         self.create_account(name)
@@ -86,11 +86,11 @@ class FlinkNamespace:
         return self.kubeconfig_of(name)
 
     def create_account(self, name: str) -> None:
-        """A service account without rights."""
+        """Create a service account without rights."""
         client.CoreV1Api(self.api).create_namespaced_service_account(self.name, {"metadata": {"name": name}})
 
     def kubeconfig_of(self, account: str) -> dict[str, Any]:
-        """Access with the rights of a service account of the namespace."""
+        """Return a kubeconfig with the rights of a service account of the namespace."""
         request = {"spec": {"expirationSeconds": 3600}}
         token = client.CoreV1Api(self.api).create_namespaced_service_account_token(account, self.name, request)
         configuration = self.api.configuration

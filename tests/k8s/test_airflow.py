@@ -30,11 +30,11 @@ pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 RELEASE = "rescale"
 SECRET = "rescale-airflow"
 CLAIM = "airflow"
-TRACED = [
+TRACING_WITHOUT_SENDING = [
     {"name": "AIRFLOW__TRACES__OTEL_ON", "value": "True"},
     {"name": "OTEL_TRACES_SAMPLER", "value": "always_off"},
 ]
-"""Variables by which Airflow has traces but sends none."""
+"""Environment variables with which Airflow makes traces but sends none."""
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +45,10 @@ def airflow(space: Namespace, savepoint: str) -> Iterator[AirflowServer]:
     space.kubectl("create", "secret", "generic", SECRET, *literals)
     settings = ["--set", f"airflow.secret={SECRET}", "--set", f"airflow.database.claim={CLAIM}"]
     settings += ["--set-json", f"windows={json.dumps(windows(savepoint))}"]
-    settings += ["--set-json", f"airflow.env={json.dumps(TRACED)}"]
+    settings += ["--set-json", f"airflow.env={json.dumps(TRACING_WITHOUT_SENDING)}"]
     with space.claim(CLAIM):
         space.install(RELEASE, "--values", str(CHART / "ways/all-in-one.yaml"), *settings)
-        with reached(space, password) as server:
+        with reach_airflow(space, password) as server:
             wait_for(lambda: server.api("GET", "/dags/rescale_savepoint")[0] == 200, "the DAG")
             yield server
         space.uninstall(RELEASE)
@@ -62,7 +62,7 @@ def windows(savepoint: str) -> dict[str, dict[str, object]]:
 
 
 @contextmanager
-def reached(space: Namespace, password: str) -> Iterator[AirflowServer]:
+def reach_airflow(space: Namespace, password: str) -> Iterator[AirflowServer]:
     """Yield the server in Airflow's pod when it is ready."""
     space.kubectl("rollout", "status", f"deployment/{RELEASE}-airflow", "--timeout=600s")
     with space.forward(f"{RELEASE}-airflow", 8080) as port:
@@ -79,7 +79,7 @@ def reshuffling(space: Namespace) -> set[str]:
 
 
 def leave_pod(space: Namespace, name: str, labels: dict[str, str]) -> None:
-    """Leave a completed pod, as a task does that is cancelled before it looks at the pod again."""
+    """Leave a completed pod, as a task does that is cancelled before it sees that the pod has ended."""
     finished_container = {"name": "driver", "image": os.environ[IMAGES["spark"]], "command": ["true"]}
     pod = {
         "apiVersion": "v1",
@@ -91,7 +91,7 @@ def leave_pod(space: Namespace, name: str, labels: dict[str, str]) -> None:
     space.kubectl("wait", "--for=jsonpath={.status.phase}=Succeeded", f"pod/{name}", "--timeout=600s")
 
 
-def end(run: Run) -> str:
+def await_end(run: Run) -> str:
     return str(wait_for(lambda: run.state if run.state in ("success", "failed") else None, "the end of the run"))
 
 
@@ -111,7 +111,7 @@ def test_run_that_loses_an_executor_and_its_driver_publishes(
     space.kubectl("delete", "pod", executor, "--grace-period=0", "--force")
     wait_for(lambda: reshuffling(space) - {executor}, "another executor")
     space.kubectl("delete", "pod", owner["name"], "--grace-period=0", "--force")
-    assert end(run) == "success", run.states()
+    assert await_end(run) == "success", run.states()
     assert run.task("reshuffle_keyed_state")["try_number"] >= 2
     certificate = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 30)[0])
     assert certificate["verdict"] == "complete"
@@ -139,7 +139,7 @@ def test_final_error_fails_at_once_with_the_error_of_the_pod(
     for entry in open_store(source).list(source):
         if not entry.uri.endswith("_metadata"):
             open_store(source).put(entry.uri, b"something else")
-    assert end(run) == "failed"
+    assert await_end(run) == "failed"
     for name in ("reshuffle_keyed_state", "redistribute_operator_state"):
         tries = [errors(run, name, attempt + 1) for attempt in range(run.task(name)["try_number"])]
         # only trouble with the cluster may cost a retry
@@ -160,7 +160,7 @@ def test_cancelled_run_leaves_no_pod(airflow: AirflowServer, space: Namespace, s
 
 def test_connection_that_would_not_reach_the_pods_is_refused(airflow: AirflowServer, savepoint: str) -> None:
     run = airflow.trigger(**request(savepoint, f"{savepoint}-never", connection="mine", parallelism=2))
-    assert end(run) == "failed"
+    assert await_end(run) == "failed"
     assert run.task("inspect")["try_number"] == 1
     errors = [line["event"] for line in run.log("inspect") if line.get("level") == "error"]
     assert any("steps run in pods, which cannot use the connection 'mine'" in line for line in errors), errors
@@ -183,9 +183,9 @@ def test_window_publishes_and_runs_are_kept_though_the_pod_of_airflow_is_replace
     wait_for(lambda: reshuffling(space), "an executor")
     (pod,) = space.running("airflow")
     space.kubectl("delete", "pod", pod)
-    with reached(space, airflow.home.password) as new_airflow:
+    with reach_airflow(space, airflow.home.password) as new_airflow:
         run = replace(run, airflow=new_airflow)
-        assert end(run) == "success"
+        assert await_end(run) == "success"
         target = run.xcom("open_window")["target"]
         assert new_airflow.api("GET", "/dags/rescale_savepoint/dagRuns")[1]["total_entries"] == before
     assert target.startswith(f"{savepoint}-yearly-")

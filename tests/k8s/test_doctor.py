@@ -16,7 +16,7 @@ from support.cluster import Namespace
 pytestmark = pytest.mark.slow
 
 
-def become(space: Namespace, account: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def act_as(space: Namespace, account: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Give this process what Kubernetes gives the pods of a service account."""
     api = kube_config.new_client_from_config().configuration
     (folder / "token").write_text(space.kubectl("create", "token", account))
@@ -54,7 +54,7 @@ def test_missing_rights_are_named(
     drivers: str | None,
 ) -> None:
     create_account(space, name, rights)
-    become(space, name, tmp_path, monkeypatch)
+    act_as(space, name, tmp_path, monkeypatch)
     check_executor_rights(checks := CheckList())
     check_driver_rights(checks)
     of_executors, of_drivers = checks.done

@@ -55,19 +55,19 @@ def where(space: FlinkNamespace, access: str) -> PatchDeployment:
     return msgspec.structs.replace(made, connection=access)
 
 
-def before_of(where: PatchDeployment) -> JobToRestart:
+def job_to_restart(where: PatchDeployment) -> JobToRestart:
     deployment = read_deployment(where)
     # Nothing listens there, because a JobManager that is being replaced cannot be asked.
     flink = "http://127.0.0.1:9"
     return JobToRestart(flink, "0" * 32, "job", StopMode.STOP, "/save", 2, where, deployment.fields, deployment.nonce)
 
 
-def going_back(before: JobToRestart) -> GoBack:
+def go_back_task(before: JobToRestart) -> GoBack:
     taken = {"savepoint": "s3://bucket/source", "job": before.job_id, "state": "FINISHED"}
     return GoBack(task_id="back", old_job_document=msgspec.to_builtins(before), take_output=taken)
 
 
-def acted_on(space: FlinkNamespace, where: PatchDeployment, *status: str) -> threading.Thread:
+def start_operator(space: FlinkNamespace, where: PatchDeployment, *status: str) -> threading.Thread:
     """Act as the operator as soon as the resource has been patched."""
 
     def act() -> None:
@@ -89,10 +89,10 @@ def hand_over(where: PatchDeployment, start: Start, before: JobToRestart | None 
 
 
 def test_deployment_is_handed_over_and_taken_back(space: FlinkNamespace, where: PatchDeployment) -> None:
-    before, spec = before_of(where), space.spec(where)
+    before, spec = job_to_restart(where), space.spec(where)
     check_hand_over(where)
     assert space.spec(where) == spec
-    operator = acted_on(space, where, "RUNNING", "STABLE")
+    operator = start_operator(space, where, "RUNNING", "STABLE")
     assert hand_over(where, Start("s3://bucket/result", 3, 256)) == {
         "deployment": f"{where.namespace}/{where.name}",
         "nonce": 1,
@@ -101,8 +101,8 @@ def test_deployment_is_handed_over_and_taken_back(space: FlinkNamespace, where: 
     patched = {"initialSavepointPath": "s3://bucket/result", "parallelism": 3, "savepointRedeployNonce": 1}
     assert space.spec(where)["job"] == {**JOB, **patched}
     assert space.spec(where)["flinkConfiguration"] == {**OPTIONS, MAXIMUM: "256"}
-    operator = acted_on(space, where, "RUNNING", "STABLE")
-    back = going_back(before)
+    operator = start_operator(space, where, "RUNNING", "STABLE")
+    back = go_back_task(before)
     assert run_operator(back, "a-run")["nonce"] == 2
     operator.join()
     patched = {"initialSavepointPath": "s3://bucket/source", "parallelism": 2, "savepointRedeployNonce": 2}
@@ -142,14 +142,14 @@ def test_job_runs_once_the_operator_has_reconciled_this_patch(space: FlinkNamesp
 def test_deployment_that_the_operator_gave_up_is_reported_and_patched_again(
     space: FlinkNamespace, where: PatchDeployment
 ) -> None:
-    before = before_of(where)
-    operator = acted_on(space, where, "FAILED", "FAILED", "the maximum in the code is 128")
+    before = job_to_restart(where)
+    operator = start_operator(space, where, "FAILED", "FAILED", "the maximum in the code is 128")
     with pytest.raises(TaskEnded, match=r"(?s)could not start the job.*FAILED: the maximum in the code is 128"):
         hand_over(where, Start("s3://bucket/result", 3, 256))
     operator.join()
     assert redeploy(where, DeploymentSpec("s3://bucket/result", 3, "256")) == 2, "when the task is cleared"
-    operator = acted_on(space, where, "RUNNING", "STABLE")
-    back = going_back(before)
+    operator = start_operator(space, where, "RUNNING", "STABLE")
+    back = go_back_task(before)
     assert run_operator(back, "a-run")["nonce"] == 3
     operator.join()
 

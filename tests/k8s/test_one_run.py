@@ -27,8 +27,8 @@ def jobs(space: Namespace, release: str) -> set[str]:
     return {job["metadata"]["name"] for job in space.get("jobs", "--selector", f"app.kubernetes.io/instance={release}")}
 
 
-def ended(space: Namespace, release: str = "") -> dict[str, str] | None:
-    """Return the conditions of the only Job (of a release) if it has ended."""
+def end_conditions(space: Namespace, release: str = "") -> dict[str, str] | None:
+    """Return the conditions of the only Job (of a release) with their reasons, or None while it runs."""
     (job,) = space.get("jobs", *(["--selector", f"app.kubernetes.io/instance={release}"] if release else []))
     conditions = {
         condition["type"]: condition.get("reason", "")
@@ -38,13 +38,13 @@ def ended(space: Namespace, release: str = "") -> dict[str, str] | None:
     return conditions if conditions.keys() & {"Complete", "Failed"} else None
 
 
-def words_of(run: dict[str, Any]) -> list[str]:
-    """Return the values of a run as Helm's options."""
+def run_options(run: dict[str, Any]) -> list[str]:
+    """Return Helm's options for the values below `run`."""
     return [word for name, value in run.items() for word in ("--set", f"run.{name}={value}")]
 
 
-def is_kept(space: Namespace, pod: str) -> bool:
-    """Return whether the cluster refuses to evict a pod because of its budget."""
+def is_protected(space: Namespace, pod: str) -> bool:
+    """Return whether a pod disruption budget keeps the cluster from evicting the pod."""
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": space.name}}
     path = f"/api/v1/namespaces/{space.name}/pods/{pod}/eviction?dryRun=All"
     command = ["kubectl", "create", "--raw", path, "--filename", "-"]
@@ -52,18 +52,18 @@ def is_kept(space: Namespace, pod: str) -> bool:
     return "disruption budget" in process.stderr
 
 
-def served(space: Namespace, pod: str, path: str) -> str:
-    """Return the answer of a driver's servlet through the API server; empty while there is none."""
+def servlet_answer(space: Namespace, pod: str, path: str) -> str:
+    """Return the answer of a driver's servlet through the API server, or "" while it does not answer."""
     place = f"/api/v1/namespaces/{space.name}/pods/{pod}:4040/proxy{path}"
     return subprocess.run(["kubectl", "get", "--raw", place], capture_output=True, text=True, check=False).stdout
 
 
 @pytest.fixture(scope="module")
-def wrong(space: Namespace, savepoint: str) -> str:
+def failing_release(space: Namespace, savepoint: str) -> str:
     """Return the release of a run whose source is missing."""
     release = "rescale-wrong"
     run = {"source": f"{savepoint}-that-is-not-there", "target": f"{savepoint}-never"}
-    space.install(release, *words_of(run))
+    space.install(release, *run_options(run))
     return release
 
 
@@ -73,8 +73,8 @@ def test_run_that_loses_an_executor_and_its_driver_publishes(
     target = f"{savepoint}-as-a-job"
     run = {"source": savepoint, "target": target, "parallelism": 3, "maxParallelism": 1000}
     options = ("--set", "driver.disruptionBudget=true", "--set", "networkPolicy.enabled=true")
-    watched = ("--set", "metrics.enabled=true", "--set", f"spark.eventLog={savepoint}-events")
-    space.install("rescale-once", *words_of(run), *options, *watched)
+    monitoring = ("--set", "metrics.enabled=true", "--set", f"spark.eventLog={savepoint}-events")
+    space.install("rescale-once", *run_options(run), *options, *monitoring)
     executor = wait_for(lambda: next(iter(space.running("executor")), None), "an executor")
     (driver,) = space.running("driver")
     pod = space.pods("executor")[executor]
@@ -82,16 +82,17 @@ def test_run_that_loses_an_executor_and_its_driver_publishes(
     (container,) = pod["spec"]["containers"]
     assert container["resources"]["requests"]["ephemeral-storage"] == "1Gi"
     assert "_SPARK_AUTH_SECRET" in {variable["name"] for variable in container["env"]}
-    wait_for(lambda: is_kept(space, driver), "the budget to be counted")
-    wait_for(lambda: "metrics_rescale_" in served(space, driver, "/metrics/prometheus"), "the driver's metrics")
+    wait_for(lambda: is_protected(space, driver), "the budget to be counted")
+    wait_for(lambda: "metrics_rescale_" in servlet_answer(space, driver, "/metrics/prometheus"), "the driver's metrics")
     wait_for(
-        lambda: 'executor_id="' in served(space, driver, "/metrics/executors/prometheus"), "the executor's metrics"
+        lambda: 'executor_id="' in servlet_answer(space, driver, "/metrics/executors/prometheus"),
+        "the executor's metrics",
     )
     space.kubectl("delete", "pod", executor, "--grace-period=0", "--force")
     wait_for(lambda: space.running("executor").keys() - {executor}, "another executor")
     space.kubectl("delete", "pod", driver, "--grace-period=0", "--force")
     wait_for(lambda: space.running("driver").keys() - {driver}, "another driver")
-    assert "Complete" in wait_for(lambda: ended(space), "the end of the Job")
+    assert "Complete" in wait_for(lambda: end_conditions(space), "the end of the Job")
     certificate = json.loads(open_store(target).read_all(f"{target}.rescale/certificate.json", 1 << 30)[0])
     assert certificate["verdict"] == "complete"
     restored = JOB.with_(parallelism=3, max_parallelism=1000)
@@ -102,8 +103,8 @@ def test_run_that_loses_an_executor_and_its_driver_publishes(
     wait_for(lambda: not space.pods("driver") and not space.pods("executor"), "pods to be gone")
 
 
-def test_run_with_a_final_error_is_tried_once(space: Namespace, wrong: str) -> None:
-    assert wait_for(lambda: ended(space, wrong), "the end of the Job") == {
+def test_run_with_a_final_error_is_tried_once(space: Namespace, failing_release: str) -> None:
+    assert wait_for(lambda: end_conditions(space, failing_release), "the end of the Job") == {
         "FailureTarget": "PodFailurePolicy",
         "Failed": "PodFailurePolicy",
     }
@@ -115,20 +116,23 @@ def test_run_without_room_or_secret_says_so_and_is_repeated_by_an_upgrade(space:
     """The pods run as a user that the cluster picked, and the store has a certificate of a private authority."""
     run = {"source": savepoint, "target": f"{savepoint}-with-room", "parallelism": 2}
     keyless = {"source": savepoint, "target": f"{savepoint}-never"}
-    space.install("rescale-keyless", *words_of(keyless), "--set", "s3.secret=nobodys")
+    space.install("rescale-keyless", *run_options(keyless), "--set", "s3.secret=nobodys")
     user = "security.pod.runAsUser=1000650000,security.pod.runAsGroup=0,security.pod.fsGroup=1000650000"
     store = f"s3.endpoint={S3_TLS},caBundle.configMap={S3_AUTHORITY}"
-    settings = (*words_of(run), "--set", user, "--set", store)
+    settings = (*run_options(run), "--set", user, "--set", store)
     space.install("rescale-large", *settings, "--set", "executors.cpuRequest=64")
-    wait_for(lambda: "no executor has started for" in space.log("driver", "rescale-large"), "words about the room")
+    wait_for(
+        lambda: "no executor has started for" in space.log("driver", "rescale-large"),
+        "the message that no executor starts",
+    )
     assert "its pod requests 64 cores" in space.log("driver", "rescale-large")
     assert "has not accepted any resources" in space.log("driver", "rescale-large"), "as Spark says it"
     (before,) = jobs(space, "rescale-large")
     space.install("rescale-large", *settings)
     wait_for(lambda: jobs(space, "rescale-large") and before not in jobs(space, "rescale-large"), "another Job")
-    assert "Complete" in wait_for(lambda: ended(space, "rescale-large"), "the end of the Job")
+    assert "Complete" in wait_for(lambda: end_conditions(space, "rescale-large"), "the end of the Job")
     assert open_store(run["target"]).stat(f"{run['target']}/_metadata") is not None
-    assert "Failed" in wait_for(lambda: ended(space, "rescale-keyless"), "the end of the run without a Secret")
+    assert "Failed" in wait_for(lambda: end_conditions(space, "rescale-keyless"), "the end of the run without a Secret")
     log = space.log("driver", "rescale-keyless", "secret")
     assert "the Secret nobodys does not exist in this namespace" in log
     for release in ("rescale-large", "rescale-keyless"):
@@ -149,12 +153,12 @@ def test_api_server_accepts_all_platform_values(space: Namespace) -> None:
 
 
 def test_helm_test_inspects_a_savepoint_and_rescales_it_with_an_executor(
-    space: Namespace, savepoint: str, wrong: str
+    space: Namespace, savepoint: str, failing_release: str
 ) -> None:
     target = f"{savepoint}-helm"
     process = helm(
         "upgrade",
-        wrong,
+        failing_release,
         str(CHART),
         "--namespace",
         space.name,
@@ -165,13 +169,13 @@ def test_helm_test_inspects_a_savepoint_and_rescales_it_with_an_executor(
         f"test.target={target}",
     )
     assert process.returncode == 0, process.stderr
-    process = helm("test", wrong, "--namespace", space.name, "--timeout", "600s")
+    process = helm("test", failing_release, "--namespace", space.name, "--timeout", "600s")
     assert process.returncode == 0, process.stdout + process.stderr
     assert process.stdout.count("Phase:          Succeeded") == 2
-    assert open_store(target).stat(f"{target}/{wrong}-2/_metadata") is not None
+    assert open_store(target).stat(f"{target}/{failing_release}-2/_metadata") is not None
 
 
-def test_uninstall_leaves_nothing(space: Namespace, wrong: str) -> None:
+def test_uninstall_leaves_nothing(space: Namespace, failing_release: str) -> None:
     assert space.get(KINDS, *OURS)
-    space.uninstall(wrong)
+    space.uninstall(failing_release)
     assert not space.get(KINDS, *OURS)

@@ -1,4 +1,4 @@
-"""Rounds of a follower in a pod that stays: if it is lost in any round, the next try goes on with another one."""
+"""Rounds of a follower in a pod that stays: if the pod is lost in any round, the next try goes on in another pod."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ SHAPE: dict[str, Any] = {
 
 @pytest.fixture
 def template(space: Namespace, cluster_s3: S3Server, tmp_path: Path) -> Iterator[str]:  # noqa: ARG001
-    """Yield the template of drivers that the chart gives to Airflow's workers."""
+    """Yield the path of the template of driver pods that the chart gives to Airflow's workers."""
     secret = "rescale-airflow-of-rounds"
     space.kubectl("create", "secret", "generic", secret, "--from-literal=secret=x", "--from-literal=passwords.json={}")
     settings = ["--set", f"airflow.secret={secret}", "--set", "airflow.database.claim=none"]  # Airflow does not start
     space.install(RELEASE, "--values", str(CHART / "ways/all-in-one.yaml"), *settings)
-    (described,) = [item["data"] for item in space.get("configmaps") if "driver.yaml" in item.get("data", {})]
+    (config_map,) = [item["data"] for item in space.get("configmaps") if "driver.yaml" in item.get("data", {})]
     file = tmp_path / "driver.yaml"
-    file.write_text(described["driver.yaml"])
+    file.write_text(config_map["driver.yaml"])
     yield str(file)
     space.uninstall(RELEASE)
 
@@ -66,13 +66,13 @@ def test_rounds_go_on_in_another_pod_after_one_is_lost(
     job = checkpoints_in("2-rocksdb-incremental", f"{home}/job", tmp_path / "scratch")
     messages: list[str] = []
     task = SimpleNamespace(dag_id="rescale_job", run_id="rounds in pods")
-    losing = threading.Event()
+    lose_pod = threading.Event()
 
     with mover(f"{home}/target", task) as moves:
 
         def move(plan: Plan, proof: Proof) -> None:
-            if losing.is_set():
-                losing.clear()
+            if lose_pod.is_set():
+                lose_pod.clear()
                 (pod,) = rounds_pods(space)
                 space.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
             moves.move(plan, proof)
@@ -88,14 +88,14 @@ def test_rounds_go_on_in_another_pod_after_one_is_lost(
         assert first.kind is RoundKind.ROUND
         (pod,) = rounds_pods(space)
         job.copy_newest(5)
-        losing.set()
+        lose_pod.set()
         with pytest.raises(StoreError):
             follow(follower, 1)
         (second,) = follow(follower, 1)
         assert (second.kind, second.checkpoint) == (RoundKind.ROUND, 5)
         assert rounds_pods(space) != {pod}
         job.copy_newest(6)
-        losing.set()
+        lose_pod.set()
         with pytest.raises(StoreError):
             follower.move_last(follower.plan_last())
         last = follower.plan_last()
@@ -107,9 +107,9 @@ def test_rounds_go_on_in_another_pod_after_one_is_lost(
 
 
 def follow(follower: Follower, rounds: int) -> list[Round]:
-    made: list[Round] = []
-    follower.follow(Limits(rounds), lambda new, _: made.append(new))
-    return made
+    new_rounds: list[Round] = []
+    follower.follow(Limits(rounds), lambda new, _: new_rounds.append(new))
+    return new_rounds
 
 
 def rounds_pods(space: Namespace) -> set[str]:
