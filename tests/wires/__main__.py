@@ -24,15 +24,15 @@ def main() -> int:
         "--stall", type=float, default=0.2, metavar="SECONDS", help="length of a stall; boto3 waits for 60"
     )
     parser.add_argument(
-        "--at-once", type=int, default=1, metavar="N", help="runs side by side: much of them is waiting"
+        "--at-once", type=int, default=1, metavar="N", help="runs side by side, which wait most of the time"
     )
     parser.add_argument("--minutes", type=float, default=1e9, metavar="M", help="begin no run after M minutes")
-    parser.add_argument("--forks", action="store_true", help="run forks of one process, which cost a tenth")
+    parser.add_argument("--forks", action="store_true", help="run forks of one process, in a tenth of the time")
     arguments = parser.parse_args()
     seeds = range(arguments.first, arguments.first + arguments.runs)
-    ways: Counter[str] = Counter()
+    endings: Counter[str] = Counter()
     happened: Counter[str] = Counter()
-    broken, played, requests, copies, begun = [], 0, 0, 0, time.monotonic()
+    broken_seeds, played, requests, copies, begun = [], 0, 0, 0, time.monotonic()
     rescale = run_in_fork if arguments.forks else run_in_process
     with wires_home(rescale) as home, ThreadPoolExecutor(arguments.at_once) as pool:
 
@@ -44,22 +44,22 @@ def main() -> int:
             if outcome is None:
                 continue
             played += 1
-            ways[outcome.how] += 1
+            endings[outcome.ending] += 1
             happened += Counter(outcome.happened)
             requests += outcome.requests
             copies += outcome.copies
-            broken += [seed] if outcome.broken is not None else []
+            broken_seeds += [seed] if outcome.broken is not None else []
             print(
-                f"seed {seed}: {' '.join((outcome.request.source, *outcome.request.options))}: {outcome.how}",
+                f"seed {seed}: {' '.join((outcome.request.source, *outcome.request.options))}: {outcome.ending}",
                 flush=True,
             )
             if outcome.broken is not None:
                 print(outcome.broken, flush=True)
     print(f"{played} runs in {time.monotonic() - begun:.0f} s, {requests} requests")
-    print(f"{happened.total()} mishaps, {copies} of them to copies that the store makes")
-    for title, counts in (("how they ended", ways), ("what happened on the way", happened)):
+    print(f"{happened.total()} mishaps, {copies} of them of requests that copy an object")
+    for title, counts in (("ends of the runs", endings), ("mishaps", happened)):
         print(f"{title}:", *(f"{count:>9} {what}" for what, count in counts.most_common()), sep="\n")
-    return 1 if broken else 0
+    return 1 if broken_seeds else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Mishaps of requests on their way, chosen by a seed.
 
-A mishap depends on the request and on how often it was made, and not on the order of several threads. Most mishaps
-happen once; a stubborn mishap happens to every try of boto3, and ends a run.
+A mishap depends on the request and on how often it was made, but not on the order in which threads make requests. Most
+mishaps happen once; a stubborn mishap happens to every try of boto3, and ends a run.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class Mishaps:
         with self._lock:
             self.requests += 1
             self._times_made[name] += 1
-            mishap = self._drawn(name, request)
+            mishap = self._draw(name, request)
             if mishap is None:
                 return CARRIED_OUT
             self.happened[mishap] += 1
-            self.copies += _copies(request)
+            self.copies += _is_copy(request)
         return self._treatments[mishap]
 
-    def _drawn(self, name: str, request: WireRequest) -> Mishap | None:
+    def _draw(self, name: str, request: WireRequest) -> Mishap | None:
         mishap, tries_left = self._stubborn.pop(name, (None, 0))
         if mishap is not None:
             if tries_left > 1:
@@ -82,20 +82,20 @@ class Mishaps:
         random = Random(f"{self._seed} {self._times_made[name]} {name}")
         if random.random() >= self._rate:
             return None
-        mishap = random.choice(_possible(request))
+        mishap = random.choice(_possible_mishaps(request))
         if mishap is not Mishap.STALL and random.random() < _STUBBORN:
             self._stubborn[name] = mishap, _BOTO3_TRIES - 1
         return mishap
 
 
-def _possible(request: WireRequest) -> tuple[Mishap, ...]:
+def _possible_mishaps(request: WireRequest) -> tuple[Mishap, ...]:
     if request.method == "GET":
         return (*_EVERYWHERE, Mishap.SHORT_BODY, Mishap.SHORT_BODY)
     completes = request.method == "POST" and "uploadId=" in request.path
-    return (*_EVERYWHERE, *2 * _OF_LONG_WORK) if completes or _copies(request) else _EVERYWHERE
+    return (*_EVERYWHERE, *2 * _OF_LONG_WORK) if completes or _is_copy(request) else _EVERYWHERE
 
 
-def _copies(request: WireRequest) -> bool:
+def _is_copy(request: WireRequest) -> bool:
     """Return whether the request is CopyObject or UploadPartCopy."""
     return "x-amz-copy-source" in request.headers
 

@@ -1,8 +1,8 @@
 """A whole run through a proxy that disturbs requests, and the check of its promises.
 
 The run publishes a right result, or ends with exit code 1 and publishes nothing; without the proxy, the same command
-then publishes. Sometimes the files of the failed run are discarded before; then nothing is left, not even an upload in
-parts. No request writes or deletes anything outside of the target and the directory beside it. A right result has the
+then publishes. Sometimes the files of the failed run are discarded first, after which no file and no multipart upload
+is left. No request writes or deletes anything outside of the target and the directory beside it. A right result has the
 bytes of an undisturbed run of the same request.
 """
 
@@ -35,6 +35,8 @@ _TRIES = 2
 """Number of disturbed runs of the same command."""
 
 _DISCARDS = 3
+"""Number of disturbed discards, after which one is made without the proxy."""
+
 _DISCARDING = 0.5
 """Probability that the files of a failed run are discarded."""
 
@@ -69,10 +71,7 @@ RUN_REQUESTS = (
 
 @dataclass
 class Outcome:
-    """How a run went: `codes` are the exit codes of its tries, and `broken` names the broken promise.
-
-    `copies` is the number of mishaps of CopyObject and UploadPartCopy.
-    """
+    """Exit codes of a run's tries and discards, its mishaps (`copies`: of copy requests), and the broken promise."""
 
     request: RunRequest
     codes: list[int] = field(default_factory=list)
@@ -83,7 +82,7 @@ class Outcome:
     broken: str | None = None
 
     @property
-    def how(self) -> str:
+    def ending(self) -> str:
         if self.broken is not None:
             return "BROKEN"
         if self.codes == [0]:
@@ -121,12 +120,12 @@ class Home:
     def _play(
         self, outcome: Outcome, target: str, right: dict[str, bytes], mishaps: Mishaps, *, discarding: bool
     ) -> None:
-        outside: list[str] = []
-        ours = tuple(f"/{_BUCKET}/{place}/" for place in (target, f"{target}.rescale"))
+        writes_outside: list[str] = []
+        own_prefixes = tuple(f"/{_BUCKET}/{place}/" for place in (target, f"{target}.rescale"))
 
         def decide(wire_request: WireRequest) -> Treatment:
-            if wire_request.method not in ("GET", "HEAD") and not wire_request.path.startswith(ours):
-                outside.append(f"{wire_request.method} {wire_request.path}")
+            if wire_request.method not in ("GET", "HEAD") and not wire_request.path.startswith(own_prefixes):
+                writes_outside.append(f"{wire_request.method} {wire_request.path}")
             return mishaps.decide(wire_request)
 
         with wire_to(self.server) as wire:
@@ -135,10 +134,10 @@ class Home:
                 self._try(outcome, target, right, wire.environment)
             if 0 not in outcome.codes and discarding:
                 self._discard(outcome, target, wire.environment)
-        _must(not outside, f"more is written to than the target: {outside}")
+        _must(not writes_outside, f"requests write outside of the target: {writes_outside}")
         if 0 not in outcome.codes:
             self._try(outcome, target, right, self.server.environment)
-            _must(outcome.codes[-1] == 0, "the wire is sound again, and the run does not publish")
+            _must(outcome.codes[-1] == 0, "without the proxy, the run does not publish either")
 
     def _try(self, outcome: Outcome, target: str, right: dict[str, bytes], environment: Mapping[str, str]) -> None:
         done = self.rescale(_run_arguments(outcome.request, target), environment)
@@ -147,36 +146,36 @@ class Home:
         _must(done.code in (0, 1), f"exit code {done.code}: {output}")
         _must(done.stdout.startswith("{"), f"no document: {output}")
         document = json.loads(done.stdout)
-        _must(("error" in document) == (done.code == 1), f"another document than its code says: {output}")
+        _must(("error" in document) == (done.code == 1), f"exit code and document contradict each other: {output}")
         published = f"{target}/_metadata" in self._objects(f"{target}/")
         _must(published or done.code == 1, f"nothing is published: {output}")
         if published:
-            _must(self._result(target) == right, "what is published is not what an undisturbed run publishes")
+            _must(self._result(target) == right, "the published result differs from that of an undisturbed run")
         if done.code == 0:
             self._no_upload_is_open(target)
 
     def _discard(self, outcome: Outcome, target: str, environment: Mapping[str, str]) -> None:
-        there = self._objects(target)
-        if f"{target}/_metadata" in there or f"{target}.rescale/publishing" in there:
+        objects = self._objects(target)
+        if f"{target}/_metadata" in objects or f"{target}.rescale/publishing" in objects:
             return  # a result that is or may be published stays
-        for again in range(_DISCARDS + 1):
-            sound = again == _DISCARDS
+        for number in range(_DISCARDS + 1):
+            is_undisturbed = number == _DISCARDS
             arguments = ["discard", f"s3://{_BUCKET}/{target}", "--output", "json"]
-            done = self.rescale(arguments, self.server.environment if sound else environment)
+            done = self.rescale(arguments, self.server.environment if is_undisturbed else environment)
             outcome.discards.append(done.code)
-            _must(done.code in ((0,) if sound else (0, 1)), f"discard: {done.stdout} {done.stderr}")
+            _must(done.code in ((0,) if is_undisturbed else (0, 1)), f"discard: {done.stdout} {done.stderr}")
             if done.code == 0:
                 break
-        _must(not self._objects(f"{target}/"), "something stays of what was discarded")
-        _must(not self._objects(f"{target}.rescale/"), "something stays beside what was discarded")
+        _must(not self._objects(f"{target}/"), "the discarded target still has files")
+        _must(not self._objects(f"{target}.rescale/"), "the directory beside the discarded target still has files")
         self._no_upload_is_open(target)
 
     def _no_upload_is_open(self, target: str) -> None:
         answer = self.client.list_multipart_uploads(Bucket=_BUCKET, Prefix=target)
-        ours = [
+        open_uploads = [
             upload["Key"] for upload in answer.get("Uploads", ()) if upload["Key"].split("/")[0].split(".")[0] == target
         ]
-        _must(not ours, f"uploads stay open: {ours}")
+        _must(not open_uploads, f"uploads stay open: {open_uploads}")
 
     def _right_result(self, request: RunRequest, target: str) -> dict[str, bytes]:
         """Return the files of an undisturbed run. They are deleted, because disturbed runs have the same target."""
@@ -202,7 +201,7 @@ class Home:
 
 @contextmanager
 def wires_home(rescale: Rescale) -> Iterator[Home]:
-    """Yield sources on an S3 server of its own, which takes parts of any size."""
+    """Yield sources on a new S3 server, which takes parts of any size."""
     with TemporaryDirectory() as folder, patch.dict(os.environ, S3_UPLOAD_PART_MIN_SIZE="1"), s3_server() as server:
         server.create_bucket(_BUCKET)
         client = server.client()

@@ -1,4 +1,4 @@
-"""Whole runs through a proxy that disturbs requests: a few of those that `python -m wires` plays by the hundred."""
+"""Whole runs through a proxy that disturbs requests: a few of the runs that `python -m wires` plays."""
 
 from __future__ import annotations
 
