@@ -31,14 +31,14 @@ __all__ = ["errors_can_be_shown_in_forms"]
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Hundreds of processes import the same packages, Airflow's above all. So bytecode is written in any case: what one
-# process has compiled, the next ones reuse.
+# Hundreds of processes import the same packages, Airflow's above all. So bytecode is always written: later processes
+# reuse it.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 register_profiles()
 
-# Objects of imports and of the collection stay until the end, so the garbage collector need not search them.
+# Objects that are made by imports and by the collection of tests stay, so the garbage collector need not search them.
 gc.disable()
 
 LONGEST_FIRST = ("whole_airflow", "oracle", "k8s", "execution", "demo", "airflow", "flink")
@@ -48,11 +48,11 @@ TOGETHER = {f"tests/{folder}" for folder in ("whole_airflow", "whole_airflow/job
 """Folders whose tests share something that starts slowly, such as a Flink: each goes to a single worker."""
 
 APART = {"tests/oracle/test_cases.py"}
-"""Files so long that a worker of their own gets them if there are more than two; it starts what they share again."""
+"""Files that take long: if there are more than two workers, each gets its own worker, which starts its own Flink."""
 
 AIRFLOW = "tests/whole_airflow"
 ENOUGH_FOR_TWO = 30
-"""From this number of tests on, a second Airflow, for the tests with jobs of Flink, is worth the time that it takes."""
+"""Number of tests from which on a second Airflow, for the tests with jobs of Flink, is worth the time of its start."""
 
 
 class Folder(pytest.Package):
@@ -129,7 +129,7 @@ def s3() -> Iterator[S3Server]:
 
 @pytest.fixture(scope="session")
 def sources() -> Iterator[Untouched | None]:
-    """The watch over the committed snapshots; None where the system does not report who changes files."""
+    """The watch over the committed snapshots; None on systems that do not report changes of files."""
     if sys.platform != "linux":
         yield None
         return

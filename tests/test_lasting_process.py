@@ -56,7 +56,7 @@ def test_workers_stay_for_the_next_run(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_all_lines_of_a_run_come_before_its_end(tmp_path: Path) -> None:
-    """They would come below the progress bar that is drawn for the run, or into it."""
+    """Later lines would come below the run's progress bar, or into it."""
     lines: list[str] = []
 
     def say(line: str) -> None:
@@ -77,7 +77,7 @@ def test_a_run_that_fails_does_not_end_the_process(tmp_path: Path) -> None:
         plan = claimed(tmp_path / "target")
         process.carry_out(order_of(plan, tmp_path / "result-1"), messages.append)
     assert publish(plan).target == plan.target
-    assert messages, "a run's own listener hears it"
+    assert messages, "a run's own listener gets its messages"
 
 
 def test_a_process_that_dies_is_worth_another_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

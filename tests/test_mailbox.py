@@ -35,20 +35,20 @@ def claimed(target: Path) -> Plan:
     return claimed_plan(SOURCE, str(target), ["3"], max_parallelism=["1000"])
 
 
-def result_of(uri: str) -> None:
-    """Wait for a result document; raises its error."""
+def await_result(uri: str) -> None:
+    """Wait for a result document, and raise its error if it has one."""
     wait_for(lambda: open_store(uri).stat(uri), uri, 300)
     read_result(uri)
 
 
-class LongLooks:
-    """Clock of a reader: nearly all of its patience passes between two looks, but the sender gives signs of life.
+class SlowPolls:
+    """Clock of a reader, which lets nearly its time limit pass between two polls, while the sender gives signs of life.
 
-    `end_sender` is called in look number `looks`, the last one.
+    `end_sender` is called in poll number `polls`, the last one.
     """
 
-    def __init__(self, place: str, looks: int, end_sender: Callable[[], None]) -> None:
-        self.looks, self._last = 0, looks
+    def __init__(self, place: str, polls: int, end_sender: Callable[[], None]) -> None:
+        self.polls, self._last = 0, polls
         self._uri, self._end_sender = mailbox._sign_uri(place), end_sender
         self._now = 0.0
 
@@ -56,11 +56,11 @@ class LongLooks:
         return self._now
 
     def sleep(self, _: float) -> None:
-        self.looks += 1
-        if self.looks < self._last:
+        self.polls += 1
+        if self.polls < self._last:
             before = self._sign()
             wait_for(lambda: self._sign() != before, "a sign of life", 300, period=0.01)
-        elif self.looks == self._last:
+        elif self.polls == self._last:
             self._end_sender()
         self._now += 0.9 * mailbox._PATIENCE_SECONDS
 
@@ -76,8 +76,8 @@ def test_a_process_elsewhere_carries_out_orders_and_an_error_ends_its_run_alone(
         with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}) as process:
             try:
                 with pytest.raises(RescaleError):
-                    result_of(sender.send(unclaimed, Proof.RECORDS))
-                result_of(sender.send(plan, Proof.RECORDS))
+                    await_result(sender.send(unclaimed, Proof.RECORDS))
+                await_result(sender.send(plan, Proof.RECORDS))
             finally:
                 process.terminate()
     publish(plan)
@@ -91,10 +91,10 @@ def test_orders_end_when_the_sender_gives_no_sign_of_life(tmp_path: Path, monkey
     with ExitStack() as stack:
         sender = stack.enter_context(Sender(plan.target))
         results = [sender.send(plan, proof) for proof in (Proof.RECORDS, Proof.CHANGES)]
-        clock = LongLooks(sender.place, 10, stack.close)
+        clock = SlowPolls(sender.place, 10, stack.close)
         monkeypatch.setattr(mailbox, "time", clock)
         received = list(orders_at(sender.place))
-    assert 10 < clock.looks < 15, "it goes on as long as the sender lives"
+    assert 10 < clock.polls < 15, "it goes on as long as the sender lives"
     assert [(order.proof, order.result) for order in received] == [
         (Proof.RECORDS, results[0]),
         (Proof.CHANGES, results[1]),

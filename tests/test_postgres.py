@@ -1,4 +1,4 @@
-"""Tests of the search for PostgreSQL: a path without it is a machine without it, whatever lies elsewhere."""
+"""PostgreSQL counts as missing unless `PATH` leads to it."""
 
 from __future__ import annotations
 

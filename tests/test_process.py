@@ -17,10 +17,10 @@ from rescale.runstate.step import Step, StepEnd
 from rescale.text.errors import StoreError
 
 
-class _Told(StrEnum):
+class _Script(StrEnum):
     """Name of the script that the test starts as a step."""
 
-    STEP = "told_step"
+    STEP = "script_step"
 
 
 _MAIN = """
@@ -35,14 +35,14 @@ with open(sys.argv[sys.argv.index("--result") + 1], "w") as file:
 def test_what_a_step_says_is_passed_on_but_for_what_every_jvm_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / f"{_Told.STEP}.py").write_text(_MAIN)
-    left: list[Any] = []
-    monkeypatch.setattr(sys, "unraisablehook", left.append)
+    (tmp_path / f"{_Script.STEP}.py").write_text(_MAIN)
+    unraisables: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisables.append)
     messages: list[str] = []
     with warnings.catch_warnings():
         warnings.simplefilter("error", ResourceWarning)
         document = run_step(
-            cast("Step", _Told.STEP),
+            cast("Step", _Script.STEP),
             str(tmp_path / "result.json"),
             [],
             messages.append,
@@ -52,7 +52,7 @@ def test_what_a_step_says_is_passed_on_but_for_what_every_jvm_says(
     assert messages == ["WARNING: a disk is slow"]
     assert document.read(dict[str, object]) == {"status": "done", "bytes": 5, "seconds": 1}
     assert json.loads((tmp_path / "result.json").read_text())["seconds"] == 1
-    assert not [unraisable for unraisable in left if isinstance(unraisable.exc_value, ResourceWarning)]
+    assert not [unraisable for unraisable in unraisables if isinstance(unraisable.exc_value, ResourceWarning)]
 
 
 def test_nothing_is_imported_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +66,7 @@ def test_nothing_is_imported_from_the_working_directory(tmp_path: Path, monkeypa
     assert document.read(StepEnd) == StepEnd("done", 1)
 
 
-_LEAVES = """
+_WRITE_RESULT = """
 import sys
 from pathlib import Path
 Path(sys.argv[sys.argv.index("--result") + 1]).write_bytes({data!r})
@@ -89,7 +89,7 @@ Path(sys.argv[sys.argv.index("--result") + 1]).write_bytes({data!r})
     ids=range(9),
 )
 def test_a_result_that_is_damaged(data: bytes, tmp_path: Path) -> None:
-    (tmp_path / f"{Step.RUN}.py").write_text(_LEAVES.format(data=data))
+    (tmp_path / f"{Step.RUN}.py").write_text(_WRITE_RESULT.format(data=data))
     result = tmp_path / "result"
     with pytest.raises(StoreError, match="result of a step cannot be read") as caught:
         run_step(Step.RUN, str(result), [], environment={"PYTHONPATH": str(tmp_path)})

@@ -9,12 +9,12 @@ import pytest
 
 from support.readme import DOCS, READMES, ROOT
 
-MARKS = {"RESCALE_DEMO", "RESCALE_DEMO_PROCESS", "RESCALE_TARGETS"}
-"""Nobody sets these."""
+INTERNAL = {"RESCALE_DEMO", "RESCALE_DEMO_PROCESS", "RESCALE_TARGETS"}
+"""Variables that only Rescale sets."""
 
 
 def anchors(text: str) -> set[str]:
-    """Return the anchors of its headings, as GitHub makes them."""
+    """Return the anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -31,7 +31,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_variables_are_documented() -> None:
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "jobs").rglob("*.py"))
-    variables = set(re.findall(r'"(RESCALE_\w+)"', code)) - MARKS
+    variables = set(re.findall(r'"(RESCALE_\w+)"', code)) - INTERNAL
     assert len(variables) > 3
     page = (DOCS / "reference" / "variables.md").read_text(encoding="utf-8")
     assert not [variable for variable in variables if f"`{variable}`" not in page]

@@ -1,4 +1,4 @@
-"""Tests must not touch a committed snapshot; it is noticed if any process does."""
+"""Tests must not touch a committed snapshot: a change by any process is reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from support.snapshots import directory
 from support.untouched import Untouched, untouched
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who touches files")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux reports which files are touched")
 
 
 DEEDS: dict[str, Callable[[Path], object]] = {
@@ -32,7 +32,7 @@ def snapshot(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("deed", DEEDS)
-def test_what_is_done_to_a_file_is_told(deed: str, snapshot: Path) -> None:
+def test_change_of_a_file_is_reported(deed: str, snapshot: Path) -> None:
     file = snapshot / "shared" / "state"
     with untouched(snapshot) as watched:
         DEEDS[deed](file)
@@ -40,19 +40,19 @@ def test_what_is_done_to_a_file_is_told(deed: str, snapshot: Path) -> None:
         assert watched.take_touched() == []
 
 
-def test_so_is_what_another_process_does(snapshot: Path) -> None:
+def test_change_by_another_process_is_reported(snapshot: Path) -> None:
     with untouched(snapshot) as watched:
         subprocess.run(["sh", "-c", f": >> '{snapshot}/shared/state'"], check=True)
         assert watched.take_touched() == [f"{snapshot}/shared/state was opened for writing"]
 
 
-def test_to_put_a_file_beside_it_is_told(snapshot: Path) -> None:
+def test_file_that_is_put_beside_a_snapshot_is_reported(snapshot: Path) -> None:
     with untouched(snapshot) as watched:
         (snapshot / "_metadata.tmp").touch()
         assert f"{snapshot}/_metadata.tmp was made" in watched.take_touched()
 
 
-def test_to_read_is_nothing(snapshot: Path) -> None:
+def test_reading_is_not_reported(snapshot: Path) -> None:
     with untouched(snapshot) as watched:
         assert (snapshot / "shared" / "state").read_bytes() == b"state"
         assert list(snapshot.iterdir())
