@@ -22,18 +22,18 @@ def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
     """Run a case with a clock that shifts during the run, and with one that shifts after the run was killed."""
     clock.put(0)
     target = case.target()
-    calls = _done(case, target, case.faults())
+    calls = _check_and_count_calls(case, target, case.faults())
     expected = _content(target)
     for hours in put:
         for at in (calls // 3, calls - 2):
             _forget(target, clock)
-            _done(case, target, ClockShift(str(case.work / uuid.uuid4().hex), at=at, hours=hours))
+            _check_and_count_calls(case, target, ClockShift(str(case.work / uuid.uuid4().hex), at=at, hours=hours))
             assert _content(target) == expected
             assert not Path(target).exists() or _hours_between_files(target) == 1, "the clock was shifted"
         _forget(target, clock)
         assert case.run(target, case.faults(Kind.KILL, where="candidate")) == KILLED
         clock.put(hours)
-        _done(case, target, case.faults())
+        _check_and_count_calls(case, target, case.faults())
         assert _content(target) == expected
         clock.put(-2 * hours)
         second_run = case.succeed(target)
@@ -49,7 +49,7 @@ def play(case: Case, clock: Clock, *, put: Sequence[int] = (-1, 1)) -> None:
 def be_refused(case: Case, clock: Clock) -> None:
     """Let a store refuse requests for their time, from some call on; the run resumes once the clock is right."""
     clock.put(0)
-    calls = _done(case, case.target(), case.faults())
+    calls = _check_and_count_calls(case, case.target(), case.faults())
     for at in (1, calls // 2):
         target = case.target()
         clock_shift = ClockShift(str(case.work / uuid.uuid4().hex), at=at, hours=-1)
@@ -60,10 +60,10 @@ def be_refused(case: Case, clock: Clock) -> None:
         assert "set the clock, then run the same command again" in output
         assert "Traceback" not in output
         assert not is_published(target)
-        _done(case, target, case.faults())
+        _check_and_count_calls(case, target, case.faults())
 
 
-def _done(case: Case, target: str, faults: Faults) -> int:
+def _check_and_count_calls(case: Case, target: str, faults: Faults) -> int:
     """Check that a run publishes a right result; return the number of its calls to stores."""
     assert case.run(target, faults) == 0, warm.output(faults)
     assert not _NEGATIVE.search(warm.output(faults))

@@ -26,7 +26,7 @@ KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 
 @dataclass
 class Account:
-    """An account whose session tokens are good for `lives` requests each; `issued` and `refused` count."""
+    """An account whose session tokens allow `lives` requests each. It counts issued tokens and refused requests."""
 
     lives: int
     issued: int = 0

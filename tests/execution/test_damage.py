@@ -34,7 +34,6 @@ T = TypeVar("T")
 
 @pytest.fixture(params=SNAPSHOTS)
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return a copy of a snapshot to damage."""
     return shutil.copytree(snapshots.directory(request.param), tmp_path / "source")
 
 
@@ -51,7 +50,7 @@ def bounded() -> Iterator[None]:
 
 
 def planned(source: Path) -> Plan | RescaleError:
-    """Return the plan, or the Rescale error that stands against it. Any other error, and a hang, fail the test."""
+    """Return the plan, or the Rescale error that planning raises. Any other error, and a hang, fail the test."""
     target = source.parent / uuid.uuid4().hex
     with limited_time(SECONDS):
         outcome = refusal(lambda: plan_rescale(str(source), str(target), ["3"]))

@@ -161,7 +161,7 @@ def test_damage_outside_of_sst_files_is_copied(kind: str, source: Path) -> None:
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.endswith(".sst")])
 def test_damaged_sst_file_is_not_copied(kind: str, source: Path) -> None:
-    """RocksDB would notice the block when the job reads one of its rows."""
+    """RocksDB would notice the damaged block when the job reads one of its rows."""
     (path, *_) = edit_files(source, kind, flipped(11))
     error = outcome(source, format="keep")
     assert isinstance(error, RescaleError)

@@ -53,8 +53,8 @@ def keyed_state(target: str) -> list[tuple[int, bytes]]:
     return [group for operator in snapshot.operators for s in operator.keyed for group in contents(snapshot, s)]
 
 
-def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
-    """Copy the source and make it canonical, as with `like`, its local twin. Results refer to no other files."""
+def assert_copied_and_canonical(source: str, like: str, home: str, *allow: str) -> None:
+    """Check a copy and a canonical result, which equals that of the local twin `like`; both refer to no other file."""
     for result_format in ("keep", "canonical"):
         target, twin = join(home, f"target-{result_format}"), f"{like}-{result_format}"
         execute_without_spark(plan_rescale(source, target, allow_prefixes=allow, format=result_format))
@@ -71,13 +71,13 @@ def assert_taken(source: str, like: str, home: str, *allow: str) -> None:
 )
 def test_absolute_handles_in_s3_are_read(name: str, scheme: str, bucket: str, tmp_path: Path) -> None:
     source = uploaded(tmp_path / "uploaded", name, f"s3://{bucket}/flink/job", scheme)
-    assert_taken(source, str(relocated(name, tmp_path / "like")), f"s3://{bucket}/results")
+    assert_copied_and_canonical(source, str(relocated(name, tmp_path / "like")), f"s3://{bucket}/results")
 
 
 @pytest.mark.parametrize("name", [INCREMENTAL, MERGED])
 def test_absolute_handles_on_local_disk_are_read(name: str, tmp_path: Path) -> None:
     source = relocated(name, tmp_path / "source")
-    assert_taken(str(source), str(relocated(name, tmp_path / "like")), str(tmp_path / "results"))
+    assert_copied_and_canonical(str(source), str(relocated(name, tmp_path / "like")), str(tmp_path / "results"))
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_relative_handles_into_the_checkpoint_directory_of_the_job_are_read(
         for path in folder.rglob("*"):
             if path.is_file():
                 unprotected_store(home).put(path.as_posix().replace(str(tmp_path), home), path.read_bytes())
-    assert_taken(source, str(relocated(CHANGING, tmp_path / "like")), join(home, "results"))
+    assert_copied_and_canonical(source, str(relocated(CHANGING, tmp_path / "like")), join(home, "results"))
 
 
 @pytest.mark.slow
@@ -152,7 +152,9 @@ def test_files_outside_the_snapshot_are_read_if_their_prefix_is_allowed(bucket: 
     with pytest.raises(SnapshotError, match="points outside the snapshot") as caught:
         plan_rescale(source, f"s3://{bucket}/refused")
     assert f"--allow-prefix {elsewhere}" in str(caught.value.advice)
-    assert_taken(source, str(relocated(INCREMENTAL, tmp_path / "like")), f"s3://{bucket}/results", f"{elsewhere}/")
+    assert_copied_and_canonical(
+        source, str(relocated(INCREMENTAL, tmp_path / "like")), f"s3://{bucket}/results", f"{elsewhere}/"
+    )
 
 
 @pytest.mark.parametrize(

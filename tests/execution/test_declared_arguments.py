@@ -17,7 +17,7 @@ from support.pipeline import execute_without_spark, plan_rescale
 from support.snapshots import directory
 
 SOURCE = directory("2-clicks")
-WORDS = ["--rename=visits=visitors", "--drop-state=clicks-per-user:way"]
+ARGUMENTS = ["--rename=visits=visitors", "--drop-state=clicks-per-user:way"]
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_validation_without_certificate_takes_declarations_from_arguments(
         "--target",
         result,
     ]
-    monkeypatch.setattr(sys, "argv", [*step_arguments, *WORDS])
+    monkeypatch.setattr(sys, "argv", [*step_arguments, *ARGUMENTS])
     assert validate_coverage.main() == 0
     assert read_result(step_arguments[3]).read(Certificate).verdict == "complete"
     monkeypatch.setattr(sys, "argv", step_arguments)
@@ -60,7 +60,7 @@ def test_diff_takes_declarations_from_arguments(result: str, tmp_path: Path, mon
         "--b",
         result,
     ]
-    for declared, equal in ((WORDS, True), (WORDS[:1], False), (WORDS[1:], False)):
+    for declared, equal in ((ARGUMENTS, True), (ARGUMENTS[:1], False), (ARGUMENTS[1:], False)):
         monkeypatch.setattr(sys, "argv", [*step_arguments, *declared])
         assert diff_snapshots.main() == 0
         assert read_result(step_arguments[3]).read(DiffDocument).equal is equal

@@ -24,7 +24,7 @@ from support.written import write_heap_savepoint
 
 HEAP = [f"{line}-heap-{kind}" for line in ("1.20", "2") for kind in ("native", "native-compressed", "checkpoint")]
 SHAPES = [((), ()), (("5",), ()), (("5",), ("1000",)), (("2",), ("16",))]
-OF_ITS_TIME = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
+WITH_TTL = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
 """States with a time to live, whose values hold the time of the last write."""
 
 CASES = [(name, *shape, result_format) for name in HEAP for shape in SHAPES for result_format in Format]
@@ -55,7 +55,7 @@ def test_every_record_of_heap_state_is_in_the_result(
     twin = snapshots.opened(f"{name.partition('-')[0]}-canonical-hashmap")
     difference = diff_snapshots(twin, result, InProcessTasks())
     keyed = {state.name for operator in result.operators for state in operator.keyed_states}
-    assert {state.state for state in unequal_states(difference)} & keyed == OF_ITS_TIME
+    assert {state.state for state in unequal_states(difference)} & keyed == WITH_TTL
     counts = [(state.a.count, state.b.count) for operator in difference.operators for state in operator.states]
     assert sum(count for count, _ in counts) > 100
 

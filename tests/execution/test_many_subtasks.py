@@ -34,8 +34,8 @@ from support.snapshot_bytes import LONG, VOID_NAMESPACE, parsed
 from support.synthetic import database, operator, own_stream, snapshot
 
 MAX_PARALLELISM = 720
-FEW = 0.2
-"""Lines of code that run per pair: a look at a pair takes at least one, and where key groups are cut matters a bit."""
+MOST_LINES_PER_PAIR = 0.2
+"""Most lines of code that may run per pair: any work on a pair runs at least one, and measurements vary a little."""
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Pat
     return lambda: tmp_path / str(next(numbers))
 
 
-def written(folder: Path, parallelism: int) -> str:
+def write_snapshot(folder: Path, parallelism: int) -> str:
     source = folder / "source"
     write_savepoint(
         source,
@@ -69,7 +69,7 @@ def test_whole_run_does_no_work_for_each_pair_of_subtasks(
 
     def prepared(parallelism: int) -> Callable[[], object]:
         folder = folders()
-        source = written(folder, parallelism)
+        source = write_snapshot(folder, parallelism)
 
         def run() -> None:
             inspection_text(inspection(open_snapshot(source)))
@@ -80,13 +80,13 @@ def test_whole_run_does_no_work_for_each_pair_of_subtasks(
 
         return run
 
-    assert lines_for_each_pair(prepared, 20) < FEW
+    assert lines_for_each_pair(prepared, 20) < MOST_LINES_PER_PAIR
 
 
 def test_inspection_and_plan_send_at_most_three_requests_for_each_file(s3: S3Server, tmp_path: Path) -> None:
     bucket = s3.new_bucket("many")
     source, number = f"s3://{bucket}/source", 60
-    put_files(Path(written(tmp_path, number)), source)
+    put_files(Path(write_snapshot(tmp_path, number)), source)
     request = make_request(source, f"s3://{bucket}/target", ["40"])
     for look in (lambda: inspection(open_snapshot(source)), lambda: prepare(request)):
         assert number < requests_of(look).total() <= 3 * number
@@ -96,11 +96,11 @@ def test_discard_does_no_work_for_each_pair_of_subtasks(folders: Callable[[], Pa
     def prepared(parallelism: int) -> Callable[[], object]:
         folder = folders()
         target = str(folder / "target")
-        request = make_request(written(folder, parallelism), target, [str(parallelism * 4 // 5)])
+        request = make_request(write_snapshot(folder, parallelism), target, [str(parallelism * 4 // 5)])
         move(prepare(request).plan, InProcessTasks())
         return lambda: discard(target)
 
-    assert lines_for_each_pair(prepared, 10) < FEW
+    assert lines_for_each_pair(prepared, 10) < MOST_LINES_PER_PAIR
 
 
 def test_listing_checks_of_directories_does_no_work_for_each_pair_of_subtasks() -> None:
@@ -114,7 +114,7 @@ def test_listing_checks_of_directories_does_no_work_for_each_pair_of_subtasks() 
         by_files = [{0: DirectoryFiles(0, 1, (), (), 0)}]
         return lambda: list_checks(snapshot(old), snapshot(new), {}, by_files)
 
-    assert lines_for_each_pair(prepared, 60) < FEW
+    assert lines_for_each_pair(prepared, 60) < MOST_LINES_PER_PAIR
 
 
 def test_check_of_raw_timers_does_no_work_for_each_pair_of_subtasks() -> None:
@@ -131,7 +131,7 @@ def test_check_of_raw_timers_does_no_work_for_each_pair_of_subtasks() -> None:
         )
         return lambda: check_raw_timers(old, new)
 
-    assert lines_for_each_pair(prepared, 60) < FEW
+    assert lines_for_each_pair(prepared, 60) < MOST_LINES_PER_PAIR
 
 
 _OURS = str(Path(rescale.__file__).parent)

@@ -62,14 +62,14 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[
     for kind, make in (("_local", stores._local), ("_s3", stores._s3)):
         monkeypatch.setattr(stores, kind, lambda make=make: FaultyStore(make(), Faults(str(log))))
 
-    def seen() -> list[str]:
+    def new_calls() -> list[str]:
         lines = [line.split() for line in log.read_text().splitlines()]
         log.write_text("")
         return [
             f"{verb} {name(uri)}" for verb, *uris in lines for uri in uris[:1] if verb in WRITES and "-keyed-" in uri
         ]
 
-    return seen
+    return new_calls
 
 
 @on_both
@@ -82,7 +82,7 @@ def test_large_stream_is_moved_in_parts(home: str, source: str, calls: Callable[
 
 
 def test_bytes_depend_on_the_plan_alone(home: str, source: str) -> None:
-    """Workers, one loop, and workers again after part of the result was lost."""
+    """Workers move the state, then one loop, then workers again after a part of the result was lost."""
     plan = plan_rescale(source, join(home, "target"), ["2"])
     execute(plan)
     first = files_of(plan)

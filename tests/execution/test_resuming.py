@@ -41,13 +41,13 @@ def case(request: pytest.FixtureRequest, tmp_path: Path) -> Case:
 
 @pytest.fixture(autouse=True)
 def _source_untouched() -> Iterator[None]:
-    def seen() -> dict[str, tuple[bytes, int]]:
+    def state_of_source() -> dict[str, tuple[bytes, int]]:
         files = Path(snapshots.directory(SNAPSHOT)).iterdir()
         return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
 
-    before = seen()
+    before = state_of_source()
     yield
-    assert seen() == before
+    assert state_of_source() == before
 
 
 @pytest.mark.parametrize("case", [slow("local"), "s3"], indirect=True)

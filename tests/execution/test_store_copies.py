@@ -1,4 +1,4 @@
-"""Within one S3 the store copies: the files are as without copies, and few bytes pass through the tasks."""
+"""Within one S3 the store itself copies: files are as if tasks wrote them, and few bytes pass through tasks."""
 
 from __future__ import annotations
 

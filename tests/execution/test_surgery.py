@@ -118,7 +118,7 @@ def test_report_of_a_run_has_the_new_names(tmp_path: Path) -> None:
 
 
 def test_dropped_operator_is_missing_with_all_its_state(tmp_path: Path) -> None:
-    """Another operator may get its uid."""
+    """Another operator may get the uid of the dropped one."""
     source, target = open_snapshot(snapshots.directory("2.1.1-clicks")), str(tmp_path / "target")
     renames = ["revenue=visits", "clicks=feed"]
     plan = plan_rescale(source.directory, target, ["3"], renames=renames, drops=["visits", "per-half-minute"])

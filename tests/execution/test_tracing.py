@@ -29,8 +29,6 @@ TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 class Collector(LocalServer):
-    """Collector of spans on the loopback address."""
-
     def __init__(self) -> None:
         super().__init__(_Handler)
         self.spans: list[Span] = []

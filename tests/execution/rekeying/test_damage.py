@@ -25,7 +25,6 @@ places = pytest.mark.parametrize("places", [4, slow(12)])
 
 @pytest.fixture(params=slow_but(lambda name: name in QUICK, SNAPSHOTS))
 def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Return a copy of a snapshot to damage."""
     return shutil.copytree(snapshots.directory(request.param), tmp_path / "source")
 
 

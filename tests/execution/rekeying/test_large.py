@@ -1,4 +1,4 @@
-"""Large state in files and in S3: parts and staged ranges give the same bytes, read once, and leave nothing."""
+"""Large state in files and in S3: parts and staged ranges give the same bytes, and no staged range stays."""
 
 from __future__ import annotations
 

@@ -33,7 +33,6 @@ NAME, MAX_PARALLELISM = "2-clicks", 128
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Return a copy of a snapshot to spoil."""
     return shutil.copytree(snapshots.directory(NAME), tmp_path / "source")
 
 
@@ -194,14 +193,14 @@ def test_hash_rule_that_is_wrong_for_a_single_key_is_refused(
     key = spoiled.records()[0].key
     rule = composite_key.walk_keys
 
-    def wrong(program: object, data: object, starts: object, limits: object) -> object:
+    def wrong_rule(program: object, data: object, starts: object, limits: object) -> object:
         walked = rule(program, data, starts, limits)  # type: ignore[arg-type]
         for i, (start, limit) in enumerate(zip(starts.tolist(), limits.tolist(), strict=True)):  # type: ignore[attr-defined]
             if walked.codes is not None and data[start:limit].tobytes() == key:  # type: ignore[index]
                 walked.codes[i] ^= 1
         return walked
 
-    monkeypatch.setattr(composite_key, "walk_keys", wrong)
+    monkeypatch.setattr(composite_key, "walk_keys", wrong_rule)
     error = refused(planned(source, maximum))
     assert isinstance(error, IntegrityError)
     assert f"key bytes {key[:64].hex()}" in error.what
@@ -263,7 +262,7 @@ def test_hash_formula_that_fits_is_certified_as_tested(orders: Path) -> None:
 
 
 def test_validation_takes_the_hash_formula_from_the_certificate(orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No formulas are tried, because the run was given this one."""
+    """The certificate names the formula of the run, so no others are tried."""
     plan = planned(orders, "1000", "objects-hash(id,town)")
     execute_without_spark(plan)
     monkeypatch.setattr("rescale.flink.keys.key_hash.candidate_hashes", lambda _: iter([]))

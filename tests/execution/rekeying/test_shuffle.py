@@ -96,12 +96,12 @@ def fail_while_writing(fail: Callable[[], None]) -> Callable[..., Any]:
     def make(*arguments: Any) -> Any:
         reduce_task = ReduceTask(*arguments)
 
-        def written(partition: int, rows: Iterable[bytes]) -> Iterator[Any]:
+        def rows_written(partition: int, rows: Iterable[bytes]) -> Iterator[Any]:
             answer = list(reduce_task(partition, rows))
             fail()
             yield from answer
 
-        return written
+        return rows_written
 
     return make
 

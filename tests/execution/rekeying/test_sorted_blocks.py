@@ -29,8 +29,8 @@ from support.composite import records_in_buffer
 OPERATOR = 3
 
 
-class Work(NamedTuple):
-    """Records with new key groups of `max_parallelism`, batch by batch, unit by unit; ranges begin at `borders`."""
+class ShuffledRecords(NamedTuple):
+    """Records with their new key groups, in batches of `units`; write ranges begin at the key groups `borders`."""
 
     max_parallelism: int
     states: int
@@ -42,7 +42,7 @@ class Work(NamedTuple):
 
 
 @st.composite
-def work_items(draw: st.DrawFn) -> Work:
+def shuffled_records(draw: st.DrawFn) -> ShuffledRecords:
     max_parallelism = draw(st.sampled_from([1, 7, 128, 129, 300]))
     states = draw(st.integers(1, 4))
     groups = st.integers(0, max_parallelism - 1)
@@ -50,7 +50,7 @@ def work_items(draw: st.DrawFn) -> Work:
     batch = st.lists(st.builds(RekeyedRecord, groups, records), min_size=1, max_size=9)
     units = draw(st.lists(st.lists(batch, min_size=1, max_size=3), min_size=1, max_size=3))
     borders = sorted({0, *draw(st.lists(groups, max_size=4))})
-    return Work(max_parallelism, states, units, borders)
+    return ShuffledRecords(max_parallelism, states, units, borders)
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def sorted_blocks(sorter: BlockSorter, batch: Sequence[RekeyedRecord]) -> tuple[
     return sorter.sort(records, records.states, np.array([moving.key_group for moving in batch], np.int64))
 
 
-def rows_of(work: Work) -> list[tuple[int, bytes]]:
+def rows_of(work: ShuffledRecords) -> list[tuple[int, bytes]]:
     """Return (number of the range, row) of all units."""
     sorter = BlockSorter(work.max_parallelism, work.states)
     borders = np.array([border * work.states for border in work.borders], np.int64)
@@ -84,29 +84,29 @@ def of_range(blocks: PartitionBlocks, operator: int, first: int, last: int, stat
     return blocks.of_range(WriteRange(operator, 0, first, last, 0), states)
 
 
-def ranges_of(work: Work) -> list[tuple[int, int]]:
+def ranges_of(work: ShuffledRecords) -> list[tuple[int, int]]:
     return list(
         zip(work.borders, [*(border - 1 for border in work.borders[1:]), work.max_parallelism - 1], strict=True)
     )
 
 
-@given(work_items())
-def test_batches_are_sorted_into_blocks(work: Work) -> None:
+@given(shuffled_records())
+def test_batches_are_sorted_into_blocks(work: ShuffledRecords) -> None:
     sorter = BlockSorter(work.max_parallelism, work.states)
     for batch in (batch for unit in work.units for batch in unit):
         index, data = sorted_blocks(sorter, batch)
         expected = by_cell(batch, work.states)
         assert index.dtype == INDEX
         assert index["cell"].tolist() == list(expected)
-        contents = {cell: block(some, work.max_parallelism) for cell, some in expected.items()}
+        contents = {cell: block(cell_records, work.max_parallelism) for cell, cell_records in expected.items()}
         assert index["size"].tolist() == list(map(len, contents.values()))
         assert bytes(data) == b"".join(contents.values())
-        last_offsets = [len(block(some[:-1], work.max_parallelism)) for some in expected.values()]
+        last_offsets = [len(block(cell_records[:-1], work.max_parallelism)) for cell_records in expected.values()]
         assert index["last"].tolist() == last_offsets
 
 
-@given(work_items(), st.integers(1, 60))
-def test_rows_hold_blocks_of_one_range_and_are_small(work: Work, size: int) -> None:
+@given(shuffled_records(), st.integers(1, 60))
+def test_rows_hold_blocks_of_one_range_and_are_small(work: ShuffledRecords, size: int) -> None:
     with small(size, 1000, 1000):
         rows = rows_of(work)
     ranges = ranges_of(work)
@@ -124,12 +124,14 @@ def test_rows_hold_blocks_of_one_range_and_are_small(work: Work, size: int) -> N
     for number, unit in enumerate(work.units):
         for i, batch in enumerate(unit):
             cells = by_cell(batch, work.states).items()
-            assert blocks[number, i] == [(cell, block(some, work.max_parallelism)) for cell, some in cells]
+            assert blocks[number, i] == [
+                (cell, block(cell_records, work.max_parallelism)) for cell, cell_records in cells
+            ]
 
 
-@given(work_items(), st.data(), st.integers(1, 60), st.integers(1, 60), st.sampled_from([0, 1, 50, 1 << 16]))
+@given(shuffled_records(), st.data(), st.integers(1, 60), st.integers(1, 60), st.sampled_from([0, 1, 50, 1 << 16]))
 def test_key_groups_are_framed_whatever_the_order_of_rows(
-    work: Work, data: st.DataObject, row_size: int, window: int, memory: int
+    work: ShuffledRecords, data: st.DataObject, row_size: int, window: int, memory: int
 ) -> None:
     expected = regrouped(work.records(), work.max_parallelism)
     with small(row_size, window, memory):

@@ -24,7 +24,7 @@ moving = st.builds(
 
 def sent_sizes(operator: int, records: list[RekeyedRecord]) -> bytes:
     cells = by_cell(records, STATES)
-    sizes = [len(block(some, MAX_PARALLELISM)) for some in cells.values()]
+    sizes = [len(block(cell_records, MAX_PARALLELISM)) for cell_records in cells.values()]
     return pack_sent_sizes(SentSizes(operator, np.array(list(cells), np.int64), np.array(sizes, np.int64)))
 
 

@@ -285,11 +285,11 @@ def test_max_parallelism_of_the_source_in_metadata_is_found(name: str, maximum: 
     assert_found(result)
 
 
-@pytest.mark.parametrize(("case", "where"), pairs_in_turn(CASES, [0.0, 0.1, 0.5, 0.9, 1.0]))
-def test_flipped_bit_of_a_header_is_found(case: tuple[str, str], where: float, result_of: ResultOf) -> None:
+@pytest.mark.parametrize(("case", "position"), pairs_in_turn(CASES, [0.0, 0.1, 0.5, 0.9, 1.0]))
+def test_flipped_bit_of_a_header_is_found(case: tuple[str, str], position: float, result_of: ResultOf) -> None:
     result = result_of(*case)
     place = Stream.of(result).place
-    place.flip(int(where * (len(stream_of(place).header) - 1)))
+    place.flip(int(position * (len(stream_of(place).header) - 1)))
     assert_found(result)
 
 

@@ -31,22 +31,22 @@ def library() -> Iterator[FlinksRocksdb]:
 
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the SST files whose blocks are looked at, fetched in parts as from S3, and "" per opened database."""
+    """Return a list that gets the SST files whose blocks are fetched, as from S3, and "" for each opened database."""
     names: list[str] = []
     begin, fetch = PartialFiles.begin, PartialFiles.fetch
 
-    def looked_at(parts: PartialFiles, live: Sequence[LiveFile], keys: Keys) -> None:
+    def noted_fetch(parts: PartialFiles, live: Sequence[LiveFile], keys: Keys) -> None:
         names.extend(file.name for file in live)
         fetch(parts, live, keys)
 
-    def begun(parts: PartialFiles) -> None:
+    def noted_begin(parts: PartialFiles) -> None:
         names.append("")
         begin(parts)
 
     monkeypatch.setattr(directory, "_is_whole_local_file", lambda _: False)
     monkeypatch.setattr(directory, "SMALLEST_IN_PARTS", 0)
-    monkeypatch.setattr(PartialFiles, "fetch", looked_at)
-    monkeypatch.setattr(PartialFiles, "begin", begun)
+    monkeypatch.setattr(PartialFiles, "fetch", noted_fetch)
+    monkeypatch.setattr(PartialFiles, "begin", noted_begin)
     return names
 
 

@@ -1,7 +1,7 @@
 """Changes between checkpoints of databases that the RocksDB of real Flink releases wrote.
 
-Random rows, merges, deletes, range tombstones, flushes and compactions: each round's changes are the model's, besides
-keys that were written without a change; laid over the earlier rows, they make a database that holds the model.
+In each round of random rows, merges, deletes, range tombstones, flushes and compactions, the changes are those of the
+model, and keys that were written without a change. Laid over the earlier rows, the changes give the rows of the model.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ KEY, OTHER = b"\5list", b"\6list"
 
 @pytest.fixture
 def reader(tmp_path: Path) -> ChangeReader:
-    """Return a reader of what has changed between a checkpoint and a later one, before which an element has expired."""
+    """Return a reader of the changes between two checkpoints, between which an element has expired."""
     paths: Sequence[Path] = [tmp_path / "earlier", tmp_path / "later"]
     expired: list[bytes] = []
     (tmp_path / "job").mkdir()

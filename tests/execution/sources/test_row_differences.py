@@ -36,7 +36,7 @@ def test_differences_of_sorted_rows_are_the_changes(
     before: dict[bytes, bytes], after: dict[bytes, bytes], at_once: tuple[int, int]
 ) -> None:
     sides = batches_of(before, at_once[0]), batches_of(after, at_once[1])
-    records = [row for some in differences(*sides) for row in rows_of(change_records(some, 1), prefix=1)]
+    records = [row for batch in differences(*sides) for row in rows_of(change_records(batch, 1), prefix=1)]
     changes = changes_between({"": before}, {"": after})[""]
     assert records == [
         (change.key, bytes([DELETION]) if change.after is None else bytes([VALUE]) + change.after) for change in changes

@@ -33,7 +33,7 @@ MIB = 1 << 20
 
 @pytest.fixture
 def tasks(scratch: Path) -> Iterator[ProcessTasks]:
-    """Two new workers. Check that they leave no scratch folder."""
+    """Yield tasks with two new workers, and check that these leave no scratch folder."""
     with process_tasks(2) as two:
         yield two
     assert list(scratch.iterdir()) == []
@@ -44,7 +44,7 @@ def progress(total: int = 20) -> Progress:
 
 
 def die_once(mark: Path) -> Callable[[int], int]:
-    """Return work that kills its worker in unit 7, once, after it made a scratch file. `left` marks that it did."""
+    """Return work that kills its worker once, in unit 7, after it has made a scratch file and the file `mark`."""
 
     def work(unit: int) -> int:
         if unit == 7 and not mark.exists():

@@ -79,12 +79,12 @@ def test_store_copies_all_but_short_pieces(given_pieces: list[tuple[int | None, 
     plan, stream = plan_on_s3(), stream_of(*given_pieces)
     worth = max(SMALLEST, -(-stream.size // (MOST // 2)))
     short = [piece for piece in stream.pieces if piece.file is None or piece.length < 2 * worth]
-    ours = stream.size - left_to_the_store(plan, stream)
-    assert ours <= sum(piece.length for piece in short) + (len(short) + 1) * worth
+    written_by_tasks = stream.size - left_to_the_store(plan, stream)
+    assert written_by_tasks <= sum(piece.length for piece in short) + (len(short) + 1) * worth
 
 
 def test_less_than_a_hundredth_of_a_large_stream_is_written_by_tasks() -> None:
-    """The stream is a header of its own, and pieces of two subtasks of the source."""
+    """The stream has a new header, and pieces of two subtasks of the source."""
     stream = stream_of((None, 0, 700), (0, 10**9, 400 * MIB), (1, 700, 200 * MIB))
     assert stream.size - left_to_the_store(plan_on_s3(), stream) < stream.size / 100
 

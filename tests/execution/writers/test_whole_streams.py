@@ -125,8 +125,8 @@ def filled(groups: list[bytes | None]) -> list[int]:
 
 def lose_timers(result: Result, place: Place) -> None:
     groups = result.groups(place)
-    gone, empty = filled(groups)[0], min((group for group in groups if group), key=len)
-    result.write_groups(place, [empty if i == gone else group for i, group in enumerate(groups)])
+    lost, empty = filled(groups)[0], min((group for group in groups if group), key=len)
+    result.write_groups(place, [empty if i == lost else group for i, group in enumerate(groups)])
 
 
 def exchange_groups(result: Result, place: Place) -> None:

@@ -115,9 +115,11 @@ def test_heap_key_groups_are_digested_whole_where_records_have_unknown_ends() ->
 
 def test_operator_that_one_snapshot_lacks_is_digested_on_the_other_side() -> None:
     snapshot = opened("2-canonical-rocksdb")
-    gone = next(operator for operator in snapshot.operators if operator.label == "states")
+    missing_operator = next(operator for operator in snapshot.operators if operator.label == "states")
     pairs, first = first_pass(
-        replace(snapshot, operators=tuple(operator for operator in snapshot.operators if operator is not gone)),
+        replace(
+            snapshot, operators=tuple(operator for operator in snapshot.operators if operator is not missing_operator)
+        ),
         snapshot,
     )
     number = next(number for number, label in labels(pairs).items() if label == "states")

@@ -46,10 +46,14 @@ def with_coordinator(name: str, data: bytes = b"state") -> Operator:
     return replace(plain, entry=replace(plain.entry, coordinator=InlineStream(name, data)))
 
 
-def whole(*finished: int) -> Operator:
-    """Return an operator whose subtasks have finished as a whole, or these of its two subtasks."""
-    some = operator("counts", finished=finished)
-    return some if finished else replace(some, entry=replace(some.entry, subtasks=(), fully_finished=True))
+def finished_operator(*finished: int) -> Operator:
+    """Return an operator of which these of two subtasks have finished, or without numbers all."""
+    partly_finished = operator("counts", finished=finished)
+    return (
+        partly_finished
+        if finished
+        else replace(partly_finished, entry=replace(partly_finished.entry, subtasks=(), fully_finished=True))
+    )
 
 
 def test_missing_operator_differs_only_if_it_has_state() -> None:
@@ -64,10 +68,10 @@ def test_missing_operator_differs_only_if_it_has_state() -> None:
     ("a", "b", "states"),
     [
         (operator("a"), operator("a"), None),
-        (whole(1), whole(1), None),
-        (operator("a"), whole(1), ("running", "finished in subtasks 1")),
-        (whole(), whole(0), ("finished", "finished in subtasks 0")),
-        (operator("a"), whole(), ("running", "finished")),
+        (finished_operator(1), finished_operator(1), None),
+        (operator("a"), finished_operator(1), ("running", "finished in subtasks 1")),
+        (finished_operator(), finished_operator(0), ("finished", "finished in subtasks 0")),
+        (operator("a"), finished_operator(), ("running", "finished")),
     ],
 )
 def test_finished_subtasks_are_compared(a: Operator, b: Operator, states: tuple[str, str] | None) -> None:

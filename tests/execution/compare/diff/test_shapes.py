@@ -38,7 +38,7 @@ SHAPES = [
 ]
 
 
-OF_ITS_TIME = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
+WITH_TTL = {"history-for-a-while", "kinds-for-a-while", "last-for-a-while"}
 """States with a time to live, whose values hold the time of the last write."""
 
 
@@ -76,6 +76,6 @@ def test_snapshot_is_equal_to_its_rescale_to_another_max_parallelism(
 def test_snapshots_of_one_job_from_different_backends_are_equal(line: str, a: str, b: str) -> None:
     """The backends write nulls of a map in different ways, and the shapes differ."""
     difference = diff(snapshots.opened(f"{line}-{a}"), snapshots.opened(f"{line}-{b}"))
-    assert {state.state for state in unequal_states(difference)} == OF_ITS_TIME
+    assert {state.state for state in unequal_states(difference)} == WITH_TTL
     assert all(d.found == "other value" for state in unequal_states(difference) for d in state.differences)
     assert all("time to live" in (state.remark or "") for state in unequal_states(difference))

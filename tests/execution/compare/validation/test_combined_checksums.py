@@ -22,7 +22,7 @@ from rescale.storage.files.local_store import LocalStore
 from rescale.storage.store import open_store
 from support.synthetic import snapshot
 
-NVME, C = CRCS.values()
+CRC64NVME, CRC32C = CRCS.values()
 Files = Mapping[str, bytes]
 
 
@@ -30,7 +30,7 @@ class TwoSides:
     """Two sides with given files; the store knows the checksums of the algorithms in `known`."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.known = {name: [NVME.name, C.name] for name in ("source", "result")}
+        self.known = {name: [CRC64NVME.name, CRC32C.name] for name in ("source", "result")}
         self.asked: list[str] = []
         self._folder = folder
         monkeypatch.setattr(LocalStore, "checksums", lambda _, uri, pin: self._checksums(uri, pin))
@@ -40,7 +40,7 @@ class TwoSides:
         name = "/".join(Path(uri).parts[-2:])
         self.asked.append(name)  # `append` is safe though several threads ask
         data = Path(uri).read_bytes()
-        checksums = {NVME.name: NVME.compute(data), C.name: C.compute(data), "ETag": data[0]}
+        checksums = {CRC64NVME.name: CRC64NVME.compute(data), CRC32C.name: CRC32C.compute(data), "ETag": data[0]}
         known = self.known.get(name, self.known[Path(uri).parent.name])
         return [Checksum(name, checksums[name]) for name in known]
 
@@ -85,8 +85,8 @@ def test_key_groups_cut_into_other_files_are_proven_by_combined_checksums(two_si
     proof = two_sides.proven(SOURCE, RESULT, *CUT_ELSEWHERE)
     assert proof.checks.units == []
     (tally,) = proof.tallies
-    assert tally == Tally(0, Slot.KEYED, True, 0, "", None, 4, 8, NVME.compute(b"abcdefgh"))
-    assert proof.algorithms == {0: {NVME.name}}
+    assert tally == Tally(0, Slot.KEYED, True, 0, "", None, 4, 8, CRC64NVME.compute(b"abcdefgh"))
+    assert proof.algorithms == {0: {CRC64NVME.name}}
     assert sorted(two_sides.asked) == ["result/1", "result/2", "source/1", "source/2"]
 
 
@@ -118,11 +118,11 @@ def test_differing_files_are_left_to_be_read(
 @pytest.mark.parametrize(
     ("source", "result", "algorithm"),
     [
-        ([NVME.name, C.name], [C.name], C.name),
-        ([C.name], [NVME.name, C.name], C.name),
-        ([NVME.name], [NVME.name], NVME.name),
-        ([NVME.name], [C.name], None),
-        ([], [NVME.name], None),
+        ([CRC64NVME.name, CRC32C.name], [CRC32C.name], CRC32C.name),
+        ([CRC32C.name], [CRC64NVME.name, CRC32C.name], CRC32C.name),
+        ([CRC64NVME.name], [CRC64NVME.name], CRC64NVME.name),
+        ([CRC64NVME.name], [CRC32C.name], None),
+        ([], [CRC64NVME.name], None),
         (["ETag"], ["ETag"], None),
     ],
 )
@@ -143,7 +143,7 @@ def test_operators_and_slots_are_proven_separately(two_sides: TwoSides) -> None:
     proof = two_sides.proven([b"abc", b"def", b"ghi"], [b"abc", b"deX", b"ghi"], changed, other, raw)
     assert proof.checks.units == [(7, other)]
     assert [(tally.operator, tally.slot) for tally in proof.tallies] == [(1, Slot.KEYED), (2, Slot.RAW_KEYED)]
-    assert proof.algorithms == {1: {NVME.name}, 2: {NVME.name}}
+    assert proof.algorithms == {1: {CRC64NVME.name}, 2: {CRC64NVME.name}}
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def file(source: tuple[int, int, int], result: tuple[int, int, int]) -> FileChec
 
 
 def test_whole_copied_files_are_proven_by_any_common_checksum(two_sides: TwoSides) -> None:
-    """An ETag is such a checksum, too."""
-    two_sides.known = {"source": ["ETag", C.name], "result": [C.name, "ETag"]}
+    """ETags count as such checksums."""
+    two_sides.known = {"source": ["ETag", CRC32C.name], "result": [CRC32C.name, "ETag"]}
     copied = file((1, 0, 3), (1, 0, 3))
     proof = two_sides.proven([b"abc"], [b"abc"], copied)
     assert proof.tallies == [Tally(4, Slot.KEYED, True, 0, "", None, 0, 3, ord("a"))]
@@ -227,8 +227,8 @@ def test_files_with_bytes_beyond_headers_and_key_groups_are_left_to_be_read(two_
 
 
 def test_algorithm_must_be_known_for_all_files(two_sides: TwoSides) -> None:
-    two_sides.known["result/2"] = [C.name]
-    assert two_sides.proven(SOURCE, RESULT, *CUT_ELSEWHERE).algorithms == {0: {C.name}}
+    two_sides.known["result/2"] = [CRC32C.name]
+    assert two_sides.proven(SOURCE, RESULT, *CUT_ELSEWHERE).algorithms == {0: {CRC32C.name}}
 
 
 def test_elements_are_always_read(two_sides: TwoSides) -> None:

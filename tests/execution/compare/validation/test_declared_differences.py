@@ -49,7 +49,7 @@ def refused(result: Snapshot, surgery: Surgery, message: str, source: Snapshot =
     return caught.value
 
 
-MADE = {
+SURGERIES = {
     "nothing": Surgery(),
     "renamed": Surgery((renamed("one", "uno"), renamed("three", "tre"))),
     "renamed to an id alone": Surgery((renamed("one", "uno", known=False),)),
@@ -65,16 +65,16 @@ OF_OPERATORS = ("nothing", "renamed", "exchanged", "dropped", "one dropped and a
 
 
 @pytest.mark.parametrize("version", [FIRST_VERSION_WITH_NAMES - 1, FIRST_VERSION_WITH_NAMES])
-@pytest.mark.parametrize("what", MADE)
+@pytest.mark.parametrize("what", SURGERIES)
 def test_result_of_declared_surgery_passes_and_of_other_surgery_is_refused(what: str, version: int) -> None:
     """The metadata holds uids or, in older versions, none."""
     source = replace(SOURCE, metadata=replace(SOURCE.metadata, version=version))
-    check_declared(source, apply_surgery(source, MADE[what]), MADE[what])
+    check_declared(source, apply_surgery(source, SURGERIES[what]), SURGERIES[what])
     for other in OF_OPERATORS:
         if what in OF_OPERATORS and other != what:
             refused(
-                apply_surgery(source, MADE[other]),
-                MADE[what],
+                apply_surgery(source, SURGERIES[other]),
+                SURGERIES[what],
                 "in operators that were not declared as renamed or dropped",
                 source,
             )
@@ -82,8 +82,8 @@ def test_result_of_declared_surgery_passes_and_of_other_surgery_is_refused(what:
 
 def test_undeclared_operators_of_result_are_named() -> None:
     error = refused(
-        apply_surgery(SOURCE, MADE["exchanged"]),
-        MADE["renamed"],
+        apply_surgery(SOURCE, SURGERIES["exchanged"]),
+        SURGERIES["renamed"],
         "in operators that were not declared as renamed or dropped",
     )
     assert (error.expected, error.found) == ("uno, tre", "one, three")
@@ -93,9 +93,9 @@ def test_undeclared_operators_of_result_are_named() -> None:
         ("dropped", "one, three", "none of these"),
         ("exchanged", "only the source's operators, in their order", "the same operators in another order"),
     ):
-        error = refused(apply_surgery(SOURCE, MADE[result]), Surgery(), message)
+        error = refused(apply_surgery(SOURCE, SURGERIES[result]), Surgery(), message)
         assert (error.expected, error.found) == (expected, actual)
-    error = refused(SOURCE, MADE["dropped"], message)
+    error = refused(SOURCE, SURGERIES["dropped"], message)
     assert (error.expected, error.found) == ("only the source's operators, in their order", "one, three")
 
 
@@ -186,7 +186,7 @@ def test_declared_dropped_state_that_differs_from_the_source_is_refused(changed:
 
 @pytest.mark.parametrize("what", ["states dropped", "a state of one that is renamed"])
 def test_dropped_state_that_is_still_in_the_result_is_refused(what: str) -> None:
-    surgery = MADE[what]
+    surgery = SURGERIES[what]
     result = apply_surgery(SOURCE, replace(surgery, dropped_states=surgery.dropped_states[1:]))
     error = refused(result, surgery, "the result still has a state that was declared as dropped")
     assert (error.operator, error.state) == ("one", "a")

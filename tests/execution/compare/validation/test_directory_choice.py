@@ -113,8 +113,8 @@ def test_operators_with_another_kind_of_state_or_max_parallelism_are_compared_by
 ) -> None:
     """The snapshot also has an operator whose directories consist of whole files."""
     old = source.of(*HALVES)
-    made = thirds(old)
-    directories = tuple(result.database(i, *part) for i, part in enumerate(made))
+    result_databases = thirds(old)
+    directories = tuple(result.database(i, *part) for i, part in enumerate(result_databases))
     before, after = canonical(MAXIMUM), operator("becomes", 3, MAXIMUM, databases=directories)
     assert not is_comparable_by_files(before, after)
     other = operator("moves", 2, 2 * MAXIMUM, databases=old.operators[0].databases)

@@ -126,8 +126,8 @@ SHAPES = {
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spoilt]:
-    """Rescale with small files written as files, too."""
-    made = {}
+    """Return a result per entry of `PARALLELISM`, with no state inline."""
+    results = {}
     for kind, parallelism in PARALLELISM.items():
         target = tmp_path_factory.mktemp("finished") / "target"
         with (
@@ -136,8 +136,8 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spoilt]:
         ):
             plan = plan_rescale(snapshots.directory(NATIVE), str(target), parallelism)
         certify(plan)
-        made[kind] = Spoilt(plan.source, target, Path(places_of(plan).candidate))
-    return made
+        results[kind] = Spoilt(plan.source, target, Path(places_of(plan).candidate))
+    return results
 
 
 @pytest.fixture(params=PARALLELISM)
@@ -172,14 +172,14 @@ def test_changed_shape_in_metadata_is_found(fault: str, spoilt: Spoilt) -> None:
     assert_found(spoilt)
 
 
-@pytest.mark.parametrize("where", [0.0, 0.5, 1.0])
-def test_flipped_byte_in_description_of_states_is_found(where: float, spoilt: Spoilt) -> None:
+@pytest.mark.parametrize("position", [0.0, 0.5, 1.0])
+def test_flipped_byte_in_description_of_states_is_found(position: float, spoilt: Spoilt) -> None:
     handles = spoilt.handles()
     meta = handles[0].meta
     assert isinstance(meta, RelativeFileStream)
     path = spoilt.target / meta.path
     data = bytearray(path.read_bytes())
-    data[int(where * (len(data) - 1))] ^= 1
+    data[int(position * (len(data) - 1))] ^= 1
     path.write_bytes(data)
     assert_found(spoilt)
 

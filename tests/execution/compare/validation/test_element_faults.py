@@ -123,12 +123,14 @@ def test_additional_element_at_a_separate_offset_is_found(mode: DistributionMode
     assert_found(result)
 
 
-@pytest.mark.parametrize(("name", "where"), pairs_in_turn([CANONICAL, COMPRESSED, SOURCE], [0.0, 0.1, 0.5, 0.9, 1.0]))
-def test_flipped_byte_in_operator_state_header_is_found(name: str, where: float, result_of: ResultOf) -> None:
+@pytest.mark.parametrize(
+    ("name", "position"), pairs_in_turn([CANONICAL, COMPRESSED, SOURCE], [0.0, 0.1, 0.5, 0.9, 1.0])
+)
+def test_flipped_byte_in_operator_state_header_is_found(name: str, position: float, result_of: ResultOf) -> None:
     result = result_of(name)
     place = spot(result, Slot.OPERATOR, SPLIT).place
     assert isinstance(place.stream, ElementStream)
-    place.flip(int(where * (len(place.stream.header) - 1)))
+    place.flip(int(position * (len(place.stream.header) - 1)))
     assert_found(result)
 
 

@@ -33,7 +33,7 @@ QUICK = [("1.20-rocksdb-heap-timers", "copy"), ("2-file-merging", "refer")]
 
 
 @dataclass(frozen=True)
-class Watched(InProcessTasks):
+class RecordingTasks(InProcessTasks):
     """A loop of tasks that records its units."""
 
     seen: list[Any] = field(default_factory=list)
@@ -54,7 +54,7 @@ def test_sound_result_is_proven_by_files_and_by_records(
     for parallelism in parallelisms:
         plan = plan_rescale(str(source), str(tmp_path / f"target-{parallelism}"), [str(parallelism)], files=files)
         move(plan, InProcessTasks())
-        tasks = Watched()
+        tasks = RecordingTasks()
         certificate = validate_coverage(plan, tasks, Proof.FILES)
         publish(plan)
         expected = [
@@ -89,7 +89,7 @@ def test_tasks_get_nothing_to_compare_if_all_files_are_referred_to(tmp_path: Pat
     edit(source, lambda read: replace(read, operators=tuple(filter(of_rocksdb, read.operators))))
     plan = plan_rescale(str(source), str(tmp_path / "target"), ["3"], files="refer")
     move(plan, InProcessTasks())
-    tasks = Watched()
+    tasks = RecordingTasks()
     assert validate_coverage(plan, tasks, Proof.FILES).proof == "files"
     assert tasks.seen == []
 
@@ -107,7 +107,7 @@ def test_proof_by_files_is_refused_for_state_without_directories(name: str, tmp_
 
 
 def test_resumed_run_may_ask_for_a_deeper_proof(tmp_path: Path) -> None:
-    """The depth of the proof is not part of the plan."""
+    """The choice of the proof is not part of the plan."""
     source = relocated(NATIVE, tmp_path / "source")
     plan = plan_rescale(str(source), str(tmp_path / "target"), ["3"], files="refer")
     assert certify(plan, Proof.FILES).proof == "files"

@@ -22,9 +22,9 @@ from support.slow import slow
 @pytest.fixture(scope="module")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     home = tmp_path_factory.mktemp("flipped")
-    made = plan_rescale(snapshots.directory("2-finished"), str(home / "target"), ["3"])
-    execute_without_spark(made)
-    return made
+    moved_plan = plan_rescale(snapshots.directory("2-finished"), str(home / "target"), ["3"])
+    execute_without_spark(moved_plan)
+    return moved_plan
 
 
 def validate(plan: Plan) -> Certificate:

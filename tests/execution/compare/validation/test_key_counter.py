@@ -34,15 +34,15 @@ BATCHES = st.lists(st.lists(CODES), max_size=5)
 
 def check_counting(loop: Callable[..., int], batches: Sequence[Sequence[int]], most: int) -> None:
     """Check a loop with the smallest table, which holds the first distinct hashes."""
-    table, count, seen = np.full(16, -1, np.int64), 0, dict[int, None]()
+    table, count, distinct = np.full(16, -1, np.int64), 0, dict[int, None]()
     for batch in batches:
         with np.errstate(over="ignore"):  # where Python runs it
             count = loop(np.array(batch, np.int32), table, count, most)
         for code in batch:
-            if len(seen) < most:
-                seen[code & 0xFFFFFFFF] = None
-        assert count == len(seen)
-        assert sorted(table[table != -1]) == sorted(seen)
+            if len(distinct) < most:
+                distinct[code & 0xFFFFFFFF] = None
+        assert count == len(distinct)
+        assert sorted(table[table != -1]) == sorted(distinct)
 
 
 @given(BATCHES)

@@ -41,12 +41,12 @@ ranges = st.builds(lambda first, size: KeyGroupRange(first, first + size - 1), s
 
 @given(st.lists(ranges, max_size=30), st.lists(ranges, min_size=1, max_size=10))
 def test_index_returns_all_streams_that_share_key_groups(
-    theirs: list[KeyGroupRange], ours: list[KeyGroupRange]
+    other_ranges: list[KeyGroupRange], own_ranges: list[KeyGroupRange]
 ) -> None:
     """Ranges may overlap, be empty, and come in any order."""
-    streams = [Ranged(i, key_groups) for i, key_groups in enumerate(theirs)]
+    streams = [Ranged(i, key_groups) for i, key_groups in enumerate(other_ranges)]
     old_holders = KeyGroupIndex(streams)
-    for own in ours:
+    for own in own_ranges:
         assert old_holders.overlapping(own) == compared_with_each(streams, own)
 
 
@@ -71,9 +71,9 @@ def with_header(subtask: int, header: KeyedHeader) -> KeyedStream:
     return keyed_stream(subtask, {}, Framing.CANONICAL, header, first=0, last=0)
 
 
-def has_more(states: Sequence[StateMetaInfo], theirs: Sequence[Sequence[StateMetaInfo]]) -> bool:
+def has_more(states: Sequence[StateMetaInfo], other_headers: Sequence[Sequence[StateMetaInfo]]) -> bool:
     """Return whether `states` has a state that is in none of `theirs`."""
-    return not {state.name for state in states} <= {state.name for some in theirs for state in some}
+    return not {state.name for state in states} <= {state.name for some in other_headers for state in some}
 
 
 def merged_one_by_one(old_holders: Sequence[KeyedStream], stream: KeyedStream) -> dict[int, tuple[int, ...]] | None:
@@ -89,8 +89,8 @@ def merged_one_by_one(old_holders: Sequence[KeyedStream], stream: KeyedStream) -
 @given(st.lists(st.tuples(st.sampled_from(HEADERS), st.lists(st.sampled_from(HEADERS), min_size=1)), min_size=1))
 def test_headers_are_compared_as_if_merged_one_by_one(streams: list[tuple[KeyedHeader, list[KeyedHeader]]]) -> None:
     headers = KeyedHeaders("op")
-    for own, theirs in streams:
-        stream, old_holders = with_header(0, own), [with_header(i, header) for i, header in enumerate(theirs)]
+    for own, other_headers in streams:
+        stream, old_holders = with_header(0, own), [with_header(i, header) for i, header in enumerate(other_headers)]
         expected = merged_one_by_one(old_holders, stream)
         if expected is None:
             with pytest.raises(IntegrityError, match="header of subtask 0"):
@@ -119,13 +119,13 @@ def test_operator_state_headers_are_compared_as_if_merged_one_by_one(
     streams: list[tuple[OperatorStateHeader, list[OperatorStateHeader]]],
 ) -> None:
     headers = ElementHeaders("op")
-    for own, theirs in streams:
+    for own, other_headers in streams:
         stream, old_holders = (
             element_stream(0, {}, own),
-            [element_stream(i, {}, header) for i, header in enumerate(theirs)],
+            [element_stream(i, {}, header) for i, header in enumerate(other_headers)],
         )
-        more = has_more(own.list_states, [header.list_states for header in theirs])
-        if merge_operator_state_headers([own, *theirs]) == own and not more:
+        more = has_more(own.list_states, [header.list_states for header in other_headers])
+        if merge_operator_state_headers([own, *other_headers]) == own and not more:
             headers.compare(distinct_by_header(old_holders), stream)
         else:
             with pytest.raises(IntegrityError, match="operator-state header of subtask 0"):

@@ -83,13 +83,13 @@ def test_a_fault_in_keyed_state_is_found(fault: str, name: str, result_of: Resul
     assert_found(result)
 
 
-@pytest.mark.parametrize(("name", "where"), pairs_in_turn(KEYED_SLOT, [0.0, 0.5, 1.0], quick=1))
-def test_a_flipped_byte_in_a_key_group_is_found(name: str, where: float, result_of: ResultOf) -> None:
+@pytest.mark.parametrize(("name", "position"), pairs_in_turn(KEYED_SLOT, [0.0, 0.5, 1.0], quick=1))
+def test_a_flipped_byte_in_a_key_group_is_found(name: str, position: float, result_of: ResultOf) -> None:
     result = result_of(name)
     place = keyed_place(result, KEYED_SLOT[name])
     assert isinstance(place.stream, KeyedStream)
     group = next(extent for extent in reversed(place.stream.groups) if extent is not None and extent.length)
-    place.flip(group.start + int(where * (group.length - 1)), bit=6)
+    place.flip(group.start + int(position * (group.length - 1)), bit=6)
     error = assert_found(result)
     assert error.operator is not None
 
@@ -107,11 +107,11 @@ def test_a_flipped_byte_in_any_translated_key_group_is_found(name: str, result_o
 
 
 @pytest.mark.parametrize(
-    ("name", "where"), pairs_in_turn((name for name in KEYED_SLOT if name != RAW), [0.0, 0.1, 0.5, 0.9, 1.0])
+    ("name", "position"), pairs_in_turn((name for name in KEYED_SLOT if name != RAW), [0.0, 0.1, 0.5, 0.9, 1.0])
 )
-def test_a_flipped_byte_in_a_header_is_found(name: str, where: float, result_of: ResultOf) -> None:
+def test_a_flipped_byte_in_a_header_is_found(name: str, position: float, result_of: ResultOf) -> None:
     result = result_of(name)
     place = keyed_place(result, KEYED_SLOT[name])
     assert isinstance(place.stream, KeyedStream)
-    place.flip(int(where * (len(place.stream.header) - 1)))
+    place.flip(int(position * (len(place.stream.header) - 1)))
     assert_found(result)

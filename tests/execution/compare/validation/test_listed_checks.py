@@ -1,4 +1,4 @@
-"""All that must be compared is listed once, in runs that a task reads at once, for operators that no job wrote."""
+"""Everything that must be compared is listed once, in runs that a task reads at once. The operators are made up."""
 
 from __future__ import annotations
 

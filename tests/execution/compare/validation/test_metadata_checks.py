@@ -1,4 +1,4 @@
-"""Everything in `_metadata` that a rescale leaves alone is compared, on snapshots that no job wrote."""
+"""Everything in `_metadata` that a rescale does not change is compared. The snapshots are made up."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def streams(framing: Framing, parallelism: int) -> tuple[KeyedStream, ...]:
     return tuple(own_stream(i, parallelism, 128, framing) for i in range(parallelism))
 
 
-def taken(parallelism: int = 2, *, properties: bytes = CANONICAL, **more: Any) -> Snapshot:
+def savepoint(parallelism: int = 2, *, properties: bytes = CANONICAL, **more: Any) -> Snapshot:
     """Return a savepoint with two operators, of which only one has keyed state."""
     keyed = more if more else {"keyed": streams(Framing.CANONICAL, parallelism)}
     return with_properties(snapshot(operator("a", parallelism, **keyed), operator("b", parallelism)), properties)
@@ -112,19 +112,19 @@ FAULTS: dict[str, tuple[Callable[[Snapshot], Snapshot], str]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_changed_metadata_is_found(fault: str) -> None:
-    source = taken()
-    check_metadata(source, taken(3))
+    source = savepoint()
+    check_metadata(source, savepoint(3))
     change, message = FAULTS[fault]
     with pytest.raises(IntegrityError, match=message) as caught:
-        check_metadata(source, change(taken(3)))
+        check_metadata(source, change(savepoint(3)))
     assert caught.value.exit_code == 4
 
 
 def test_finished_subtask_that_runs_in_the_result_is_found() -> None:
-    source = finished_first(taken())
-    check_metadata(source, finished_first(taken()))
+    source = finished_first(savepoint())
+    check_metadata(source, finished_first(savepoint()))
     with pytest.raises(IntegrityError, match="finished subtasks"):
-        check_metadata(source, taken())
+        check_metadata(source, savepoint())
 
 
 def test_order_of_listed_subtasks_is_ignored() -> None:
@@ -132,17 +132,17 @@ def test_order_of_listed_subtasks_is_ignored() -> None:
         subtasks = tuple(Subtask(i, True, None) for i in indices)
         return lambda before: entry(STATELESS, subtasks=subtasks)(before)
 
-    check_metadata(ended(0, 1)(taken()), ended(1, 0)(taken()))
+    check_metadata(ended(0, 1)(savepoint()), ended(1, 0)(savepoint()))
     with pytest.raises(IntegrityError, match="finished subtasks"):
-        check_metadata(ended(0, 1)(taken()), ended(1)(taken()))
+        check_metadata(ended(0, 1)(savepoint()), ended(1)(savepoint()))
 
 
 @pytest.mark.parametrize("max_parallelism", [1, 2, 128])
 def test_max_parallelism_of_a_stateless_operator_may_change(max_parallelism: int) -> None:
     """A request may name the operator; `check_planned` compares the shape with the request."""
-    source = entry(STATELESS, parallelism=1, max_parallelism=1)(taken())
-    check_metadata(source, entry(STATELESS, parallelism=1, max_parallelism=max_parallelism)(taken()))
-    check_metadata(taken(), entry(STATELESS, max_parallelism=256)(taken()))
+    source = entry(STATELESS, parallelism=1, max_parallelism=1)(savepoint())
+    check_metadata(source, entry(STATELESS, parallelism=1, max_parallelism=max_parallelism)(savepoint()))
+    check_metadata(savepoint(), entry(STATELESS, max_parallelism=256)(savepoint()))
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_max_parallelism_of_a_stateless_operator_may_change(max_parallelism: int
     ],
 )
 def test_properties_must_match_the_kind_of_keyed_state(keyed: dict[str, Any], native: bool) -> None:
-    result, right, wrong = taken(**keyed), *((NATIVE, CANONICAL) if native else (CANONICAL, NATIVE))
+    result, right, wrong = savepoint(**keyed), *((NATIVE, CANONICAL) if native else (CANONICAL, NATIVE))
     for of_the_source in (CANONICAL, NATIVE):
-        source = taken(properties=of_the_source, **keyed)
+        source = savepoint(properties=of_the_source, **keyed)
         check_metadata(source, with_properties(result, right))
         with pytest.raises(IntegrityError, match="properties of another kind of snapshot") as caught:
             check_metadata(source, with_properties(result, wrong))
@@ -167,21 +167,21 @@ def test_properties_must_match_the_kind_of_keyed_state(keyed: dict[str, Any], na
 
 def test_one_native_stream_makes_the_result_native() -> None:
     mixed = (own_stream(0, 2, 128, Framing.CANONICAL), replace(own_stream(1, 2, 128, Framing.HEAP), tag=RAW_TAG))
-    check_metadata(taken(keyed=mixed), taken(keyed=mixed, properties=NATIVE))
+    check_metadata(savepoint(keyed=mixed), savepoint(keyed=mixed, properties=NATIVE))
     with pytest.raises(IntegrityError, match="properties of another kind of snapshot"):
-        check_metadata(taken(keyed=mixed), taken(keyed=mixed))
+        check_metadata(savepoint(keyed=mixed), savepoint(keyed=mixed))
 
 
 def test_result_has_no_properties_if_the_source_has_none() -> None:
     """Metadata below version 4 has no properties."""
-    source = taken(properties=b"")
+    source = savepoint(properties=b"")
     check_metadata(source, source)
     with pytest.raises(IntegrityError, match="properties of another kind of snapshot"):
-        check_metadata(source, taken())
+        check_metadata(source, savepoint())
 
 
 def test_candidate_that_differs_from_the_written_one_is_refused() -> None:
-    result = taken()
+    result = savepoint()
     check_candidate(result, result.metadata_sha256)
     with pytest.raises(IntegrityError, match="differs from what was written") as caught:
         check_candidate(result, "0" * 64)
@@ -189,7 +189,7 @@ def test_candidate_that_differs_from_the_written_one_is_refused() -> None:
 
 
 def test_published_result_with_other_shapes_is_refused() -> None:
-    result = taken(3)
+    result = savepoint(3)
     shapes = {
         operator.operator_id: Shape(operator.parallelism, operator.max_parallelism) for operator in result.operators
     }
@@ -202,7 +202,7 @@ def test_published_result_with_other_shapes_is_refused() -> None:
 
 
 def test_metadata_that_differs_from_the_certificate_is_refused() -> None:
-    result = taken(3)
+    result = savepoint(3)
     check_certified(result, certificate_for(result))
     for change in (entry(STATELESS, parallelism=4), entry(STATEFUL, max_parallelism=64)):
         with pytest.raises(IntegrityError, match="does not have the certified shape"):

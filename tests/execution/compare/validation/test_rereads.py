@@ -139,7 +139,7 @@ class Opening:
     at: int | None = None
     reads: int = 0
 
-    def seen(self, data: bytes) -> bytes:
+    def misread_once(self, data: bytes) -> bytes:
         number, self.reads = self.reads, self.reads + 1
         return flipped(data, len(data) // 2) if number == self.at else data
 
@@ -147,11 +147,11 @@ class Opening:
         read, read_all = SnapshotFiles.read, LocalStore.read_all
 
         def read_extent(files: SnapshotFiles, extent: Extent, *more: int) -> bytes:
-            return self.seen(read(files, extent, *more))
+            return self.misread_once(read(files, extent, *more))
 
         def read_whole(store: LocalStore, uri: str, *more: Any) -> tuple[bytes, Pin]:
             data, pin = read_all(store, uri, *more)
-            return self.seen(data) if uri.endswith(("/_metadata", "/candidate")) else data, pin
+            return self.misread_once(data) if uri.endswith(("/_metadata", "/candidate")) else data, pin
 
         with patch.object(SnapshotFiles, "read", read_extent), patch.object(LocalStore, "read_all", read_whole):
             validate_coverage(plan, InProcessTasks(), proof)

@@ -48,8 +48,10 @@ def test_foreign_file_with_rows_outside_of_the_key_groups_is_refused(
 ) -> None:
     old = source.of((0, 15, directory(rows(4, 0, 15))))
     sst = with_rows(10, 0, 15, 1)
-    made = directory(sst[0], _000010=sst[1])
-    error = refused(old, result.of((0, 7, made), (8, 15, made)), "an SST file with rows does not belong to the source")
+    database = directory(sst[0], _000010=sst[1])
+    error = refused(
+        old, result.of((0, 7, database), (8, 15, database)), "an SST file with rows does not belong to the source"
+    )
     assert error.path is not None
     assert error.path.endswith("000010.sst")
 
@@ -80,11 +82,13 @@ def test_file_with_a_deleted_range_must_have_no_rows(
 ) -> None:
     """Neither the properties nor the index of the file may mention rows."""
     old = source.of((0, 15, directory(rows(4, 0, 15))))
-    made = []
+    databases = []
     for first, last, hidden in ((0, 7, (8, 16)), (8, 15, (0, 8))):
         file, data = with_rows(11, *hidden, 2, entries=entries, blocks=blocks)
-        made.append((first, last, directory(rows(10, 0, 15), file, _000011=data) | {"000010.sst": bytes((4, 0)) * 50}))
-    new = result.of(*made)
+        databases.append(
+            (first, last, directory(rows(10, 0, 15), file, _000011=data) | {"000010.sst": bytes((4, 0)) * 50})
+        )
+    new = result.of(*databases)
     if sound:
         assert [pair.deleted_ranges for pair in compared(old, new).values()] == [1, 1]
         return
@@ -100,7 +104,7 @@ def test_unreadable_directory_of_the_result_is_refused(source: WrittenSnapshot, 
         files = {name: changed.get(name.partition("-")[0], data) for name, data in first[2].items()}
         return result.of((*first[:2], {name: data for name, data in files.items() if data is not None}), *others)
 
-    def made(data: bytes | None) -> Snapshot:
+    def result_with(data: bytes | None) -> Snapshot:
         """Return the result with these bytes in place of a range tombstone."""
         first, *others = thirds(old)
         (name, *_) = (output.name for output in assemble([sources(old)[0]], KeyGroupRange(0, 5), MAXIMUM).new_files[2:])
@@ -111,7 +115,7 @@ def test_unreadable_directory_of_the_result_is_refused(source: WrittenSnapshot, 
         spoilt(MANIFEST=b"what"),
         spoilt(CURRENT=None),
         spoilt(OPTIONS=b'[CFOptions "one"]\n  comparator=mine\n'),
-        made(None),
+        result_with(None),
     ):
         error = refused(old, new, "the result cannot be read back: ")
         assert error.path is not None
@@ -122,5 +126,5 @@ def test_missing_sst_file_is_reported_with_its_operator(source: WrittenSnapshot,
     parts = [(0, 15, directory(rows(4, 0, 15), rows(5, 0, 15, 2, size=102)))]
     old = source.of(*parts)
     only = [(0, 15, directory(rows(4, 0, 15)))]
-    made = [(first, first + 7, assembled(only, source.of(*only), first, first + 7)) for first in (0, 8)]
-    refused(old, result.of(*made), "an SST file of a source is missing")
+    databases = [(first, first + 7, assembled(only, source.of(*only), first, first + 7)) for first in (0, 8)]
+    refused(old, result.of(*databases), "an SST file of a source is missing")

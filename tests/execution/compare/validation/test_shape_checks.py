@@ -249,18 +249,18 @@ def test_heap_framing_may_become_canonical_but_not_the_reverse() -> None:
 
 def test_only_subtasks_whose_key_groups_had_a_directory_have_one() -> None:
     """At another max parallelism, every subtask has a stream."""
-    some = replace(in_directories(2), databases=in_directories(2).databases[:1])
-    check_rekeyed(some, replace(in_directories(4), databases=in_directories(4).databases[:2]))
+    one_directory = replace(in_directories(2), databases=in_directories(2).databases[:1])
+    check_rekeyed(one_directory, replace(in_directories(4), databases=in_directories(4).databases[:2]))
     for those in (slice(0, 1), slice(0, 3), slice(1, 3)):
         with pytest.raises(IntegrityError, match="subtasks with keyed state"):
-            check_rekeyed(some, replace(in_directories(4), databases=in_directories(4).databases[those]))
-    check_rekeyed(some, in_directories(4, 16))
+            check_rekeyed(one_directory, replace(in_directories(4), databases=in_directories(4).databases[those]))
+    check_rekeyed(one_directory, in_directories(4, 16))
     with pytest.raises(IntegrityError, match="subtasks with keyed state"):
-        check_rekeyed(some, replace(in_directories(4, 16), databases=in_directories(4, 16).databases[:2]))
+        check_rekeyed(one_directory, replace(in_directories(4, 16), databases=in_directories(4, 16).databases[:2]))
     two = in_directories(4).databases[:2]
     moved = replace(in_directories(4), databases=tuple(replace(own, key_groups=KeyGroupRange(0, 1)) for own in two))
     with pytest.raises(IntegrityError, match="key groups of subtask 1"):
-        check_rekeyed(some, moved)
+        check_rekeyed(one_directory, moved)
 
 
 def test_directory_lists_the_states_of_the_directories_it_got_key_groups_from() -> None:
@@ -285,11 +285,11 @@ def test_every_stream_lists_all_states_if_max_parallelism_changes() -> None:
 
 
 def test_every_subtask_has_a_stream_unless_directories_stay_directories() -> None:
-    some = replace(in_directories(2), databases=in_directories(2).databases[:1])
+    one_directory = replace(in_directories(2), databases=in_directories(2).databases[:1])
     as_streams = tuple(replace(stream(i, 4), header=b"h", parsed=None) for i in range(4))
-    check_rekeyed(some, operator("op", 4, MAXIMUM, keyed=as_streams))
+    check_rekeyed(one_directory, operator("op", 4, MAXIMUM, keyed=as_streams))
     with pytest.raises(IntegrityError, match="subtasks with keyed state"):
-        check_rekeyed(some, operator("op", 4, MAXIMUM, keyed=as_streams[:2]))
+        check_rekeyed(one_directory, operator("op", 4, MAXIMUM, keyed=as_streams[:2]))
     inline = operator("op", 2, MAXIMUM, keyed=(replace(stream(0, 2), header=b"h", parsed=None),))
     check_rekeyed(inline, in_directories(4))
     with pytest.raises(IntegrityError, match="subtasks with keyed state"):

@@ -1,4 +1,4 @@
-"""A proof by files of copies in a store: its checksums instead of every byte, and what they do not show."""
+"""A proof by files of copies in a store compares the store's checksums instead of every byte."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 @pytest.fixture
 def has_crcs(home: str) -> bool:
-    """Return whether the server has the CRC checksums that it claims, without which files cut elsewhere are unknown."""
+    """Return whether the server stores CRC64NVME checksums, without which files that are cut elsewhere must be read."""
     store = unprotected_store(home)
     store.put(join(home, "probe"), b"x")
     pin = store.stat(join(home, "probe"))
@@ -52,7 +52,7 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Cal
     own, log = stores._s3(), tmp_path / "log"
     monkeypatch.setattr(stores, "_s3", lambda: FaultyStore(own, Faults(str(log))))
 
-    def seen(compare: Callable[[], Any]) -> Counter[str]:
+    def count(compare: Callable[[], Any]) -> Counter[str]:
         log.write_text("")
         compare()
         bytes_by_verb: Counter[str] = Counter()
@@ -61,7 +61,7 @@ def bytes_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Cal
                 bytes_by_verb[rest[0]] += int(rest[2])
         return bytes_by_verb
 
-    return seen
+    return count
 
 
 def relocated(home: str, folder: Path) -> Plan:

@@ -219,7 +219,7 @@ def test_order_in_which_tasks_end_is_ignored(seed: int, pair: Pair) -> None:
 
 
 @dataclass(frozen=True)
-class Watched(InProcessTasks):
+class RecordingTasks(InProcessTasks):
     """A loop of tasks that records whether threads suffice."""
 
     said: list[bool] = field(default_factory=list)
@@ -236,7 +236,7 @@ def test_threads_suffice_for_bytes_of_local_files(
     monkeypatch.setattr(f"{validate_result.__module__}.is_s3", lambda uri: uri.endswith(tuple(in_s3) or ("none",)))
     for little, expected in ((True, not in_s3), (False, False)):
         monkeypatch.setattr(Checks, "threads_suffice", property(lambda _, little=little: little))
-        tasks = Watched()
+        tasks = RecordingTasks()
         pair.compare(tasks=tasks)
         assert tasks.said == [expected]
 

@@ -68,7 +68,7 @@ class Uploads:
         return f"receipt {number}"
 
 
-def written(plan: Plan, planned: Sequence[PartsWork], content: bytes, chunk: int) -> Uploads:
+def write_all(plan: Plan, planned: Sequence[PartsWork], content: bytes, chunk: int) -> Uploads:
     """Return the uploads after every range is written, in chunks of `chunk` bytes, and all parts are merged."""
     store, at = Uploads(), 0
     with (
@@ -108,7 +108,7 @@ def test_every_byte_is_written_once_and_in_its_place(
         "the work is not that of the ranges with bytes"
     )
     assert [part_work.is_first for part_work in planned] == [i == 0 for i in range(len(planned))]
-    parts = written(plan, planned, content, chunk).parts
+    parts = write_all(plan, planned, content, chunk).parts
     assert sorted(parts) == list(range(1, len(parts) + 1))
     at = 0
     for number in sorted(parts):

@@ -54,7 +54,7 @@ def stored_in_base(plan: Plan, place: StreamIndex) -> dict[str, Path]:
     return {name: Path(plan.contents.uri(file.extent)) for name, file in files.items()}
 
 
-def taken(plan: Plan, inline: Sequence[StreamIndex] = ()) -> dict[StreamIndex, list[DirectoryFile]]:
+def taken_files(plan: Plan, inline: Sequence[StreamIndex] = ()) -> dict[StreamIndex, list[DirectoryFile]]:
     return take_over_base_files(plan, InProcessTasks(2), places(plan), inline)
 
 
@@ -63,7 +63,7 @@ def path_of(plan: Plan, file: DirectoryFile) -> Path:
 
 
 def test_files_get_a_second_name_under_their_names_in_the_base(plan: Plan) -> None:
-    files = taken(plan)
+    files = taken_files(plan)
     assert len(files) == 3
     for place, of_directory in files.items():
         old = stored_in_base(plan, place)
@@ -82,7 +82,7 @@ def test_result_refers_to_files_in_the_directory_that_is_kept(plan: Plan) -> Non
     for refers_to, referred in ((directory, True), (directory.parent / "another", False)):
         other = replace(plan, refers_to=str(refers_to))
         claimed = list(Path(plan.target).glob("*"))
-        for place, of_directory in taken(other, [first]).items():
+        for place, of_directory in taken_files(other, [first]).items():
             old = stored_in_base(plan, place)
             assert [file.local_name for file in of_directory] == sorted(old)
             for file in of_directory:
@@ -101,12 +101,12 @@ def test_files_are_in_one_order_whatever_task_ends_first(plan: Plan) -> None:
             return super().run(*arguments, **options)[::-1]
 
     inline = places(plan)
-    assert take_over_base_files(plan, EndInReverse(2), inline, inline) == taken(plan, inline)
+    assert take_over_base_files(plan, EndInReverse(2), inline, inline) == taken_files(plan, inline)
 
 
 def test_inline_files_are_kept_in_memory_alone(plan: Plan) -> None:
     first, *others = places(plan)
-    files = taken(plan, [first])
+    files = taken_files(plan, [first])
     old = stored_in_base(plan, first)
     assert {file.local_name: file.data for file in files[first]} == {n: path.read_bytes() for n, path in old.items()}
     assert not any(path_of(plan, file).exists() for file in files[first])
@@ -115,7 +115,7 @@ def test_inline_files_are_kept_in_memory_alone(plan: Plan) -> None:
 
 def test_tasks_copy_what_the_store_gives_no_second_name(plan: Plan) -> None:
     with patch("rescale.storage.files.local_store.LocalStore.keep", side_effect=CopyRefused("no links")):
-        files = taken(plan)
+        files = taken_files(plan)
     for place, old in ((place, stored_in_base(plan, place)) for place in files):
         assert {file.local_name for file in files[place]} == old.keys()
         for file in files[place]:
@@ -128,7 +128,7 @@ def test_lost_file_of_the_base_is_an_error_with_the_operator(plan: Plan, inline:
     place = places(plan)[0]
     next(iter(stored_in_base(plan, place).values())).unlink()
     with pytest.raises(RescaleError) as caught:
-        taken(plan, [place] if inline else [])
+        taken_files(plan, [place] if inline else [])
     assert caught.value.operator == plan.operators[place[0]].label
 
 
@@ -149,4 +149,4 @@ def test_every_stream_continues_a_directory_of_its_own(plan: Plan) -> None:
 def test_plan_of_its_own_continues_no_directory(plan: Plan, tmp_path: Path) -> None:
     alone = plan_rescale(plan.source, str(tmp_path / "alone"), ["3"], max_parallelism=["1000"])
     assert places(alone) == []
-    assert taken(alone) == {}
+    assert taken_files(alone) == {}
