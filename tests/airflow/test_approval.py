@@ -35,7 +35,7 @@ Planned = dict[str, Any]
 """XCom of the task `plan`."""
 
 
-class Parked(Exception):  # noqa: N818
+class QuestionAsked(Exception):  # noqa: N818
     """Raised instead of deferring the task, as Airflow does to wait for an answer."""
 
 
@@ -71,7 +71,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> PlanApproval:
         monkeypatch.setattr(module, "settings", lambda: SimpleNamespace(approval=rules, notify=notify))
     monkeypatch.setattr(approval, "datetime", Clock)
     monkeypatch.setattr(approval, "report_url", lambda *_: "/report")
-    monkeypatch.setattr(ApprovalOperator, "execute", Mock(side_effect=Parked))
+    monkeypatch.setattr(ApprovalOperator, "execute", Mock(side_effect=QuestionAsked))
     nobody = {"chosen_options": [PlanApproval.REJECT], "responded_by_user": None, "responded_at": datetime.now(UTC)}
     monkeypatch.setattr(HITLOperator, "execute_complete", lambda *_: nobody)
     return PlanApproval(task_id="approve", plan="plan", closes_at=None)
@@ -99,14 +99,14 @@ def test_reminder_keeps_the_deadline_whatever_the_clock_of_the_next_worker(
     ahead: timedelta, asking: PlanApproval, planned: Planned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     xcoms: dict[str, Any] = {}
-    context, begun = context_of_run(xcoms, planned), datetime.now(UTC)
-    with pytest.raises(Parked):
+    context, asked_at = context_of_run(xcoms, planned), datetime.now(UTC)
+    with pytest.raises(QuestionAsked):
         asking.execute(context)
     until = datetime.fromisoformat(xcoms["asked"]["until"])
-    assert begun + 2 * HOUR <= until <= datetime.now(UTC) + 2 * HOUR
+    assert asked_at + 2 * HOUR <= until <= datetime.now(UTC) + 2 * HOUR
     assert asking.response_timeout == 2 * HOUR - REMIND
     monkeypatch.setattr(Clock, "ahead", ahead)
-    with pytest.raises(Parked):
+    with pytest.raises(QuestionAsked):
         asking.execute_complete(context, {"timedout": True})
     assert asking.response_timeout == REMIND
     assert datetime.fromisoformat(xcoms["asked"]["until"]) == until
@@ -124,11 +124,11 @@ def test_cleared_minutes_mean_the_default_of_the_platform(
     xcoms: dict[str, Any] = {}
     context = context_of_run(xcoms, planned)
     context["params"] = filled(**PLACES, parallelism=3, require_approval=True, approval_minutes=None)
-    begun = datetime.now(UTC)
-    with pytest.raises(Parked):
+    asked_at = datetime.now(UTC)
+    with pytest.raises(QuestionAsked):
         asking.execute(context)
     until = datetime.fromisoformat(xcoms["asked"]["until"])
-    assert begun + timedelta(minutes=expected) <= until <= datetime.now(UTC) + timedelta(minutes=expected)
+    assert asked_at + timedelta(minutes=expected) <= until <= datetime.now(UTC) + timedelta(minutes=expected)
 
 
 def approved_by_ada(at: datetime) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def test_answer_after_the_deadline_does_not_count(
     """Airflow accepts an answer until its scheduler has seen that the time is over."""
     xcoms: dict[str, Any] = {}
     context = context_of_run(xcoms, planned)
-    with pytest.raises(Parked):
+    with pytest.raises(QuestionAsked):
         asking.execute(context)
     until = datetime.fromisoformat(xcoms["asked"]["until"])
     monkeypatch.setattr(HITLOperator, "execute_complete", lambda *_: approved_by_ada(until + HOUR))
@@ -162,7 +162,7 @@ def test_approval_is_of_the_plan_that_was_shown(
     """The task `plan` alone was cleared meanwhile."""
     monkeypatch.setattr(HITLOperator, "execute_complete", lambda *_: approved_by_ada(datetime.now(UTC)))
     xcoms: dict[str, Any] = {}
-    with pytest.raises(Parked):
+    with pytest.raises(QuestionAsked):
         asking.execute(context_of_run(xcoms, planned))
     asking.execute_complete(context_of_run(xcoms, planned | {"digest": "made meanwhile"}), {})
     assert xcoms["approved"] == {"approved": True, "plan": plan.digest, "words": "approved by ada"}
@@ -172,22 +172,22 @@ def test_approval_is_of_the_plan_that_was_shown(
 
 
 def test_second_run_is_refused_while_another_asks_about_the_same_plan(asking: PlanApproval, planned: Planned) -> None:
-    with pytest.raises(Parked):
+    with pytest.raises(QuestionAsked):
         asking.execute(context_of_run({}, planned, "first"))
     with pytest.raises(TaskEnded) as caught:
         asking.execute(context_of_run({}, planned, "second", alive=["first"]))
     assert "run first" in str(caught.value.error.found)
-    with pytest.raises(Parked):
+    with pytest.raises(QuestionAsked):
         asking.execute(context_of_run({}, planned, "second"))
 
 
 def test_open_question_is_asked_even_by_a_run_without_approval(asking: PlanApproval, planned: Planned) -> None:
     """The run that asked may have been cancelled."""
-    with pytest.raises(Parked):
+    with pytest.raises(QuestionAsked):
         asking.execute(context_of_run({}, planned, "first"))
     context = context_of_run({}, planned, "second")
     context["params"] |= {"require_approval": False}
-    with pytest.raises(Parked):
+    with pytest.raises(QuestionAsked):
         asking.execute(context)
 
 
@@ -195,7 +195,7 @@ def test_open_question_is_asked_even_by_a_run_without_approval(asking: PlanAppro
 def test_stored_decision_stands(before: bool, asking: PlanApproval, plan: Plan, planned: Planned) -> None:
     """A plan with a stored decision is not asked about again, and no later answer changes the decision."""
     xcoms: dict[str, Any] = {}
-    with pytest.raises(Parked):
+    with pytest.raises(QuestionAsked):
         asking.execute(context_of_run(xcoms, planned))
     decide(plan, {"run": "another"}, "said by bob", approved=before)
     with pytest.raises(TaskEnded):

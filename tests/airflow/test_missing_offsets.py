@@ -20,7 +20,7 @@ _FOLDER = Path(__file__).parent.parent / "fixtures" / "kafka"
 SOURCE = next(str(_FOLDER / fixture.name / "snapshot") for fixture in KAFKA_FIXTURES if fixture.kinds == ("stop",))
 
 
-def inspected(**values: Any) -> Any:
+def inspect_task(**values: Any) -> Any:
     """Return the result of the first task."""
     params = filled(source=SOURCE, target="/rescaled", same_shape=True, **values)
     return inspect.function(None, params=params, dag=SimpleNamespace(params=params))
@@ -28,7 +28,7 @@ def inspected(**values: Any) -> Any:
 
 def test_missing_offsets_of_a_consumer_end_the_run() -> None:
     with pytest.raises(TaskEnded) as ended:
-        inspected()
+        inspect_task()
     error = ended.value.error
     assert isinstance(error, UnsupportedError)
     assert "a FlinkKafkaConsumer holds no offset" in error.what
@@ -36,14 +36,14 @@ def test_missing_offsets_of_a_consumer_end_the_run() -> None:
 
 
 def test_named_operator_may_start_without_offsets() -> None:
-    summary = inspected(without_offsets=list(missing_offsets(open_snapshot(SOURCE))))
+    summary = inspect_task(without_offsets=list(missing_offsets(open_snapshot(SOURCE))))
     assert summary["warnings"]
     assert any(line.endswith("(FlinkKafkaConsumer): no offsets") for line in summary["kafka"])
 
 
 def test_dropped_operator_needs_no_offsets() -> None:
     dropped = {"drops": list(missing_offsets(open_snapshot(SOURCE))), "require_approval": True}
-    assert inspected(**dropped)["operators"]
+    assert inspect_task(**dropped)["operators"]
     with pytest.raises(TaskEnded) as ended:
-        inspected(drops=["no-such-operator"], require_approval=True)
+        inspect_task(drops=["no-such-operator"], require_approval=True)
     assert isinstance(ended.value.error, RequestError)

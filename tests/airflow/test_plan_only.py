@@ -29,7 +29,7 @@ def plan(tmp_path: Path) -> Plan:
     return plan_rescale(directory("2-clicks"), str(tmp_path / "rescaled"), ["3"])
 
 
-def looked_at(plan: Plan, **values: Any) -> tuple[dict[str, Any], str]:
+def summary_and_report(plan: Plan, **values: Any) -> tuple[dict[str, Any], str]:
     """Return the summary of the plan and its report."""
     form = filled(**{"source": plan.source, "target": plan.target, "parallelism": 3, **values})
     pushed: dict[str, Any] = {}
@@ -74,7 +74,7 @@ def test_plan_only_shows_why_a_run_would_be_refused(reason: str, plan: Plan, cap
     REFUSED[reason](plan)
     before = sorted(Path(plan.target).parent.rglob("*"))
     caplog.clear()
-    summary, report = looked_at(plan)
+    summary, report = summary_and_report(plan)
     assert summary["refused"]
     assert summary["refused"] in report
     assert summary["refused"] in caplog.text
@@ -83,7 +83,7 @@ def test_plan_only_shows_why_a_run_would_be_refused(reason: str, plan: Plan, cap
 
 
 def test_plan_only_shows_that_a_run_without_a_change_would_be_refused(plan: Plan) -> None:
-    summary, report = looked_at(plan, parallelism=4)
+    summary, report = summary_and_report(plan, parallelism=4)
     assert summary["refused"] in report
 
 
@@ -95,7 +95,7 @@ def test_plan_only_shows_the_start_command_of_an_accepted_plan(
     caplog.set_level("INFO")
     if is_published:
         execute_without_spark(plan)
-    summary, report = looked_at(plan)
+    summary, report = summary_and_report(plan)
     assert summary["refused"] is None
     assert plan.start.command in " ".join(map(str.strip, caplog.messages))
     assert "visits" in report

@@ -14,7 +14,7 @@ from support.synthetic import element_stream, operator, snapshot
 OPERATORS = 8
 
 
-def asked(*warnings: str) -> str:
+def question_about(*warnings: str) -> str:
     """Return the question about a plan with operators of 1 to 8 elements of state."""
     lists = {n: (element_stream(0, {"list": (DistributionMode.UNION, n)}),) for n in range(1, OPERATORS + 1)}
     source = snapshot(*(operator(f"op-{n}", elements=elements) for n, elements in lists.items()))
@@ -23,7 +23,7 @@ def asked(*warnings: str) -> str:
 
 
 def test_verdict_warnings_and_costs_come_before_the_operators() -> None:
-    question = asked("something is odd")
+    question = question_about("something is odd")
     assert question.startswith("**Can be done, with 1 warning.**")
     order = ["something is odd", "Costs", "to write", "| operator", "| op-8", "and 3 smaller operators"]
     places = [question.index(phrase) for phrase in order]
@@ -32,9 +32,9 @@ def test_verdict_warnings_and_costs_come_before_the_operators() -> None:
 
 
 def test_largest_operators_are_shown_first() -> None:
-    rows = [line.split("|")[1].strip() for line in asked().splitlines() if line.startswith("| op-")]
+    rows = [line.split("|")[1].strip() for line in question_about().splitlines() if line.startswith("| op-")]
     assert rows == ["op-8", "op-7", "op-6", "op-5", "op-4"]
 
 
 def test_question_without_warnings_says_so() -> None:
-    assert asked().startswith("**Can be done: no warning.**")
+    assert question_about().startswith("**Can be done: no warning.**")

@@ -1,4 +1,4 @@
-"""Errors of a rejected plan tell the state of the target."""
+"""The error of a rejected plan says in which state the target is."""
 
 from __future__ import annotations
 

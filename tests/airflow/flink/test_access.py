@@ -16,7 +16,7 @@ from support.http_servers import LocalServer, QuietHandler, serving
 
 
 class Proxy(LocalServer):
-    """Answers everything with `answer`, and records path and authorization of each request."""
+    """Server that answers every request with `answer`, and records path and authorization of each."""
 
     answer: tuple[int, str] = (200, "{}")
     seen: list[tuple[str, str | None]]
@@ -188,7 +188,7 @@ def test_unknown_job_or_savepoint_is_none(proxy: Proxy) -> None:
 
 
 def test_unknown_page_of_another_server_raises_store_error(proxy: Proxy) -> None:
-    """A job that seems to be gone would be started a second time."""
+    """If its 404 counted as an unknown job, the job would be started a second time."""
     proxy.answer = (404, "<html>no such page")
     with open_flink(proxy.address) as flink:
         for ask in (flink.job, flink.failure_messages, flink.latest_savepoint):

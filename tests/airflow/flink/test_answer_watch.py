@@ -115,9 +115,9 @@ def test_cancel_does_not_wait_if_the_job_makes_checkpoints_often() -> None:
     flink: Any = Flink()
     flink.interval = 1000
     with AnswerWatch(flink, "job") as answers:
-        begun = time.monotonic()
+        started_at = time.monotonic()
         answers.wait_until_answer_expires_soon()
-    assert time.monotonic() < begun + LIFETIME - answer_watch._CANCEL_SECONDS
+    assert time.monotonic() < started_at + LIFETIME - answer_watch._CANCEL_SECONDS
 
 
 def test_cancel_does_not_wait_if_flink_does_not_answer() -> None:

@@ -17,7 +17,7 @@ from rescale.airflow.live import follow_work
 from rescale.flink_rest.running_job import JobOverview
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
-AWAY = StoreError("Flink cannot be reached")
+UNREACHABLE = StoreError("Flink cannot be reached")
 
 
 class Cluster:
@@ -40,7 +40,7 @@ class Cluster:
     def cancel(self, _: str) -> None:
         self.cancels += 1
         if self.cancels <= self.errors:
-            raise AWAY
+            raise UNREACHABLE
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ class Cluster:
         (Cluster("RUNNING", "CANCELLING", "CANCELED"), 1),
         (Cluster("RUNNING", "CANCELLING", "CANCELED", errors=1), 1),
         (Cluster("RUNNING", "RUNNING", "CANCELLING", "CANCELED", errors=1), 2),
-        (Cluster("RUNNING", AWAY, "CANCELLING", AWAY, "CANCELED"), 1),
-        (Cluster("RUNNING", "CANCELLING", AWAY, "RUNNING", "CANCELED"), 2),
+        (Cluster("RUNNING", UNREACHABLE, "CANCELLING", UNREACHABLE, "CANCELED"), 1),
+        (Cluster("RUNNING", "CANCELLING", UNREACHABLE, "RUNNING", "CANCELED"), 2),
         (Cluster("CANCELLING", "CANCELED"), 0),
         (Cluster(None), 0),
     ],
@@ -61,7 +61,7 @@ def test_cancel_is_repeated_until_the_job_ends(cluster: Any, cancels: int) -> No
     assert cluster.cancels == cancels
 
 
-@pytest.mark.parametrize("state", ["RUNNING", "CANCELLING", AWAY])
+@pytest.mark.parametrize("state", ["RUNNING", "CANCELLING", UNREACHABLE])
 def test_job_that_does_not_end_is_an_error_worth_a_retry(state: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(last_checkpoint, "_CANCEL_TIMEOUT_SECONDS", 0.2)
     cluster: Any = Cluster(state)
@@ -97,4 +97,4 @@ def test_final_error_after_the_start_does_not_end_the_new_job() -> None:
     with follow_work._logging_final_errors():
         raise RequestError("the store refuses the report")
     with pytest.raises(StoreError), follow_work._logging_final_errors():
-        raise AWAY
+        raise UNREACHABLE

@@ -17,7 +17,7 @@ from support.filled_forms import filled_of_job
 from support.session_cluster import ONE_CHECKPOINT, SessionCluster, native_options, take_checkpoint
 
 
-def looked(cluster: SessionCluster, job_id: str, target: Path, **values: Any) -> Any:
+def look_at_job(cluster: SessionCluster, job_id: str, target: Path, **values: Any) -> Any:
     """Return the result of the first task of a run that would stop the job."""
     places = {"savepoints": str(cluster.folder / "savepoints"), "target": str(target)}
     start = {"taking": "stop", "hand_over": "jar", "jar": cluster.jar, "entry_class": "Counts"}
@@ -38,14 +38,14 @@ def test_misspelt_operator_is_refused_before_the_job_is_stopped(
         {"state_drops": ["counts:counts"], "require_approval": True},
     ):
         with pytest.raises(TaskEnded, match="latest checkpoint; the job was not stopped") as ended:
-            looked(cluster, job_id, tmp_path / "target", **misspelt)
+            look_at_job(cluster, job_id, tmp_path / "target", **misspelt)
         assert isinstance(ended.value.error, RequestError)
         assert f"/{job_id}/chk-" in str(ended.value.error.path)
         sentence = f"{ended.value.error.expected} {ended.value.error.operator}"
         assert "counts" in sentence or operator_id_of_uid("counts") in sentence
     assert cluster.job(job_id).runs
     valid_fields = {"operators": {"counts": {"parallelism": 3}}, "max_parallelism": 1000}
-    assert looked(cluster, job_id, tmp_path / "target", **valid_fields)["before"]["job_id"] == job_id
+    assert look_at_job(cluster, job_id, tmp_path / "target", **valid_fields)["before"]["job_id"] == job_id
     assert "the request can be carried out, as far as the job's latest checkpoint shows" in caplog.text
 
 
@@ -54,6 +54,6 @@ def test_request_is_not_checked_without_a_readable_checkpoint(
     cluster: SessionCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job_id = cluster.run(2)
-    assert looked(cluster, job_id, tmp_path / "target", operators={"count": {"parallelism": 3}})
+    assert look_at_job(cluster, job_id, tmp_path / "target", operators={"count": {"parallelism": 3}})
     assert "the request cannot be checked before the savepoint is planned" in caplog.text
     assert "the job has made no checkpoint since it was started" in caplog.text

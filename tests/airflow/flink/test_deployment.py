@@ -179,8 +179,8 @@ def test_deployment_with_the_desired_fields_is_not_patched(
 TARGET, SAVEPOINT = "s3://b/result", "s3://b/savepoint"
 
 
-def replaced(resource: dict[str, Any], snapshot: str, where: PatchDeployment = WHERE) -> JobToRestart:
-    """Return the old job of a resource that was redeployed from a snapshot since."""
+def redeployed(resource: dict[str, Any], snapshot: str, where: PatchDeployment = WHERE) -> JobToRestart:
+    """Redeploy a resource from a snapshot; return the job that ran before."""
     resource["spec"]["job"] |= {"initialSavepointPath": snapshot, "savepointRedeployNonce": 5}
     resource["status"] = {"jobStatus": {"jobId": "2" * 32, "state": "RUNNING"}}
     fields = DeploymentSpec("s3://b/older", 2, None)
@@ -192,7 +192,7 @@ def test_resource_that_somebody_else_has_redeployed_is_not_taken_back(
     snapshot: str, is_refused: bool, resource: dict[str, Any], patch: Mock
 ) -> None:
     """For example, another run has handed the job over before the task `go_back` of an old run is cleared."""
-    before = replaced(resource, snapshot)
+    before = redeployed(resource, snapshot)
     if is_refused:
         with pytest.raises(RequestError, match="somebody else has redeployed the FlinkDeployment") as caught:
             go_back(before, "run", SAVEPOINT)
@@ -206,7 +206,7 @@ def test_job_of_a_resource_that_somebody_else_has_started_is_neither_replaced_no
     resource: dict[str, Any], patch: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A change of the specification lets the operator start an ended job from its last savepoint."""
-    before = msgspec.structs.replace(replaced(resource, "s3://b/older"), nonce=5, is_only_one=True)
+    before = msgspec.structs.replace(redeployed(resource, "s3://b/older"), nonce=5, is_only_one=True)
     lines = [JobOverview("1" * 32, "clicks", "FINISHED"), JobOverview("2" * 32, "clicks", "RUNNING")]
     cluster = SimpleNamespace(address="flink", jobs=lambda: lines, job_overview=lambda _: lines[0])
     monkeypatch.setattr(stopping, "open_flink", lambda _: nullcontext(cluster))
@@ -225,7 +225,7 @@ def test_new_job_of_a_session_job_ends_before_the_old_one_is_started(
     kind: Any, snapshot: str, resource: dict[str, Any], patch: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Flink's operator does not wait for the end of a job that it cancels, unless it deletes its cluster."""
-    before = replaced(resource, snapshot, PatchDeployment("flink", "clicks", None, kind))
+    before = redeployed(resource, snapshot, PatchDeployment("flink", "clicks", None, kind))
     lines = [JobOverview("2" * 32, "clicks", "RUNNING")]
     cancel = Mock(side_effect=lambda _: lines.append(JobOverview("2" * 32, "clicks", "CANCELED")))
     cluster = SimpleNamespace(job_overview=lambda _: lines[-1], cancel=cancel)
@@ -243,7 +243,7 @@ def test_new_job_of_a_session_job_ends_before_the_old_one_is_started(
 
 def test_job_that_was_handed_over_to_a_resource_is_only_looked_for(resource: dict[str, Any], patch: Mock) -> None:
     """Somebody may have changed the job's parallelism since, so the result is not the job's state any more."""
-    before = replaced(resource, TARGET)
+    before = redeployed(resource, TARGET)
     resource["spec"]["job"]["parallelism"] = 7
     assert question_for_started_job(before, "run", TARGET) == RedeploymentQuestion(WHERE, 5)
     assert question_for_started_job(before, "run", "s3://b/another") is None

@@ -31,8 +31,6 @@ LAST, SUBTASKS, KEYS = 10_000_000_000, 2, 10
 
 
 class Topic:
-    """A Kafka topic for one test."""
-
     def __init__(self, line: str, broker: str, cluster: SessionCluster) -> None:
         self.broker, self.cluster, self.name = broker, cluster, f"numbers-{uuid4().hex}"
         jars = [cluster.folder / "classes", *kafka_connector(KAFKA_CONNECTORS[line]), *flink_home(LINES[line])]
@@ -113,7 +111,7 @@ def assert_each_once(committed: list[tuple[int, int]]) -> None:
     assert all(sorted(own) == list(range(len(own))) for own in counts.values())
 
 
-def cut(story: LiveStory) -> str | None:
+def follow_with_retries(story: LiveStory) -> str | None:
     """Run the task with retries, as Airflow does; return the running job, None if the last checkpoint is unknown."""
     for _ in range(3):
         try:
@@ -150,7 +148,7 @@ def losing_before(moment: str, lose: Callable[[], object]) -> Iterator[None]:
 )
 def test_nothing_is_lost_or_repeated(topic: Topic, tmp_path: Path, form: dict[str, Any]) -> None:
     story = begin(topic.cluster, tmp_path / "result", *topic.arguments, main="Exactly", **form)
-    job_id = cut(story)
+    job_id = follow_with_retries(story)
     assert job_id is not None
     assert job_id != story.job_id
     wait_until(lambda: topic.cluster.is_counting(job_id), "the job to go on")
@@ -167,7 +165,7 @@ def test_nothing_is_lost_or_repeated(topic: Topic, tmp_path: Path, form: dict[st
 def test_nothing_is_lost_or_repeated_with_a_machine(topic: Topic, tmp_path: Path, machine: str, moment: str) -> None:
     story = begin(topic.cluster, tmp_path / "result", *topic.arguments, main="Exactly", give_up_after=120)
     with losing_before(moment, getattr(topic.cluster, f"lose_{machine}")):
-        job_id = cut(story)
+        job_id = follow_with_retries(story)
     if job_id is None:  # see test_lost_machines
         assert (machine, moment) in {("job_manager", "cancel"), ("job_manager", "final_checkpoint")}
         assert_each_once(topic.committed())

@@ -30,7 +30,7 @@ OLD_SECONDS = 0.3
 
 
 class Cluster:
-    """A Flink that gives these answers and then repeats the last one; None is an unknown job."""
+    """A Flink that gives these answers and then repeats the last one; None stands for an unknown job."""
 
     address = "http://flink"
 
@@ -98,10 +98,10 @@ def test_newest_checkpoint_is_taken_if_flink_completed_it_last(
 
 def test_newest_checkpoint_that_flink_aborted_is_refused(checkpoints: str) -> None:
     """The checkpoint has a `_metadata`, but its transactions were aborted: the job goes on from the one before."""
-    begun = time.monotonic()
+    started_at = time.monotonic()
     with pytest.raises(RequestError, match="not the one that Flink completed last") as caught:
         final(Cluster(completed(7)), checkpoints)
-    assert time.monotonic() - begun >= OLD_SECONDS, "an old answer of Flink was believed"
+    assert time.monotonic() - started_at >= OLD_SECONDS, "an old answer of Flink was believed"
     assert "checkpoint 7" in str(caught.value.expected)
     assert caught.value.found == "checkpoint 8"
     assert restart(Cluster(completed(7)), checkpoints) == "/chk-7"
@@ -150,9 +150,9 @@ def test_stop_by_somebody_else_is_looked_for_until_the_answer_is_recent() -> Non
     fresh = first_fresh_request_time(cluster, time.monotonic())
     with pytest.raises(RequestError, match="somebody else has stopped the job"):
         refuse_later_snapshot(cluster, "job", fresh, 8)
-    cluster, begun = Cluster(completed(8)), time.monotonic()
-    refuse_later_snapshot(cluster, "job", first_fresh_request_time(cluster, begun), 8)
-    assert time.monotonic() - begun >= OLD_SECONDS
+    cluster, started_at = Cluster(completed(8)), time.monotonic()
+    refuse_later_snapshot(cluster, "job", first_fresh_request_time(cluster, started_at), 8)
+    assert time.monotonic() - started_at >= OLD_SECONDS
 
 
 def test_checkpoint_that_the_store_lists_late_is_not_overlooked(checkpoints: str) -> None:

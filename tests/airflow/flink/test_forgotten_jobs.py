@@ -109,10 +109,10 @@ def test_savepoint_in_progress_is_waited_for_after_a_forgotten_failure(cluster: 
     _, second = islice(derived_ids("savepoint", RUN), 2)
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[second] = _GOES_ON
-    cleared, taken = end_pending_work(BEFORE, RUN), take_savepoint(BEFORE, RUN)
+    cleared, question = end_pending_work(BEFORE, RUN), take_savepoint(BEFORE, RUN)
     assert isinstance(cleared, SavepointQuestion)
-    assert isinstance(taken, SavepointQuestion)
-    assert cleared.trigger_id == taken.trigger_id == second
+    assert isinstance(question, SavepointQuestion)
+    assert cleared.trigger_id == question.trigger_id == second
     assert not cluster.asked_for
 
 
@@ -120,9 +120,9 @@ def test_next_savepoint_is_triggered_after_a_failed_one(cluster: Cluster) -> Non
     first, second = islice(derived_ids("savepoint", RUN), 2)
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     cluster.savepoints[first] = _FAILED
-    taken = take_savepoint(BEFORE, RUN)
-    assert isinstance(taken, SavepointQuestion)
-    assert taken.trigger_id == second
+    question = take_savepoint(BEFORE, RUN)
+    assert isinstance(question, SavepointQuestion)
+    assert question.trigger_id == second
     assert len(cluster.asked_for) == 1
 
 
@@ -139,7 +139,7 @@ def test_job_is_not_started_twice_if_an_earlier_attempt_was_forgotten(cluster: C
 
 
 def test_job_that_starts_late_is_cancelled_when_the_run_goes_back(cluster: Cluster) -> None:
-    """The request to start the job timed out while its `main` was running, so nothing was left to withdraw."""
+    """The request to start the job timed out while its `main` was running, so there was no job to cancel yet."""
     late, back = (
         next(derived_ids(*stopping._seed(RUN, BEFORE))),
         next(derived_ids(*stopping._restart_seed(RUN, BEFORE))),
@@ -169,7 +169,7 @@ def test_forgotten_savepoint_of_a_running_job_is_found_in_its_statistics(cluster
 
 @pytest.mark.parametrize(("option", "is_refused"), [("false", False), ("true", True), (None, True)])
 def test_jobmanager_that_ends_with_its_job_is_refused(option: str | None, is_refused: bool) -> None:
-    """Without its JobManager, it would be unknown which checkpoint was completed last. Session clusters do not end."""
+    """Without its JobManager, nobody knows which checkpoint was completed last. A session cluster does not end."""
     options = [] if option is None else [{"key": "execution.shutdown-on-application-finish", "value": option}]
     flink = Flink("http://flink", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=options)))
     inspection._refuse_cluster_that_ends(flink, PatchDeployment("flink", "clicks", None, "FlinkSessionJob"))
@@ -297,7 +297,7 @@ def test_job_that_was_handed_over_is_not_started_once_more(cluster: Cluster, mon
 
 
 def test_run_that_went_back_does_not_hand_the_job_over(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another run may have taken over the job that was started again, which does not run then either."""
+    """By then another run may have stopped the job that this run has started again, to hand it over."""
     monkeypatch.setattr("rescale.airflow.job.job_operators.go_back", lambda *_: RUNS)
     state = TaskState()
     run_operator(

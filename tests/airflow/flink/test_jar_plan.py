@@ -16,7 +16,7 @@ from support.filled_forms import filled_of_job
 from support.session_cluster import ONE_CHECKPOINT, SessionCluster, native_options, take_checkpoint
 
 
-def looked(
+def look_at_job(
     cluster: SessionCluster, job_id: str, target: Path, parallelism: int, *arguments: str, entry_class: str = "Chains"
 ) -> Any:
     """Return the result of the first task of a run that would stop the job, and start the jar again."""
@@ -44,7 +44,7 @@ def test_generated_ids_that_change_with_the_parallelism_stop_the_run_before_the_
     job_id = running(cluster, 1)
     unknown = "at parallelism 2 the job has operators that are not in its state"
     with pytest.raises(TaskEnded, match=unknown) as ended:
-        looked(cluster, job_id, tmp_path / "target", 2)
+        look_at_job(cluster, job_id, tmp_path / "target", 2)
     assert isinstance(ended.value.error, RequestError)
     assert "match the snapshot" in str(ended.value.error.advice)
     assert cluster.job(job_id).runs
@@ -55,7 +55,7 @@ def test_generated_ids_that_change_inside_of_a_chain_are_warned_of(
 ) -> None:
     """At parallelism 1 the only vertex is that of the source, whose id stays; that of the map in its chain changes."""
     job_id = running(cluster, 2)
-    assert looked(cluster, job_id, tmp_path / "target", 1)["before"]["job_id"] == job_id
+    assert look_at_job(cluster, job_id, tmp_path / "target", 1)["before"]["job_id"] == job_id
     assert "the job gets parallelism 1" in " ".join(caplog.messages)
 
 
@@ -64,7 +64,7 @@ def test_operators_with_uids_keep_their_ids(
     cluster: SessionCluster, tmp_path: Path, old: int, new: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     job_id = running(cluster, old, "uids")
-    assert looked(cluster, job_id, tmp_path / "target", new, "uids")["before"]["job_id"] == job_id
+    assert look_at_job(cluster, job_id, tmp_path / "target", new, "uids")["before"]["job_id"] == job_id
     assert f"the jar keeps the ids of operators with state at parallelism {new}" in caplog.text
 
 
@@ -72,7 +72,7 @@ def test_another_version_of_the_jar_is_only_warned_of(
     cluster: SessionCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job_id = running(cluster, 2, "uids")
-    assert looked(cluster, job_id, tmp_path / "target", 3)["before"]["job_id"] == job_id
+    assert look_at_job(cluster, job_id, tmp_path / "target", 3)["before"]["job_id"] == job_id
     assert "the jar has operators that the job's latest checkpoint does not have" in caplog.text
 
 
@@ -80,5 +80,5 @@ def test_a_jar_that_flink_cannot_plan_is_only_warned_of(
     cluster: SessionCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     job_id = running(cluster, 1, "uids")
-    assert looked(cluster, job_id, tmp_path / "target", 2, entry_class="NoSuchClass")["before"]["job_id"] == job_id
+    assert look_at_job(cluster, job_id, tmp_path / "target", 2, entry_class="NoSuchClass")["before"]["job_id"] == job_id
     assert "the ids of its operators are not checked" in caplog.text

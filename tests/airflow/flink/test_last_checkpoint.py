@@ -32,7 +32,7 @@ from support.pipeline import execute_without_spark, plan_rescale
 from support.session_cluster import ONE_CHECKPOINT, ROCKSDB, SessionCluster, has_checkpoint, native_options, wait_until
 from support.slow import slow
 
-KEPT = {
+RETAINED = {
     "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
     **ONE_CHECKPOINT,
 }
@@ -67,7 +67,7 @@ def back(before: JobToRestart, taken: Any, run_id: str, state: TaskState | None 
 def test_last_checkpoint_is_rescaled_or_restored_again(
     cluster: SessionCluster, tmp_path: Path, backend: dict[str, str]
 ) -> None:
-    options = {**native_options(cluster, backend), **KEPT}
+    options = {**native_options(cluster, backend), **RETAINED}
     job_id = run(cluster, options)
     before = look(cluster, job_id, options)
     first = int(last_checkpoint.newest_checkpoint(before.directory).rpartition("chk-")[2])
@@ -90,7 +90,7 @@ def test_last_checkpoint_is_rescaled_or_restored_again(
 
 @pytest.mark.slow
 def test_run_killed_after_its_cancel_resumes_or_restarts_the_job(cluster: SessionCluster) -> None:
-    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    options = {**native_options(cluster, ROCKSDB), **RETAINED}
     job_id = run(cluster, options)
     before = look(cluster, job_id, options)
     state = TaskState()
@@ -113,7 +113,7 @@ def test_run_killed_after_its_cancel_resumes_or_restarts_the_job(cluster: Sessio
 
 @pytest.mark.slow
 def test_run_killed_before_its_cancel_leaves_the_job_running(cluster: SessionCluster) -> None:
-    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    options = {**native_options(cluster, ROCKSDB), **RETAINED}
     job_id = run(cluster, options)
     before, state = look(cluster, job_id, options), TaskState()
     with patch.object(Flink, "cancel", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
@@ -126,7 +126,7 @@ def test_run_killed_before_its_cancel_leaves_the_job_running(cluster: SessionClu
 @pytest.mark.slow
 def test_aborted_checkpoint_is_not_rescaled(cluster: SessionCluster) -> None:
     """Flink has written `_metadata` of a checkpoint that it does not report as completed."""
-    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    options = {**native_options(cluster, ROCKSDB), **RETAINED}
     job_id = run(cluster, options)
     before, state = look(cluster, job_id, options), TaskState()
 
@@ -151,7 +151,7 @@ def test_aborted_checkpoint_is_not_rescaled(cluster: SessionCluster) -> None:
 @pytest.mark.slow
 def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionCluster) -> None:
     """A job that finishes with a savepoint commits what it wrote, and Flink deletes even its retained checkpoints."""
-    options = {**native_options(cluster, ROCKSDB), **KEPT}
+    options = {**native_options(cluster, ROCKSDB), **RETAINED}
     job_id = run(cluster, options)
     before, state = look(cluster, job_id, options), TaskState()
 
@@ -174,7 +174,7 @@ def test_job_stopped_by_somebody_else_is_not_started_again(cluster: SessionClust
 @pytest.mark.slow
 def test_stop_by_somebody_else_right_before_the_cancel_is_seen(cluster: SessionCluster) -> None:
     """The cached answer is older than the stop, and expires so soon that the next one is known to be newer."""
-    job_id = run(cluster, {**native_options(cluster, ROCKSDB), **KEPT})
+    job_id = run(cluster, {**native_options(cluster, ROCKSDB), **RETAINED})
     patience = patch.multiple(answer_watch, _CANCEL_SECONDS=2.0, _SHORT_LIFETIME=1)
     with patience, cluster.open() as flink, AnswerWatch(flink, job_id) as answers:
         last_checkpoint.take_checkpoint(flink, job_id)
@@ -225,7 +225,7 @@ class EarlierStart:
 def earlier(cluster: SessionCluster) -> EarlierStart:
     """Return a start of a job that has left the checkpoint 6 or, if Flink has made one by itself, 7."""
     failing = {"execution.checkpointing.tolerable-failed-checkpoints": "3"}
-    options = {**native_options(cluster, ROCKSDB), **KEPT, **failing}
+    options = {**native_options(cluster, ROCKSDB), **RETAINED, **failing}
     job_id = run(cluster, options, checkpoints=6)
     directory = Path(look(cluster, job_id, options).directory)
     with cluster.open() as flink:
@@ -275,7 +275,7 @@ def test_later_start_is_rescaled_once_its_checkpoints_have_passed_those_of_the_e
 def test_later_start_from_the_last_checkpoint_is_rescaled(
     cluster: SessionCluster, earlier: EarlierStart, tmp_path: Path
 ) -> None:
-    """The numbers go on. The checkpoint from which the job was started stays, because the job does not own it."""
+    """Checkpoint numbers go on. The checkpoint from which the job was started stays: the job does not own it."""
     (highest,) = earlier.numbers
     earlier.start_again(checkpoints=1, snapshot=f"{earlier.directory}/chk-{highest}")
     newest = earlier.numbers[-1]
@@ -314,7 +314,7 @@ def test_job_whose_checkpoints_would_be_deleted_is_not_cancelled(cluster: Sessio
 @pytest.mark.slow
 def test_job_without_a_checkpoint_is_not_cancelled(cluster: SessionCluster) -> None:
     """Flink makes the first checkpoint at a random time, so its answer is patched."""
-    options = {**native_options(cluster, {}), **KEPT}
+    options = {**native_options(cluster, {}), **RETAINED}
     job_id = cluster.run(1, options=options)
     with (
         patch.object(Flink, "latest_checkpoint", return_value=None),
@@ -325,7 +325,7 @@ def test_job_without_a_checkpoint_is_not_cancelled(cluster: SessionCluster) -> N
 
 @pytest.mark.slow
 def test_records_in_flight_are_refused_before_the_cancel(cluster: SessionCluster) -> None:
-    options = {**native_options(cluster, {}), **KEPT}
+    options = {**native_options(cluster, {}), **RETAINED}
     job_id = run(cluster, options)
     before = look(cluster, job_id, options)
     with (

@@ -107,7 +107,7 @@ def test_cut_over_that_takes_too_long_starts_the_job_as_it_was(cluster: SessionC
 
 
 def wait_for_all_keys(cluster: SessionCluster, story: LiveStory) -> None:
-    """Wait until a job `Bulk` is written and compacted; else it compacts, and rewrites all files, after a restart."""
+    """Wait until the job `Bulk` has written and compacted all keys; else it would rewrite all files after a restart."""
     wait_until(lambda: cluster.records_read(story.job_id) >= 50_000, "the job to write all keys")
     checkpoint = newest_complete_checkpoint(story.before.directory) or 0
     wait_until(
@@ -161,12 +161,12 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
             assert "clear all tasks of this run: it goes on with the rounds" in str(caught.value.advice)
         remaining = [name(entry.uri) for entry in open_store(story.target).list(story.target)]
         assert all(map(is_prepared_file, remaining)), "files of the result from which the job was not started"
-        made, last = len(reported), reported[-1]
+        number_of_rounds, last = len(reported), reported[-1]
         next_story = story.again()
         next_story.state.update(story.state)  # as if all tasks of the run were cleared
         assert next_story.before.directory != story.before.directory
         summary = next_story.follow()
-    first = reported[made]
+    first = reported[number_of_rounds]
     assert (first.kind, first.number, first.root) == (RoundKind.ROUND, last.number + 1, last.root)
     state = sum(file.size for file in read_certificate(story.target).files)
     assert first.bytes_read < state / 3, "the round read unchanged files"
@@ -180,7 +180,7 @@ def test_rounds_go_on_after_a_failed_cut_over(cluster: SessionCluster, tmp_path:
 def test_rounds_on_a_command_line_go_on_after_a_restart(
     cluster: SessionCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Somebody has started the job again from its last checkpoint, so it has another directory."""
+    """Somebody has started the job again from its last checkpoint, so it has another directory of checkpoints."""
     story = begin(cluster, tmp_path / "by-hand", "150000", "500", "100", main="Bulk", options=SMALL_FILES)
     wait_for_all_keys(cluster, story)
 
@@ -188,8 +188,8 @@ def test_rounds_on_a_command_line_go_on_after_a_restart(
         shape = ["--parallelism", "3", "--max-parallelism", "256"]
         limits = ["--max-rounds", str(rounds), "--output", "json"]
         assert main(["follow", directory, "--target", story.target, *shape, *limits]) == 0
-        (made,) = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-        return made
+        (finished_round,) = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+        return finished_round
 
     base = follow(story.before.directory, 0)
     with cluster.open() as flink:
@@ -197,9 +197,9 @@ def test_rounds_on_a_command_line_go_on_after_a_restart(
     stopping.go_back(story.before, "by hand", newest_checkpoint(story.before.directory))
     next_story = story.again()
     assert next_story.before.directory != story.before.directory
-    made = follow(next_story.before.directory, 1)
-    assert (made["kind"], made["number"], made["root"]) == ("round", 1, base["checkpoint"])
-    assert made["bytes_read"] < base["bytes_read"]
+    next_round = follow(next_story.before.directory, 1)
+    assert (next_round["kind"], next_round["number"], next_round["root"]) == ("round", 1, base["checkpoint"])
+    assert next_round["bytes_read"] < base["bytes_read"]
 
 
 @pytest.mark.slow

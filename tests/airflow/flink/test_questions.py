@@ -1,4 +1,4 @@
-"""Answers are described by what they say of the job."""
+"""The clause that describes an answer says what became of the job."""
 
 from __future__ import annotations
 

@@ -43,8 +43,10 @@ def hand_over(before: JobToRestart, start: Start, run_id: str, parallelism: int 
     return run_operator(HandOverJob(task_id="hand_over", start=start._asdict(), **arguments), run_id)
 
 
-def back(before: JobToRestart, taken: Any, run_id: str) -> Any:
-    return run_operator(GoBack(task_id="back", old_job_document=msgspec.to_builtins(before), take_output=taken), run_id)
+def back(before: JobToRestart, savepoint: Any, run_id: str) -> Any:
+    return run_operator(
+        GoBack(task_id="back", old_job_document=msgspec.to_builtins(before), take_output=savepoint), run_id
+    )
 
 
 def rescaled(source: str, target: Path | str) -> Start:
@@ -64,26 +66,26 @@ def savepoints(cluster: SessionCluster) -> int:
 @pytest.mark.slow
 def test_savepoint_of_a_job_that_runs_on_is_taken_once(cluster: SessionCluster) -> None:
     job_id, before = cluster.run(2), savepoints(cluster)
-    taken = take(look(cluster, StopMode.RUN_ON), "run-on")
-    assert taken["state"] == "RUNNING"
-    assert (Path(taken["savepoint"]) / "_metadata").is_file()
-    assert take(look(cluster, StopMode.RUN_ON), "run-on") == taken, "a retry finds it"
+    savepoint = take(look(cluster, StopMode.RUN_ON), "run-on")
+    assert savepoint["state"] == "RUNNING"
+    assert (Path(savepoint["savepoint"]) / "_metadata").is_file()
+    assert take(look(cluster, StopMode.RUN_ON), "run-on") == savepoint, "a retry finds it"
     assert savepoints(cluster) == before + 1
-    assert take(look(cluster, StopMode.RUN_ON), "another run")["savepoint"] != taken["savepoint"]
+    assert take(look(cluster, StopMode.RUN_ON), "another run")["savepoint"] != savepoint["savepoint"]
     assert cluster.alive() == {job_id}
     with pytest.raises(TaskEnded, match="the job still runs, so a second one would do the same work twice"):
-        hand_over(look(cluster, StopMode.RUN_ON), Start(taken["savepoint"], 3, None), "run-on")
+        hand_over(look(cluster, StopMode.RUN_ON), Start(savepoint["savepoint"], 3, None), "run-on")
     with pytest.raises(AirflowSkipException, match="the run does not stop the job"):
-        back(look(cluster, StopMode.RUN_ON), taken, "run-on")
+        back(look(cluster, StopMode.RUN_ON), savepoint, "run-on")
 
 
 def test_stopped_job_is_started_in_its_new_shape_from_the_result(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
     before = look(cluster, StopMode.STOP)
     assert (before.name, before.parallelism) == ("counts", 2)
-    taken = take(before, "story")
+    savepoint = take(before, "story")
     assert cluster.job(before.job_id).state == "FINISHED"
-    start = rescaled(taken["savepoint"], tmp_path / "result")
+    start = rescaled(savepoint["savepoint"], tmp_path / "result")
     started = hand_over(before, start, "story")
     assert Path(started["restored_from"].removeprefix("file:")) == tmp_path / "result"
     assert shapes(cluster, started["job"]) == {(3, 256)}
@@ -96,16 +98,16 @@ def test_job_is_stopped_into_s3_and_started_from_s3(cluster: SessionCluster, s3:
     cluster.run(1)
     bucket = s3.new_bucket("jobs")
     before = look(cluster, StopMode.STOP, savepoints=f"s3a://{bucket}/savepoints")
-    taken = take(before, "s3")
-    assert taken["savepoint"].startswith(f"s3://{bucket}/savepoints/rescale-")
-    start = rescaled(taken["savepoint"], f"s3://{bucket}/result")
+    savepoint = take(before, "s3")
+    assert savepoint["savepoint"].startswith(f"s3://{bucket}/savepoints/rescale-")
+    start = rescaled(savepoint["savepoint"], f"s3://{bucket}/result")
     started = hand_over(
         before, start._replace(parallelism=4), "s3", parallelism=3
     )  # the parallelism of the job, not the largest of its operators
     assert (started["restored_from"], shapes(cluster, started["job"])) == (f"s3://{bucket}/result", {(3, 256)})
     wait_until(lambda: cluster.is_counting(started["job"]), "the job to go on counting")
-    old = back(before, taken, "s3")
-    assert (old["restored_from"], shapes(cluster, old["job"])) == (taken["savepoint"], {(1, 128)})
+    old = back(before, savepoint, "s3")
+    assert (old["restored_from"], shapes(cluster, old["job"])) == (savepoint["savepoint"], {(1, 128)})
     wait_until(lambda: cluster.is_counting(old["job"]), "the job to go on counting")
 
 
@@ -113,13 +115,13 @@ def test_job_is_stopped_into_s3_and_started_from_s3(cluster: SessionCluster, s3:
 def test_only_one_of_two_runs_stops_a_job(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
     before = look(cluster, StopMode.STOP)
-    taken = take(before, "first")
+    savepoint = take(before, "first")
     with pytest.raises(TaskEnded, match=r"(?s)the job has ended without a savepoint of this run.*another run"):
         take(before, "second")
     with pytest.raises(TaskEnded, match=r"(?s)and Flink knows no savepoint of this run.*another run"):
         back(before, None, "second")
     assert cluster.alive() == set()
-    started = hand_over(before, rescaled(taken["savepoint"], tmp_path / "result"), "first")
+    started = hand_over(before, rescaled(savepoint["savepoint"], tmp_path / "result"), "first")
     assert cluster.alive() == {started["job"]}
 
 
@@ -127,17 +129,17 @@ def test_only_one_of_two_runs_stops_a_job(cluster: SessionCluster, tmp_path: Pat
 def test_failed_hand_over_goes_back_to_the_source(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
     before = look(cluster, StopMode.CANCEL, "128")  # a maximum in the code, which no configuration overrides
-    taken = take(before, "fails")
+    savepoint = take(before, "fails")
     assert cluster.job(before.job_id).state == "CANCELED"
     with pytest.raises(TaskEnded, match=r"(?s)the job did not start from the snapshot.*FAILED.*max parallelism"):
-        hand_over(before, rescaled(taken["savepoint"], tmp_path / "result"), "fails")
+        hand_over(before, rescaled(savepoint["savepoint"], tmp_path / "result"), "fails")
     assert cluster.alive() == set()
-    old = back(before, taken, "fails")
-    assert Path(old["restored_from"].removeprefix("file:")) == Path(taken["savepoint"])
+    old = back(before, savepoint, "fails")
+    assert Path(old["restored_from"].removeprefix("file:")) == Path(savepoint["savepoint"])
     assert shapes(cluster, old["job"]) == {(2, 128)}
-    assert back(before, taken, "fails") == old, "a retry finds it"
+    assert back(before, savepoint, "fails") == old, "a retry finds it"
     with pytest.raises(TaskEnded, match="the job still runs, so a second one would do the same work twice"):
-        hand_over(before, Start(taken["savepoint"], 3, None), "fails")
+        hand_over(before, Start(savepoint["savepoint"], 3, None), "fails")
     assert cluster.alive() == {old["job"]}
 
 
@@ -145,10 +147,10 @@ def test_failed_hand_over_goes_back_to_the_source(cluster: SessionCluster, tmp_p
 def test_going_back_cancels_the_new_job_and_finds_the_savepoint(cluster: SessionCluster, tmp_path: Path) -> None:
     cluster.run(2)
     before = look(cluster, StopMode.STOP)
-    taken = take(before, "lost")
-    new = hand_over(before, rescaled(taken["savepoint"], tmp_path / "result"), "lost")
+    savepoint = take(before, "lost")
+    new = hand_over(before, rescaled(savepoint["savepoint"], tmp_path / "result"), "lost")
     old = back(before, None, "lost")
-    assert old["restored_from"].endswith(taken["savepoint"].rpartition("/")[2])
+    assert old["restored_from"].endswith(savepoint["savepoint"].rpartition("/")[2])
     assert cluster.alive() == {old["job"]}
     with cluster.open() as flink:
         job = flink.job_overview(new["job"])

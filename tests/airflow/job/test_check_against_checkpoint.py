@@ -52,7 +52,7 @@ def job_of(snapshot: Snapshot, finished: int = 0) -> Job:
     return Job("1" * 32, "clicks", "RUNNING", tuple(vertices))
 
 
-def asked(parallelism: list[str] | None = None, maximum: list[str] | None = None, **more: Any) -> Request:
+def request_for(parallelism: list[str] | None = None, maximum: list[str] | None = None, **more: Any) -> Request:
     return make_request("/a", "/b", parallelism or [], max_parallelism=maximum or [], **more)
 
 
@@ -60,26 +60,28 @@ def look(name: str, request: Request) -> bool:
     return check_against_checkpoint(job_of(opened(name)), request, opened(name))
 
 
-REQUESTS_OF_NOBODY: dict[str, Request] = {
-    "parallelism": asked(["nobody=3"]),
-    "max parallelism": asked([], ["nobody=256"]),
-    "rename": asked(["3"], surgery=parse_surgery(renames=["nobody=somebody"])),
-    "drop": asked(["3"], surgery=parse_surgery(drops=["nobody"])),
-    "state": asked(["3"], surgery=parse_surgery(state_drops=["nobody:count"])),
-    "old rows": asked(["3"], surgery=parse_surgery(ages=["nobody:count=30d"])),
-    "hash": asked([], ["1000"], key_hash=["nobody=java"]),
-    "Kafka offsets": asked(["3"], surgery=parse_surgery(kafka_offsets="operator,topic,partition,offset\nnobody,t,0,1")),
-    "Kafka source": asked(["3"], surgery=parse_surgery(kafka_sources=["nobody=source"])),
+REQUESTS_WITH_UNKNOWN_OPERATORS: dict[str, Request] = {
+    "parallelism": request_for(["nobody=3"]),
+    "max parallelism": request_for([], ["nobody=256"]),
+    "rename": request_for(["3"], surgery=parse_surgery(renames=["nobody=somebody"])),
+    "drop": request_for(["3"], surgery=parse_surgery(drops=["nobody"])),
+    "state": request_for(["3"], surgery=parse_surgery(state_drops=["nobody:count"])),
+    "old rows": request_for(["3"], surgery=parse_surgery(ages=["nobody:count=30d"])),
+    "hash": request_for([], ["1000"], key_hash=["nobody=java"]),
+    "Kafka offsets": request_for(
+        ["3"], surgery=parse_surgery(kafka_offsets="operator,topic,partition,offset\nnobody,t,0,1")
+    ),
+    "Kafka source": request_for(["3"], surgery=parse_surgery(kafka_sources=["nobody=source"])),
 }
 
 
 @pytest.mark.parametrize("name", ["1.20-unaligned", *CHECKPOINTS[-5:]])
-@pytest.mark.parametrize("case", REQUESTS_OF_NOBODY)
+@pytest.mark.parametrize("case", REQUESTS_WITH_UNKNOWN_OPERATORS)
 def test_unknown_operator_is_refused_before_the_job_is_stopped(case: str, name: str) -> None:
     with pytest.raises(
         RequestError, match=r"no operator 'nobody'.*latest checkpoint; the job was not stopped"
     ) as caught:
-        look(name, REQUESTS_OF_NOBODY[case])
+        look(name, REQUESTS_WITH_UNKNOWN_OPERATORS[case])
     assert caught.value.path == f"{directory(name)}/_metadata"
     assert opened(name).operators[0].label in str(caught.value.expected)
     assert "rescale inspect" not in str(caught.value)
@@ -88,16 +90,19 @@ def test_unknown_operator_is_refused_before_the_job_is_stopped(case: str, name: 
 @pytest.mark.parametrize(
     ("request_", "what"),
     [
-        (asked(["200"]), "above the operator's max parallelism"),
-        (asked(["3"], ["1"]), "an operator cannot get max parallelism 1"),
-        (asked(["3"], surgery=parse_surgery(renames=["clicks=shards"])), "two operators would get the same id"),
+        (request_for(["200"]), "above the operator's max parallelism"),
+        (request_for(["3"], ["1"]), "an operator cannot get max parallelism 1"),
+        (request_for(["3"], surgery=parse_surgery(renames=["clicks=shards"])), "two operators would get the same id"),
         (
-            asked(["clicks=3"], surgery=parse_surgery(drops=["clicks"])),
+            request_for(["clicks=3"], surgery=parse_surgery(drops=["clicks"])),
             "an operator is dropped, but the request also changes it",
         ),
-        (asked([], ["1000"], key_hash=["clicks-per-user=record(a)"]), "does not define a hash for keys of the type"),
-        (asked(["3"], surgery=parse_surgery(state_drops=["clicks-per-user:clcks"])), "no state 'clcks'"),
-        (asked(["3"], surgery=parse_surgery(ages=["clicks-per-user:pages=30d"])), "has no time to live"),
+        (
+            request_for([], ["1000"], key_hash=["clicks-per-user=record(a)"]),
+            "does not define a hash for keys of the type",
+        ),
+        (request_for(["3"], surgery=parse_surgery(state_drops=["clicks-per-user:clcks"])), "no state 'clcks'"),
+        (request_for(["3"], surgery=parse_surgery(ages=["clicks-per-user:pages=30d"])), "has no time to live"),
     ],
 )
 def test_invalid_request_is_refused_before_the_job_is_stopped(request_: Request, what: str) -> None:
@@ -109,14 +114,14 @@ def test_operators_are_named_by_uids_ids_and_given_names() -> None:
     names_ = parse_uids([f"{operator_id_of_uid('clicks')} the clicks"])
     parallelism = ["the clicks=3", "shards=3", f"{operator_id_of_uid('clicks-per-user')}=3"]
     snapshot = open_snapshot(directory("1.20-rocksdb-checkpoint"), uids=names_)
-    assert check_against_checkpoint(job_of(snapshot), asked(parallelism, uids=names_), snapshot) is False
+    assert check_against_checkpoint(job_of(snapshot), request_for(parallelism, uids=names_), snapshot) is False
 
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
 @pytest.mark.parametrize("result_format", Format)
 @pytest.mark.parametrize("maximum", [[], ["256"], ["4"]])
 def test_request_that_a_savepoint_would_allow_is_accepted(name: str, result_format: Format, maximum: list[str]) -> None:
-    assert look(name, asked(["4"], maximum, format=result_format)) is False
+    assert look(name, request_for(["4"], maximum, format=result_format)) is False
 
 
 SAME_JOB = [
@@ -157,10 +162,10 @@ def requests(snapshot: Snapshot) -> Iterator[Request]:
     ]
     shapes = [(["3"], []), ([f"{labels[0]}=3"], ["200"]), (["129"], []), ([], ["1"])]
     for surgery_arguments, (parallelism, maximum) in product(surgery, shapes):
-        yield asked(parallelism, maximum, surgery=parse_surgery(**surgery_arguments))
+        yield request_for(parallelism, maximum, surgery=parse_surgery(**surgery_arguments))
     for key_hash in ("java", "record(a)", "nobody=java", f"{labels[-1]}=java"):
-        yield asked(["3"], ["200"], key_hash=[key_hash])
-        yield asked(["3"], [], key_hash=[key_hash])
+        yield request_for(["3"], ["200"], key_hash=[key_hash])
+        yield request_for(["3"], [], key_hash=[key_hash])
 
 
 @pytest.mark.parametrize(("checkpoint", "savepoint"), [*map(_slow_on_the_older_line, SAME_JOB)])
@@ -183,17 +188,17 @@ def messages(caplog: pytest.LogCaptureFixture) -> str:
 
 
 def test_drop_of_a_state_that_may_be_registered_late_is_left_to_the_plan(caplog: pytest.LogCaptureFixture) -> None:
-    """A subtask of the rules has a state that another subtask does not have yet."""
-    request = asked(["3"], surgery=parse_surgery(state_drops=["rules:event"]))
+    """A subtask of the operator `rules` has registered a state that another has not yet."""
+    request = request_for(["3"], surgery=parse_surgery(state_drops=["rules:event"]))
     assert look("2-heap-checkpoint", request) is False
     assert "warning: rules: no state 'event' in the operator" in caplog.text
     assert "the plan will refuse the savepoint unless" in messages(caplog)
     caplog.clear()
-    without_keys = asked(["3"], surgery=parse_surgery(state_drops=["shards:owner"]))
+    without_keys = request_for(["3"], surgery=parse_surgery(state_drops=["shards:owner"]))
     assert look("2-rocksdb-checkpoint", without_keys) is False
     assert "warning: shards: " in caplog.text
     caplog.clear()
-    assert look("2-heap-checkpoint", asked(["4"], surgery=parse_surgery(state_drops=["rules:events"]))) is False
+    assert look("2-heap-checkpoint", request_for(["4"], surgery=parse_surgery(state_drops=["rules:events"]))) is False
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
@@ -201,10 +206,10 @@ def test_drop_of_a_state_that_may_be_registered_late_is_left_to_the_plan(caplog:
 def test_drop_of_a_state_that_only_a_savepoint_shows_is_left_to_the_plan(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A canonical savepoint also has heap timers as state, and states without changes in the changelog."""
+    """Only a canonical savepoint has heap timers as state, and states without changes in the changelog."""
     (operator,) = (operator for operator in opened(name).operators if operator.keyed_headers)
     for state in ("_timer_state/event_user-timers", "unheard-of"):
-        look(name, asked(["3"], surgery=parse_surgery(state_drops=[f"{operator.label}:{state}"])))
+        look(name, request_for(["3"], surgery=parse_surgery(state_drops=[f"{operator.label}:{state}"])))
     assert "the plan will refuse the savepoint" in messages(caplog)
 
 
@@ -214,7 +219,7 @@ def test_offsets_of_a_partition_that_may_be_discovered_late_are_left_to_the_plan
     readers = [[reader_element("orders", 0, 5)], []]
     source = open_snapshot(source_savepoint(tmp_path / "chk", readers, enumerator([("orders", 0, 0)])))
     offsets = "operator,topic,partition,offset\norders,orders,1,7"
-    request = asked(["3"], surgery=parse_surgery(kafka_offsets=offsets))
+    request = request_for(["3"], surgery=parse_surgery(kafka_offsets=offsets))
     uids = parse_uids(["orders"])
     assert check_against_checkpoint(job_of(source), replace(request, uids=uids), source) is False
     assert "a partition for which no Kafka source has an offset" in " ".join(map(str.strip, caplog.messages))
@@ -237,25 +242,25 @@ def of_towns(directory: Path, key: Pojo, number: int) -> Snapshot:
 def test_keys_that_no_formula_fits_are_refused(tmp_path: Path) -> None:
     checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
     with pytest.raises(UnsupportedError, match=r"no formula fits.*the job was not stopped") as caught:
-        check_against_checkpoint(job_of(checkpoint), asked([], ["1000"]), checkpoint)
+        check_against_checkpoint(job_of(checkpoint), request_for([], ["1000"]), checkpoint)
     assert (caught.value.path, caught.value.operator) == (checkpoint.metadata_uri, operator_id_of_uid(UID))
     for divisor in ("64", "128"):
-        check_against_checkpoint(job_of(checkpoint), asked([], [divisor]), checkpoint)
-    request = asked([], ["1000"], key_hash=["keys_of_mine:hash_code"])
+        check_against_checkpoint(job_of(checkpoint), request_for([], [divisor]), checkpoint)
+    request = request_for([], ["1000"], key_hash=["keys_of_mine:hash_code"])
     assert check_against_checkpoint(job_of(checkpoint), request, checkpoint) is False
 
 
 @pytest.mark.parametrize(("key", "number"), [(KNOWN_FOLD, 40), (KNOWN_FOLD, 0), (KNOWN_FOLD, 2), (OWN_FOLD, 0)])
 def test_keys_that_fit_a_formula_or_are_too_few_are_left_to_the_plan(tmp_path: Path, key: Pojo, number: int) -> None:
     checkpoint = of_towns(tmp_path, key, number)
-    assert check_against_checkpoint(job_of(checkpoint), asked([], ["1000"]), checkpoint) is False
+    assert check_against_checkpoint(job_of(checkpoint), request_for([], ["1000"]), checkpoint) is False
 
 
 def test_keys_of_states_that_may_be_dropped_are_left_to_the_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
-    dropped = asked([], ["1000"], surgery=parse_surgery(state_drops=[f"{UID}:total"]))
+    dropped = request_for([], ["1000"], surgery=parse_surgery(state_drops=[f"{UID}:total"]))
     assert check_against_checkpoint(job_of(checkpoint), dropped, checkpoint) is False
     monkeypatch.setattr("rescale.airflow.job.check_against_checkpoint._is_settled", lambda _: False)
     assert check_against_checkpoint(job_of(checkpoint), dropped, checkpoint) is False
@@ -265,14 +270,14 @@ def test_keys_with_a_custom_serializer_are_refused(tmp_path: Path) -> None:
     header = keyed_header(keyed_state("total"), key=CUSTOM)
     checkpoint = open_snapshot(write_savepoint(tmp_path / "chk", header, {}, 2, 128))
     with pytest.raises(UnsupportedError, match="the job was not stopped"):
-        check_against_checkpoint(job_of(checkpoint), asked([], ["1000"]), checkpoint)
+        check_against_checkpoint(job_of(checkpoint), request_for([], ["1000"]), checkpoint)
 
 
 def test_files_that_vanish_while_keys_are_read_are_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     checkpoint = of_towns(tmp_path, OWN_FOLD, 40)
     for file in (tmp_path / "chk").glob("keyed-*"):
         file.unlink()
-    assert check_against_checkpoint(job_of(checkpoint), asked([], ["1000"]), checkpoint) is False
+    assert check_against_checkpoint(job_of(checkpoint), request_for([], ["1000"]), checkpoint) is False
     assert "in the checkpoint cannot be read: a file is gone" in caplog.text
 
 
@@ -284,7 +289,7 @@ def test_keys_are_sampled_from_every_kind_of_keyed_state(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["1.20-partially-finished", "2-partially-finished"])
 def test_parallelism_of_partially_finished_operator_is_refused_unless_all_may_finish(name: str) -> None:
-    snapshot, request = opened(name), asked(["short=3"])
+    snapshot, request = opened(name), request_for(["short=3"])
     with pytest.raises(UnsupportedError, match=r"have finished.*the job was not stopped"):
         check_against_checkpoint(job_of(snapshot, finished=1), request, snapshot)
     assert check_against_checkpoint(job_of(snapshot, finished=2), request, snapshot) is False
@@ -307,7 +312,7 @@ def test_partially_finished_operator_in_a_chain_may_have_ended_with_its_chain() 
         )
         job = msgspec.structs.replace(job_of(snapshot), vertices=(*changed, *others[2:]))
         with pytest.raises(UnsupportedError, match="have finished") if is_refused else nullcontext():
-            assert check_against_checkpoint(job, asked(["short=3"]), snapshot) is False
+            assert check_against_checkpoint(job, request_for(["short=3"]), snapshot) is False
 
 
 def test_unreadable_header_is_left_to_the_plan(
@@ -317,22 +322,22 @@ def test_unreadable_header_is_left_to_the_plan(
         raise SnapshotError("a state lacks a serializer")
 
     monkeypatch.setattr("rescale.airflow.job.check_against_checkpoint.resolve_request", damaged)
-    assert look("2-clicks", asked(["3"])) is False
+    assert look("2-clicks", request_for(["3"])) is False
     assert "cannot be read: a state lacks a serializer" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("request_", "has_shape"),
     [
-        (asked(["2"]), True),
-        (asked(["2"], ["16"]), True),
-        (asked(["clicks-per-user=2"]), True),
-        (asked(["3"]), False),
-        (asked(["2", "shards=3"]), False),
-        (asked(["2"], ["32"]), False),
-        (asked(), False),
-        (asked(["2"], format=Format.CANONICAL), True),
-        (asked(["2"], surgery=parse_surgery(renames=["clicks=clacks"])), False),
+        (request_for(["2"]), True),
+        (request_for(["2"], ["16"]), True),
+        (request_for(["clicks-per-user=2"]), True),
+        (request_for(["3"]), False),
+        (request_for(["2", "shards=3"]), False),
+        (request_for(["2"], ["32"]), False),
+        (request_for(), False),
+        (request_for(["2"], format=Format.CANONICAL), True),
+        (request_for(["2"], surgery=parse_surgery(renames=["clicks=clacks"])), False),
     ],
 )
 def test_request_for_the_present_shape_is_recognised(request_: Request, has_shape: bool) -> None:
@@ -349,30 +354,34 @@ def test_checkpoint_of_another_job_graph_is_ignored(caplog: pytest.LogCaptureFix
     for changed in ({"parallelism": 4}, {"max_parallelism": 32}, {"operator_id": "0" * 32}):
         vertex = msgspec.structs.replace(job.vertices[0], **changed)
         other = msgspec.structs.replace(job, vertices=(vertex, *job.vertices[1:]))
-        assert check_against_checkpoint(other, REQUESTS_OF_NOBODY["drop"], snapshot) is False
+        assert check_against_checkpoint(other, REQUESTS_WITH_UNKNOWN_OPERATORS["drop"], snapshot) is False
         assert "have changed since its latest checkpoint" in caplog.text
         caplog.clear()
 
 
 def test_request_is_accepted_without_a_checkpoint(caplog: pytest.LogCaptureFixture) -> None:
     unread = UnreadableCheckpoint("the latest checkpoint cannot be read: there is no snapshot", "/state/chk-7")
-    assert check_against_checkpoint(job_of(opened("2-clicks")), REQUESTS_OF_NOBODY["drop"], unread) is False
+    assert (
+        check_against_checkpoint(job_of(opened("2-clicks")), REQUESTS_WITH_UNKNOWN_OPERATORS["drop"], unread) is False
+    )
     assert "there is no snapshot (/state/chk-7)" in caplog.text
 
 
 def test_different_max_parallelisms_need_an_approval_before_the_job_is_stopped() -> None:
     snapshot = opened("2-clicks")
-    request = asked([], ["visits=64"])
+    request = request_for([], ["visits=64"])
     with pytest.raises(RequestError, match=r"without an approval .*was not stopped") as caught:
         check_against_checkpoint(job_of(snapshot), request, snapshot, asks_for_approval=False)
     assert "Flink restores all operators of a chain" in str(caught.value.found)
     assert check_against_checkpoint(job_of(snapshot), request, snapshot, asks_for_approval=True) is False
-    assert check_against_checkpoint(job_of(snapshot), asked([], ["64"]), snapshot, asks_for_approval=False) is False
+    assert (
+        check_against_checkpoint(job_of(snapshot), request_for([], ["64"]), snapshot, asks_for_approval=False) is False
+    )
 
 
 def test_generated_ids_that_may_change_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     elements = (synthetic.element_stream(0, {"numbers": (DistributionMode.UNION, 2)}, b"head"),)
     alone = synthetic.snapshot(synthetic.operator("generated", 1, elements=elements, label="map"))
     with caplog.at_level("INFO"):
-        assert check_against_checkpoint(job_of(alone), asked(["2"]), alone) is False
+        assert check_against_checkpoint(job_of(alone), request_for(["2"]), alone) is False
     assert "warning: the job leaves parallelism 1" in " ".join(" ".join(caplog.messages).split())

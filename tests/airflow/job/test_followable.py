@@ -25,8 +25,8 @@ UNREADABLE = UnreadableCheckpoint("nobody can read it")
 
 def refuse(backend: StateBackend | None, latest: Snapshot | UnreadableCheckpoint = UNREADABLE, **request: Any) -> None:
     flink = Mock(address="http://flink", state_backend=Mock(return_value=backend))
-    asked = make_request("/source", "/target", ["3"], **{"max_parallelism": ["256"], **request})
-    refuse_unfollowable_job(flink, JOB, asked, latest)
+    made_request = make_request("/source", "/target", ["3"], **{"max_parallelism": ["256"], **request})
+    refuse_unfollowable_job(flink, JOB, made_request, latest)
 
 
 def test_incremental_checkpoints_of_rocksdb_are_accepted() -> None:

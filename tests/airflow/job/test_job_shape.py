@@ -42,29 +42,29 @@ def test_parallelism_of_a_job_is_that_of_most_vertices_by_default() -> None:
     assert replace(JOB, vertices=(*JOB.vertices, another)).parallelism == 4
 
 
-def asked(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: Sequence[str] = ()) -> Request:
+def request_for(parallelism: Sequence[str] = (), maximum: Sequence[str] = (), names: Sequence[str] = ()) -> Request:
     return make_request("/a", "/b", parallelism, uids=parse_uids(names), max_parallelism=maximum)
 
 
 @pytest.mark.parametrize(
     ("request_", "is_same"),
     [
-        (asked(), False),  # no shape: the request is for a copy
-        (asked(["4", "visits=8"]), True),
-        (asked(["4", f"{VISITS}=8"]), True),
-        (asked(["4", "the visits=8"], names=[f"{VISITS} the visits"]), True),
-        (asked(["source=4"]), True),
-        (asked([], ["128"]), True),
-        (asked(["4", "visits=8"], ["128"]), True),
+        (request_for(), False),  # no shape: the request is for a copy
+        (request_for(["4", "visits=8"]), True),
+        (request_for(["4", f"{VISITS}=8"]), True),
+        (request_for(["4", "the visits=8"], names=[f"{VISITS} the visits"]), True),
+        (request_for(["source=4"]), True),
+        (request_for([], ["128"]), True),
+        (request_for(["4", "visits=8"], ["128"]), True),
         (make_request("/a", "/b", ["4", "visits=8"], format=Format.ROCKSDB), True),
-        (asked(["4"]), False),
-        (asked(["4", "visits=4"]), False),
-        (asked(["4", "visits=8"], ["256"]), False),
-        (asked(["4", "visits=8"], ["source=256"]), False),
+        (request_for(["4"]), False),
+        (request_for(["4", "visits=4"]), False),
+        (request_for(["4", "visits=8"], ["256"]), False),
+        (request_for(["4", "visits=8"], ["source=256"]), False),
         (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(renames=["visits=visitors"])), False),
         (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(drops=["visits"])), False),
         (make_request("/a", "/b", ["4", "visits=8"], surgery=parse_surgery(state_drops=["visits:count"])), False),
-        (asked(["4", "visits=8", "sink=8"]), False),  # chained, so its shape is unknown
+        (request_for(["4", "visits=8", "sink=8"]), False),  # chained, so its shape is unknown
     ],
     ids=lambda value: f"{value.parallelism}{value.max_parallelism}" if isinstance(value, Request) else None,
 )
@@ -76,10 +76,10 @@ def test_shape_is_compared_with_every_vertex(request_: Request, is_same: bool) -
 @pytest.mark.parametrize(
     ("request_", "operator", "most"),
     [
-        (asked(["200"]), "Source", 128),
-        (asked(["visits=129"]), "visits -> sink", 128),
-        (asked([], ["6"]), "visits -> sink", 6),
-        (asked(["200", "visits=8", "source=4"], ["visits=4"]), "visits -> sink", 4),
+        (request_for(["200"]), "Source", 128),
+        (request_for(["visits=129"]), "visits -> sink", 128),
+        (request_for([], ["6"]), "visits -> sink", 6),
+        (request_for(["200", "visits=8", "source=4"], ["visits=4"]), "visits -> sink", 4),
     ],
 )
 def test_parallelism_above_the_max_parallelism_is_refused(request_: Request, operator: str, most: int) -> None:
@@ -89,27 +89,27 @@ def test_parallelism_above_the_max_parallelism_is_refused(request_: Request, ope
 
 
 def test_parallelism_above_the_old_max_parallelism_is_accepted_with_a_larger_one() -> None:
-    check_shape(JOB, asked(["200"], ["1000"]))
+    check_shape(JOB, request_for(["200"], ["1000"]))
 
 
 def test_parallelism_of_a_partially_finished_operator_cannot_change() -> None:
     source = JOB.vertices[0]
     job = replace(JOB, vertices=(replace(source, tasks={"RUNNING": 1, "FINISHED": 3}), *JOB.vertices[1:]))
-    check_shape(job, asked(["visits=4"]))
+    check_shape(job, request_for(["visits=4"]))
     with pytest.raises(UnsupportedError, match="some subtasks of this operator have finished") as caught:
-        check_shape(job, asked(["8"]))
+        check_shape(job, request_for(["8"]))
     assert caught.value.operator == "Source"
-    check_shape(replace(JOB, vertices=(replace(source, tasks={"FINISHED": 4}),)), asked(["8"]))
+    check_shape(replace(JOB, vertices=(replace(source, tasks={"FINISHED": 4}),)), request_for(["8"]))
     check_shape(job, make_request("/a", "/b", ["8"], surgery=parse_surgery(restarts=["source"])))
 
 
 def test_parallelism_of_operators_chained_with_a_partially_finished_one_stays() -> None:
     visits = JOB.vertices[1]
     job = replace(JOB, vertices=(JOB.vertices[0], replace(visits, tasks={"RUNNING": 7, "FINISHED": 1})))
-    for allowed in (asked(["source=6"]), asked(["8"]), asked(["6", "visits=8", "sink=8"])):
+    for allowed in (request_for(["source=6"]), request_for(["8"]), request_for(["6", "visits=8", "sink=8"])):
         check_shape(job, allowed)
     with pytest.raises(UnsupportedError, match="some subtasks of this operator have finished") as caught:
-        check_shape(job, asked(["6", "visits=8"]))
+        check_shape(job, request_for(["6", "visits=8"]))
     assert (caught.value.operator, caught.value.found) == ("visits -> sink", "6")
 
 

@@ -109,19 +109,21 @@ def test_hashmap_backend_needs_no_checkpoint_if_key_groups_stay(maximum: tuple[s
     assert why(flink(HEAP), *maximum) == f"{HEAP} writes timers like all other state"
 
 
-@pytest.mark.parametrize("asked", RECORDS)
-def test_hashmap_backend_needs_a_checkpoint_that_shows_that_records_can_be_read(asked: str) -> None:
+@pytest.mark.parametrize("request_name", RECORDS)
+def test_hashmap_backend_needs_a_checkpoint_that_shows_that_records_can_be_read(request_name: str) -> None:
     place = directory("2-heap-checkpoint")
-    assert RECORDS[asked](flink(HEAP, place)).endswith(f"other state, and its records can be read, as {place} shows")
+    assert RECORDS[request_name](flink(HEAP, place)).endswith(
+        f"other state, and its records can be read, as {place} shows"
+    )
     with pytest.raises(RequestError, match="it is unknown"):
-        RECORDS[asked](flink(HEAP))
+        RECORDS[request_name](flink(HEAP))
 
 
-@pytest.mark.parametrize("asked", [name for name in RECORDS if name != "perhaps another max parallelism"])
-def test_records_of_the_hashmap_backend_that_cannot_be_told_apart_are_refused(asked: str) -> None:
+@pytest.mark.parametrize("request_name", [name for name in RECORDS if name != "perhaps another max parallelism"])
+def test_records_of_the_hashmap_backend_that_cannot_be_told_apart_are_refused(request_name: str) -> None:
     place = directory("2-heap-checkpoint")
     with without_longs(), pytest.raises(RequestError, match="the request needs every record of the state") as caught:
-        RECORDS[asked](flink(HEAP, place))
+        RECORDS[request_name](flink(HEAP, place))
     assert caught.value.path == f"{place}/_metadata"
     assert caught.value.operator
     assert caught.value.state

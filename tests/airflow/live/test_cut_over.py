@@ -164,8 +164,10 @@ def restarts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return snapshots
 
 
-def failed(cutting: CutOver, monkeypatch: pytest.MonkeyPatch, error: RescaleError) -> tuple[WentBackError, Mock]:
-    """Return the error of a cut-over whose attempts fail, and the attempts."""
+def failed_cut_over(
+    cutting: CutOver, monkeypatch: pytest.MonkeyPatch, error: RescaleError
+) -> tuple[WentBackError, Mock]:
+    """Return the error of a cut-over whose attempts all fail, and the mock of the attempts."""
     attempt = Mock(side_effect=error)
     monkeypatch.setattr(cutting, "_publish_and_start", attempt)
     with pytest.raises(WentBackError, match=r"cut-over (has already )?failed") as caught:
@@ -177,7 +179,7 @@ def failed(cutting: CutOver, monkeypatch: pytest.MonkeyPatch, error: RescaleErro
 def test_error_of_a_cut_over_says_how_to_try_again(
     cut: Any, monkeypatch: pytest.MonkeyPatch, restarts: list[str], advice: str | None
 ) -> None:
-    error, _ = failed(cut(Job()), monkeypatch, SnapshotError("no space is left", advice=advice))
+    error, _ = failed_cut_over(cut(Job()), monkeypatch, SnapshotError("no space is left", advice=advice))
     assert error.what == "the cut-over failed, and the job runs again with its old shape: no space is left"
     assert restarts == ["chk-1"]
     assert error.advice == ("make room; then trigger another run" if advice else "trigger another run")
@@ -188,8 +190,8 @@ def test_later_try_leaves_the_job_alone_that_an_earlier_one_has_started_again(
 ) -> None:
     """By then another run may have cut this job over into the same target, and its result may be published there."""
     cutting = cut(Job())
-    failed(cutting, monkeypatch, SnapshotError("gone"))
-    _, attempt = failed(cutting, monkeypatch, SnapshotError("gone"))
+    failed_cut_over(cutting, monkeypatch, SnapshotError("gone"))
+    _, attempt = failed_cut_over(cutting, monkeypatch, SnapshotError("gone"))
     assert not attempt.called
     assert restarts == ["chk-1"]
 
@@ -200,7 +202,7 @@ def test_try_after_the_task_that_goes_back_leaves_the_job_alone(
 ) -> None:
     """The task that goes back has started a job again, perhaps that of an earlier pass of the run."""
     record_of(returned).note(Phase.WENT_BACK)
-    _, attempt = failed(cut(Job()), monkeypatch, SnapshotError("gone"))
+    _, attempt = failed_cut_over(cut(Job()), monkeypatch, SnapshotError("gone"))
     assert attempt.called is not is_started_again
     assert restarts == ([] if is_started_again else ["chk-1"])
 
@@ -211,7 +213,7 @@ def test_job_that_still_runs_does_not_count_as_started_again(
     """After a failover of the JobManager, a later try may cancel the job again, and must complete the cut-over then."""
     monkeypatch.setattr(cut_over, "go_back", lambda *_: {"job": "a", "name": "clicks", "went_back": False})
     cutting = cut(Job())
-    failed(cutting, monkeypatch, SnapshotError("gone"))
+    failed_cut_over(cutting, monkeypatch, SnapshotError("gone"))
     assert not restarts
     assert cutting.record.phase is not Phase.WENT_BACK
 
@@ -229,7 +231,7 @@ def test_new_job_whose_start_comes_through_late_is_ended(
         return {"job": "new"}
 
     monkeypatch.setattr(cut_over, "end_pending_work", end_pending_work)
-    failed(cut(Job()), monkeypatch, SnapshotError("gone"))
+    failed_cut_over(cut(Job()), monkeypatch, SnapshotError("gone"))
     assert restarts == ["chk-1"]
     assert ended
 

@@ -140,10 +140,10 @@ def test_not_yet_defers_the_question_and_a_timeout_repeats_it_at_once(tmp_path: 
     task_context = context(target, rounds=ROUNDS)
     with pytest.raises(QuestionAsked):
         task.execute(task_context)
-    begun = datetime.now(UTC)
+    asked_at = datetime.now(UTC)
     with pytest.raises(TaskDeferred) as caught:
         answered(task, task_context, NOT_YET)
-    assert caught.value.trigger.moment > begun + timedelta(minutes=4)
+    assert caught.value.trigger.moment > asked_at + timedelta(minutes=4)
     with pytest.raises(QuestionAsked):
         answered(task, task_context, NOT_YET, user=None)
     assert cut_over_decision(str(target)) is None

@@ -45,7 +45,7 @@ def watch(
     return watching
 
 
-def made(seconds: float | None, kind: RoundKind = RoundKind.ROUND) -> Round:
+def round_of(seconds: float | None, kind: RoundKind = RoundKind.ROUND) -> Round:
     return Round(**{**vars(ROUND), "last_round_seconds": seconds, "kind": kind})
 
 
@@ -68,9 +68,9 @@ def test_last_round_is_short_by_its_limit_or_if_it_no_longer_shrinks(
     before: float | None, most: float | None, last: float | None, short: bool
 ) -> None:
     watching = watch(previous_seconds=before, most_downtime=most)
-    assert watching.last_round_is_short(made(last)) is short
-    assert (watching.waits_for(made(last)) is None) is short
-    assert not watching.last_round_is_short(made(last, RoundKind.BASE))
+    assert watching.last_round_is_short(round_of(last)) is short
+    assert (watching.waits_for(round_of(last)) is None) is short
+    assert not watching.last_round_is_short(round_of(last, RoundKind.BASE))
 
 
 @pytest.mark.parametrize("phase", [None, *Phase])
@@ -122,8 +122,8 @@ def test_cut_over_that_is_given_up_is_not_waited_for(later: dict[str, Any], tmp_
 
 
 def plan_of(gigabytes: float, base: float = 0) -> Any:
-    written = {"bytes_moved": int(gigabytes * 1e9), "base_bytes": int(base * 1e9)}
-    return SimpleNamespace(**written, surgery=NO_SURGERY, mixed_maxima=())
+    totals = {"bytes_moved": int(gigabytes * 1e9), "base_bytes": int(base * 1e9)}
+    return SimpleNamespace(**totals, surgery=NO_SURGERY, mixed_maxima=())
 
 
 @pytest.fixture

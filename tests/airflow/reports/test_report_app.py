@@ -39,11 +39,11 @@ class Manager:
     """Manager of permissions that records each question and gives the prepared answer."""
 
     allows: bool = True
-    asked: list[tuple[str, str, str | None]] = field(default_factory=list)
+    questions: list[tuple[str, str, str | None]] = field(default_factory=list)
 
     def is_authorized_dag(self, *, method: str, access_entity: Any, details: Any, user: object) -> bool:
         assert user == "vera"
-        self.asked.append((method, access_entity.value, details.id))
+        self.questions.append((method, access_entity.value, details.id))
         return self.allows
 
 
@@ -103,7 +103,7 @@ def test_user_without_permission_for_the_run_is_refused(
     manager.allows = False
     answer = ask(place_of(plan))
     assert (answer.status_code, answer.text) == (403, "Forbidden\n")
-    assert manager.asked == [("GET", "RUN", "rescale_savepoint")]
+    assert manager.questions == [("GET", "RUN", "rescale_savepoint")]
 
 
 @pytest.mark.parametrize("value", [None, "s3://bucket/x", {"target": "/etc"}, {"report": "/etc/passwd"}, 7])

@@ -27,7 +27,7 @@ metadata: {namespace: state, labels: {app.kubernetes.io/instance: ours}}
 
 
 class Cluster(LocalServer):
-    """The two requests of a Kubernetes API server that the code sends, with its answers to lists and deletes."""
+    """Stand-in for a Kubernetes API server, with answers to lists and deletes of pods."""
 
     def __init__(self) -> None:
         super().__init__(_Handler)

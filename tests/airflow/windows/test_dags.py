@@ -11,8 +11,8 @@ from rescale.airflow.windows.window import read_entry
 from rescale.airflow.windows.window_tasks import CLOSE
 
 HOURS = {"schedule": "0 6 * * *", "timezone": "Europe/Berlin", "closes": "07:30", "parallelism": 8}
-OF_SAVEPOINTS = {"source": "/savepoints", "target": "/rescaled/{window}-{date}"}
-OF_A_JOB = {
+SAVEPOINT_FIELDS = {"source": "/savepoints", "target": "/rescaled/{window}-{date}"}
+JOB_FIELDS = {
     "flink": "session",
     "job": "clicks",
     "savepoints": "/savepoints",
@@ -26,7 +26,7 @@ OF_A_JOB = {
 
 @pytest.mark.parametrize(
     ("places", "published"),
-    [(OF_SAVEPOINTS, {"publish"}), (OF_A_JOB, {"hand_over", "follow_and_cut_over"})],
+    [(SAVEPOINT_FIELDS, {"publish"}), (JOB_FIELDS, {"hand_over", "follow_and_cut_over"})],
     ids=["savepoints", "job"],
 )
 def test_window_remembers_a_result_only_after_the_task_that_hands_it_over(

@@ -68,8 +68,8 @@ def test_run_that_began_is_not_repeated_before_the_opening() -> None:
     """Without `catchup`, Airflow also looks at the opening before the current time."""
     timetable = EarlyTimetable("0 0 1 1 *", "UTC", timedelta(hours=4))
     year = datetime.now(UTC).year
-    begun = pendulum.datetime(year, 12, 31, 20)
-    assert beginnings(timetable, begun, catchup=False, runs=1) == [pendulum.datetime(year + 1, 12, 31, 20)]
+    began_at = pendulum.datetime(year, 12, 31, 20)
+    assert beginnings(timetable, began_at, catchup=False, runs=1) == [pendulum.datetime(year + 1, 12, 31, 20)]
 
 
 def test_no_run_begins_after_the_last_one() -> None:

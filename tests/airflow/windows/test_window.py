@@ -240,8 +240,8 @@ def test_name_that_no_dag_can_have_is_refused(name: Any) -> None:
 
 
 def test_names_of_all_dags_of_rescale_are_reserved() -> None:
-    ours = {path.stem.removeprefix("rescale_") for path in dag_folder().glob("rescale_*.py")}
-    assert {name for name in ours if not name.startswith("windows")} == set(RESERVED_NAMES)
+    dag_names = {path.stem.removeprefix("rescale_") for path in dag_folder().glob("rescale_*.py")}
+    assert {name for name in dag_names if not name.startswith("windows")} == set(RESERVED_NAMES)
 
 
 @pytest.mark.parametrize("name", [*RESERVED_NAMES, "Savepoint", "JOB"])

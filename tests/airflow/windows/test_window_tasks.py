@@ -29,7 +29,7 @@ def _no_context(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_tasks, "skip_task", skip)
 
 
-def opened(
+def open_window_task(
     opens: datetime,
     closes: datetime,
     run_type: str,
@@ -49,14 +49,14 @@ def opened(
 
 @pytest.mark.parametrize("run_type", ["manual", "scheduled"])
 def test_run_within_the_hours_gets_their_end(run_type: str) -> None:
-    document = opened(NOW - HOUR, NOW + HOUR, run_type)
+    document = open_window_task(NOW - HOUR, NOW + HOUR, run_type)
     assert document == {"target": "/rescaled/2026-11-28-0300", "closes": (NOW + HOUR).isoformat()}
 
 
 @pytest.mark.parametrize("run_type", ["manual", "scheduled"])
 def test_run_that_begins_before_the_opening_gets_its_time(run_type: str) -> None:
     opens, closes = NOW + 3 * HOUR, NOW + 4 * HOUR
-    document = opened(opens, closes, run_type, 3 * HOUR)
+    document = open_window_task(opens, closes, run_type, 3 * HOUR)
     assert (document["opens"], document["closes"]) == (opens.isoformat(), closes.isoformat())
     logical_time = opens if run_type == "scheduled" else NOW
     assert document["target"] == f"/rescaled/{logical_time:%Y-%m-%d-%H%M}", "a target is named by the opening"
@@ -64,28 +64,28 @@ def test_run_that_begins_before_the_opening_gets_its_time(run_type: str) -> None
 
 def test_run_that_is_late_has_the_hours_of_its_own_window() -> None:
     opens, closes = NOW + 3 * HOUR, NOW + 4 * HOUR
-    document = opened(opens, closes, "scheduled", 3 * HOUR, now=NOW + 3.5 * HOUR)
+    document = open_window_task(opens, closes, "scheduled", 3 * HOUR, now=NOW + 3.5 * HOUR)
     assert document["opens"] == opens.isoformat()
     with pytest.raises(AirflowSkipException, match="too late: the window opened at 2026-11-28 06:00 UTC"):
-        opened(opens, closes, "scheduled", 3 * HOUR, now=NOW + 4.1 * HOUR)
+        open_window_task(opens, closes, "scheduled", 3 * HOUR, now=NOW + 4.1 * HOUR)
 
 
 def test_manual_run_before_the_early_beginning_belongs_to_the_last_window() -> None:
     with pytest.raises(AirflowSkipException, match="closed at 2026-11-27 07:00 UTC"):
-        opened(NOW + 3 * HOUR, NOW + 4 * HOUR, "manual", 2 * HOUR)
+        open_window_task(NOW + 3 * HOUR, NOW + 4 * HOUR, "manual", 2 * HOUR)
 
 
 def test_manual_run_outside_the_hours_may_cut_over_at_once() -> None:
-    assert "opens" not in opened(NOW + 3 * HOUR, NOW + 4 * HOUR, "manual", HOUR, **{OUTSIDE_HOURS: True})
+    assert "opens" not in open_window_task(NOW + 3 * HOUR, NOW + 4 * HOUR, "manual", HOUR, **{OUTSIDE_HOURS: True})
 
 
 def test_manual_run_outside_the_hours_is_skipped() -> None:
     with pytest.raises(AirflowSkipException, match=OUTSIDE_HOURS):
-        opened(NOW - 3 * HOUR, NOW - HOUR, "manual")
+        open_window_task(NOW - 3 * HOUR, NOW - HOUR, "manual")
 
 
 def test_manual_run_outside_the_hours_is_executed_if_its_form_asks_for_it() -> None:
-    document = opened(NOW - 3 * HOUR, NOW - HOUR, "manual", **{OUTSIDE_HOURS: True})
+    document = open_window_task(NOW - 3 * HOUR, NOW - HOUR, "manual", **{OUTSIDE_HOURS: True})
     assert datetime.fromisoformat(document["closes"]) == NOW + 23 * HOUR
 
 
@@ -106,8 +106,8 @@ def test_run_that_has_stopped_its_job_goes_on_after_the_window_has_closed(
     monkeypatch.setattr(window_tasks, "stopped_job", lambda run: runs.append(run) or (object() if is_stopped else None))
     hours = {"began": NOW - 2 * HOUR, "now": NOW, "job": "clicks"}
     if is_stopped:
-        assert opened(NOW - 2 * HOUR, NOW - HOUR, "scheduled", **hours)["closes"] == (NOW - HOUR).isoformat()
+        assert open_window_task(NOW - 2 * HOUR, NOW - HOUR, "scheduled", **hours)["closes"] == (NOW - HOUR).isoformat()
     else:
         with pytest.raises(AirflowSkipException, match="too late"):
-            opened(NOW - 2 * HOUR, NOW - HOUR, "scheduled", **hours)
+            open_window_task(NOW - 2 * HOUR, NOW - HOUR, "scheduled", **hours)
     assert runs == ["rescale_night/a-run"]
