@@ -25,7 +25,7 @@ MB = 1_000_000
 CORES = 2
 """Cores of the machine that does the work; the time to move and to compare is divided by them."""
 
-PROCESS_SECONDS, WORKERS_SECONDS = 0.35, 0.35
+PROCESS_SECONDS, WORKERS_SECONDS = 0.25, 0.25
 """Seconds until the process of a step starts its work, and until the workers of a step start their work.
 
 A step starts workers if it has more than `LITTLE_BYTES` of work, not counting bytes that are only copied between local

@@ -94,8 +94,8 @@ def test_blocks_read_together_equal_blocks_read_singly(form: str, tmp_path: Path
         offsets, sizes = table.data_blocks()
         assert list(zip(offsets, sizes, strict=True)) == [entry.block for entry in entries]
         if entries:
-            data, starts, ends = table.read_blocks(offsets, sizes)
-            contents = [data[start:end].tobytes() for start, end in zip(starts, ends, strict=True)]
+            blocks = table.read_blocks(offsets, sizes)
+            contents = [blocks.data[start:end].tobytes() for start, end in zip(blocks.starts, blocks.ends, strict=True)]
             read = [list(rows(content, "table", 0)) for content in contents]
             assert read == [list(table.rows(entry.block)) for entry in entries]
 

@@ -31,7 +31,6 @@ _SNAPPY, _ZSTD = 1, 7
 _LZ4 = (4, 5)
 _COMPRESSIONS = frozenset((_SNAPPY, *_LZ4, _ZSTD))
 
-
 Buffer = bytes | memoryview
 
 
