@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -23,14 +24,15 @@ SIGNER = "Nobody <nobody@example.org>"
 
 
 @pytest.fixture(scope="module")
-def gnupg(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the home of a GnuPG with a new key without a passphrase."""
+def gnupg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Provide the home of a GnuPG with a new key without a passphrase, and end the agent that GnuPG has started."""
     need("gpg", "releases are signed with it")
     home = tmp_path_factory.mktemp("gnupg")
     home.chmod(0o700)
     arguments = ["--batch", "--passphrase", "", "--quick-generate-key", SIGNER, "rsa2048", "sign", "never"]
     subprocess.run(["gpg", "--homedir", str(home), *arguments], check=True, capture_output=True)
-    return home
+    yield home
+    subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "gpg-agent"], check=True)
 
 
 @pytest.fixture(scope="module")
