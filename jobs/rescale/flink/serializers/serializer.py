@@ -63,7 +63,7 @@ class Serializer:
         return self.values(snapshot, tree_of) if callable(self.values) else self.values
 
 
-def made_of(number: int, make: Callable[..., TypeTree]) -> Values:
+def from_nested(number: int, make: Callable[..., TypeTree]) -> Values:
     """Return the `values` of a row with `number` nested serializers: `make` takes their trees as arguments.
 
     Another number of nested serializers raises `SnapshotError`; Flink does not check their number.
@@ -71,7 +71,7 @@ def made_of(number: int, make: Callable[..., TypeTree]) -> Values:
     return lambda snapshot, tree_of: make(*trees_of(number, snapshot, tree_of))
 
 
-def made_of_all(make: Callable[[tuple[TypeTree, ...]], TypeTree]) -> Values:
+def from_all_nested(make: Callable[[tuple[TypeTree, ...]], TypeTree]) -> Values:
     """Return the `values` of a row with any number of nested serializers: `make` takes the tuple of their trees."""
     return lambda snapshot, tree_of: make(tuple(map(tree_of, snapshot.nested)))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from rescale.flink.release_line import LAST_OF_FLINK_1
 from rescale.flink.serializers.layouts import outer_fields
 from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row, nested_snapshot, simple_row
-from rescale.flink.serializers.serializer import TreeOf, made_of, made_of_all, trees_of
+from rescale.flink.serializers.serializer import TreeOf, from_all_nested, from_nested, trees_of
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed, Repeat, Sequence, Text, TypeTree, Union
 
@@ -38,14 +38,14 @@ ROWS = (
         nested_snapshot(_BUFFER + "NodeId$NodeIdSerializer"),
         "NodeId",
         {1: "1.8"},
-        made_of(1, lambda event: Union(Sequence((event, Text())), _NOTHING)),
+        from_nested(1, lambda event: Union(Sequence((event, Text())), _NOTHING)),
     ),
     # The number of references to the element, then the element.
     composite_row(
         _BUFFER + "LockableTypeSerializerSnapshot",
         "Lockable",
         {1: "1.8"},
-        made_of(1, lambda element: Sequence((_NUMBER, element))),
+        from_nested(1, lambda element: Sequence((_NUMBER, element))),
         versions=OLD_COMPOSITE,
     ),
     # The edges of a node, each with its number of references.
@@ -53,7 +53,7 @@ ROWS = (
         _BUFFER + "SharedBufferNodeSerializerSnapshotV2",
         "SharedBufferNode",
         {1: "1.13"},
-        made_of(1, lambda edge: Repeat((_NUMBER, edge), folds=False)),
+        from_nested(1, lambda edge: Repeat((_NUMBER, edge), folds=False)),
     ),
     composite_row(
         nested_snapshot(_BUFFER + "SharedBufferNode$SharedBufferNodeSerializer"),
@@ -65,7 +65,7 @@ ROWS = (
         nested_snapshot(_BUFFER + "SharedBufferEdge$SharedBufferEdgeSerializer"),
         "SharedBufferEdge",
         {1: "1.8"},
-        made_of_all(Sequence),
+        from_all_nested(Sequence),
     ),
     composite_row(
         _NFA + "NFAStateSerializerSnapshot",

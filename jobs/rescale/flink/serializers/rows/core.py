@@ -14,7 +14,7 @@ from rescale.flink.serializers.rows.families import (
     nested_snapshot,
     simple_row,
 )
-from rescale.flink.serializers.serializer import Serializer, TreeOf, Values, made_of, made_of_all, trees_of
+from rescale.flink.serializers.serializer import Serializer, TreeOf, Values, from_all_nested, from_nested, trees_of
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import (
     Blob,
@@ -117,14 +117,14 @@ LIST = composite_row(
     _BASE + "ListSerializerSnapshot",
     "List",
     {1: "1.8"},
-    made_of(1, lambda element: Repeat((element,))),
+    from_nested(1, lambda element: Repeat((element,))),
     versions=OLD_COMPOSITE,
 )
 MAP = composite_row(
     _BASE + "MapSerializerSnapshot",
     "Map",
     {1: "1.8"},
-    made_of(2, lambda key, value: Repeat((key, Nullable(value)), folds=False)),
+    from_nested(2, lambda key, value: Repeat((key, Nullable(value)), folds=False)),
     versions=OLD_COMPOSITE,
 )
 BYTE_ARRAY = _array_row("BytePrimitive", Blob(BlobHash.UNKNOWN), "Byte")
@@ -179,7 +179,7 @@ ROWS = (
         _BASE + "GenericArraySerializerSnapshot",
         "Array",
         {1: "1.8"},
-        made_of(1, lambda element: Repeat((Union(element, _NO_BYTES),), folds=False)),
+        from_nested(1, lambda element: Repeat((Union(element, _NO_BYTES),), folds=False)),
         outer_fields("class:utf"),
     ),
     LIST,
@@ -188,11 +188,11 @@ ROWS = (
         _BASE + "SetSerializerSnapshot",
         "Set",
         {1: "2.0"},
-        made_of(1, lambda element: Repeat((Nullable(element),), folds=False)),
+        from_nested(1, lambda element: Repeat((Nullable(element),), folds=False)),
     ),
     simple_row(_JAVA + "Tuple0SerializerSnapshot", "Tuple0", Fixed(1, FixedHash.ZERO)),
     composite_row(
-        _JAVA + "TupleSerializerSnapshot", "{class}", {2: "1.8"}, made_of_all(Sequence), outer_fields("class:utf")
+        _JAVA + "TupleSerializerSnapshot", "{class}", {2: "1.8"}, from_all_nested(Sequence), outer_fields("class:utf")
     ),
     composite_row(
         nested_snapshot(_JAVA + "RowSerializer"),
@@ -201,7 +201,7 @@ ROWS = (
         _row_tree,
         outer_fields("supportsRowKind:flag", since=4),
     ),
-    composite_row(_JAVA + "JavaEitherSerializerSnapshot", "Either", {1: "1.8"}, made_of(2, Union)),
+    composite_row(_JAVA + "JavaEitherSerializerSnapshot", "Either", {1: "1.8"}, from_nested(2, Union)),
     composite_row(
         nested_snapshot(_JAVA + "NullableSerializer"),
         "Nullable",

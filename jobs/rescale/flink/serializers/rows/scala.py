@@ -7,7 +7,7 @@ from dataclasses import replace
 from rescale.flink.release_line import LAST_OF_FLINK_1
 from rescale.flink.serializers.layouts import outer_fields, scala_constants
 from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row, nested_snapshot, simple_row
-from rescale.flink.serializers.serializer import Serializer, made_of_all
+from rescale.flink.serializers.serializer import Serializer, from_all_nested
 from rescale.flink.serializers.type_tree import Fixed, FixedHash, Nullable, Product, TypeTree
 
 _SCALA, _SCALA_OF_TABLES = "org.apache.flink.api.scala.typeutils.", "org.apache.flink.table.api.typeutils."
@@ -38,7 +38,7 @@ _TYPES = (
     Serializer(_SCALA + "ScalaEnumSerializerSnapshot", "Enum {class}", {3: "1.8"}, scala_constants),
     *(
         composite_row(
-            _SCALA + snapshot, "{class}", {2: "1.8"}, made_of_all(_case_class_tree), outer_fields("class:utf")
+            _SCALA + snapshot, "{class}", {2: "1.8"}, from_all_nested(_case_class_tree), outer_fields("class:utf")
         )
         for snapshot in ("ScalaCaseClassSerializerSnapshot", "Tuple2CaseClassSerializerSnapshot")
     ),

@@ -6,7 +6,7 @@ from rescale.flink.advice import REPLACE_SINK
 from rescale.flink.release_line import LAST_OF_FLINK_1
 from rescale.flink.serializers.layouts import fields, outer_fields
 from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row, nested_snapshot, simple_row
-from rescale.flink.serializers.serializer import Serializer, inner, made_of, made_of_all
+from rescale.flink.serializers.serializer import Serializer, from_all_nested, from_nested, inner
 from rescale.flink.serializers.type_tree import Fixed, Repeat, Sequence, Union
 
 _STATE = "org.apache.flink.runtime.state."
@@ -22,11 +22,11 @@ TTL_AWARE = Serializer(
     "TTL aware",
     {1: "2.0"},
     fields("isTtlEnabled:flag", "inner:snapshot"),
-    made_of(1, inner),
+    from_nested(1, inner),
 )
 
 TTL = composite_row(
-    _STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot", "TTL", {2: "1.8"}, made_of_all(Sequence), shown=(1, None)
+    _STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot", "TTL", {2: "1.8"}, from_all_nested(Sequence), shown=(1, None)
 )
 
 ROWS = (
@@ -36,7 +36,7 @@ ROWS = (
         _STATE + "ArrayListSerializerSnapshot",
         "List",
         {1: "1.8"},
-        made_of(1, lambda element: Repeat((element,))),
+        from_nested(1, lambda element: Repeat((element,))),
         versions=OLD_COMPOSITE,
     ),
     TTL,
@@ -44,7 +44,7 @@ ROWS = (
         _STATE + "v2.ttl.TtlStateFactory$TtlSerializerSnapshot",
         "TTL",
         {2: "2.0"},
-        made_of_all(Sequence),
+        from_all_nested(Sequence),
         shown=(1, None),
     ),
     TTL_AWARE,
@@ -55,21 +55,21 @@ ROWS = (
         _STREAMING + "api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot",
         "BufferEntry",
         {2: "1.8"},
-        made_of(1, lambda element: Sequence((Fixed(1), element))),
+        from_nested(1, lambda element: Sequence((Fixed(1), element))),
     ),
     # Element of a window over two streams: a tag (1 or 2), and an element of that stream.
     composite_row(
         _STREAMING + "api.datastream.CoGroupedStreams$UnionSerializerSnapshot",
         "Union",
         {2: "1.8"},
-        made_of(2, lambda first, second: Union(first, second, right_tag=2)),
+        from_nested(2, lambda first, second: Union(first, second, right_tag=2)),
     ),
     # Records are the only stream elements in state: a tag (0: with timestamp, 1: without), and the record.
     composite_row(
         nested_snapshot(_STREAMING + "runtime.streamrecord.StreamElementSerializer"),
         "StreamElement",
         {2: "1.8"},
-        made_of(1, lambda element: Union(element, Sequence((Fixed(8), element)))),
+        from_nested(1, lambda element: Union(element, Sequence((Fixed(8), element)))),
     ),
     composite_row(
         _SINK + "TwoPhaseCommitSinkFunction$StateSerializerSnapshot",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rescale.flink.serializers.layouts import external, fields, outer_fields, row_data, sorted_map
 from rescale.flink.serializers.rows.core import MAP
 from rescale.flink.serializers.rows.families import composite_row, nested_snapshot, simple_row
-from rescale.flink.serializers.serializer import Serializer, TreeOf, inner, made_of, made_of_all
+from rescale.flink.serializers.serializer import Serializer, TreeOf, from_all_nested, from_nested, inner
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Blob, BlobHash, Fixed, Sequence, TypeTree
 
@@ -86,7 +86,7 @@ ROWS = (
         nested_snapshot(_TYPEUTILS + "ExternalSerializer"),
         "External",
         {1: "1.12"},
-        made_of(1, lambda internal: Sequence((Fixed(0), internal))),
+        from_nested(1, lambda internal: Sequence((Fixed(0), internal))),
         external,
     ),
     composite_row(nested_snapshot(_TYPEUTILS + "WindowKeySerializer"), "WindowKey", {1: "1.13"}),
@@ -99,18 +99,20 @@ ROWS = (
     Serializer(_TYPEUTILS + "SortedMapSerializerSnapshot", "SortedMap", {3: "1.9"}, sorted_map, MAP.values),
     simple_row(nested_snapshot(_VIEW + "NullSerializer"), "Null", since="1.9"),
     composite_row(_VIEW + "NullAwareMapSerializerSnapshot", "Map", {1: "1.9"}),
-    composite_row(_VIEW + "MapViewSerializerSnapshot", "MapView", {1: "1.9"}, made_of(1, inner)),
-    composite_row(_VIEW + "ListViewSerializerSnapshot", "ListView", {1: "1.9"}, made_of(1, inner)),
+    composite_row(_VIEW + "MapViewSerializerSnapshot", "MapView", {1: "1.9"}, from_nested(1, inner)),
+    composite_row(_VIEW + "ListViewSerializerSnapshot", "ListView", {1: "1.9"}, from_nested(1, inner)),
     composite_row(
-        nested_snapshot(_MULTISET + "MetaSqnInfoSerializer"), "MetaSqnInfo", {0: "2.2"}, made_of_all(Sequence)
+        nested_snapshot(_MULTISET + "MetaSqnInfoSerializer"), "MetaSqnInfo", {0: "2.2"}, from_all_nested(Sequence)
     ),
-    composite_row(nested_snapshot(_MULTISET + "RowSqnInfoSerializer"), "RowSqnInfo", {0: "2.2"}, made_of_all(Sequence)),
-    composite_row(nested_snapshot(_MULTISET + "NodeSerializer"), "Node", {0: "2.2"}, made_of_all(Sequence)),
+    composite_row(
+        nested_snapshot(_MULTISET + "RowSqnInfoSerializer"), "RowSqnInfo", {0: "2.2"}, from_all_nested(Sequence)
+    ),
+    composite_row(nested_snapshot(_MULTISET + "NodeSerializer"), "Node", {0: "2.2"}, from_all_nested(Sequence)),
     Serializer(
         _MULTISET + "RowDataKeySerializerSnapshot",
         "RowDataKey",
         {0: "2.2"},
         fields("equaliser:blob", "hashFunction:blob", "inner:snapshot"),
-        made_of(1, inner),
+        from_nested(1, inner),
     ),
 )
