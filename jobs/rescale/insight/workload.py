@@ -33,8 +33,8 @@ class RekeyedWork:
 class Workload:
     """Work of a plan: bytes of keyed state to copy (`copied`) and of operator state (`elements`), and records to rekey.
 
-    `source_files` and `new_files` are numbers of files. `largest_file` is the most keyed state of one operator in a new
-    subtask, and `part_size` the size of the parts of files, both in bytes.
+    `source_files` and `new_files` are numbers of files. `largest_file` is the largest keyed state of one operator in
+    one new subtask, and `part_size` what a task writes at once, both in bytes.
     """
 
     copied: int
