@@ -37,7 +37,7 @@ def empty_group(key_group: int, header: KeyedHeader) -> bytes:
 
 
 def only_key(block: bytes, header: KeyedHeader) -> bytes:
-    """Return the serialized key of the only entry in the first state with entries; `block` begins a key group.
+    """Return the serialized key of the only entry in the first state with entries; `block` may be cut off.
 
     Raises `UnsupportedError` if this state has several entries, or if the end of the key is unknown, and
     `SnapshotError` if the block ends too early.
