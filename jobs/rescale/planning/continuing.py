@@ -218,7 +218,7 @@ class _OperatorContinuation:
 
     @property
     def earlier(self) -> Operator:
-        """The operator in the source of the base: the earlier checkpoint."""
+        """The operator in the earlier checkpoint, the source of the base."""
         return self.base.source.operator(self.planned.operator_id)
 
     @property

@@ -73,7 +73,7 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
                 operator
             )  # checked first: if entries cannot be read, a hash of keys does not help
     if rekeyed_shapes:
-        from rescale.planning.request.key_hashes import choose_key_hashes  # also imports numpy
+        from rescale.planning.request.key_hashes import choose_key_hashes  # imports numpy
 
         maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed_shapes.items()}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
