@@ -3,7 +3,7 @@
 The file goes into level 0 with the newest sequence number of its database. All releases of RocksDB read a tombstone
 there before any older row, so it hides the rows of its range in all levels. The key of the tombstone has its sequence
 number, as in flushed files. `SstFileWriter` would write sequence number 0, which releases of RocksDB treat differently,
-and the C interface of RocksDB 6 cannot write such a file.
+and the C interface of RocksDB 6 cannot write tombstones.
 """
 
 from __future__ import annotations
