@@ -1,4 +1,4 @@
-"""Move and validate one plan after another, in one process that waits for orders."""
+"""Move and validate the state of one plan after another, in a process that waits for orders."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def run_command_step(step: Step, arguments: Sequence[str], master: str) -> Resul
 
 
 class CarryOut(Protocol):
-    """Function that moves and validates a claimed plan.
+    """Function that moves and validates the state of a claimed plan.
 
     Once the work has started, it calls `meanwhile`, and prints the line that `meanwhile` returns.
     """
@@ -45,10 +45,10 @@ class CarryOut(Protocol):
 
 @contextmanager
 def lasting_mover(master: str, record_bytes: int | None = None) -> Iterator[CarryOut]:
-    """Yield a function that moves and validates a claimed plan. All calls use the same process, until the block ends.
+    """Yield a function that moves and validates the state of a claimed plan.
 
-    The process starts at once. `record_bytes` are the bytes of records that the first plan moves, if known. On a
-    terminal, the function draws the progress.
+    All calls use one process, which starts at once and ends with the block. `record_bytes` are the bytes of records
+    that the first plan moves, if known. On a terminal, the function draws the progress.
     """
     drawn = can_draw()
     with LastingProcess(master, _say, sends_ticks=drawn, record_bytes=record_bytes) as process:

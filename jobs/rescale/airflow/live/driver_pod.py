@@ -158,7 +158,10 @@ class RoundsPod:
         """Start no pod yet: it would occupy resources that the pod that moves all state needs."""
 
     def move(self, plan: Plan, proof: Proof) -> None:
-        """Move and validate a claimed plan. Raises the error of the run, or `StoreError` if the pod is lost."""
+        """Move and validate the state of a claimed plan.
+
+        Raises the error of the run, or `StoreError` if the pod is lost.
+        """
         if self._pod is None or self._sender is None:
             self._sender = self._stack.enter_context(Sender(self._target))
             arguments = [Step.ROUNDS.value, "--orders-at", self._sender.place]

@@ -31,25 +31,25 @@ class RoundsRunner(Protocol):
         """Start the process early, so that the first round does not wait for it. A pod may start later."""
 
     def move(self, plan: Plan, proof: Proof) -> None:
-        """Move and validate a claimed plan."""
+        """Move and validate the state of a claimed plan."""
 
     def end(self) -> None:
         """End the process or pod, even in the middle of a round; the next round starts another one."""
 
 
 class Mover:
-    """Moves and validates claimed plans: `move_all` moves all state, `rounds_runner` moves changes."""
+    """Moves and validates state of claimed plans: `move_all` all of it, `rounds_runner` only changes."""
 
     def __init__(self, move_all: Callable[[Plan, Proof], None], rounds_runner: RoundsRunner) -> None:
         self._move_all = move_all
         self._rounds_runner = rounds_runner
 
     def start_rounds_process(self) -> None:
-        """Start the process for rounds early, so that it is ready when all state has been moved once."""
+        """Start the process for rounds early, so that it is ready for the first round."""
         self._rounds_runner.begin()
 
     def move(self, plan: Plan, proof: Proof) -> None:
-        """Move and validate a plan: changes in the process or pod for rounds, all state in one of its own."""
+        """Move and validate state of a plan: changes in the process or pod for rounds, all state in another."""
         (self._rounds_runner.move if proof is Proof.CHANGES else self._move_all)(plan, proof)
 
     def end(self) -> None:
