@@ -129,7 +129,7 @@ def operator_entry(
     *,
     compressed: bool = False,
 ) -> OperatorState:
-    """Return an operator with one list state, after writing a file for each subtask into a new directory."""
+    """Return an operator with one list state, after writing a file for each subtask into `directory`."""
     directory.mkdir(exist_ok=True)
     header = operator_header((operator_list(state, mode=mode.name),), compressed=compressed)
     written = []
