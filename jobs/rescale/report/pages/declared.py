@@ -21,10 +21,10 @@ _MOST_SHOWN = 10
 
 
 RecordCounts = dict[tuple[str, str], int]
-"""Number of records of each dropped keyed state, by (new operator id, name of the state)."""
+"""Number of records of each dropped keyed state, by (operator id after a rename, state)."""
 
 OldRowCounts = dict[tuple[str, str], CertifiedOldRows]
-"""Numbers of old rows that were left out of each state, by (new operator id, name of the state)."""
+"""Numbers of old rows that were left out of each state, by (operator id after a rename, state)."""
 
 
 def declared_lines(surgery: Surgery) -> list[str]:
