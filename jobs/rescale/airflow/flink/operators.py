@@ -127,7 +127,7 @@ class HandOverJob(WaitingOperator):
 
 
 def answer_of(event: dict[str, Any]) -> Answer:
-    """Return the answer in the event of an `AnswerTrigger`. Raises the error in it."""
+    """Return the answer in the event of an `AnswerTrigger`, or raise the error in it."""
     if "error" in event:
         raise RescaleError.of_document(msgspec.convert(event["error"], ErrorDocument))
     answer: Answer = event["answer"]

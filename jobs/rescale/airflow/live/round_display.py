@@ -31,12 +31,12 @@ _PAGE_SECONDS = 30.0
 
 @dataclass
 class RoundDisplay:
-    """Shows the rounds of a follower in the task instance `ti` and its `state`."""
+    """Shows a follower's rounds in the task instance `ti` and its `task_state`."""
 
     old_job: JobToRestart
     follower: Follower
     ti: Any
-    state: Any
+    task_state: Any
     _next_page_time: float = 0.0
     _shown: dict[str, Any] | None = None
 
@@ -82,7 +82,7 @@ class RoundDisplay:
     def _put(self, document: dict[str, Any]) -> None:
         with open_flink(self.old_job.flink) as flink:
             document = {**document, "first_checkpoint": first_checkpoint(flink, self.old_job.job_id)}
-        self.state.set(ROUNDS, document)
+        self.task_state.set(ROUNDS, document)
         self.ti.xcom_push(ROUNDS, document)
 
     @cached_property

@@ -50,7 +50,7 @@ class WindowClosedError(RequestError):
 
 @dataclass
 class Watch:
-    """Watch over the job that `follower` follows, for a task instance `ti` with its `state` and filled form `params`.
+    """Watch over the job that `follower` follows, for a task instance `ti` with its `task_state` and form `params`.
 
     In a window, no cut-over begins before the instant `opens_at` or after `closes_at`; None means no limit.
     """
@@ -60,7 +60,7 @@ class Watch:
     live: LiveRequest
     params: Mapping[str, Any]
     ti: Any
-    state: Any
+    task_state: Any
     opens_at: datetime | None
     closes_at: datetime | None
     _previous_seconds: float | None = None
@@ -69,7 +69,7 @@ class Watch:
     _needs_approval: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        shown = self.state.get(ROUNDS)  # by an earlier try of the task, whose question may be open
+        shown = self.task_state.get(ROUNDS)  # by an earlier try of the task, whose question may be open
         self._needs_approval = shown is not None and shown["asks"]
 
     def is_cancelled(self) -> bool:
@@ -275,7 +275,7 @@ class Watch:
 
     @cached_property
     def _display(self) -> RoundDisplay:
-        return RoundDisplay(self.old_job, self.follower, self.ti, self.state)
+        return RoundDisplay(self.old_job, self.follower, self.ti, self.task_state)
 
     def _pause(self, newest_round: Round) -> None:
         """Wait until the next round is due, or until the cut-over may begin.
