@@ -61,8 +61,8 @@ def _run_dag(home: AirflowHome, target: str) -> None:
         try:
             code = process.wait()
         except BaseException:
-            # SIGTERM would not end the process: Airflow leaves that signal to its tasks. Processes that the tasks have
-            # started end with this process.
+            # SIGTERM would not end the process: Airflow's handler only calls the task's `on_kill`. Processes that tasks
+            # have started end with this process.
             process.kill()
             raise
         if code:
