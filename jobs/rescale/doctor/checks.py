@@ -27,7 +27,7 @@ class CheckOutcome(StrEnum):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A check of its `subject`; `tried` says what the check did, and `meaning` what the result means for a run.
+    """A check of its `subject`: `tried` says what it did, `result` what it found, `meaning` what that means for a run.
 
     `advice` says what to do; null if there is nothing to do.
     """

@@ -177,7 +177,7 @@ class _Probes:
                 trial.ok("a file of one part", "a run can write large files")
 
     def _abandon(self, token: str) -> None:
-        """Remove the parts that an unfinished upload left; ignore errors of the store."""
+        """Remove the parts of the unfinished upload `token`; ignore errors of the store."""
         with suppress(RescaleError):
             self._store.abort_parts(self._parts_uri)
             if not is_s3(self._target):  # the token of a local upload is the path of its file
