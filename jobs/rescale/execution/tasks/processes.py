@@ -53,7 +53,7 @@ class ProcessTasks:
         if not units:
             return []
         outcomes_by_slice: list[list[Outcome[R]] | None] = self.pool.run(
-            _SliceTask(work), slices_of(units, self.cores * SLICES_PER_CORE), progress, is_last=_has_failed
+            _SliceTask(work), slices_of(units, self.cores * SLICES_PER_CORE), progress, stops_at=_has_failed
         )
         return results_of([outcome for outcomes in outcomes_by_slice for outcome in outcomes or ()])
 

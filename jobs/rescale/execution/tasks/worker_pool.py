@@ -59,15 +59,15 @@ class WorkerPool:
         body: StageWork,
         tasks: Sequence[Any],
         progress: Progress,
-        is_last: Callable[[Any], bool] = lambda _: False,
+        stops_at: Callable[[Any], bool] = lambda _: False,
     ) -> list[Any]:
         """Run all tasks, and return their results in order.
 
-        After a result for which `is_last` is True, no further task begins; the results of tasks that did not begin are
+        After a result for which `stops_at` is True, no further task begins; the results of tasks that did not begin are
         None. Raises the first final error of a task, and the last error of a task that failed, or lost its worker,
         `ATTEMPTS` times.
         """
-        stage = _Stage(SharedFunction.pack(body), tasks, progress, is_last)
+        stage = _Stage(SharedFunction.pack(body), tasks, progress, stops_at)
         try:
             while stage.due_tasks or stage.running_tasks:
                 self._hand_out_tasks(stage)
@@ -172,7 +172,7 @@ class _Stage:
     """Tasks with the same work, their attempts and their results."""
 
     def __init__(
-        self, work: SharedFunction[StageWork], tasks: Sequence[Any], progress: Progress, is_last: Callable[[Any], bool]
+        self, work: SharedFunction[StageWork], tasks: Sequence[Any], progress: Progress, stops_at: Callable[[Any], bool]
     ) -> None:
         self.work = work
         self.tasks = tasks
@@ -182,13 +182,13 @@ class _Stage:
         self.results: list[Any] = [None] * len(tasks)
         self.running_tasks = 0
         self.done = 0
-        self._is_last = is_last
+        self._stops_at = stops_at
 
     def record_success(self, number: int, ended_task: EndedTask, done: int) -> None:
         self.results[number] = pickle.loads(ended_task.packed)
         self.done += done
         METER.add_worker(ended_task.counters.plus(StepCounters(lost_tasks=self.attempts[number] - 1)))
-        if self._is_last(self.results[number]):
+        if self._stops_at(self.results[number]):
             self.due_tasks.clear()
 
     def record_failure(self, number: int, error: RescaleError) -> None:
