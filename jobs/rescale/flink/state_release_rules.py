@@ -79,13 +79,13 @@ _UNTYPED_STATES = {
 """Class of Flink, reason and advice for each kind of state without known types."""
 
 
-def operator_state_reason(state: str, writer: int, line: ReleaseLine) -> Reason | None:
+def operator_state_reason(state: str, writer_major: int, line: ReleaseLine) -> Reason | None:
     """Return why `line` may not restore the operator state with this name; None if no rule depends on the name.
 
-    `writer` is the major version of Flink (1 or 2) that wrote the state, and `line` the release that is to restore it.
+    Flink `writer_major` (1 or 2) wrote the state, and the release `line` is to restore it.
     """
     removed_class = _REMOVED_CLASSES.get(state)
-    if removed_class is not None and writer < line.major:
+    if removed_class is not None and writer_major < line.major:
         why = f"{removed_class.what}, a class that connectors for Flink {line.major} do not contain"
         return Reason(Restores.NO, why, removed_class.rule, removed_class.advice)
     connector = _CONNECTOR_STATES.get(state)
@@ -98,13 +98,13 @@ _STATES_OF_OTHER_OVERS = {"lastTriggeringTsState", "cleanupTsState", "smallestTS
 """Keyed states of OVER aggregates in SQL: an OVER that is bounded, or in processing time, has at least one of them."""
 
 
-def keyed_state_reason(state: str, names: Set[str], writer: int, line: ReleaseLine) -> Reason | None:
+def keyed_state_reason(state: str, names: Set[str], writer_major: int, line: ReleaseLine) -> Reason | None:
     """Return why `line` may not restore a keyed state; None if no rule depends on its name.
 
-    `names` are the names of all keyed states of the operator; `writer` and `line` are as for `operator_state_reason`.
+    `names` are those of all keyed states of the operator; `writer_major` and `line` are as for `operator_state_reason`.
     """
     is_unbounded = names >= _STATES_OF_EVERY_OVER and not names & _STATES_OF_OTHER_OVERS
-    if state != _BUFFERED_ROWS or not is_unbounded or writer >= line.major:
+    if state != _BUFFERED_ROWS or not is_unbounded or writer_major >= line.major:
         return None
     return Reason(
         Restores.UNKNOWN,

@@ -117,11 +117,11 @@ def _explained(reason: Reason | None) -> RestoreReason | None:
 
 
 class _Judge:
-    """Judges whether Flink `line` restores state that a Flink of the major version `writer` wrote."""
+    """Judges whether Flink `line` restores state that a Flink of the major version `writer_major` wrote."""
 
-    def __init__(self, line: ReleaseLine, writer: int, kafka: Sequence[KafkaOffsets]) -> None:
+    def __init__(self, line: ReleaseLine, writer_major: int, kafka: Sequence[KafkaOffsets]) -> None:
         self._line = line
-        self._writer = writer
+        self._writer_major = writer_major
         self._kafka = {offsets.operator.operator_id: offsets for offsets in kafka}
 
     def states(self, operator: Operator) -> tuple[JudgedState, ...]:
@@ -155,11 +155,11 @@ class _Judge:
 
     def _judged_keyed(self, header: KeyedHeader, framing: Framing) -> Iterator[JudgedState]:
         """Yield the prospects of the states in a header; the reasons of the key serializer affect all of them."""
-        key_reason = self._worst_reason(reasons(header.key_serializer, self._writer, self._line))
+        key_reason = self._worst_reason(reasons(header.key_serializer, self._writer_major, self._line))
         key = () if key_reason is None else (key_reason._replace(why=f"its key: {key_reason.why}"),)
         names = set(header.names)
         for state in self._judged_by_header(header.states, key, states_fail_alone=framing is not Framing.HEAP):
-            reason_by_name = keyed_state_reason(state.name, names, self._writer, self._line)
+            reason_by_name = keyed_state_reason(state.name, names, self._writer_major, self._line)
             yield JudgedState(state.name, self._worst_reason(filter(None, (reason_by_name, state.reason))))
 
     def _judged_elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
@@ -170,7 +170,7 @@ class _Judge:
             reason_by_name = (
                 self._reason_of_source(operator)
                 if is_source
-                else operator_state_reason(state.name, self._writer, self._line)
+                else operator_state_reason(state.name, self._writer_major, self._line)
             )
             yield JudgedState(state.name, self._worst_reason(filter(None, (reason_by_name, state.reason))))
 
@@ -183,7 +183,9 @@ class _Judge:
         hashmap backend it does not, because only the serializer tells where a value ends.
         """
         by_state = {
-            state.name: [r for _, snapshot in state.serializers for r in reasons(snapshot, self._writer, self._line)]
+            state.name: [
+                r for _, snapshot in state.serializers for r in reasons(snapshot, self._writer_major, self._line)
+            ]
             for state in states
         }
         for state in states:
@@ -204,7 +206,7 @@ class _Judge:
         offsets = self._kafka.get(operator.operator_id)
         is_read = offsets is not None and offsets.unread_reason is None and offsets.unread_enumerator_reason is None
         is_source = offsets is not None and offsets.kind is KafkaKind.SOURCE
-        return None if is_read and is_source and self._writer < self._line.major else source_reason(self._line)
+        return None if is_read and is_source and self._writer_major < self._line.major else source_reason(self._line)
 
     def _reason_of_unread_header(self, header: bytes, read: Callable[[bytes, str], object]) -> Reason:
         """Return why a release may not restore state whose header is missing or names an unknown class."""

@@ -26,8 +26,8 @@ def pojo(*fields: SerializerSnapshot, **subclasses: SerializerSnapshot) -> Seria
     )
 
 
-def reasons_of(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> list[Reason]:
-    return list(reasons(snapshot, writer, line))
+def reasons_of(snapshot: SerializerSnapshot, writer_major: int, line: ReleaseLine) -> list[Reason]:
+    return list(reasons(snapshot, writer_major, line))
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,9 @@ def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnap
     Raises the errors of `read_snapshot`.
     """
     at = reader.position
-    version = reader.i32()
-    if version != PROXY_VERSION:
-        raise reader.error("an unknown form of serializer snapshot", at=at, expected=PROXY_VERSION, found=version)
+    proxy_version = reader.i32()
+    if proxy_version != PROXY_VERSION:
+        raise reader.error("an unknown form of serializer snapshot", at=at, expected=PROXY_VERSION, found=proxy_version)
     if end is None:
         return read_snapshot(reader)
     frame = ByteReader(reader.data, reader.path, reader.position, end)

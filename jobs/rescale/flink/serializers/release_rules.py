@@ -84,8 +84,8 @@ ANOTHER_SERIALIZER = (
 )
 
 
-def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Iterator[Reason]:
-    """Yield the reasons why `line` may not restore what a serializer of Flink 1 or 2 (`writer`) wrote."""
+def reasons(snapshot: SerializerSnapshot, writer_major: int, line: ReleaseLine) -> Iterator[Reason]:
+    """Yield the reasons why `line` may not restore what a serializer of Flink 1 or 2 (`writer_major`) wrote."""
     row = row_of(snapshot.class_name)
     yield from class_reasons(snapshot.class_name, line)
     if row is None or snapshot.values(UNKNOWN):
@@ -93,10 +93,10 @@ def reasons(snapshot: SerializerSnapshot, writer: int, line: ReleaseLine) -> Ite
         return
     for last_release in snapshot.values(ABANDONED):
         yield _abandoned_form_reason(snapshot, last_release, line)
-    if row.other_bytes_in_flink_2 and writer != line.major:
+    if row.other_bytes_in_flink_2 and writer_major != line.major:
         yield _kryo_reason(snapshot.values("class")[0])
     for inner in (*snapshot.nested, *(subclass for _, subclass in snapshot.subclasses if subclass is not None)):
-        yield from reasons(inner, writer, line)
+        yield from reasons(inner, writer_major, line)
 
 
 def missing_class_reason(class_name: str, line: ReleaseLine) -> Reason:

@@ -110,15 +110,15 @@ def copy_entries(
     while count < len(starts) and (progress[ENTRIES] or progress[ITEMS]):
         record = filled + prefix_size
         if progress[ITEMS]:
-            user_key, error_code = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
-            if error_code == FINE and user_key >= len(data):
+            user_key_end, error_code = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
+            if error_code == FINE and user_key_end >= len(data):
                 error_code = np.int64(machine.SHORT)
             if error_code != FINE:
                 break
-            end = user_key + 1
-            if data[user_key] > 1:
+            end = user_key_end + 1
+            if data[user_key_end] > 1:
                 error_code = np.int64(machine.BAD_FLAG)
-            elif not data[user_key]:
+            elif not data[user_key_end]:
                 end, error_code = end_of_value(second_program, depth, data, end, numbers, hashes, flags)
             if error_code != FINE:
                 break
@@ -126,8 +126,8 @@ def copy_entries(
                 error_code = np.int64(NO_ROOM)
                 break
             key_end = copy_bytes(held_key, np.int64(0), progress[HELD_SIZE], out, record)
-            key_end = copy_bytes(data, at, user_key, out, key_end)
-            value_end = copy_bytes(data, user_key, end, out, key_end + LENGTH_SIZE)
+            key_end = copy_bytes(data, at, user_key_end, out, key_end)
+            value_end = copy_bytes(data, user_key_end, end, out, key_end + LENGTH_SIZE)
             at = end
             progress[ITEMS] -= 1
         elif kind == QUEUE_ELEMENT:

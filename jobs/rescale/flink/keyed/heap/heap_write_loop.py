@@ -42,7 +42,7 @@ def write_entries(
     at = np.int64(0)
     while begin < end:
         start, key_end = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
-        value, begin = key_end + LENGTH_SIZE, key_end + LENGTH_SIZE + read_u32(data, key_end)
+        value_start, begin = key_end + LENGTH_SIZE, key_end + LENGTH_SIZE + read_u32(data, key_end)
         if in_queue:
             at = copy_bytes(data, start, key_end, out, at)
             continue
@@ -50,14 +50,14 @@ def write_entries(
         machine.walk(key_program, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, flags)
         if flags[0] != machine.FINE:
             return np.int64(-1)
-        namespace = numbers[2]
+        namespace_start = numbers[2]
         if has_lengths:
-            namespace += _size_of_length(numbers[2] - start)
+            namespace_start += _size_of_length(numbers[2] - start)
             size = np.int64(1)
-            while size < 4 and _size_of_length(key_end - namespace - size) != size:
+            while size < 4 and _size_of_length(key_end - namespace_start - size) != size:
                 size += 1
             key_end -= size
-        at = copy_bytes(data, namespace, key_end, out, at)
+        at = copy_bytes(data, namespace_start, key_end, out, at)
         at = copy_bytes(data, start, numbers[2], out, at)
-        at = copy_bytes(data, value, begin, out, at)
+        at = copy_bytes(data, value_start, begin, out, at)
     return at
