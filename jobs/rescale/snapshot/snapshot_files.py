@@ -23,7 +23,7 @@ class SnapshotFiles:
     """The files of a snapshot with their pinned versions, None if any version will do; file 0 is `_metadata`.
 
     `metadata` has the bytes of `_metadata` if they were read. They are not pickled, because another process can read
-    them from storage. `written` are the few bytes that Rescale wrote; they are pickled, because no file has them.
+    them from storage. `written` are bytes that Rescale put in place of others; they are pickled, as no file has them.
     """
 
     versions: tuple[tuple[str, Pin | None], ...]

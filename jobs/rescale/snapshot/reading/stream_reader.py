@@ -242,7 +242,7 @@ class StreamReader:
         return extent
 
     def _check_size(self, label: str, extent: Extent) -> None:
-        """Check that a file has the size that its handle records, or that a merged file contains the whole segment."""
+        """Check that a file of operator `label` has its handle's size, or that a merged file has the whole segment."""
         uri, pin = self._files[extent.file]
         whole_size = self._locator.whole_sizes.get(extent.file)
         end = extent.start + extent.length
