@@ -205,11 +205,11 @@ class SstTable:
         """
         first = last = self._footer.index
         for _ in range(2 if self.properties.has_partitioned_index else 1):
-            begin = next(self._index_block(first), None)
-            end = _last_or_none(self._index_block(last, tail=True))
-            if begin is None or end is None:
+            first_entry = next(self._index_block(first), None)
+            last_entry = _last_or_none(self._index_block(last, tail=True))
+            if first_entry is None or last_entry is None:
                 return None
-            first, last = begin.block, end.block
+            first, last = first_entry.block, last_entry.block
         lowest = next(self.rows(first), None)
         highest = _last_or_none(rows(self._block(last), self.path, self._file_offset(last), tail=True))
         return None if lowest is None or highest is None else (lowest, highest)
