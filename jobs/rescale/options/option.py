@@ -78,7 +78,7 @@ class Option:
 
     `name` is the flag without its leading dashes. `choices` maps the values of a choice to their labels in the form; a
     value without a label is for the command line only. `file` names the contents of the file in errors. If values start
-    with the name of an operator, `after_operator` is the text that follows the name.
+    with an operator's name, `after_operator` separates it from the rest; "" if nothing follows.
     """
 
     name: str

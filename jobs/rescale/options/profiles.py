@@ -50,7 +50,7 @@ def use_profiles(arguments: argparse.Namespace) -> None:
         StoreSide.SOURCE: _normalised_places(arguments, [] if source_attribute in targets else [source_attribute]),
         StoreSide.TARGET: _normalised_places(arguments, targets),
     }
-    if any(places.values()):  # if no URI is given, the parent process declares the targets
+    if any(places.values()):  # without a URI, targets declared by the parent process stay
         use_targets(places[StoreSide.TARGET])
         for snapshot, target in product(places[StoreSide.SOURCE], places[StoreSide.TARGET]):
             refuse_same_place(snapshot.removesuffix("/_metadata"), target)
