@@ -25,7 +25,7 @@ from rescale.plan.work_class import WorkClass, work_class
 from rescale.planning.request.operator_shapes import Shape
 from rescale.snapshot.model import Operator, Snapshot
 
-_LEAST_SUBTASKS = 0.75
+_LEAST_SUBTASK_SHARE = 0.75
 """Smallest share of the subtasks that must have exactly one key for keys to count as hand-picked."""
 
 _LARGEST_CHANCE = 0.1
@@ -75,7 +75,7 @@ def hand_picked_keys(snapshot: Snapshot, operator: Operator, shape: Shape) -> Ha
     parallelism, max_parallelism = operator.parallelism, operator.max_parallelism
     picked_keys = single_keys(snapshot, operator)
     header = operator.keyed_headers[0] if picked_keys else None
-    has_enough_keys = parallelism > 1 and len(picked_keys) >= _LEAST_SUBTASKS * parallelism
+    has_enough_keys = parallelism > 1 and len(picked_keys) >= _LEAST_SUBTASK_SHARE * parallelism
     if header is None or not has_enough_keys or len({single.key for single in picked_keys}) < len(picked_keys):
         return None
     key_type = _KEY_TYPES.get(type_name(header.key_serializer))

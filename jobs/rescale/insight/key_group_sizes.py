@@ -41,7 +41,7 @@ def key_group_sizes(operator: Operator) -> KeyGroupSizes:
     return KeyGroupSizes(tuple(sizes), exact=not estimated_holders)
 
 
-_MOST_FILLED = 0.98
+_LARGEST_FILLED_SHARE = 0.98
 """Largest share of key groups that may have state if the number of keys is to be estimated."""
 
 
@@ -54,7 +54,7 @@ def estimated_number_of_keys(operator: Operator) -> int | None:
     if operator.databases or operator.changelogs or operator.raw_keyed or not operator.keyed:
         return None
     filled_groups = {key_group for stream in operator.keyed for key_group, _ in stream.filled_groups}
-    if len(filled_groups) > _MOST_FILLED * maximum:
+    if len(filled_groups) > _LARGEST_FILLED_SHARE * maximum:
         return None
     return round(-maximum * log(1 - len(filled_groups) / maximum))
 
