@@ -38,7 +38,7 @@ sys.dont_write_bytecode = False
 
 register_profiles()
 
-# Objects that are made by imports and by the collection of tests stay, so the garbage collector need not search them.
+# Off until all tests are collected: objects made until then stay, so the garbage collector need not search them.
 gc.disable()
 
 LONGEST_FIRST = ("whole_airflow", "oracle", "k8s", "execution", "demo", "airflow", "flink")
