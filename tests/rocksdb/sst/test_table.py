@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rescale.flink.key_groups import prefix_size
 from rescale.rocksdb.consistency import checked_manifest
+from rescale.rocksdb.engine.changes import entry_batches as entries_module
+from rescale.rocksdb.engine.changes.entry_batches import entry_batches
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
@@ -19,6 +25,7 @@ from rescale.rocksdb.sst.table_properties import PREFIX
 from rescale.rocksdb.stored_files import StoredFile
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 from support.databases import FIXTURES, Rows, databases, read_file, read_rows
+from support.examples import examples
 from support.rocksdb_writer import MERGE, Writer, written
 
 FLINK = sorted(path.name for path in FIXTURES.glob("*-rocksdb*") if path.name.split("-")[1] == "rocksdb")
@@ -44,6 +51,17 @@ def all_blocks_of(table: SstTable) -> Blocks:
     return table.read_blocks(*table.data_blocks())
 
 
+def decoded_entries(table: SstTable) -> list[TableRow]:
+    """Return all entries, as the compiled loops decode them."""
+    return [
+        TableRow(batch.key(i), int(trailer) >> 8, int(trailer) & 0xFF, batch.data[start:end].tobytes())
+        for batch in entry_batches(table)
+        for i, (trailer, start, end) in enumerate(
+            zip(batch.trailers, batch.value_starts, batch.value_ends, strict=True)
+        )
+    ]
+
+
 def rows_of(table: SstTable) -> list[TableRow]:
     """Return all rows, after checking that each is in its block by the index, and that blocks lie end to end."""
     all_rows: list[TableRow] = []
@@ -63,6 +81,7 @@ def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
     """Check that a file's properties and its entry in the MANIFEST agree with its rows, and return these."""
     table = opened(data, live.name)
     rows, properties = rows_of(table), table.properties
+    assert decoded_entries(table) == [row._replace(sequence=properties.global_sequence or row.sequence) for row in rows]
     assert table.first_and_last_row() == ((rows[0], rows[-1]) if rows else None)
     assert properties.column_family == family
     assert len(rows) == properties.entries - properties.range_deletions
@@ -170,6 +189,47 @@ def test_tables_of_every_supported_format_and_compression_are_read(
     assert rows == writer.model
     sizes = [file.length for file in files if file.name.endswith(".sst")]
     assert max(sizes) > 20_000
+
+
+KEYS = [bytes([i]) + b"key" * i for i in range(6)]
+CHANGE = st.tuples(st.sampled_from(KEYS), st.none() | st.binary(max_size=300))
+
+
+@settings(max_examples=examples(150))
+@given(
+    table=st.sampled_from(TABLES),
+    compression=st.sampled_from(["kNoCompression", "kSnappyCompression", "kLZ4Compression", "kZSTD"]),
+    block_size=st.integers(64, 4096),
+    read_at_once=st.integers(1, 5000),
+    flushed=st.lists(st.lists(CHANGE, min_size=1, max_size=40), min_size=1, max_size=4),
+    is_list=st.booleans(),
+    compacts=st.booleans(),
+)
+def test_entries_of_any_history_give_what_rocksdb_reads(
+    table: str,
+    compression: str,
+    block_size: int,
+    read_at_once: int,
+    flushed: list[list[tuple[bytes, bytes | None]]],
+    is_list: bool,
+    compacts: bool,
+) -> None:
+    options = f"{MERGE};compression={compression};block_based_table_factory={{block_size={block_size};{table}}}"
+    state = "lists" if is_list else "values"
+    with tempfile.TemporaryDirectory() as folder, written(Path(folder, "db"), STATES, options) as writer:
+        for changes in flushed:
+            for key, value in changes:
+                if value is None:
+                    writer.delete(state, key)
+                else:
+                    (writer.add if is_list else writer.put)(state, key, value)
+            writer.flush()
+        if compacts:
+            writer.compact(state)
+        files = writer.checkpoint(Path(folder, "checkpoint"))
+        with patch.object(entries_module, "_READ_AT_ONCE", read_at_once):
+            assert by_state(files, STATES) == writer.model
+        assert writer.rows(state) == writer.model[state]
 
 
 @pytest.mark.parametrize(
