@@ -19,7 +19,7 @@ from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.sst.table import SstTable
-from rescale.rocksdb.sst.table_blocks import BlockHandle, Blocks, ChecksumType
+from rescale.rocksdb.sst.table_blocks import BlockHandle, ChecksumType, DataBlocks
 from rescale.rocksdb.sst.table_entries import TableRow, entries
 from rescale.rocksdb.sst.table_properties import PREFIX
 from rescale.rocksdb.stored_files import StoredFile
@@ -47,7 +47,7 @@ def stored_number(table: SstTable, name: str) -> int:
     return EditReader(values[f"{PREFIX}{name}".encode()], table.path, 0).varint()
 
 
-def all_blocks_of(table: SstTable) -> Blocks:
+def all_blocks_of(table: SstTable) -> DataBlocks:
     return table.read_blocks(*table.data_blocks())
 
 

@@ -18,8 +18,8 @@ from rescale.rocksdb.sst.index_places import block_offsets, key_groups_of_blocks
 from rescale.rocksdb.sst.table_blocks import (
     TRAILER_SIZE,
     BlockHandle,
-    Blocks,
     ChecksumType,
+    DataBlocks,
     read_handle,
     uncompressed_blocks,
     uncompressed_content,
@@ -178,7 +178,7 @@ class SstTable:
             return [self._footer.index]
         return [partition.block for partition in self._index_block(self._footer.index)]
 
-    def read_blocks(self, offsets: Longs, sizes: Longs) -> Blocks:
+    def read_blocks(self, offsets: Longs, sizes: Longs) -> DataBlocks:
         """Return the uncompressed contents of consecutive data blocks, with one read.
 
         `offsets` and `sizes` are slices of the arrays that `data_blocks` returns.

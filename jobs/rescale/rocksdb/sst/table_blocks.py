@@ -59,7 +59,7 @@ def read_handle(reader: EditReader) -> BlockHandle:
     return BlockHandle(reader.varint(), reader.varint())
 
 
-class Blocks(NamedTuple):
+class DataBlocks(NamedTuple):
     """Uncompressed contents of data blocks; the content of block i is `data[starts[i]:ends[i]]`."""
 
     data: Bytes
@@ -69,7 +69,7 @@ class Blocks(NamedTuple):
 
 def uncompressed_blocks(
     stored: bytes, starts: Longs, ends: Longs, kind: ChecksumType, path: str, offset: int
-) -> Blocks:
+) -> DataBlocks:
     """Return the uncompressed contents of stored blocks.
 
     Block i has the content `stored[starts[i]:ends[i]]`, then its trailer. `stored` lies in the file `path` from
@@ -78,14 +78,14 @@ def uncompressed_blocks(
     check_blocks(stored, starts, ends + TRAILER_SIZE, kind, path, offset)
     data = np.frombuffer(bytearray(stored), np.uint8)
     if not data[ends].any():
-        return Blocks(data, starts, ends)
+        return DataBlocks(data, starts, ends)
     contents = [
         _decompressed(stored, start, end, path, offset + start) if stored[end] else stored[start:end]
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
     content_ends = np.cumsum([len(content) for content in contents], dtype=np.int64)
     content_starts = np.append(np.int64(0), content_ends[:-1])
-    return Blocks(np.frombuffer(bytearray().join(contents), np.uint8), content_starts, content_ends)
+    return DataBlocks(np.frombuffer(bytearray().join(contents), np.uint8), content_starts, content_ends)
 
 
 def uncompressed_content(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:

@@ -24,7 +24,7 @@ from rescale.rocksdb.manifest.edit_reader import InternalKey
 from rescale.rocksdb.manifest.edit_writer import varint
 from rescale.rocksdb.manifest.version_edit import LiveFile
 from rescale.rocksdb.sst.table import SstTable
-from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, Blocks
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, DataBlocks
 from rescale.text.errors import SnapshotError
 from support.slow import slow_but
 
@@ -148,11 +148,11 @@ class BlocksOfEntries:
         sizes = np.array([len(block) for block in self._blocks], np.int64)
         return np.cumsum(sizes + 5) - sizes - 5, sizes
 
-    def read_blocks(self, offsets: Longs, sizes: Longs) -> Blocks:
+    def read_blocks(self, offsets: Longs, sizes: Longs) -> DataBlocks:
         first, trailer = int(np.searchsorted(self.data_blocks()[0], offsets[0])), bytes(TRAILER_SIZE)
         stored = b"".join(block + trailer for block in self._blocks[first : first + len(offsets)])
         starts = offsets - offsets[0]
-        return Blocks(np.frombuffer(bytearray(stored), np.uint8), starts, starts + sizes)
+        return DataBlocks(np.frombuffer(bytearray(stored), np.uint8), starts, starts + sizes)
 
 
 def encoded(entries: Sequence[Entry]) -> bytes:

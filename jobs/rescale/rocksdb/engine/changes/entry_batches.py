@@ -8,7 +8,7 @@ import numpy as np
 
 from rescale.rocksdb.engine.changes.entries import Entries
 from rescale.rocksdb.sst.table import SstTable
-from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, Blocks
+from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE, DataBlocks
 from rescale.text.errors import SnapshotError
 
 _READ_AT_ONCE = 1 << 20
@@ -32,7 +32,7 @@ def entry_batches(table: SstTable) -> Iterator[Entries]:
         block += count
 
 
-def _decoded(blocks: Blocks, path: str, offset: int, sequence: int) -> Entries:
+def _decoded(blocks: DataBlocks, path: str, offset: int, sequence: int) -> Entries:
     """Return the entries of blocks; `sequence` is the sequence number of all rows of an ingested file, else 0."""
     from rescale.rocksdb.engine.changes.entry_loop import decode_entries, first_unsorted, measure_entries
 
