@@ -19,8 +19,8 @@ from rescale.plan.new_streams import RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.pieces import Piece, piece_of
 from rescale.plan.plan import Plan
-from rescale.plan.prepared_files import SourceFile
 from rescale.plan.rekeying import PlannedSource, Rekeying
+from rescale.planning.plan_files import PlanFiles
 from rescale.planning.request.operator_shapes import Shape, refuse_another_shape
 from rescale.planning.request.request import Request
 from rescale.planning.request.result_files import Files, Format
@@ -78,7 +78,7 @@ def continued_plan(
     _refuse_another_job(plan, base)
     if refers_to is not None:
         plan = replace(plan, refers_to=refers_to)
-    files = _PlanFiles(plan)
+    files = PlanFiles(plan)
     file_numbers = [files.numbers_of(snapshot) for snapshot in (later, base.source, base.snapshot)]
     operators: list[OperatorPlan] = []
     notes: list[str] = []
@@ -160,36 +160,6 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
     refuse_another_shape("the base has another shape", base.plan, shapes, f"request the base's shape, or {FULL_RUN}")
 
 
-class _PlanFiles:
-    """Numbers the files of a plan and of the other snapshots to read: their indexes in the new plan's `files`."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._files = list(plan.files)
-        self._numbers = {file.uri: number for number, file in enumerate(plan.files)}
-
-    def numbers_of(self, snapshot: Snapshot) -> list[int]:
-        """Return the number of each file of the snapshot, in order."""
-        return [self.number_of(uri, pin) for uri, pin in snapshot.files]
-
-    def number_of(self, uri: str, pin: Pin) -> int:
-        """Return the number of a file, and add the file if the plan does not have it yet."""
-        if uri not in self._numbers:
-            self._numbers[uri] = len(self._files)
-            self._files.append(SourceFile(uri, pin))
-        elif not pin.matches(self._files[self._numbers[uri]].pin):
-            raise RequestError(
-                "a file changed while the plan was made",
-                path=uri,
-                expected=self._files[self._numbers[uri]].pin,
-                found=pin,
-                advice="make sure that nothing writes to the source, and plan again",
-            )
-        return self._numbers[uri]
-
-    def source_files(self) -> tuple[SourceFile, ...]:
-        return tuple(self._files)
-
-
 class _FileBetween(NamedTuple):
     """SST file of a checkpoint between the base's source and the later one: an extent of `uri` in the version `pin`."""
 
@@ -211,7 +181,7 @@ class _OperatorContinuation:
     later_snapshot: Snapshot
     base: Base
     checkpoints_between: Sequence[Snapshot]
-    plan_files: _PlanFiles
+    plan_files: PlanFiles
     later_numbers: Sequence[int]
     source_numbers: Sequence[int]
     result_numbers: Sequence[int]
