@@ -24,9 +24,15 @@ from rescale.insight.durations import (
     change_seconds,
 )
 from rescale.planning.little_work import LITTLE_BYTES
+from rescale.planning.request.operator_shapes import Shape
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.databases.table_sizes import open_table
-from rescale.snapshot.databases.unshared_tables import backends_of, differing_tables, paired_databases, unshared_tables
+from rescale.snapshot.databases.unshared_tables import (
+    differing_tables,
+    paired_databases,
+    replaced_backend,
+    unshared_tables,
+)
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.storage.locations import is_s3
@@ -190,31 +196,27 @@ def _refuse_restored(a: Snapshot, before: Operator, b: Snapshot, after: Operator
 
     A follower then begins with a new base (`continuing`).
     """
-    if before.databases and after.databases and _shape(before) != _shape(after):
+    old_shape, new_shape = (Shape(operator.parallelism, operator.max_parallelism) for operator in (before, after))
+    if before.databases and after.databases and old_shape != new_shape:
         raise RequestError(
             "the operator has another shape in B: the job was rescaled in between, or A and B belong to different jobs",
             path=b.directory,
             operator=after.label,
-            expected=f"{_shape(before)}, as in {a.directory}",
-            found=_shape(after),
+            expected=f"{old_shape}, as in {a.directory}",
+            found=new_shape,
             advice=_SAME_START_ADVICE,
         )
-    old_backends, new_backends = backends_of(before), backends_of(after)
-    for subtask in sorted(old_backends.keys() & new_backends.keys()):
-        if old_backends[subtask] != new_backends[subtask]:
-            raise RequestError(
-                "the operator has other state backends in B: the job was started again in between, or A and B belong "
-                "to different jobs",
-                path=b.directory,
-                operator=after.label,
-                expected=f"backend {old_backends[subtask]} in subtask {subtask}, as in {a.directory}",
-                found=f"backend {new_backends[subtask]}",
-                advice=_SAME_START_ADVICE,
-            )
-
-
-def _shape(operator: Operator) -> str:
-    return f"parallelism {operator.parallelism}, max parallelism {operator.max_parallelism}"
+    if replaced := replaced_backend(before, after):
+        subtask, old_backend, new_backend = replaced
+        raise RequestError(
+            "the operator has other state backends in B: the job was started again in between, or A and B belong "
+            "to different jobs",
+            path=b.directory,
+            operator=after.label,
+            expected=f"backend {old_backend} in subtask {subtask}, as in {a.directory}",
+            found=f"backend {new_backend}",
+            advice=_SAME_START_ADVICE,
+        )
 
 
 def _total(operators: Iterable[OperatorChanges], field: SummedField) -> int:

@@ -29,8 +29,8 @@ from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.pinned_snapshots import FULL_RUN, Base, refuse_surgery
 from rescale.snapshot.databases.unshared_tables import (
     UnsharedTables,
-    backends_of,
     paired_databases,
+    replaced_backend,
     tables_in_between,
     unshared_tables,
 )
@@ -218,18 +218,17 @@ class _OperatorContinuation:
                 found=after,
                 advice=FULL_RUN,
             )
-        backends_before, backends_after = backends_of(self.earlier), backends_of(self.later)
-        for subtask in sorted(backends_before.keys() & backends_after.keys()):
-            if backends_before[subtask] != backends_after[subtask]:
-                raise RequestError(
-                    "the job has other state backends than when the base was made: it was restored since, or this is "
-                    "another job",
-                    path=self.base.result.target,
-                    operator=self.planned.label,
-                    expected=f"backend {backends_before[subtask]} in subtask {subtask}",
-                    found=f"backend {backends_after[subtask]}",
-                    advice=FULL_RUN,
-                )
+        if replaced := replaced_backend(self.earlier, self.later):
+            subtask, old_backend, new_backend = replaced
+            raise RequestError(
+                "the job has other state backends than when the base was made: it was restored since, or this is "
+                "another job",
+                path=self.base.result.target,
+                operator=self.planned.label,
+                expected=f"backend {old_backend} in subtask {subtask}",
+                found=f"backend {new_backend}",
+                advice=FULL_RUN,
+            )
 
     def obstacle(self) -> str | None:
         """Return why the operator cannot be continued; None if it can."""

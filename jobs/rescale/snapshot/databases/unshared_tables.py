@@ -106,6 +106,15 @@ def backends_of(operator: Operator) -> dict[int, str]:
     }
 
 
+def replaced_backend(earlier: Operator, later: Operator) -> tuple[int, str, str] | None:
+    """Return (subtask, earlier backend, later backend) of the first subtask whose RocksDB backend is another one."""
+    old_backends, new_backends = backends_of(earlier), backends_of(later)
+    for subtask in sorted(old_backends.keys() & new_backends.keys()):
+        if old_backends[subtask] != new_backends[subtask]:
+            return subtask, old_backends[subtask], new_backends[subtask]
+    return None
+
+
 def tables_in_between(
     checkpoints: Sequence[tuple[Snapshot, Database]], later: Snapshot, after: Database | None
 ) -> Iterator[tuple[str, Snapshot, Extent]]:
