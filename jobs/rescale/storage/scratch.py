@@ -154,8 +154,9 @@ def remove_abandoned(place: Path) -> None:
     """Remove the scratch directories of dead processes in `place`, and in Spark's directories beside it."""
     spark_directories = [path for path in place.parent.glob(_SPARK_DIRECTORIES) if not path.is_symlink()]
     for directory in {place, *spark_directories}:
-        for path in [folder for kind in ScratchKind for folder in directory.glob(f"{kind}*")]:
-            remove_if_abandoned(path)
+        for path in list(directory.glob("rescale-*")):
+            if path.name.startswith(tuple(ScratchKind)):
+                remove_if_abandoned(path)
 
 
 def remove_if_abandoned(path: Path) -> None:
