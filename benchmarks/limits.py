@@ -4,8 +4,9 @@
 
 First come whole commands, each in a new process, beside a bare Spark and the State Processor API (`whole_run`). Then
 come the steps, without the start of processes: copies beside plain copies (`relocate`), another max parallelism beside
-a plain copy and opaque blocks in Spark's shuffle (`rehash`), RocksDB beside a bare scan (`kinds`). `--page` replaces
-the tables of the documentation (`docs/explanation/costs.md`). The machine should be idle otherwise.
+plain copies (`rehash`), RocksDB beside a bare scan (`kinds`). The last tables are one core beside two (`growth`), and
+where the CPU time of a rehash goes (`stages`). `--page` replaces the tables of the documentation
+(`docs/explanation/costs.md`). The machine should be idle otherwise.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import argparse
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 from tabulate import tabulate
 
+import growth
 import kinds
 import rehash
 import relocate
+import stages
 import whole_run
 from big_databases import write_databases
 from big_savepoint import write_savepoint
@@ -34,6 +37,11 @@ PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "costs.md"
 BEGIN, END = "<!-- made by benchmarks/limits.py -->\n", "<!-- until here -->\n"
 MAXIMUM = 1000
 VALUE_SIZES = {"1 KB": 1000, "100 bytes": 100}
+PROFILED_BYTES = 200_000_000
+"""Bytes of the savepoints whose rehash is profiled."""
+
+SMALLEST_PART = 0.005
+"""Part of a step's CPU time from which a stage is listed."""
 
 
 class Step(NamedTuple):
@@ -63,8 +71,10 @@ def main() -> None:
         home, size = Path(folder), int(arguments.gigabytes * 1e9)
         commands = commands_table(whole_run.measure(emptied(home), arguments.gigabytes, MAXIMUM, arguments.rounds))
         steps = [step.row() for step in (*copies(home, size), *other_maxima(home, size), *databases(home, size))]
+        cores = cores_table(emptied(home), arguments.gigabytes)
+        profile = profile_table(home)
     headers = (f"step, {arguments.gigabytes:g} GB, warm", "MB per CPU-second", "MB/s", "part of the limit", "the limit")
-    tables = f"{commands}\n\n{tabulate(steps, headers, tablefmt='github', disable_numparse=True)}\n"
+    tables = "\n\n".join((commands, table(steps, headers), cores, profile)) + "\n"
     print(tables)
     if arguments.page:
         between = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
@@ -79,7 +89,10 @@ def commands_table(costs: dict[str, Cost]) -> str:
         (what, f"{s:.1f} s", f"{cpu:.1f} s", f"{cpu / bare.cpu:.2f}", f"{cpu / peer.cpu:.2f}")
         for what, (s, cpu) in costs.items()
     ]
-    headers = ("whole command", "time", "CPU", "CPU ÷ bare Spark's", "CPU ÷ the peer's")
+    return table(rows, ("whole command", "time", "CPU", "CPU ÷ bare Spark's", "CPU ÷ the peer's"))
+
+
+def table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
     return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
 
 
@@ -99,10 +112,10 @@ def other_maxima(home: Path, size: int) -> Iterator[Step]:
         write_savepoint(source, size, value_size=value_size)
         costs, _ = rehash.measure(source, str(MAXIMUM), result)
         what = f"canonical → {result}, 128 → {MAXIMUM}, {name}"
-        limits = {"reshuffle": "opaque blocks through Spark's shuffle", "validate": "plain copy"}
-        for step, limit in limits.items():
-            part = costs[limit].cpu / costs[step].cpu
-            yield Step(f"{what}, {step}", megabytes_in(source), costs[step], limit, part)
+        limit = costs["plain copy"].cpu
+        for step, copies_in_limit, limit_name in (("reshuffle", 2, "two plain copies"), ("validate", 1, "plain copy")):
+            part = copies_in_limit * limit / costs[step].cpu
+            yield Step(f"{what}, {step}", megabytes_in(source), costs[step], limit_name, part)
 
 
 def databases(home: Path, size: int) -> Iterator[Step]:
@@ -116,6 +129,33 @@ def databases(home: Path, size: int) -> Iterator[Step]:
             spent = costs[f"{way}, reshuffle"]
             what = f"RocksDB → canonical, {way}, {name}"
             yield Step(what, megabytes_in(source), spent, limit, costs[limit].cpu / spent.cpu)
+
+
+def cores_table(home: Path, gigabytes: float) -> str:
+    """Return a table of the same rehash on one core and on two."""
+    results = []
+    for case in growth.cases([gigabytes], cores=2, part=1):
+        if case.kind == "cores":
+            with growth.new_process() as process:
+                results.append((case.cores, process.submit(growth.measure_case, case, home).result().cost))
+            emptied(home)
+    one_core = results[0][1].seconds
+    rows = [(str(n), f"{s:.1f} s", f"{cpu:.1f} s", f"{one_core / s:.2f}") for n, (s, cpu) in results]
+    return table(rows, (f"cores, rehash and validation of {gigabytes:g} GB", "time", "CPU", "times as fast"))
+
+
+def profile_table(home: Path) -> str:
+    """Return a table of the stages of each step, in per cent of the step's CPU time."""
+    profiles = {}
+    for (name, value_size), result in product(VALUE_SIZES.items(), (Format.CANONICAL, Format.ROCKSDB)):
+        write_savepoint(emptied(home) / "source", PROFILED_BYTES, value_size=value_size)
+        profiles[f"{result}, {name}"] = stages.measure(home / "source", result)
+    rows = []
+    for step, stage in product(("reshuffle", "validate"), (*stages.STAGES, stages.OTHER)):
+        parts = [profile[step][stage] / profile[step].total() for profile in profiles.values()]
+        if max(parts) >= SMALLEST_PART:
+            rows.append((f"{step}: {stage}", *(f"{part:.0%}" for part in parts)))
+    return table(rows, ("CPU time by stage", *profiles))
 
 
 def emptied(home: Path) -> Path:

@@ -68,6 +68,12 @@ def cpu_seconds() -> float:
     return int(spent) / 1e6
 
 
+def driver_cpu_seconds() -> float:
+    """Return user and system time of this process and of the JVM that it started, without their other descendants."""
+    driver = [psutil.Process(), *(child for child in psutil.Process().children() if child.name() == "java")]
+    return sum(times.user + times.system for times in (process.cpu_times() for process in driver))
+
+
 def peak_memory() -> dict[str, float]:
     """Return the peak resident MB of the JVM and of the largest Python worker below this process."""
     peaks: dict[str, float] = {}

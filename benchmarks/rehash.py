@@ -1,11 +1,12 @@
 """Another max parallelism for a canonical savepoint: MB of source per CPU second, beside the limits of the machine.
 
     python benchmarks/rehash.py [--gigabytes 1] [--value-size 1000] [--keys long] [--states 1] [--max-parallelism 1000]
-                                [--format rocksdb] [--spark]
+                                [--format rocksdb] [--spark [MASTER]]
 
 The limits are a plain copy of the files, and one pass of their bytes through Spark's shuffle in opaque blocks. CPU time
 is user and system time of all processes in the second of two rounds; their start does not count. Peak memory is that of
-the largest Python process, and of the JVM. With `--spark` the steps run in a local Spark instead of worker processes.
+the largest Python process, and of the JVM. With `--spark` the steps run in Spark instead of worker processes; then the
+driver's part of the CPU time is printed, too. `--spark local-cluster[4,1,1024]` starts four executors of one core.
 """
 
 from __future__ import annotations
@@ -13,24 +14,32 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from pyspark import SparkContext
 from tabulate import tabulate
 
 from big_savepoint import write_savepoint
-from processes import Cost, cost, megabytes_in, peak_memory
+from processes import Cost, cost, driver_cpu_seconds, megabytes_in, peak_memory
 from rescale.execution.steps import redistribute_operator_state, reshuffle_keyed_state, validate_coverage
 from rescale.execution.tasks.processes import process_tasks
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.tasks.spark.spark_tasks import spark_tasks
+from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.planning.request.result_files import Format
 from rescale.runstate.claim import claim
 
 PROCESSES = 2
+LOCAL_SPARK = f"local[{PROCESSES}]"
+STEPS: dict[str, Callable[[Plan, Tasks], object]] = {
+    "reshuffle": reshuffle_keyed_state,
+    "redistribute": redistribute_operator_state,
+    "validate": validate_coverage,
+}
 BLOCK = 4 * 1024 * 1024
 PARALLELISM = 6
 
@@ -45,7 +54,13 @@ def main() -> None:
     parser.add_argument(
         "--format", choices=list(Format), default=Format.CANONICAL, type=Format, help="format of the result"
     )
-    parser.add_argument("--spark", action="store_true", help="run the steps in Spark instead of processes")
+    parser.add_argument(
+        "--spark",
+        metavar="MASTER",
+        nargs="?",
+        const=LOCAL_SPARK,
+        help="run the steps in Spark, by default in %(const)s, instead of worker processes",
+    )
     parser.add_argument("--directory", type=Path, help="where to work (default: the system's temporary directory)")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
@@ -54,15 +69,16 @@ def main() -> None:
         write_savepoint(
             home / "source", size, value_size=arguments.value_size, keys=arguments.keys, states=arguments.states
         )
-        report(home / "source", str(arguments.max_parallelism), arguments.format, with_spark=arguments.spark)
+        report(home / "source", str(arguments.max_parallelism), arguments.format, arguments.spark)
 
 
-def report(source: Path, maximum: str, result: Format, *, with_spark: bool) -> None:
-    costs, peaks = measure(source, maximum, result, with_spark=with_spark)
+def report(source: Path, maximum: str, result: Format, master: str | None) -> None:
+    costs, peaks = measure(source, maximum, result, master)
     megabytes = megabytes_in(source)
     rows = [
         (what, f"{megabytes / spent.cpu:.0f}", f"{megabytes / spent.seconds:.0f}", f"{spent.seconds:.1f} s")
         for what, spent in costs.items()
+        if "redistribute" not in what  # the savepoint has hardly any operator state
     ]
     headers = (f"{megabytes:.0f} MB of source, 128 → {maximum}, {result}", "MB per CPU-second", "MB/s", "time")
     print(tabulate(rows, headers=headers))
@@ -70,13 +86,13 @@ def report(source: Path, maximum: str, result: Format, *, with_spark: bool) -> N
 
 
 def measure(
-    source: Path, maximum: str, result: Format, *, with_spark: bool = False
+    source: Path, maximum: str, result: Format, master: str | None = None
 ) -> tuple[dict[str, Cost], dict[str, float]]:
-    """Return the cost of each step and of its limits, and peak memory in MB."""
+    """Return the cost of each step and of its limits, and peak memory in MB; with a `master`, steps run in Spark."""
     home = source.parent
     costs: dict[str, Cost] = {}
-    with spark_tasks("benchmark", f"local[{PROCESSES}]") as spark, process_tasks(PROCESSES) as processes:
-        tasks: Tasks = spark if with_spark else processes
+    with spark_tasks("benchmark", master or LOCAL_SPARK) as spark, process_tasks(PROCESSES) as processes:
+        tasks: Tasks = processes if master is None else spark
         for turn in range(2):
             target = home / f"target-{turn}"
             request = make_request(
@@ -86,9 +102,11 @@ def measure(
             claim(plan)
             costs["plain copy"] = cost(lambda: shutil.copytree(source, home / "copy"))
             costs["opaque blocks through Spark's shuffle"] = cost(lambda: shuffle_opaque(spark.context, source))
-            costs["reshuffle"] = cost(lambda plan=plan: reshuffle_keyed_state(plan, tasks))
-            redistribute_operator_state(plan, tasks)
-            costs["validate"] = cost(lambda plan=plan: validate_coverage(plan, tasks))
+            for step, run in STEPS.items():
+                driver_before = driver_cpu_seconds()
+                costs[step] = cost(partial(run, plan, tasks))
+                if master is not None:
+                    costs[f"{step}, driver"] = Cost(costs[step].seconds, driver_cpu_seconds() - driver_before)
             shutil.rmtree(home / "copy")
             shutil.rmtree(target)
         return costs, peak_memory()

@@ -35,13 +35,13 @@ STAGES = {
         "/execution/sources/",
         "/snapshot/",
     ),
-    "find where records begin and end": ("/serializers/", "record_walk.py"),
+    "find where records begin and end": ("/serializers/", "record_walk.py", "block_loop.py"),
     "hash keys": ("/keys/", "key_groups.py", "composite_key.py"),
     "sort": ("/sort_", "sorted_blocks.py", "key_sort"),
-    "shuffle": ("/block_rows.py", "/block_buffer.py", "/execution/tasks/in_process.py", "BufferedRandom", "/spark/"),
+    "shuffle": ("/map_task.py", "/block_rows.py", "/block_buffer.py", "/tasks/in_process.py", "Buffered", "BytesIO"),
     "frame": ("/writers/canonical/",),
     "RocksDB's files": ("/writers/rocksdb/", "/rocksdb/"),
-    "write": ("posix.pwrite", "posix.fsync", "/storage/"),
+    "write": ("posix.pwrite", "posix.fsync", "/writers/sink.py", "/storage/"),
     "digest and compare": ("digest", "/validation/"),
 }
 """Stages, with parts of the `file:name` of their functions; the first stage that matches counts."""
