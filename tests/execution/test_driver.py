@@ -24,6 +24,7 @@ from rescale.execution.tasks.shared_function import SharedFunction
 from rescale.execution.tasks.slices import slices_of
 from rescale.execution.writers import files
 from rescale.execution.writers.canonical import canonical_writer
+from rescale.execution.writers.canonical.parts_layout import PartsWork
 from rescale.execution.writers.canonical.range_parts import WrittenParts
 from rescale.execution.writers.files import number_of_parts
 from rescale.execution.writers.planned_streams import write_planned_streams
@@ -115,8 +116,8 @@ class SimulatedShuffle:
         self.tasks.sent["reduce task"] = len(SharedFunction.pack(work).packed)
         return [self._written(load) for partition in sizes for load in pickle.loads(work.work_items[partition])]
 
-    def _written(self, work: Any) -> WrittenParts:
-        parts = number_of_parts(work.size - work.staged, work.part_size)
+    def _written(self, work: PartsWork) -> WrittenParts:
+        parts = number_of_parts(work.size - work.staged_bytes, work.part_size)
         parts_written = WrittenParts(
             work.range.operator, work.stream, work.range.first, work.part, self.tasks.receipts(parts)
         )
