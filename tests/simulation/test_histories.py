@@ -52,7 +52,13 @@ def test_files_that_are_copied_ahead_make_no_difference(seeds: range) -> None:
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seeds", [range(ROUNDS, ROUNDS + 30), slow(range(ROUNDS + 30, ROUNDS + 2000))])
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        range(ROUNDS, ROUNDS + 30),
+        *(slow(range(ROUNDS + at, ROUNDS + at + 500), id=f"from {at}") for at in (30, 530, 1030, 1530)),
+    ],
+)
 def test_rounds_of_a_live_rescale_keep_all_promises(seeds: range) -> None:
     for seed in seeds:
         verdict = play(seed)
