@@ -21,6 +21,7 @@ from rescale.runstate.certificate import certified_plan, read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
 from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_rounds, read_round, round_target
+from rescale.runstate.pinned_snapshots import Base
 from rescale.runstate.places import discarding_place, follower_place, pins_place, rounds_place, run_directory
 from rescale.runstate.publication import published_plan
 from rescale.runstate.removal import discard
@@ -115,6 +116,33 @@ def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: s
     assert finished_rounds(follower.target) == []
     (new_round,) = follow(follower, 0)
     assert (new_round.kind, new_round.checkpoint, new_round.compared) == (RoundKind.BASE, 4, None)
+
+
+def test_killed_comparisons_cause_no_new_base(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The round whose comparison ends becomes the anchor, so it must leave a level for a joined round."""
+    rounds_below: dict[str, int] = {}
+
+    def rounds_left(base: Base) -> int:
+        continued = base.plan.continued
+        rounds_below[base.result.target] = 0 if continued is None else rounds_below[continued.target] + 1
+        return 5 - rounds_below[base.result.target]
+
+    def be_killed_while_comparing(plan: Plan, proof: Proof) -> None:
+        if plan.continued is not None and proof is Proof.RECORDS:
+            raise KeyboardInterrupt
+        certify(plan, proof)
+
+    monkeypatch.setattr("rescale.following.round_plan.rounds_left", rounds_left)
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    for number in (4, 5, 6):
+        checkpoints_follow(job, [number])
+        with pytest.raises(KeyboardInterrupt):
+            follow(replace(follower, move=be_killed_while_comparing), 1)
+    for number in (7, 8):
+        checkpoints_follow(job, [number])
+        (new_round,) = follow(follower, 1)
+        assert (new_round.root, new_round.compared) == (3, 7)
 
 
 def test_rounds_refer_to_the_files_of_their_base(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:

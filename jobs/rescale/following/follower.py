@@ -328,8 +328,11 @@ class Follower:
     def _plan(self, pinned: PinnedCheckpoint) -> RoundPlan:
         target = round_target(self.target, pinned.checkpoint)
         request = replace(self._request(pinned.directory, target), moves=pinned.moves)
-        checkpoints_between = self._between(pinned.checkpoint)
-        return plan_round(request, self._bases(), checkpoints_between, reserve=1, refers_to=rounds_place(self.target))
+        checkpoints_between, newest = self._between(pinned.checkpoint), self.newest_round()
+        # A round whose records are compared becomes the anchor, and a joined round must have a level above it.
+        reserve = 2 if newest is not None and newest.compared is None else 1
+        rounds = rounds_place(self.target)
+        return plan_round(request, self._bases(), checkpoints_between, reserve=reserve, refers_to=rounds)
 
     def _between(self, checkpoint: int) -> list[Snapshot]:
         """Open the pinned files of the checkpoints between the newest round and `checkpoint`."""
