@@ -210,7 +210,7 @@ def test_moved_result_of_an_earlier_checkpoint_is_discarded_on_finish(job: Check
     follower = follower_of(job, home, messages)
     follow(follower, 0)
     early = follower.plan_last().prepared.plan
-    claim(early)
+    claim(early, is_last_round=True)
     move(early, InProcessTasks(2, None))
     checkpoints_follow(job, [4])
     follow(follower, 1)

@@ -65,10 +65,14 @@ def test_a_published_target_is_refused_as_such(job: Checkpoints, home: str) -> N
     assert caught.value.found == "a published result"
 
 
-def test_follower_ends_if_a_run_that_began_at_the_same_time_has_claimed_the_target(job: Checkpoints, home: str) -> None:
+@pytest.mark.parametrize("is_same_job", [False, True])
+def test_follower_ends_if_a_run_that_began_at_the_same_time_has_claimed_the_target(
+    job: Checkpoints, home: str, is_same_job: bool
+) -> None:
     """The run looked for a follower right before there was one."""
     follower = follower_of(job, home)
-    plan = plan_rescale(snapshots.directory("2-finished"), follower.target, ["3"])
+    source = job.newest if is_same_job else snapshots.directory("2-finished")
+    plan = plan_rescale(source, follower.target, ["3"])
 
     def begin(*given: object, **options: object) -> None:
         begin_following(*given, **options)  # type: ignore[arg-type]

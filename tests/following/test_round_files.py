@@ -154,7 +154,7 @@ def test_nothing_is_copied_into_a_target_that_the_last_round_has_claimed(job: Ch
     check = preparation.refuse_claimed
 
     def claimed_first(target: str) -> None:
-        claim(last)
+        claim(last, is_last_round=True)
         check(target)
 
     checkpoints_follow(job, [4])

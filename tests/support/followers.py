@@ -38,7 +38,7 @@ def follow(follower: Follower, rounds: int, **limits: int) -> list[Round]:
 
 def finish(follower: Follower) -> None:
     planned = follower.plan_last()
-    claim(planned.prepared.plan)
+    claim(planned.prepared.plan, is_last_round=True)
     certify(planned.prepared.plan, Proof.RECORDS if planned.kind is RoundKind.BASE else Proof.CHANGES)
     publish(planned.prepared.plan)
     remove_follower(follower.target)

@@ -357,7 +357,7 @@ class Follower:
 
     def move_last(self, planned: RoundPlan) -> None:
         """Claim the target for the last round, then move and certify it."""
-        claim(planned.prepared.plan, accept_unconditional=self.accept_unconditional, by=self.by)
+        claim(planned.prepared.plan, accept_unconditional=self.accept_unconditional, by=self.by, is_last_round=True)
         self.move(planned.prepared.plan, planned.proof)
 
     def _run(self, plan: Plan, proof: Proof) -> None:

@@ -47,13 +47,12 @@ def finish_discard(target: str) -> None:
 
 
 def may_be_discarded(target: str, job: FollowedJob) -> bool:
-    """Return whether the target is claimed for a checkpoint of the followed job, and not published."""
-    digest = claimed_by(target)
-    place = Places(target, digest or "").plan
-    if digest is None or not exists(place):
+    """Return whether the target is claimed for a last round of the followed job, and not published."""
+    claim = claim_on(target)
+    if claim is None or not claim.is_last_round or not exists(place := Places(target, claim.plan).plan):
         return False
     is_of_job = contains(job.checkpoints, load_plan(place).source)
-    return is_of_job and Transition.DISCARD in TRANSITIONS[state_of(target, digest)]
+    return is_of_job and Transition.DISCARD in TRANSITIONS[state_of(target, claim.plan)]
 
 
 def holds_last_round(target: str, checkpoints: str) -> bool:

@@ -36,19 +36,28 @@ WITHOUT_CONDITIONS = Advice(
 """Advice for a store that ignores the condition of a put-if-absent."""
 
 
-def claim(plan: Plan, *, accept_unconditional: bool = False, by: Mapping[str, str] | None = None) -> None:
+def claim(
+    plan: Plan,
+    *,
+    accept_unconditional: bool = False,
+    by: Mapping[str, str] | None = None,
+    is_last_round: bool = False,
+) -> None:
     """Store the plan beside its target and claim the target for it, unless the plan has claimed it before.
 
-    The claim records the time and `by`, the name of the run; errors of refused runs show both. Raises `RequestError` if
-    the target holds files that are not this plan's, and `UnsupportedError` if the store ignores conditional writes,
-    unless `accept_unconditional`.
+    The claim records the time and `by`, the name of the run; errors of refused runs show both. It also records whether
+    the plan is the last round of the target's follower, which may discard it (`is_last_round`).
+
+    Raises `RequestError` if the target holds files that are not this plan's, and `UnsupportedError` if the store
+    ignores conditional writes, unless `accept_unconditional`.
     """
     store, place = open_store(plan.target), places_of(plan).claim
     refuse_unavailable_target(plan)
     mark_documents(plan.target)
     store_plan(plan)
     claimant = {"by": dict(by), "at": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"} if by else {}
-    document = json.dumps({"plan": plan.digest, "source": plan.source, **claimant}, indent=1).encode()
+    last_round = {"last_round": True} if is_last_round else {}
+    document = json.dumps({"plan": plan.digest, "source": plan.source, **claimant, **last_round}, indent=1).encode()
     if store.stat(place) is None:
         if accept_unconditional:
             store.put(place, document)

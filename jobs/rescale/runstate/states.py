@@ -317,11 +317,15 @@ def refuse_unpublished(target: str) -> None:
 
 
 class Claim(NamedTuple):
-    """Claim on a target: the plan's digest, the run that made the claim (as keys and values), and the time."""
+    """Claim on a target: the plan's digest, the run that made the claim (as keys and values), and the time.
+
+    `is_last_round` says whether the run makes the last round of the target's follower.
+    """
 
     plan: str
     by: Mapping[str, str]
     at: str | None
+    is_last_round: bool = False
 
     def __str__(self) -> str:
         return ", ".join([f"plan {self.plan[:8]}", *(f"{k} {v}" for k, v in self.by.items()), *filter(None, [self.at])])
@@ -340,7 +344,8 @@ def claim_on(target: str, store: Store | None = None) -> Claim | None:
     try:
         document = json.loads(data)
         at = document.get("at")
-        return Claim(str(document["plan"]), dict(document.get("by", {})), None if at is None else str(at))
+        by, is_last_round = dict(document.get("by", {})), bool(document.get("last_round", False))
+        return Claim(str(document["plan"]), by, None if at is None else str(at), is_last_round)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise RequestError(
             "the file in the place of the claim is not a claim that Rescale wrote",

@@ -111,6 +111,7 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
         master,
         planned.proof,
         accept_unconditional=follower.accept_unconditional,
+        is_last_round=True,
         yes=yes or bool(rounds),  # the user approved the max parallelisms for the first round
         rounds=rounds,
         before_publishing=lambda: _refuse_outdated(plan, follower.job.checkpoints, is_published=False),

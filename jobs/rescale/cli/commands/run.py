@@ -83,13 +83,14 @@ def carry_out(
     *,
     accept_unconditional: bool,
     yes: bool = False,
+    is_last_round: bool = False,
     rounds: Sequence[Round] = (),
     before_publishing: Callable[[], None] = lambda: None,
 ) -> None:
     """Move, validate and publish a plan, or resume an earlier run of the plan; print the outcome.
 
-    `rounds` are the rounds that a follower made before this run. `before_publishing` raises an error if the validated
-    result must not be published.
+    `rounds` are the rounds that a follower made before this run, if this run is its last round.
+    `before_publishing` raises an error if the validated result must not be published.
     """
     plan = prepared.plan
     proof, published_before = requested_proof or Proof.RECORDS, is_published(plan)
@@ -107,7 +108,12 @@ def carry_out(
             confirm_mixed_maxima(plan.mixed_maxima, output, yes=yes)
             if sentence := proof_sentence(plan, proof):
                 output.say(sentence)
-            claim(plan, accept_unconditional=accept_unconditional, by=name_of_this_process())
+            claim(
+                plan,
+                accept_unconditional=accept_unconditional,
+                by=name_of_this_process(),
+                is_last_round=is_last_round,
+            )
 
             def write_reports() -> str:
                 put_document(places_of(plan).plan_page, plan_markdown(planned).encode())
