@@ -40,6 +40,12 @@ ROUND = replace(
             "a last round would take about 4 seconds",
         ),
         (
+            replace(BASE, number=4, kind=RoundKind.JOINED, checkpoint=9, seconds=None, compared=9),
+            None,
+            "round 4: checkpoint 9, all changes since checkpoint 3, 1 MB written, 2 MB of files read, "
+            "every record was compared at checkpoint 9, the time of a last round is not known yet",
+        ),
+        (
             replace(BASE, number=4, kind=RoundKind.JOINED, checkpoint=9, reason="no level is left", compared=5),
             None,
             "round 4: checkpoint 9, all changes since checkpoint 5, because no level is left, 1 MB written, "

@@ -57,6 +57,10 @@ def _title(finished_round: Round) -> str:
 
 
 def _reason(finished_round: Round) -> list[str]:
+    """Return a joined round's clause on its changes, and one on the reason, unless the process was killed before it."""
+    reason = [] if finished_round.reason is None else [f"because {finished_round.reason}"]
     if finished_round.kind is RoundKind.JOINED:
-        return [f"all changes since checkpoint {finished_round.anchor}, because {finished_round.reason}"]
-    return [f"a full run, because {finished_round.reason}"] if finished_round.reason else []
+        was_compared_before = finished_round.compared not in (None, finished_round.checkpoint)
+        since = finished_round.compared if was_compared_before else finished_round.root
+        return [f"all changes since checkpoint {since}", *reason]
+    return ["a full run", *reason] if reason else []
