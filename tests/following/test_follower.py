@@ -6,18 +6,21 @@ Later checkpoints share the files of earlier ones, so no row changes; real jobs 
 from __future__ import annotations
 
 from dataclasses import replace
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 
+from rescale.execution import steps
+from rescale.execution.compare.validation.validation import SnapshotPair, validate_result
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
+from rescale.execution.tasks.protocol import Tasks
 from rescale.following import follower as followers
 from rescale.following.leaving import leave
 from rescale.following.limits import Limits
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
-from rescale.runstate.certificate import certified_plan, read_certificate
+from rescale.runstate.certificate import CertifiedOperator, certified_plan, read_certificate
 from rescale.runstate.claim import claim
 from rescale.runstate.follower.pins import Pins
 from rescale.runstate.follower.rounds import RoundKind, described_rounds, finished_rounds, read_round, round_target
@@ -116,6 +119,34 @@ def test_rounds_are_removed_if_a_record_of_one_differs(job: Checkpoints, home: s
     assert finished_rounds(follower.target) == []
     (new_round,) = follow(follower, 0)
     assert (new_round.kind, new_round.checkpoint, new_round.compared) == (RoundKind.BASE, 4, None)
+
+
+def test_rounds_stay_if_another_follower_removes_the_compared_one(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other follower of the target, such as a later try of a task, has made a newer round, and goes on with it."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+
+    def overtake_comparison(plan: Plan, proof: Proof) -> None:
+        if plan.continued is None or proof is not Proof.RECORDS:
+            certify(plan, proof)
+            return
+        with patch.object(steps, "validate_result", after_another_round):
+            certify(plan, proof)
+
+    def after_another_round(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]:
+        with patch.object(steps, "validate_result", validate_result), patch.object(Pins, "remove_all_but"):
+            checkpoints_follow(job, [5])
+            follow(follower, 1)
+        return validate_result(pair, tasks)
+
+    with pytest.raises(RequestError, match="another follower of the target has removed the round"):
+        follow(replace(follower, move=overtake_comparison), 1)
+    assert finished_rounds(follower.target) == [3, 5]
+    assert_rounds_are_whole(follower.target)
 
 
 def test_killed_comparisons_cause_no_new_base(job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import certified_plan
-from rescale.runstate.follower.rounds import Round, RoundKind, remove_rounds, round_target, write_round
-from rescale.text.errors import IntegrityError
+from rescale.runstate.follower.rounds import Round, RoundKind, finished_rounds, remove_rounds, round_target, write_round
+from rescale.text.errors import IntegrityError, RequestError
 
 
 def compare_records(
@@ -18,7 +18,8 @@ def compare_records(
     """Compare every record of the newest round with its checkpoint, unless a round since the base was compared.
 
     `validate` compares the result of a plan with its source. Returns the round, with `compared`. If round and
-    checkpoint differ, removes all rounds, so that none of them is continued, and raises `IntegrityError`.
+    checkpoint differ, removes all rounds, so that none of them is continued, and raises `IntegrityError`. Raises
+    `RequestError`, and removes nothing, if another follower has removed the round meanwhile.
     """
     if newest.kind is RoundKind.BASE or newest.compared is not None:
         return newest
@@ -26,6 +27,12 @@ def compare_records(
     try:
         validate(certified_plan(round_target(target, newest.checkpoint)), Proof.RECORDS)
     except IntegrityError as error:
+        if newest.checkpoint not in finished_rounds(target):
+            raise RequestError(
+                "another follower of the target has removed the round that was compared",
+                path=round_target(target, newest.checkpoint),
+                advice="let only one process follow the job to this target",
+            ) from None
         remove_rounds(target, keep=[])
         error.advice = (
             "the rounds were removed, so another try makes a new base; either the store has damaged a file of the "
