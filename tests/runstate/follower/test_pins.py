@@ -16,6 +16,7 @@ from rescale.snapshot.databases.unshared_tables import tables_in_between
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
+from rescale.storage.contract import Entry
 from rescale.storage.locations import contains, join, name, parent
 from rescale.storage.store import open_store
 from rescale.text.errors import RescaleError, SnapshotError
@@ -129,6 +130,25 @@ def test_only_flushed_files_of_checkpoints_in_between_are_pinned(
     assert pins.open_flushed(job.number).missing == snapshot.missing
     pins.remove_all_but([])
     assert not sizes_by_uri(pins.directory)
+
+
+def test_no_shared_pin_is_listed_to_find_the_pinned_checkpoints(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A follower looks every second, and there may be a hundred thousand shared pins."""
+    pins, store = pins_of(job, home), open_store(home)
+    pins.pin_flushed(3)
+    list_files, listed_uris = store.list, list[str]()
+
+    def record(_: object, directory: str, prefix: str = "") -> list[Entry]:
+        entries = list_files(directory, prefix)
+        listed_uris.extend(entry.uri for entry in entries)
+        return entries
+
+    monkeypatch.setattr(type(store), "list", record)
+    assert (pins.numbers(), pins.flushed_numbers()) == ([], [3])
+    assert listed_uris
+    assert all(contains(join(pins.directory, "chk-3"), uri) for uri in listed_uris)
 
 
 def test_checkpoint_with_a_missing_file_is_not_pinned(job: Checkpoints, home: str) -> None:

@@ -103,9 +103,7 @@ class Pins:
 
     def flushed_numbers(self) -> list[int]:
         """Return the numbers of checkpoints whose flushed files are all pinned, in order."""
-        entries = open_store(self.directory).list(self.directory)
-        folders = [name(parent(entry.uri)) for entry in entries if name(entry.uri) == FLUSHED]
-        return sorted(int(folder.removeprefix("chk-")) for folder in folders)
+        return complete_checkpoints(self.directory, FLUSHED)
 
     def open_flushed(self, number: int) -> Snapshot:
         """Open a checkpoint whose flushed SST files are pinned; its other SST files are missing."""

@@ -17,7 +17,6 @@ from rescale.text.errors import RequestError
 METADATA = "_metadata"
 
 _CHECKPOINT = "chk-"
-_CHECKPOINT_METADATA = re.compile(_CHECKPOINT + r"([0-9]+)/" + METADATA)
 
 
 class NoSnapshotError(RequestError):
@@ -46,12 +45,16 @@ def find_metadata(uri: str) -> str:
     return join(checkpoint_directory(uri, checkpoints[-1]), METADATA)
 
 
-def complete_checkpoints(directory: str) -> list[int]:
-    """Return the ids of the complete checkpoints in a job's directory, in ascending order."""
+def complete_checkpoints(directory: str, metadata_name: str = METADATA) -> list[int]:
+    """Return the ids of the complete checkpoints in a job's directory, in ascending order.
+
+    A complete checkpoint has a file `metadata_name`.
+    """
+    metadata_pattern = re.compile(rf"{_CHECKPOINT}([0-9]+)/{metadata_name}")
     return sorted(
         int(match[1])
         for entry in open_store(directory).list(directory, _CHECKPOINT)
-        if (match := _CHECKPOINT_METADATA.fullmatch(entry.uri[len(directory) :].lstrip("/")))
+        if (match := metadata_pattern.fullmatch(entry.uri[len(directory) :].lstrip("/")))
     )
 
 
