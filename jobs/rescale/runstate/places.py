@@ -18,6 +18,8 @@ from rescale.storage.locations import contains, join, resolve_links
 if TYPE_CHECKING:
     from rescale.plan.plan import Plan
 
+CLAIM = "claim"
+
 _DOCUMENT = re.compile(
     r"claim|discarding|prepared\.json|copies\.json|publishing|published|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(question|approval)-[0-9a-f]{64}\.json|(handles|result)-\w+\.json"
     r"|run-[0-9a-f]{8}-[0-9a-f]{16}\.json|probe-[0-9a-f]{32}-[a-z]+|\..+\.[0-9a-f]{32}\.tmp"
@@ -158,7 +160,7 @@ def is_prepared_file(name: str) -> bool:
 
 
 def claim_place(target: str) -> str:
-    return join(run_directory(target), "claim")
+    return join(run_directory(target), CLAIM)
 
 
 def prepared_place(target: str) -> str:

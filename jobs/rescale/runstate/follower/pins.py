@@ -21,7 +21,7 @@ import hashlib
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from rescale.runstate.follower.removal import FLUSHED, delete_metadata_first
+from rescale.runstate.follower.removal import FLUSHED, delete_in_order
 from rescale.runstate.places import Places, pins_place
 from rescale.snapshot.databases.live_tables import with_tables
 from rescale.snapshot.model import Snapshot
@@ -140,7 +140,7 @@ class Pins:
             needed_uris.add(self._metadata_uri(checkpoint, metadata))
             needed_uris |= {self._pin_uri(uri) for uri in self._original_uris(checkpoint, metadata)}
         unneeded_uris = [entry.uri for entry in store.list(place) if entry.uri not in needed_uris]
-        delete_metadata_first(store, unneeded_uris)
+        delete_in_order(store, unneeded_uris)
 
     def _original_uris(self, checkpoint: int, metadata_name: str = METADATA) -> tuple[str, ...]:
         """Return the original URIs of a pinned checkpoint's files, in the job's directory."""

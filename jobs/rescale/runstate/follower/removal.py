@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rescale.runstate.places import (
+    CLAIM,
     cut_over_place,
     follower_place,
     orders_place,
@@ -27,7 +28,7 @@ def remove_follower(target: str) -> list[str]:
     for place in (rounds_place(target), pins_place(target), orders_place(target)):
         store.abort_parts(place, lambda _: True)
         files = [entry.uri for entry in store.list(place)]
-        delete_metadata_first(store, files)
+        delete_in_order(store, files)
         removed_uris += files
     for document in (cut_over_place(target), follower_place(target)):
         if exists(document):
@@ -36,7 +37,12 @@ def remove_follower(target: str) -> list[str]:
     return removed_uris
 
 
-def delete_metadata_first(store: Store, uris: Sequence[str]) -> None:
-    """Delete files of rounds or pins: each `_metadata` before the files that it refers to."""
-    store.delete([uri for uri in uris if name(uri) in (METADATA, FLUSHED)])
-    store.delete([uri for uri in uris if name(uri) not in (METADATA, FLUSHED)])
+def delete_in_order(store: Store, uris: Sequence[str]) -> None:
+    """Delete files of rounds or pins: each `_metadata` before the files that it refers to, and claims last.
+
+    As long as the claim of a round exists, a run of another plan sees that files of the round may be left.
+    """
+    first, last = (METADATA, FLUSHED), CLAIM
+    store.delete([uri for uri in uris if name(uri) in first])
+    store.delete([uri for uri in uris if name(uri) not in (*first, last)])
+    store.delete([uri for uri in uris if name(uri) == last])

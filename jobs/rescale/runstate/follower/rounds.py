@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from rescale.runstate.documents import put_document, read_json
-from rescale.runstate.follower.removal import delete_metadata_first
+from rescale.runstate.follower.removal import delete_in_order
 from rescale.runstate.places import cut_over_place, follower_place, rounds_place
 from rescale.runstate.target_safety import check_documents
 from rescale.snapshot.reading.discovery import METADATA
@@ -206,7 +206,7 @@ def described_rounds(target: str) -> tuple[Round, ...]:
 def remove_rounds(
     target: str, *, keep: Collection[int], files: Collection[str] = (), documents: int = KEPT_DOCUMENTS
 ) -> None:
-    """Remove all rounds, finished or not, except those of the checkpoints to `keep`. Each `_metadata` is removed first.
+    """Remove all rounds, finished or not, except those of the checkpoints to `keep` (`delete_in_order`).
 
     `files` are the URIs of files of other rounds that stay, too, because a kept round refers to them. The documents of
     the last rounds stay, for the report; `documents` is their number.
@@ -219,7 +219,7 @@ def remove_rounds(
     unneeded = [uri for uri in existing_uris if _round_of(place, uri) not in kept_rounds and uri not in kept_files]
     for number in {_round_of(place, uri) for uri in unneeded}:
         store.abort_parts(join(place, number), lambda _: True)
-    delete_metadata_first(store, unneeded)
+    delete_in_order(store, unneeded)
 
 
 def _round_of(place: str, uri: str) -> str:
