@@ -187,7 +187,7 @@ class Follower:
             pinned = self._next_pinned(newest_number)
             before = self.newest_round()
             try:
-                planned = self._plan(pinned)
+                planned = self._plan(pinned, before)
             except UnsupportedError as error:
                 if before is None:
                     raise
@@ -216,7 +216,9 @@ class Follower:
             )
         refuse_two_starts(self.job.checkpoints, numbers)
         source = checkpoint_directory(self.job.checkpoints, numbers[-1])
-        planned = plan_round(self._request(source, self.target), self._bases(), self._between(numbers[-1]), reserve=0)
+        newest = self.newest_round()
+        request, checkpoints_between = self._request(source, self.target), self._between(newest, numbers[-1])
+        planned = plan_round(request, self._bases(newest), checkpoints_between, reserve=0)
         is_taken = state_of(self.target, planned.prepared.plan.digest) is State.TAKEN
         if is_taken and may_be_discarded(self.target, self.job):
             self.say("discarding an unpublished result of an older checkpoint")
@@ -280,9 +282,8 @@ class Follower:
     def _prefixes(self) -> tuple[str, ...]:
         return self._request(self.job.checkpoints, self.target).allow_prefixes
 
-    def _bases(self) -> list[str]:
-        """Return the URIs of the rounds that the next round may continue, the newest first."""
-        newest = self.newest_round()
+    def _bases(self, newest: Round | None) -> list[str]:
+        """Return the URIs of the rounds that the next round may continue: the newest one, then its anchor."""
         if newest is None:
             return []
         numbers = dict.fromkeys((newest.checkpoint, newest.anchor))
@@ -325,18 +326,17 @@ class Follower:
             self.while_waiting()
             time.sleep(POLL_SECONDS)
 
-    def _plan(self, pinned: PinnedCheckpoint) -> RoundPlan:
+    def _plan(self, pinned: PinnedCheckpoint, newest: Round | None) -> RoundPlan:
         target = round_target(self.target, pinned.checkpoint)
         request = replace(self._request(pinned.directory, target), moves=pinned.moves)
-        checkpoints_between, newest = self._between(pinned.checkpoint), self.newest_round()
+        checkpoints_between = self._between(newest, pinned.checkpoint)
         # A round whose records are compared becomes the anchor, and a joined round must have a level above it.
         reserve = 2 if newest is not None and newest.compared is None else 1
         rounds = rounds_place(self.target)
-        return plan_round(request, self._bases(), checkpoints_between, reserve=reserve, refers_to=rounds)
+        return plan_round(request, self._bases(newest), checkpoints_between, reserve=reserve, refers_to=rounds)
 
-    def _between(self, checkpoint: int) -> list[Snapshot]:
+    def _between(self, newest: Round | None, checkpoint: int) -> list[Snapshot]:
         """Open the pinned files of the checkpoints between the newest round and `checkpoint`."""
-        newest = self.newest_round()
         if newest is None:
             return []
         numbers = [number for number in self._pins.flushed_numbers() if newest.checkpoint < number < checkpoint]
