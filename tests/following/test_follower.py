@@ -180,6 +180,20 @@ def test_wait_for_a_checkpoint_after_one_that_is_skipped_ends_with_the_job(
     assert "checkpoint 4 is skipped: it holds records in flight" in messages
 
 
+def test_base_is_made_from_the_newest_checkpoint_after_an_unsupported_one(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint that holds records in flight ends a follower that has no base. The same command begins again."""
+    follower = follower_of(job, home)
+    with monkeypatch.context() as patches:
+        patches.setattr(followers, "plan_round", Mock(side_effect=UnsupportedError("it holds records in flight")))
+        with pytest.raises(UnsupportedError):
+            follow(follower, 0)
+    checkpoints_follow(job, [4])
+    (base,) = follow(follower, 0)
+    assert base.checkpoint == 4
+
+
 def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)

@@ -190,6 +190,8 @@ class Follower:
                 planned = self._plan(pinned, before)
             except UnsupportedError as error:
                 if before is None:
+                    with self._pins_lock:  # so that the same command takes a newer checkpoint
+                        self._pins.remove_all_but(())
                     raise
                 self.say(f"checkpoint {pinned.checkpoint} is skipped: {error.what}")
                 newest_number = pinned.checkpoint
