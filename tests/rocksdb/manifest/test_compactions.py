@@ -104,7 +104,7 @@ def test_compaction_after_reopening_the_database_counts_as_changed(library: Flin
 
 
 def test_new_rows_that_a_compaction_read_are_found_in_a_checkpoint_in_between(
-    library: FlinksRocksdb, tmp_path: Path
+    library: FlinksRocksdb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     then = [("delete", *UPPER[5][1:3]), FLUSH, ("checkpoint", tmp_path / "between"), COMPACT]
     pair = CheckpointPair(library, tmp_path, [*UPPER, FLUSH, *LOWER, FLUSH], then)
@@ -116,3 +116,6 @@ def test_new_rows_that_a_compaction_read_are_found_in_a_checkpoint_in_between(
     for wrong in ({}, {**sizes, name: sizes[name] + 1}):
         assert not pair.rewritten(wrong).transient
         assert not pair.unshared & pair.rewritten(wrong).files
+    monkeypatch.setattr("rescale.rocksdb.manifest.compactions.MOST_TRANSIENT", 0)
+    assert not pair.rewritten(sizes).transient, "a file that exceeds the limit is read"
+    assert not pair.unshared & pair.rewritten(sizes).files

@@ -19,6 +19,13 @@ from typing import NamedTuple
 from rescale.rocksdb.manifest.manifest import read_edits, read_manifest
 from rescale.rocksdb.manifest.version_edit import table_name
 
+MOST_TRANSIENT = 256
+"""Largest number of transient files that are read instead of the files to which compactions moved their rows.
+
+All transient files of a state are merged at once, while files of one level are read one after the other. With 300 files
+at once, an entry takes 4 µs instead of 0.1 µs, and parts of 300 files are in memory.
+"""
+
 
 class TransientTable(NamedTuple):
     """SST file of a state that was flushed after the earlier checkpoint, and compacted away before the later one."""
@@ -45,8 +52,9 @@ def rewritten_files(
 
     `earlier` and `later` are the contents of their MANIFESTs; `path` names the later MANIFEST in errors.
     `unfiltered_families` are the column families without a compaction filter. `readable_sizes` are the sizes in bytes
-    of the transient files that can still be read, by name. Files that may have rows of an unreadable transient file are
-    left out. The result is empty if RocksDB opened the database again in between. Raises the errors of `read_manifest`.
+    of the transient files that can still be read, by name. Files that may have rows of an unreadable transient file, or
+    of more than `MOST_TRANSIENT` ones, are left out. The result is empty if RocksDB opened the database again in
+    between. Raises the errors of `read_manifest`.
     """
     if not later.startswith(earlier):
         return RewrittenFiles()
@@ -70,9 +78,10 @@ def rewritten_files(
     files, transient = set[str](), set[TransientTable]()
     for number, group in groups.items():
         removed_numbers = (group.numbers & flushed_tables.keys()) - live_numbers
-        if group.is_traceable and all(
+        can_be_read = len(removed_numbers) <= MOST_TRANSIENT and all(
             readable_sizes.get(flushed_tables[number].name) == sizes[number] for number in removed_numbers
-        ):
+        )
+        if group.is_traceable and can_be_read:
             transient |= {flushed_tables[number] for number in removed_numbers}
             if number not in flushed_tables or number not in live_numbers:
                 files.add(table_name(number))
