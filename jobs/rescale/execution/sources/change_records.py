@@ -106,9 +106,12 @@ class ChangeReader:
                 assert after is not None
                 yield decided_records(candidates.decided, state_id, prefix)
                 self._check_decided(candidates.decided, after, state, state_id)
-            undecided_keys.append(candidates.undecided)
-            merge_keys.append(candidates.merged)
-            for key_parts, earlier in ((undecided_keys, before), (merge_keys, None)):
+            for key_parts, keys, earlier in (
+                (undecided_keys, candidates.undecided, before),
+                (merge_keys, candidates.merged, None),
+            ):
+                if len(keys.ends):
+                    key_parts.append(keys)
                 if sum(len(keys.ends) for keys in key_parts) >= _KEYS_AT_ONCE:
                     yield from look_up(key_parts, earlier)
         yield from look_up(undecided_keys, before)
