@@ -58,8 +58,7 @@ def change_records(changes: Changes, prefix: int) -> Records:
     removed, added = changes
     capacity = len(removed) + len(added)
     size = sum(int((side.ends - side.starts).sum()) + len(side) * (prefix + 5) for side in changes)
-    data = np.empty(size, np.uint8)
-    starts, key_ends, ends, groups = (np.empty(capacity, np.int64) for _ in range(4))
+    data, starts, key_ends, ends, groups = columns = _new_columns(size, capacity)
     number = put_changes(
         removed.data,
         removed.starts,
@@ -71,11 +70,7 @@ def change_records(changes: Changes, prefix: int) -> Records:
         added.ends,
         added.groups,
         prefix,
-        data,
-        starts,
-        key_ends,
-        ends,
-        groups,
+        *columns,
     )
     states = np.full(capacity, (removed if len(removed) else added).states[0])
     end = int(ends[number - 1]) if number else 0
@@ -88,8 +83,7 @@ def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
 
     number = len(entries)
     sizes = entries.key_ends - entries.key_starts + entries.value_ends - entries.value_starts + LENGTH_SIZE + 1
-    data = np.empty(int(sizes.sum()), np.uint8)
-    starts, key_ends, ends, groups = (np.empty(number, np.int64) for _ in range(4))
+    data, starts, key_ends, ends, groups = columns = _new_columns(int(sizes.sum()), number)
     put_entries(
         entries.keys,
         entries.key_starts,
@@ -99,13 +93,15 @@ def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
         entries.value_starts,
         entries.value_ends,
         prefix,
-        data,
-        starts,
-        key_ends,
-        ends,
-        groups,
+        *columns,
     )
     return Records(data, starts, key_ends, ends, np.full(number, state_id, np.int64), groups)
+
+
+def _new_columns(size: int, number: int) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
+    """Return arrays to be filled with records: `size` bytes, and starts, key ends, ends and groups of `number` ones."""
+    starts, key_ends, ends, groups = (np.empty(number, np.int64) for _ in range(4))
+    return np.empty(size, np.uint8), starts, key_ends, ends, groups
 
 
 _NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in range(5)))
