@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from threading import Lock
 from unittest.mock import patch
 
 import pytest
@@ -11,6 +13,7 @@ from rescale.storage.contract import Pin, Span
 from rescale.storage.keeping import is_one_file, keep, takes_one_request
 from rescale.storage.locations import parent
 from rescale.storage.s3.s3_requests import REQUESTS
+from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store
 from rescale.text.errors import SnapshotError
 from support.s3 import S3Server, requests_of, unprotected_store
@@ -48,6 +51,34 @@ def test_a_local_file_is_kept_in_s3_in_one_put_or_in_parts(
         sent = requests_of(lambda: keep(kept, span(str(source)), parent(kept)))
     assert {kind: sent[kind] for kind in ("PutObject", "UploadPart") if sent[kind]} == requests
     assert open_store(kept).read_all(kept, len(DATA))[0] == DATA
+
+
+def test_few_files_are_in_memory_at_once(s3: S3Server, tmp_path: Path) -> None:
+    """A follower keeps 32 files at once, and each may have 256 MiB."""
+    target = f"s3://{s3.new_bucket('keeping')}/pins"
+    s3.declare(target)
+    store, lock, open_puts, most_open = open_store(target), Lock(), 0, 0
+    put = store.put
+
+    def put_and_count(uri: str, data: bytes) -> None:
+        nonlocal open_puts, most_open
+        with lock:
+            open_puts += 1
+            most_open = max(most_open, open_puts)
+        time.sleep(0.5)
+        with lock:
+            open_puts -= 1
+        put(uri, data)
+
+    source = tmp_path / "a"
+    source.write_bytes(DATA)
+
+    def keep_file(number: int) -> None:
+        keep(f"{target}/{number}", span(str(source)), target)
+
+    with patch.object(type(store), "put", side_effect=put_and_count):
+        side_by_side(keep_file, range(8))
+    assert 0 < most_open <= 4
 
 
 @pytest.mark.parametrize(("largest", "requests"), [(16 * MIB, {"CopyObject": 1}), (MIB, {"UploadPartCopy": 3})])

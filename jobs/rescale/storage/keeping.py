@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import BoundedSemaphore
 
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.files import mounts
@@ -15,6 +16,9 @@ _LARGEST_COPY = 5 << 30
 
 _PART_SIZE = 256 << 20
 """Size of a part in bytes, for files that are copied in parts."""
+
+_IN_MEMORY = BoundedSemaphore(4)
+"""Limits the files of at most `_PART_SIZE`, or parts, that are in memory at once: callers keep many files at once."""
 
 
 def keep(uri: str, source: Span, staging: str) -> None:
@@ -31,7 +35,8 @@ def keep(uri: str, source: Span, staging: str) -> None:
         except CopyRefused:
             copied_by_store = False
     if source.length <= _PART_SIZE:
-        store.put(uri, open_store(source.uri).read(source.uri, 0, source.length, source.pin))
+        with _IN_MEMORY:
+            store.put(uri, open_store(source.uri).read(source.uri, 0, source.length, source.pin))
         return
     token = store.begin_parts(uri, staging)
     receipts = []
@@ -43,8 +48,9 @@ def keep(uri: str, source: Span, staging: str) -> None:
                 continue
             except CopyRefused:
                 copied_by_store = False
-        data = b"".join(read_in_chunks(part.uri, part.start, part.length, part.pin))
-        receipts.append(store.put_part(uri, token, number, start, data))
+        with _IN_MEMORY:
+            data = b"".join(read_in_chunks(part.uri, part.start, part.length, part.pin))
+            receipts.append(store.put_part(uri, token, number, start, data))
     store.complete_parts(uri, token, receipts, source.length)
 
 
