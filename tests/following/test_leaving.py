@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 from rescale.following import follower as followers
+from rescale.plan.proof import Proof
 from rescale.runstate.claim import claim
-from rescale.runstate.follower.rounds import begin_following, followed_job
-from rescale.runstate.places import pins_place, rounds_place, run_directory
+from rescale.runstate.follower.rounds import begin_following, finished_rounds, followed_job
+from rescale.runstate.places import pins_place, places_of, rounds_place, run_directory
 from rescale.runstate.states import claimed_by
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
@@ -17,7 +19,7 @@ from rescale.text.errors import RequestError
 from support import snapshots
 from support.checkpoints import Checkpoints
 from support.followers import finish, follow, follower_of
-from support.pipeline import plan_rescale
+from support.pipeline import certify, plan_rescale
 from support.s3 import unprotected_store
 
 
@@ -54,6 +56,29 @@ def test_a_target_that_cannot_take_the_last_round_is_refused_while_the_job_runs(
     with pytest.raises(RequestError, match=message):
         follow(follower, 0)
     assert not open_store(home).list(run_directory(follower.target))
+
+
+def test_a_follower_that_waits_leaves_its_files_to_a_last_round_that_is_about_to_be_published(
+    job: Checkpoints, home: str
+) -> None:
+    """The process that publishes may be killed, or get an error from the store, and then needs these files again."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+
+    def publish_soon() -> None:
+        plan = follower.plan_last().prepared.plan
+        if claimed_by(follower.target) is None:
+            claim(plan, is_last_round=True)
+            certify(plan, Proof.CHANGES)
+            open_store(home).put(places_of(plan).publishing, b"")
+        else:
+            raise RequestError("the job has ended")
+
+    with pytest.raises(RequestError, match="the job has ended"):
+        follow(replace(follower, while_waiting=publish_soon), 1)
+    assert followed_job(follower.target) == follower.job
+    assert finished_rounds(follower.target) == [3]
+    finish(follower)
 
 
 def test_a_published_target_is_refused_as_such(job: Checkpoints, home: str) -> None:

@@ -260,9 +260,11 @@ class Follower:
         """Raise `RequestError` if another process has finished, discarded or taken the target.
 
         A run that looked for a follower right before this one began may have claimed the target since: the run keeps
-        it.
+        it. As long as a result is only about to be published, its run may still need the files of the follower.
         """
-        if claimed_by(self.target) is not None and not holds_last_round(self.target, self.job.checkpoints):
+        digest = claimed_by(self.target)
+        is_lost = digest is not None and not holds_last_round(self.target, self.job.checkpoints)
+        if is_lost and state_of(self.target, digest) is not State.PUBLISHING:
             remove_follower(self.target)
         refuse_another_job(self.target, self.job)
 
