@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rescale.execution.compare.validation import change_proof, directories
 from rescale.execution.compare.validation.change_proof import ChangeComparer, ChangeTally, continued_operators
 from rescale.execution.steps import validate_coverage
 from rescale.execution.tasks.in_process import InProcessTasks
@@ -17,7 +18,10 @@ from rescale.flink.keyed.blocks.record_digest import MODULUS, StateDigest
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.runstate.certificate import CertifiedOperator, CertifiedState
-from rescale.text.errors import IntegrityError, RequestError
+from rescale.snapshot.databases.live_tables import with_tables
+from rescale.snapshot.model import Snapshot
+from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.text.errors import IntegrityError, RequestError, SnapshotError, StoreError
 from support import edited
 from support.pipeline import execute_without_spark, move, plan_continued, plan_rescale
 
@@ -45,16 +49,21 @@ class ChangedTasks(InProcessTasks):
     """Tasks that also find the rows of `tallies`, whatever was read."""
 
     tallies: tuple[ChangeTally, ...] = ()
+    only_once: bool = False
+    runs: list[None] = field(default_factory=list)
 
     def run(self, work: Callable[[Any], Any], *arguments: Any, **more: Any) -> list[Any]:
         results = super().run(work, *arguments, **more)
-        return [*results, *self.tallies] if isinstance(work, ChangeComparer) else results
+        if not isinstance(work, ChangeComparer):
+            return results
+        self.runs.append(None)
+        return results if self.only_once and len(self.runs) > 1 else [*results, *self.tallies]
 
 
-def proof(plan: Plan, *tallies: ChangeTally) -> CertifiedOperator:
+def proof(plan: Plan, *tallies: ChangeTally, only_once: bool = False) -> CertifiedOperator:
     """Return the proof of the continued operator, whose changes include the tallies."""
     (number,) = continued_operators(plan)
-    tasks = ChangedTasks(tallies=tuple(tally._replace(operator=number) for tally in tallies))
+    tasks = ChangedTasks(tallies=tuple(tally._replace(operator=number) for tally in tallies), only_once=only_once)
     return validate_coverage(plan, tasks, Proof.CHANGES).operators[number]
 
 
@@ -93,6 +102,26 @@ def test_changes_that_only_one_side_has_are_found(plan: Plan, source: ChangeTall
     with pytest.raises(IntegrityError, match="the changes since the base differ") as caught:
         proof(plan, source, result)
     assert (caught.value.operator, caught.value.state) == (OPERATOR, STATE)
+
+
+@pytest.mark.parametrize(("in_result", "side"), [(False, "source"), (True, "result")])
+def test_misread_of_a_change_is_worth_another_try(plan: Plan, in_result: bool, side: str) -> None:
+    with pytest.raises(StoreError, match=f"two reads of the {side} differ"):
+        proof(plan, tally(in_result, StateDigest(1, 5)), only_once=True)
+
+
+def test_damaged_manifest_of_the_result_is_not_blamed_on_the_source(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(snapshot: Snapshot, *contents: SnapshotFiles) -> Snapshot:
+        if snapshot.directory == plan.target:
+            raise SnapshotError("the MANIFEST is damaged")
+        return with_tables(snapshot, *contents)
+
+    for module in (change_proof, directories):
+        monkeypatch.setattr(module, "with_tables", damaged)
+    with pytest.raises(IntegrityError, match="the result cannot be read back: the MANIFEST is damaged"):
+        proof(plan)
 
 
 def test_base_must_be_the_result_that_the_plan_was_made_for(plan: Plan, tmp_path: Path) -> None:

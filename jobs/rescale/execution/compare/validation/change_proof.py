@@ -28,6 +28,7 @@ import numpy as np
 from rescale.execution.compare.source_digests import sum_digests
 from rescale.execution.compare.validation.base_files import compare_files_of_base, files_above_base, files_of_base
 from rescale.execution.compare.validation.compare import FileCheck
+from rescale.execution.compare.validation.directories import result_with_tables
 from rescale.execution.compare.validation.headers import RERUN_ADVICE
 from rescale.execution.compare.validation.read_back import read_side
 from rescale.execution.compare.validation.record_proof import hash_rule_status
@@ -59,6 +60,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, PassedFile, database_place
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.storage.contract import Pin
+from rescale.storage.rereads import changed_sides, misread_error
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import IntegrityError, RequestError
 
@@ -157,8 +159,7 @@ class ChangeProof:
 
     def prove(self, tasks: Tasks) -> dict[int, ProvenChanges]:
         """Return the proofs by index of the operator. Raises `IntegrityError` for the first difference."""
-        unpinned = self.result.contents.unpinned()
-        result = with_tables(self.result, unpinned)
+        result = result_with_tables(self.result)
         files = (
             _JoinedFiles(self.later, self.base.source, self.plan.contents.versions),
             _JoinedFiles(self.result, self.base.snapshot, pinned=False),
@@ -171,13 +172,13 @@ class ChangeProof:
             base_operator = self.base.snapshot.operator(self.later.operators[operator_index].operator_id)
             copies += files_of_base(operator_index, base_operator, result.operators[operator_index])
         comparer = ChangeComparer(files[0].contents, files[1].contents)
-        sized_changes = [(check.place.size, check) for check in changes]
-        tallies = tasks.run(
-            comparer,
-            sized_changes,
-            Progress("compare changes", sum(size for size, _ in sized_changes), ByteAction.READ_ON_BOTH_SIDES),
-            threads_suffice=True,
-        )
+
+        def tallies_of(checks: Sequence[ChangeCheck], phase: str) -> list[ChangeTally]:
+            sized_checks = [(check.place.size, check) for check in checks]
+            progress = Progress(phase, sum(size for size, _ in sized_checks), ByteAction.READ_ON_BOTH_SIDES)
+            return tasks.run(comparer, sized_checks, progress, threads_suffice=True)
+
+        tallies = tallies_of(changes, "compare changes")
         known_copies = compared_copies(self.plan.target) if self.plan.prepared else NO_COPIES
         checksums = compare_files_of_base(
             self.base.snapshot.contents, self.result.contents, copies, tasks, known_copies
@@ -186,9 +187,16 @@ class ChangeProof:
         for operator_index in self.operators:
             own_tallies = [tally for tally in tallies if tally.operator == operator_index]
             base_file_count = sum(check.operator == operator_index for check in copies)
-            proofs[operator_index] = self._prove_operator(
-                operator_index, own_tallies, base_file_count, checksums.get(operator_index)
-            )
+            try:
+                proofs[operator_index] = self._prove_operator(
+                    operator_index, own_tallies, base_file_count, checksums.get(operator_index)
+                )
+            except IntegrityError as error:
+                own_changes = [check for check in changes if check.operator == operator_index]
+                tallies_read_again = tallies_of(own_changes, "read again")
+                if unstable_sides := changed_sides(_by_side(own_tallies), _by_side(tallies_read_again)):
+                    raise misread_error(unstable_sides, error) from None
+                raise
         return proofs
 
     def _change_checks(
@@ -256,6 +264,11 @@ class ChangeProof:
         key_hash = self.plan.key_hashes.get(operator.operator_id)
         size = sum(tally.size for tally in tallies if tally.in_result)
         return ProvenChanges(changes, states, size, key_hash, checksums)
+
+
+def _by_side(tallies: Sequence[ChangeTally]) -> list[list[str]]:
+    """Return the tallies of the source and of the result, in an order that does not depend on timing."""
+    return [sorted(repr(tally) for tally in tallies if tally.in_result is in_result) for in_result in (False, True)]
 
 
 def _equal_digests(tallies: Sequence[ChangeTally], label: str) -> dict[str, StateDigest]:

@@ -66,7 +66,7 @@ def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, Dire
     if not any(is_comparable_by_files(*pair) for pair in pairs):
         return [{} for _ in pairs]
     if any(is_comparable_by_files(*pair) and is_compared_by_record(*pair) for pair in pairs):
-        pairs = list(zip(_source_with_tables(source).operators, _result_with_tables(result).operators, strict=True))
+        pairs = list(zip(_source_with_tables(source).operators, result_with_tables(result).operators, strict=True))
     comparer = _DirectoryComparer(source.contents, result.contents.unpinned())
     return [comparer.match_operator(old, new) if is_comparable_by_files(old, new) else {} for old, new in pairs]
 
@@ -76,7 +76,8 @@ def _source_with_tables(source: Snapshot) -> Snapshot:
     return with_tables(source) if any(database.source is None for database in databases) else source
 
 
-def _result_with_tables(result: Snapshot) -> Snapshot:
+def result_with_tables(result: Snapshot) -> Snapshot:
+    """Return the result with its SST files, whatever their versions. Raises `IntegrityError` if it cannot be read."""
     try:
         return with_tables(result, result.contents.unpinned())
     except (SnapshotError, UnsupportedError) as error:
