@@ -290,6 +290,24 @@ def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, hom
         assert (pins.numbers(), pins.flushed_numbers()) == ([3, 5], [])
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_too_many_checkpoints_in_between_are_not_opened(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """All of them are in memory at once. Without them, the round reads all files that differ."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    for number in (4, 5):
+        checkpoints_follow(job, [number])
+        Pins(follower.target, job.directory).pin_flushed(number)
+    checkpoints_follow(job, [6])
+    monkeypatch.setattr(followers, "_MOST_BETWEEN", most)
+    opened = Mock(wraps=Pins(follower.target, job.directory).open_flushed)
+    monkeypatch.setattr(Pins, "open_flushed", opened)
+    (new_round,) = follow(follower, 1)
+    assert (new_round.kind, opened.call_count) == (RoundKind.ROUND, 2 if most == 2 else 0)
+
+
 def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)

@@ -73,6 +73,9 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
 
 POLL_SECONDS = 1.0
+_MOST_BETWEEN = 100
+"""Largest number of checkpoints between two rounds that are opened, all in memory at once; if there are more, none."""
+
 _ATTEMPTS = 5
 """Attempts to pin the newest checkpoint: Flink may delete some of its files before its `_metadata`."""
 
@@ -340,11 +343,11 @@ class Follower:
         return plan_round(request, self._bases(newest), checkpoints_between, reserve=reserve, refers_to=rounds)
 
     def _between(self, newest: Round | None, checkpoint: int) -> list[Snapshot]:
-        """Open the pinned files of the checkpoints between the newest round and `checkpoint`."""
+        """Open the pinned files of the checkpoints between the newest round and `checkpoint`; none if they are many."""
         if newest is None:
             return []
         numbers = [number for number in self._pins.flushed_numbers() if newest.checkpoint < number < checkpoint]
-        return side_by_side(self._pins.open_flushed, numbers)
+        return side_by_side(self._pins.open_flushed, numbers) if len(numbers) <= _MOST_BETWEEN else []
 
     def _make_round(self, planned: RoundPlan) -> Round:
         plan = planned.prepared.plan
