@@ -83,3 +83,19 @@ def test_framing_of_a_large_group_is_recognised_from_its_beginning(
     assert framing(tmp_path / "canonical", {0: records(0)}, 1) is Framing.CANONICAL
     monkeypatch.setattr(written, "write_group", heap_group(9, (1, 0, 2)))
     assert framing(tmp_path / "heap", {0: []}, 1) is Framing.HEAP
+
+
+def test_large_heap_group_that_begins_like_a_record_is_recognised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `windowAll` with a timer and a list of texts: the timer looks like a record, and the texts like a huge one."""
+    window, key = bytes(16), b"\0"
+    timer = bytes.fromhex("8000018b00000000") + key + window
+    texts = window + key + struct.pack(">i", 200_000) + b"\6hello" * 200_000
+
+    def write(key_group: int, _: Any, __: int) -> bytes:
+        timers, contents = struct.pack(">hi", 1, 1) + timer, struct.pack(">hi", 0, 1) + texts
+        return struct.pack(">i", key_group) + timers + contents + struct.pack(">hi", 2, 0)
+
+    monkeypatch.setattr(written, "write_group", write)
+    assert framing(tmp_path / "source", {0: []}, 1) is Framing.HEAP

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rescale.flink.keyed.blocks.record_marks import END_OF_GROUP, ID_SIZE
 from rescale.flink.keyed.key_group_table import Framing, may_be_canonical
 from rescale.flink.metadata.handles import HandleTag, KeyGroupsHandle
 from rescale.snapshot.locate import Extent
@@ -37,11 +38,16 @@ def framing_of(handle: KeyGroupsHandle, extent: Extent, read: Callable[[Extent],
 
 
 def _has_records(group: Extent, key_group: int, read: Callable[[Extent], bytes]) -> bool:
-    """Return whether the first `_MOST_WALKED` bytes of a key group are canonical records."""
+    """Return whether the first `_MOST_WALKED` bytes of a key group are canonical records, and its end is marked.
+
+    The first bytes alone do not suffice: heap entries may look like a small record and the beginning of a huge one.
+    """
     import numpy as np  # slow to import, and most plans do not need it
 
     from rescale.flink.keyed.blocks.records import RecordReader
 
+    if read(group.part(group.length - ID_SIZE, ID_SIZE)) != END_OF_GROUP.to_bytes(ID_SIZE, "big"):
+        return False
     data = read(group.part(0, min(group.length, _MOST_WALKED)))
     for max_parallelism in (128, 32768):
         reader = RecordReader(max_parallelism, None)
