@@ -14,6 +14,7 @@ from rescale.flink.serializers.program import compile_program
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.java_composites import Either, List, Nullable, Row, Tuple
 from support.java_values import HASHABLE_LEAVES, ByteArray
+from support.serializer_vectors import JAVA_OBJECT, TYPES
 from support.snapshot_bytes import (
     BASE,
     CUSTOM,
@@ -41,6 +42,14 @@ AVRO = snapshot(
     "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.example.Money") + utf('"string"')
 )
 MAP = composite(BASE + "MapSerializerSnapshot", STRING, LONG)
+
+
+DECIMAL = snapshot(TYPES + "DecimalDataSerializer$DecimalSerializerSnapshot", 3, i32(18, 2))
+
+
+def external(internal: bytes) -> bytes:
+    name = TYPES + "ExternalSerializer$ExternalSerializerSnapshot"
+    return composite(name, internal, outer=JAVA_OBJECT + b"\0")
 
 
 CASE_CLASS = composite(
@@ -75,6 +84,10 @@ CASE_CLASS = composite(
         (Either(LONG_KEY, LONG_KEY).snapshot, None, True),
         (Nullable(LONG_KEY, 8).snapshot, 9, True),
         (Nullable(LONG_KEY, 0).snapshot, None, True),
+        (DECIMAL, None, False),
+        (external(INT), 4, False),
+        (external(STRING), None, False),
+        (external(DECIMAL), None, False),
     ],
 )
 def test_program_has_fixed_length_and_hashability_of_its_type(data: bytes, length: int | None, hashable: bool) -> None:

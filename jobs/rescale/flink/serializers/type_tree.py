@@ -72,7 +72,7 @@ class BlobHash(IntEnum):
 class Fixed:
     """A value of `size` bytes; `declared` is the result of the serializer's `getLength` if it differs from the size.
 
-    Raises `ValueError` for a size that the rule does not allow.
+    -1 stands for a variable length, as in Flink. Raises `ValueError` for a size that the rule does not allow.
     """
 
     size: int
@@ -84,8 +84,9 @@ class Fixed:
             raise ValueError(f"no value that hashes as {self.rule.name} has {self.size} bytes")
 
     @property
-    def length(self) -> int:
-        return self.size if self.declared is None else self.declared
+    def length(self) -> int | None:
+        length = self.size if self.declared is None else self.declared
+        return length if length >= 0 else None
 
     @property
     def hashable(self) -> bool:
@@ -144,6 +145,16 @@ class Sequence:
     @property
     def hashable(self) -> bool:
         return _are_hashable(self.fields)
+
+
+class Opaque(Sequence):
+    """A single field, of which Flink hashes another object than the one in the bytes (`ExternalSerializer`)."""
+
+    hashable = False
+
+    @property
+    def length(self) -> int | None:
+        return self.fields[0].length
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from rescale.flink.serializers.rows.core import MAP
 from rescale.flink.serializers.rows.families import composite_row, nested_snapshot, simple_row
 from rescale.flink.serializers.serializer import Serializer, TreeOf, from_all_nested, from_nested, inner
 from rescale.flink.serializers.snapshot import SerializerSnapshot
-from rescale.flink.serializers.type_tree import Blob, BlobHash, Fixed, Sequence, TypeTree
+from rescale.flink.serializers.type_tree import Blob, BlobHash, Fixed, Opaque, Sequence, TypeTree
 
 _RUNTIME = "org.apache.flink.table.runtime."
 _TYPEUTILS = _RUNTIME + "typeutils."
@@ -22,7 +22,7 @@ _MOST_COMPACT_DECIMAL, _MOST_COMPACT_TIMESTAMP = 18, 3
 
 def _decimal_tree(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree:
     (precision,) = snapshot.values("precision")
-    return Fixed(8) if int(precision) <= _MOST_COMPACT_DECIMAL else _BYTES
+    return Fixed(8, declared=-1) if int(precision) <= _MOST_COMPACT_DECIMAL else _BYTES
 
 
 def _timestamp_tree(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree:
@@ -80,13 +80,12 @@ ROWS = (
         _BYTES,
     ),
     composite_row(nested_snapshot(_TYPEUTILS + "RawValueDataSerializer"), "RawValueData", {0: "1.11"}, _BYTES),
-    # Flink hashes the external object of a key, but its bytes are those of the internal object. A field of unknown hash
-    # (`Fixed(0)`) keeps Rescale from hashing these bytes.
+    # Flink hashes the external object of a key, but its bytes are those of the internal object.
     composite_row(
         nested_snapshot(_TYPEUTILS + "ExternalSerializer"),
         "External",
         {1: "1.12"},
-        from_nested(1, lambda internal: Sequence((Fixed(0), internal))),
+        from_nested(1, lambda internal: Opaque((internal,))),
         external,
     ),
     composite_row(nested_snapshot(_TYPEUTILS + "WindowKeySerializer"), "WindowKey", {1: "1.13"}),
