@@ -23,7 +23,7 @@ from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.text.errors import SnapshotError, UnsupportedError
-from support.snapshot_bytes import keyed_header, keyed_state
+from support.snapshot_bytes import keyed_header, keyed_state, operator_header, operator_list
 from support.snapshots import directory, names, opened, with_databases
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
@@ -219,9 +219,10 @@ def test_sizes_of_a_stream_come_from_its_pieces() -> None:
         compressed=False,
     )
     assert (keyed.size, keyed.header_size, keyed.covers) == (35, 5, KeyGroupRange(7, 10))
-    source = snapshot(operator("lists", 1, elements=(element_stream(0, {"l": (DistributionMode.UNION, 3)}, b"head"),)))
+    header = operator_header((operator_list("l", mode="UNION"),))
+    source = snapshot(operator("lists", 1, elements=(element_stream(0, {"l": (DistributionMode.UNION, 3)}, header),)))
     (stream,) = make_plan(source, make_request("/source", "/target")).operators[0].streams
-    assert (stream.size, stream.header_size) == (34, 4)
+    assert (stream.size, stream.header_size) == (len(header) + 30, len(header))
 
 
 def test_bytes_are_counted_by_subtask_and_by_slot() -> None:

@@ -17,7 +17,7 @@ from rescale.flink.keyed.ttl.last_access import Cutoffs
 from rescale.flink.metadata.checkpoint_metadata import Metadata, OperatorState
 from rescale.flink.metadata.handles import ChangelogHandle, DistributionMode
 from rescale.flink.metadata.properties import SnapshotType
-from rescale.flink.operator_state import OperatorStateHeader
+from rescale.flink.operator_state import OperatorStateHeader, has_compressed_elements
 from rescale.flink.slot import Slot
 from rescale.flink.state_meta_info import StateMetaInfo
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedStateHolder, KeyedStream, OtherKeyed
@@ -51,6 +51,11 @@ class ElementStream:
     header: bytes
     parsed: OperatorStateHeader | None
     has_stored_header: bool = True
+
+    @property
+    def compressed(self) -> bool:
+        """Whether each element is compressed; raw operator state never is."""
+        return bool(self.header) and has_compressed_elements(self.header)
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from support.java_composites import Pojo
 from support.java_values import HASHABLE_LEAVES
 from support.kafka_state import enumerator, reader_element, source_savepoint
 from support.slow import slow
-from support.snapshot_bytes import CUSTOM, keyed_header, keyed_state
+from support.snapshot_bytes import CUSTOM, keyed_header, keyed_state, operator_header
 from support.snapshots import directory, names, opened
 from support.written import UID, write_savepoint
 
@@ -380,7 +380,7 @@ def test_different_max_parallelisms_need_an_approval_before_the_job_is_stopped()
 
 
 def test_generated_ids_that_may_change_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    elements = (synthetic.element_stream(0, {"numbers": (DistributionMode.UNION, 2)}, b"head"),)
+    elements = (synthetic.element_stream(0, {"numbers": (DistributionMode.UNION, 2)}, operator_header()),)
     alone = synthetic.snapshot(synthetic.operator("generated", 1, elements=elements, label="map"))
     with caplog.at_level("INFO"):
         assert check_against_checkpoint(job_of(alone), request_for(["2"]), alone) is False

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header
+from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header, write_operator_state_header
 from rescale.flink.slot import Slot
 from rescale.plan.new_streams import CheckedElements, CopiedElements
 from rescale.plan.pieces import Literals, Piece, split
@@ -28,6 +28,11 @@ SPLIT, UNION, BROADCAST = DistributionMode.SPLIT_DISTRIBUTE, DistributionMode.UN
 def header(*lists: str, broadcast: Sequence[str] = (), compressed: bool = False) -> OperatorStateHeader:
     states = tuple(map(operator_list, lists)), tuple(map(broadcast_state, broadcast))
     return read_operator_state_header(operator_header(*states, compressed=compressed), "header")
+
+
+def unread_header(state: str, *, compressed: bool = False) -> bytes:
+    """Return a header that is not parsed, as if it had an unknown serializer."""
+    return write_operator_state_header(header(state, compressed=compressed))
 
 
 HEADER = header("list", "union", broadcast=["rules"])
@@ -115,17 +120,17 @@ def test_element_streams_with_different_states_get_a_merged_header() -> None:
 
 
 def test_at_the_same_parallelism_streams_may_have_different_states() -> None:
-    sources = tuple(element_stream(i, {name: (SPLIT, 1)}, name.encode()) for i, name in enumerate(("one", "two")))
+    sources = tuple(element_stream(i, {name: (SPLIT, 1)}, unread_header(name)) for i, name in enumerate(("one", "two")))
     streams = planned_streams(operator("lists", elements=sources), 2)
     assert [stream.pieces for stream in streams] == [(Piece(*source.extent),) for source in sources]
 
 
 def test_unknown_serializers_hide_which_states_differ() -> None:
-    sources = tuple(element_stream(i, {name: (SPLIT, 1)}, name.encode()) for i, name in enumerate(("one", "two")))
+    sources = tuple(element_stream(i, {name: (SPLIT, 1)}, unread_header(name)) for i, name in enumerate(("one", "two")))
     with pytest.raises(UnsupportedError, match="unknown serializer hides the state names") as caught:
         planned_streams(operator("lists", elements=sources), 3)
     assert caught.value.operator == "lists"
-    same = tuple(element_stream(i, {"one": (SPLIT, 1)}, b"one") for i in range(2))
+    same = tuple(element_stream(i, {"one": (SPLIT, 1)}, unread_header("one")) for i in range(2))
     assert len(planned_streams(operator("lists", elements=same), 3)) == 3
 
 
@@ -138,8 +143,9 @@ def test_compressed_and_plain_element_streams_together_are_refused() -> None:
         planned_streams(operator("lists", elements=sources), 3)
 
 
-def test_compressed_elements_are_checked_while_they_are_copied() -> None:
-    sources = (element_stream(0, {"list": (SPLIT, 3)}, header("list", compressed=True)),)
+@pytest.mark.parametrize("of", [header("list", compressed=True), unread_header("list", compressed=True)])
+def test_compressed_elements_are_checked_while_they_are_copied(of: OperatorStateHeader | bytes) -> None:
+    sources = (element_stream(0, {"list": (SPLIT, 3)}, of),)
     assert all(
         isinstance(stream, CheckedElements) for stream in planned_streams(operator("lists", 1, elements=sources), 2)
     )

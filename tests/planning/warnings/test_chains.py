@@ -10,6 +10,7 @@ from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.planner import make_plan
 from rescale.planning.request.request import make_request
 from rescale.snapshot.model import Operator
+from support.snapshot_bytes import operator_header
 from support.synthetic import element_stream, operator, snapshot
 
 _STATE = {"numbers": (DistributionMode.UNION, 2)}
@@ -17,7 +18,7 @@ _STATE = {"numbers": (DistributionMode.UNION, 2)}
 
 def _operator(uid: str, parallelism: int, *, is_generated: bool, has_state: bool = True) -> Operator:
     """Return an operator with the id of this uid; a generated id follows from no name of the operator."""
-    streams = tuple(element_stream(i, _STATE, b"head") for i in range(parallelism)) if has_state else ()
+    streams = tuple(element_stream(i, _STATE, operator_header()) for i in range(parallelism)) if has_state else ()
     return operator(uid, parallelism, elements=streams, label="map" if is_generated else None)
 
 

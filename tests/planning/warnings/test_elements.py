@@ -7,6 +7,7 @@ import pytest
 from rescale.flink.metadata.handles import DistributionMode
 from rescale.planning.planner import make_plan
 from rescale.planning.request.request import make_request
+from support.snapshot_bytes import operator_header
 from support.synthetic import element_stream, operator, snapshot
 
 
@@ -17,7 +18,9 @@ from support.synthetic import element_stream, operator, snapshot
 def test_compactor_of_a_sql_table_with_too_few_elements_gives_a_warning(
     state: str, parallelism: int, is_warned: bool
 ) -> None:
-    elements = tuple(element_stream(i, {state: (DistributionMode.SPLIT_DISTRIBUTE, 1)}, b"head") for i in range(2))
+    elements = tuple(
+        element_stream(i, {state: (DistributionMode.SPLIT_DISTRIBUTE, 1)}, operator_header()) for i in range(2)
+    )
     request = make_request("/source", "/target", [str(parallelism)])
     warnings = "\n".join(make_plan(snapshot(operator("compact", elements=elements)), request).warnings)
     assert (f"an element of expired-files in every subtask, and there are 2 for {parallelism}" in warnings) is is_warned
@@ -57,6 +60,6 @@ def _warnings(
     mode: DistributionMode = DistributionMode.SPLIT_DISTRIBUTE,
 ) -> str:
     """Return a plan's warnings for an operator; `elements` are the elements of its state in each subtask."""
-    streams = tuple(element_stream(i, {state: (mode, number)}, b"head") for i, number in enumerate(elements))
+    streams = tuple(element_stream(i, {state: (mode, number)}, operator_header()) for i, number in enumerate(elements))
     request = make_request("/source", "/target", [str(parallelism)])
     return "\n".join(make_plan(snapshot(operator("writer", elements=streams)), request).warnings)

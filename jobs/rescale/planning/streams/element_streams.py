@@ -26,7 +26,7 @@ def plan_elements(
             continue
         by_subtask = {source.subtask: source for source in sources}
         layouts = layouts_of(operator, sources)
-        compressed = any(source.parsed is not None and source.parsed.compressed for source in sources)
+        compressed = any(source.compressed for source in sources)
         keeps_parallelism = new_parallelism == operator.parallelism
         shared_header = None if keeps_parallelism else common_header(operator, sources, literals)
         for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):

@@ -24,7 +24,7 @@ from rescale.flink.kafka.edited_source import (
 from rescale.flink.kafka.position import Position
 from rescale.flink.kafka.source import READER_STATE, UnknownVersionError
 from rescale.flink.metadata.handles import DistributionMode, InlineStream
-from rescale.flink.operator_state import has_compressed_elements, read_operator_state_header
+from rescale.flink.operator_state import read_operator_state_header
 from rescale.snapshot.kafka.changes import KafkaChange
 from rescale.snapshot.kafka.migrated import splits_of
 from rescale.snapshot.kafka.offsets import UnreadError, contents_of, has_consumer
@@ -131,6 +131,6 @@ class _Writer:
         return replace(state, elements=tuple(extents))
 
     def _write(self, stream: ElementStream, element: bytes) -> Extent:
-        stored_element = plain_chunk(element) if has_compressed_elements(stream.header) else element
+        stored_element = plain_chunk(element) if stream.compressed else element
         self.written += stored_element
         return Extent(WRITTEN_FILE_NUMBER, len(self.written) - len(stored_element), len(stored_element))

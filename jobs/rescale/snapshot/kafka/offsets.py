@@ -25,7 +25,6 @@ from rescale.flink.kafka.source import (
     read_split,
 )
 from rescale.flink.metadata.properties import stopped_the_job
-from rescale.flink.operator_state import has_compressed_elements
 from rescale.flink.redistribution import redistribute
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementState, ElementStream, Operator, Snapshot
@@ -234,6 +233,6 @@ def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Ex
     if uri in snapshot.missing:
         raise UnreadError(f"{uri} is gone")
     stored_contents = snapshot.contents.read_each(elements)
-    if not has_compressed_elements(stream.header):
+    if not stream.compressed:
         return stored_contents
     return [b"".join(decompressed([element], has_identifier=False)) for element in stored_contents]

@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from rescale.execution.compare.diff.copies import LARGEST_COPY, CopyUnit
 from rescale.execution.compare.diff.differences import BothFiles, Side
-from rescale.execution.compare.diff.first_pass import is_compressed
 from rescale.execution.compare.diff.items import DigestedItem
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.encoding.snappy import FramedDecompressor
@@ -36,7 +35,7 @@ class ElementFormatter:
     ) -> None:
         self._files = files
         self._element_types = [_element_types((stream.parsed for stream in side), state) for side in streams]
-        self._compressed_subtasks = [{stream.subtask for stream in side if is_compressed(stream)} for side in streams]
+        self._compressed_subtasks = [{stream.subtask for stream in side if stream.compressed} for side in streams]
 
     def format_value(self, side: Side, item: DigestedItem) -> str:
         """Return the element's values as text, or the beginning of its bytes if its type is unknown."""

@@ -18,7 +18,6 @@ from rescale.execution.sources.spans import extent_runs, group_runs
 from rescale.execution.tasks.protocol import Tasks
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.flink.operator_state import has_compressed_elements
 from rescale.flink.slot import OPERATOR_SLOTS, Slot
 from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.model import ElementStream, Operator
@@ -135,16 +134,10 @@ def _group_units(
 def _element_units(
     i: int, label: str, side: Side, slot: Slot, stream: ElementStream
 ) -> Iterator[tuple[_UnitOrigin, ExtentUnit]]:
-    compressed = is_compressed(stream)
     for state in stream.states:
         part, begin = StatePart(i, slot, state.name, state.mode), 0
         for run in extent_runs(state.elements):
             numbers = tuple(range(begin, begin + len(run)))
             begin += len(run)
-            unit = ExtentUnit(0, side, label, state.name, tuple(run), compressed)
+            unit = ExtentUnit(0, side, label, state.name, tuple(run), stream.compressed)
             yield _UnitOrigin(part, stream.subtask, numbers), unit
-
-
-def is_compressed(stream: ElementStream) -> bool:
-    """Return whether each element is compressed; raw operator state, which has no header, never is."""
-    return bool(stream.header) and has_compressed_elements(stream.header)
