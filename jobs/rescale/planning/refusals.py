@@ -47,7 +47,9 @@ def refuse_unreadable_state(operator: Operator) -> None:
             advice=TAKE_ANOTHER_SNAPSHOT,
         )
     subtasks_without_timers = [
-        stream.subtask for stream in operator.raw_keyed_without_timers if any(stream.present_groups)
+        stream.subtask
+        for stream in operator.raw_keyed_without_timers
+        if any(stream.present_groups) and not stream.has_hidden_timers
     ]
     # Flink keeps timers outside of raw keyed state if the operator itself writes raw keyed state.
     if operator.raw_timers and subtasks_without_timers:

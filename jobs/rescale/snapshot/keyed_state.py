@@ -25,7 +25,8 @@ class KeyedStream:
     `tag` is the `HandleTag` of the stream's handle. `groups` are the extents of the key groups from `first_key_group`
     on, None for an absent key group. `header` is empty for raw keyed state; `parsed` is None if the header has an
     unknown serializer. If raw keyed state holds timers, `services` has their timer services, and `parsed` is the header
-    that canonical state would have for these timers, None if there is no service.
+    that canonical state would have for these timers, None if there is no service. `has_hidden_timers` marks raw keyed
+    state that begins with timers, but whose services are not known, because a timer has an object of a subclass.
     """
 
     subtask: int
@@ -37,6 +38,7 @@ class KeyedStream:
     header: bytes
     parsed: KeyedHeader | None
     services: tuple[TimerService, ...] | None = None
+    has_hidden_timers: bool = False
 
     @property
     def key_groups(self) -> KeyGroupRange:

@@ -165,6 +165,11 @@ class Operator:
         return tuple(stream for stream in self.raw_keyed if stream.services is None)
 
     @property
+    def hidden_timers(self) -> tuple[KeyedStream, ...]:
+        """The raw keyed streams without known timer services that hold timers nevertheless."""
+        return tuple(stream for stream in self.raw_keyed if stream.has_hidden_timers)
+
+    @property
     def can_become_canonical(self) -> bool:
         """Whether the operator has keyed state in another format that Rescale can make canonical."""
         return bool(self.databases or self.changelogs or self.raw_timers or self.heap_streams)

@@ -58,7 +58,9 @@ def refuse_timers_on_heap(latest: Snapshot | UnreadableCheckpoint, request: Requ
     """
     if request.format is not Format.ROCKSDB or isinstance(latest, UnreadableCheckpoint):
         return
-    if operators_on_heap := [operator.label for operator in latest.operators if operator.raw_timers]:
+    if operators_on_heap := [
+        operator.label for operator in latest.operators if operator.raw_timers or operator.hidden_timers
+    ]:
         raise RequestError(
             "the new job would lose its timers: it keeps them on the heap, and the result would have them in RocksDB",
             path=latest.metadata_uri,

@@ -41,7 +41,7 @@ def plan_rekeyed(
     `stays_on_heap` selects the native format of the hashmap backend for the result.
     """
     old_holders = operator.managed_keyed
-    _refuse_to_rekey(operator, shape.max_parallelism)
+    _refuse_to_rekey(operator, shape.max_parallelism, timers)
     if not old_holders and not timers:
         return None
     owners_of(operator, old_holders)
@@ -143,11 +143,20 @@ def _changelog_source(changelog: Changelog, id_table: int | None, literals: Lite
     return PlannedSource(changelog_place(changelog, header_of), id_table, changelog.key_group_sizes)
 
 
-def _refuse_to_rekey(operator: Operator, new_max_parallelism: int) -> None:
+def _refuse_to_rekey(operator: Operator, new_max_parallelism: int, timers: Sequence[KeyedStream]) -> None:
     """Raise `UnsupportedError` for raw keyed state other than timers at another max parallelism.
 
-    Only the operator knows the format of such state.
+    Only the operator knows the format of such state. Hidden timers can also not become states like `timers`.
     """
+    if operator.hidden_timers and (timers or new_max_parallelism != operator.max_parallelism):
+        raise UnsupportedError(
+            "raw keyed timers have no lengths, and timers of this operator contain objects of a subclass of their "
+            "POJO, which cannot be delimited",
+            operator=operator.label,
+            found=f"such timers in subtask {operator.hidden_timers[0].subtask}",
+            advice=f"keep the max parallelism and the format of the state, or {RESCALE_CANONICAL_SAVEPOINT}, in which "
+            "timers have lengths",
+        )
     if operator.raw_keyed_without_timers and new_max_parallelism != operator.max_parallelism:
         raise UnsupportedError(
             "the operator has raw keyed state in a format of its own, whose records cannot get other key groups",

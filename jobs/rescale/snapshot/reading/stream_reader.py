@@ -15,6 +15,7 @@ from rescale.flink.keyed.key_group_table import Framing, group_extents
 from rescale.flink.keyed.timers.heap_timers import (
     BLOCK_HEAD,
     EMPTY_BLOCK_SIZE,
+    HiddenTimerError,
     TimerService,
     read_services,
     timer_header,
@@ -112,11 +113,12 @@ class StreamReader:
             )
         extent = self._extent(label, subtask, handle.stream)
         groups = self._groups(label, extent, handle, Framing.RAW)
-        services = self._timer_services(groups)
-        header = timer_header(services) if services else None
-        return KeyedStream(
-            subtask, handle.tag, extent, Framing.RAW, handle.first_key_group, groups, b"", header, services
-        )
+        stream = KeyedStream(subtask, handle.tag, extent, Framing.RAW, handle.first_key_group, groups, b"", None)
+        try:
+            services = self._timer_services(groups)
+        except HiddenTimerError:
+            return replace(stream, has_hidden_timers=True)
+        return replace(stream, parsed=timer_header(services) if services else None, services=services)
 
     def elements(self, label: str, subtask: int, handle: OperatorHandle, *, raw: bool) -> ElementStream | None:
         """Return the operator state of a subtask; None for an empty handle, which file merging writes."""
@@ -259,7 +261,8 @@ class StreamReader:
     def _timer_services(self, groups: tuple[Extent | None, ...]) -> tuple[TimerService, ...] | None:
         """Return the timer services in raw keyed state; None if it holds no timers.
 
-        The services come from the smallest key group, because all key groups list the same services.
+        The services come from the smallest key group, because all key groups list the same services. Raises
+        `HiddenTimerError` if they cannot be listed.
         """
         present_groups = [group for group in groups if group is not None]
         nonempty_groups = [group for group in present_groups if group.length > EMPTY_BLOCK_SIZE] or present_groups

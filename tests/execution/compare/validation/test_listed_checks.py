@@ -141,11 +141,20 @@ def raw_timers(parallelism: int) -> tuple[KeyedStream, ...]:
     return tuple(replace(stream, services=(SERVICE,), parsed=timer_header([SERVICE])) for stream in made)
 
 
-def test_raw_timers_are_compared_by_records_where_keyed_state_is() -> None:
+def test_raw_timers_are_compared_by_key_groups_unless_they_get_other_ones() -> None:
     old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=raw_timers(2))
     new = operator("op", 3, MAXIMUM, keyed=streams(3), raw_keyed=raw_timers(3))
     assert len(of_kind(listed(old, new), GroupCheck)) == 8
     checks = listed(replace(old, dropped_states=frozenset("never")), new)
+    assert [check.slot for check in of_kind(checks, GroupCheck)] == [Slot.RAW_KEYED] * 4
+    record_checks = [(check.in_result, framing(check)) for check in of_kind(checks, RecordCheck)]
+    assert record_checks == [(False, Framing.CANONICAL)] * 2 + [(True, Framing.CANONICAL)] * 3
+
+
+def test_raw_timers_with_other_key_groups_are_compared_by_records() -> None:
+    old = operator("op", 2, MAXIMUM, keyed=streams(2), raw_keyed=raw_timers(2))
+    new = operator("op", 3, 2 * MAXIMUM, keyed=streams(3), raw_keyed=raw_timers(3))
+    checks = listed(old, new)
     assert of_kind(checks, GroupCheck) == []
     record_checks = [(check.in_result, framing(check)) for check in of_kind(checks, RecordCheck)]
     assert record_checks == [

@@ -4,8 +4,8 @@ Records are compared one by one where their boundaries are known: in canonical s
 changelogs, and in heap streams whose serializers are all known. The two snapshots may hold different kinds, in any
 shape. Raw keyed timers are compared as the records that a canonical savepoint would hold.
 
-Other heap streams and other raw keyed state are compared by whole key groups. This needs the same key groups in both
-snapshots and, for heap streams, the same states in the same order.
+Other heap streams, other raw keyed state, and timers that cannot be delimited are compared by whole key groups. This
+needs the same key groups in both snapshots and, for heap streams, the same states in the same order.
 """
 
 from __future__ import annotations
@@ -51,11 +51,18 @@ class OperatorPair:
 
         Each raw keyed timer service counts as a state.
         """
-        return (*self.holders(operator), *operator.heap_timers) if self.is_compared_by_record else ()
+        if not self.is_compared_by_record:
+            return ()
+        return (*self.holders(operator), *(() if self._has_hidden_timers else operator.heap_timers))
 
     def raw_keyed(self, operator: Operator) -> tuple[KeyedStream, ...]:
         """Return the raw keyed streams that are compared by whole key groups."""
-        return operator.raw_keyed_without_timers if self.is_compared_by_record else operator.raw_keyed
+        delimits_timers = self.is_compared_by_record and not self._has_hidden_timers
+        return operator.raw_keyed_without_timers if delimits_timers else operator.raw_keyed
+
+    @property
+    def _has_hidden_timers(self) -> bool:
+        return any(operator.hidden_timers for operator in self.listed_operators)
 
     @property
     def is_compared_by_record(self) -> bool:

@@ -14,6 +14,7 @@ from rescale.execution.compare.validation.coverage import (
     GroupPair,
     check_elements,
     is_compared_by_record,
+    moves_raw_groups,
     pair_database_files,
     pair_key_groups,
 )
@@ -85,6 +86,9 @@ def _keyed_checks(
         yield from _unproven_checks(
             i, old, new, key_hash, [d for d in new.databases if d.subtask not in proven_by_files]
         )
+    elif moves_raw_groups(old, new):
+        yield from _group_checks(i, old, pair_key_groups(old, new, Slot.RAW_KEYED), Slot.RAW_KEYED)
+        yield from _record_checks(i, replace(old, raw_keyed=()), replace(new, raw_keyed=()), key_hash)
     else:
         if old.max_parallelism == new.max_parallelism:
             raw_pairs = pair_key_groups(_without_timers(old), _without_timers(new), Slot.RAW_KEYED)

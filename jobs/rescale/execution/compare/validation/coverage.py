@@ -214,11 +214,19 @@ def is_compared_by_record(old: Operator, new: Operator) -> bool:
     """
     if old.max_parallelism != new.max_parallelism or old.kinds != new.kinds:
         return True
-    if old.dropped_states or old.cutoffs or (old.raw_timers and not new.raw_timers):
+    if old.dropped_states or old.cutoffs or (old.raw_timers and not new.raw_keyed):
         return True
     if old.heap_streams and _lists_different_states(old, new):
         return True
     return bool(old.databases) and _directory_layouts(old) != _directory_layouts(new)
+
+
+def moves_raw_groups(old: Operator, new: Operator) -> bool:
+    """Return whether raw keyed state, timers included, moved by whole key groups, and can be compared by them.
+
+    Timers that the source has twice are compared as records: the result has only one of both copies.
+    """
+    return old.max_parallelism == new.max_parallelism and bool(new.raw_keyed) and not old.duplicate_timers
 
 
 def _lists_different_states(old: Operator, new: Operator) -> bool:
@@ -234,8 +242,8 @@ def _lists_different_states(old: Operator, new: Operator) -> bool:
 def check_rekeyed(old: Operator, new: Operator) -> None:
     """Check the layout of keyed state whose records moved one by one; digests prove the records themselves."""
     old_holders, new_holders = old.managed_keyed, new.managed_keyed
-    timers = () if new.raw_timers else old.heap_timers
-    duplicates = old.duplicate_timers if new.raw_timers else ()
+    timers = () if new.raw_keyed else old.heap_timers
+    duplicates = old.duplicate_timers if new.raw_keyed else ()
     left_out = {
         state.name
         for timer_stream in duplicates

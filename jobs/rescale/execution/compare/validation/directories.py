@@ -53,7 +53,7 @@ def is_comparable_by_files(old: Operator, new: Operator) -> bool:
     """Return whether RocksDB directories can be compared by files: max parallelism and kind of state stay the same."""
     keeps_kind = old.max_parallelism == new.max_parallelism and old.kinds == new.kinds
     keeps_rows = not old.dropped_states and not old.cutoffs
-    return keeps_kind and bool(old.databases) and keeps_rows and not (old.raw_timers and not new.raw_timers)
+    return keeps_kind and bool(old.databases) and keeps_rows and not (old.raw_timers and not new.raw_keyed)
 
 
 def match_directories(source: Snapshot, result: Snapshot) -> list[dict[int, DirectoryFiles]]:

@@ -26,7 +26,7 @@ from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.snapshot_body import NESTED_MAGIC, NESTED_VERSION
 from rescale.flink.serializers.type_tree import Fixed, Sequence
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo, read_state_meta_info
-from rescale.text.errors import RescaleError
+from rescale.text.errors import RescaleError, UnsupportedError
 
 BLOCK_HEAD = bytes.fromhex("f1cd859f00000002")
 """Magic of `PostVersionedIOReadableWritable`, and the only version that Flink writes since 1.8."""
@@ -39,6 +39,10 @@ TIME_SIZE = 8
 _PROCESSING, _EVENT = "_timer_state/processing_", "_timer_state/event_"
 _OUTER_VERSION = 2
 """Version of `TimerSerializerSnapshot`."""
+
+
+class HiddenTimerError(UnsupportedError):
+    """A timer contains an object of a subclass of a POJO. Only Flink knows where such a timer ends."""
 
 
 @dataclass(frozen=True)
@@ -67,12 +71,17 @@ class TimerService:
 
 
 def read_services(block: bytes) -> tuple[TimerService, ...] | None:
-    """Return the timer services in the block of a key group; None if it is unreadable, or another kind of block."""
+    """Return the timer services in the block of a key group; None if it is unreadable, or another kind of block.
+
+    Raises `HiddenTimerError` for a block whose services cannot be listed because a timer in it has no known end.
+    """
     if not block.startswith(BLOCK_HEAD):
         return None
     reader = ByteReader(block, position=len(BLOCK_HEAD))
     try:
         services = tuple(_read_service(reader) for _ in range(reader.count(8)))
+    except HiddenTimerError:
+        raise
     except RescaleError:
         return None
     return services if not reader.remaining and len({service.name for service in services}) == len(services) else None
@@ -105,9 +114,11 @@ def _read_service(reader: ByteReader) -> TimerService:
 def _end_of_timers(program: Program, reader: ByteReader, count: int) -> int:
     import numpy as np  # planning seldom needs NumPy
 
-    from rescale.flink.keys.java_hash import walk_values
+    from rescale.flink.keys.java_hash import ERROR_TEXTS, SUBCLASS, walk_values
 
     ends, fault = walk_values(program, np.frombuffer(reader.data, np.uint8), reader.position, count)
+    if fault == ERROR_TEXTS[SUBCLASS]:
+        raise HiddenTimerError(f"a timer contains {fault}")
     if len(ends) < count:
         raise reader.error(f"a timer cannot be read: {fault}")
     return int(ends[-1])

@@ -14,7 +14,7 @@ from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Rec
 from rescale.flink.keyed.group_bytes import GroupBytes
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.timers.heap_timers import BLOCK_HEAD, TimerService, services_of
-from rescale.flink.keys.java_hash import walk_values
+from rescale.flink.keys.java_hash import ERROR_TEXTS, SUBCLASS, walk_values
 from rescale.text.errors import UnsupportedError
 
 _BYTES_BESIDE_TIMER = 8
@@ -39,7 +39,8 @@ class TimerReader:
         """Yield all timers of the key groups, in order; each batch overwrites the previous one.
 
         `key_groups` has (key group, chunks of its bytes). Raises `SnapshotError`, with the offset in the key group, for
-        bytes that are not timers, and `UnsupportedError` for a timer service that is not in the header.
+        bytes that are not timers, and `UnsupportedError` for a timer service that is not in the header, or a timer with
+        an object of a subclass.
         """
         self._count = self._filled = 0
         for key_group, chunks in key_groups:
@@ -85,6 +86,12 @@ class TimerReader:
                 program, block.bytes, block.at, min(remaining, self._records_at_once - self._count)
             )
             if not len(timer_ends):
+                if fault == ERROR_TEXTS[SUBCLASS]:
+                    raise UnsupportedError(
+                        f"raw keyed timers have no lengths, and one in key group {block.key_group} contains {fault}",
+                        offset=block.offset,
+                        advice=RESCALE_CANONICAL_SAVEPOINT,
+                    )
                 if not block.fill():
                     raise block.error(f"has a timer that cannot be read: {fault}")
                 continue
