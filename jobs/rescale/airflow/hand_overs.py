@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rescale.flink.start import Start
 from rescale.text.errors import RequestError
 
 _SESSION_JOB = "flinksessionjob/"
@@ -75,3 +76,27 @@ def hand_over_of(document: Mapping[str, Any]) -> HandOver:
     except msgspec.ValidationError as error:
         raise RequestError("the hand-over is not valid", expected=error, found=dict(document)) from None
     return hand_over
+
+
+def start_of_document(document: Any, parallelism: Any) -> Start:
+    """Return the start of a job that a document describes, with `parallelism` unless that is None.
+
+    Numbers may be text, as in templates. Raises `RequestError` if a field is wrong, or if there is no snapshot: Flink
+    would start the job without state.
+    """
+    try:
+        given_start = Start(**document)
+        fields = (*given_start._replace(parallelism=parallelism or given_start.parallelism),)
+        if not given_start.snapshot:
+            raise RequestError(
+                "there is no snapshot to start the job from: the job would start without its state",
+                found=repr(given_start.snapshot),
+                advice="find out why the task that writes the snapshot has not finished",
+            )
+        return msgspec.convert(fields, Start, strict=False)
+    except (TypeError, msgspec.ValidationError) as error:
+        raise RequestError(
+            "the argument 'start' does not describe the start of a job",
+            expected=f'the fields {", ".join(Start._fields)}, as in output["starting"] ({error})',
+            found=document,
+        ) from None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from airflow.providers.common.compat.sdk import TaskDeferred
@@ -16,6 +18,7 @@ from rescale.airflow import (
     TakeCheckpointOperator,
     TakeSavepointOperator,
 )
+from rescale.airflow.flink import deployment
 from rescale.airflow.steps.retries import TaskEnded
 from support.dag_runner import dag_runner
 from support.deferring import TaskState, run_operator
@@ -56,6 +59,55 @@ def test_hand_over_without_a_jar_prints_the_command() -> None:
     start = {"snapshot": "/rescaled", "parallelism": 3, "max_parallelism": None}
     answer = run_operator(HandOverOperator(task_id="start", start=start), "print")
     assert answer == {"start": "flink run -s /rescaled -p 3 <your-job.jar>"}
+
+
+@pytest.fixture
+def patch_of_deployment(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Return the mock of the request to Kubernetes that patches a FlinkDeployment."""
+    resource: dict[str, Any] = {"spec": {"job": {"parallelism": 2}}}
+
+    def patch_resource(*arguments: Any, **_: Any) -> dict[str, Any]:
+        resource["spec"] = arguments[-1]["spec"]
+        return resource
+
+    patch = Mock(side_effect=patch_resource)
+    api = SimpleNamespace(get_namespaced_custom_object=lambda *_: resource, patch_namespaced_custom_object=patch)
+    monkeypatch.setattr(deployment, "open_kubernetes", lambda _: api)
+    return patch
+
+
+@pytest.mark.parametrize("snapshot", ["", None])  # an empty template, and the output of a task that did not run
+def test_no_job_is_started_without_a_snapshot(snapshot: str | None, patch_of_deployment: Mock) -> None:
+    start = {"snapshot": snapshot, "parallelism": 3, "max_parallelism": None}
+    context: Any = {"ti": SimpleNamespace(dag_id="a-dag", run_id="a-run", task_id="start")}
+    with pytest.raises(TaskEnded, match="there is no snapshot to start the job from"):
+        HandOverOperator(task_id="start", start=start, deployment="flink/clicks").execute(context)
+    patch_of_deployment.assert_not_called()
+
+
+@pytest.mark.parametrize("in_start", [True, False])
+def test_parallelism_may_be_a_rendered_template(in_start: bool, patch_of_deployment: Mock) -> None:
+    start = {"snapshot": "/rescaled", "parallelism": "6" if in_start else 3, "max_parallelism": "128"}
+    arguments = {} if in_start else {"parallelism": "6"}
+    context: Any = {"ti": SimpleNamespace(dag_id="a-dag", run_id="a-run", task_id="start")}
+    for _ in range(2):  # the second try finds the first one's patch
+        with pytest.raises(TaskDeferred):
+            HandOverOperator(task_id="start", start=start, deployment="flink/clicks", **arguments).execute(context)
+    (patched,) = patch_of_deployment.call_args_list
+    assert patched.args[-1]["spec"]["job"]["parallelism"] == 6
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "flink run -s /rescaled -p 3 <your-job.jar>",
+        {"snapshot": "/rescaled"},
+        {"snapshot": "/rescaled", "parallelism": "six", "max_parallelism": None},
+    ],
+)
+def test_wrong_start_is_refused(start: Any) -> None:
+    with pytest.raises(TaskEnded, match="the argument 'start' does not describe the start of a job"):
+        run_operator(HandOverOperator(task_id="start", start=start), "wrong")
 
 
 @pytest.mark.slow

@@ -17,10 +17,9 @@ from rescale.airflow.flink.job_record import JobRecord
 from rescale.airflow.flink.questions import Answer, FlinkQuestion, describe_answer
 from rescale.airflow.flink.stopping import JobToRestart, hand_job_over, job_to_restart_of
 from rescale.airflow.flink.triggers import AnswerTrigger
-from rescale.airflow.hand_overs import hand_over_of
+from rescale.airflow.hand_overs import hand_over_of, start_of_document
 from rescale.airflow.steps.earlier_tasks import LOOK, PUBLISH, required_output, run_name
 from rescale.airflow.steps.retries import RETRIES, task_errors
-from rescale.flink.start import Start
 from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError
 
@@ -98,8 +97,7 @@ class HandOverJob(WaitingOperator):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
-            start = Start(**required_output(PUBLISH, self.start))
-            start = start._replace(parallelism=self.parallelism or start.parallelism)
+            start = start_of_document(required_output(PUBLISH, self.start), self.parallelism)
             self.log.info("command that starts the job: %s", start.command)
             old_job = job_to_restart_of(self.old_job_document) if self.old_job_document else None
             hand_over = (
