@@ -110,6 +110,15 @@ def test_wrong_start_is_refused(start: Any) -> None:
         run_operator(HandOverOperator(task_id="start", start=start), "wrong")
 
 
+@pytest.mark.parametrize("name", ["clicks", "flink/clicks/1", "namespace/flink/clicks"])
+def test_wrong_name_of_a_deployment_is_refused(name: str, patch_of_deployment: Mock) -> None:
+    start = {"snapshot": "/rescaled", "parallelism": 3, "max_parallelism": None}
+    with pytest.raises(TaskEnded, match="this is not the name of a FlinkDeployment") as caught:
+        run_operator(HandOverOperator(task_id="start", start=start, deployment=name), "wrong")
+    assert "flinksessionjob/namespace/name" in str(caught.value)
+    patch_of_deployment.assert_not_called()
+
+
 @pytest.mark.slow
 def test_checkpoint_is_taken_once_by_a_task(cluster: SessionCluster) -> None:
     job_id = with_checkpoints(cluster, "1d")
