@@ -119,6 +119,21 @@ def test_wrong_name_of_a_deployment_is_refused(name: str, patch_of_deployment: M
     patch_of_deployment.assert_not_called()
 
 
+@pytest.mark.parametrize(
+    ("argument", "value", "expected"),
+    [
+        ("taking", "pause", "run on, stop, cancel"),
+        ("taking", "checkpoint", "use TakeCheckpointOperator"),
+        ("savepoint_format", "CANONICAL", "canonical, native"),
+    ],
+)
+def test_unknown_way_to_take_a_savepoint_is_refused(argument: str, value: str, expected: str) -> None:
+    place = {"flink": "http://127.0.0.1:9", "job": "counts", "savepoints": "/savepoints"}
+    with pytest.raises(TaskEnded, match=f"the argument '{argument}' has a wrong value") as caught:
+        run_operator(TakeSavepointOperator(task_id="take", **place, **{argument: value}), "wrong")
+    assert expected in str(caught.value)
+
+
 @pytest.mark.slow
 def test_checkpoint_is_taken_once_by_a_task(cluster: SessionCluster) -> None:
     job_id = with_checkpoints(cluster, "1d")

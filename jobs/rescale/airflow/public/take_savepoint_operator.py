@@ -72,15 +72,20 @@ class TakeSavepointOperator(WaitingOperator):
         from rescale.airflow.flink.inspection import inspect_job
         from rescale.airflow.job.canonical_savepoint import refuse_canonical
 
+        for name, value, values in (
+            ("savepoint_format", self.savepoint_format, [*map(str, SavepointFormat)]),
+            ("taking", self.taking, [str(mode) for mode in StopMode if mode is not StopMode.CHECKPOINT]),
+        ):
+            if value not in values:
+                raise RequestError(
+                    f"the argument {name!r} has a wrong value",
+                    expected=", ".join(values),
+                    found=value,
+                    advice="for a checkpoint, use TakeCheckpointOperator, or the DAG Rescale a running job"
+                    if value == StopMode.CHECKPOINT
+                    else None,
+                )
         savepoint_format, taking = SavepointFormat(self.savepoint_format), StopMode(self.taking)
-        if taking is StopMode.CHECKPOINT:
-            raise RequestError(
-                "this operator takes savepoints, not checkpoints",
-                option="taking",
-                expected=", ".join(mode.value for mode in StopMode if mode is not StopMode.CHECKPOINT),
-                found=taking.value,
-                advice="use TakeCheckpointOperator, or the DAG Rescale a running job",
-            )
         old_job = inspect_job(self.flink, self.job, StopMode.RUN_ON, self.savepoints, Print(), savepoint_format)
         if savepoint_format is SavepointFormat.CANONICAL:
             with open_flink(self.flink) as flink:
