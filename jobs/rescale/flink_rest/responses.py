@@ -11,8 +11,18 @@ import msgspec
 
 from rescale.flink_rest.running_job import JobOverview
 
-_DURATION = re.compile(r"(\d+)\s*(|ms|s|sec|min|h)")
-_SECONDS = {"": 0.001, "ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"(\d+)\s*(\D*)")
+_UNITS = (
+    (1e-9, "ns nano nanos nanosecond nanoseconds"),
+    (1e-6, "µs micro micros microsecond microseconds"),
+    (0.001, "ms milli millis millisecond milliseconds"),
+    (1.0, "s sec secs second seconds"),
+    (60.0, "min m minute minutes"),
+    (3600.0, "h hour hours"),
+    (86400.0, "d day days"),
+)
+"""Seconds of a unit, and its labels (`TimeUtils.TimeUnit`); a number without a unit is in milliseconds."""
+_SECONDS = {"": 0.001, **{label: seconds for seconds, labels in _UNITS for label in labels.split()}}
 
 
 class Accepted(msgspec.Struct):
@@ -253,4 +263,4 @@ def seconds_of(duration: str) -> float:
     An unknown format counts as a minute.
     """
     match = _DURATION.fullmatch(duration.strip().lower())
-    return int(match[1]) * _SECONDS[match[2]] if match else 60.0
+    return int(match[1]) * _SECONDS[match[2]] if match and match[2] in _SECONDS else 60.0

@@ -205,7 +205,12 @@ def test_checkpoint_that_flink_deletes_during_the_check_passes(checkpoints: str)
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("500", 0.5), ("500 ms", 0.5), ("3 s", 3), ("2min", 120), ("1 H", 3600), ("PT3S", 60)]
+    ("text", "seconds"),
+    [
+        *(("500", 0.5), ("500 ms", 0.5), ("500 millis", 0.5), ("4000 µs", 0.004), ("7 nanoseconds", 7e-9)),
+        *(("3 s", 3), ("1 second", 1), ("90 seconds", 90), ("2min", 120), ("10m", 600), ("10 minutes", 600)),
+        *(("1 H", 3600), ("2 hours", 7200), ("1 d", 86400), ("2days", 172800), ("PT3S", 60)),
+    ],
 )
 def test_durations_of_flink_are_parsed(text: str, seconds: float) -> None:
-    assert seconds_of(text) == seconds
+    assert seconds_of(text) == pytest.approx(seconds)
