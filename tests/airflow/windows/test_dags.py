@@ -36,3 +36,14 @@ def test_window_remembers_a_result_only_after_the_task_that_hands_it_over(
     window, errors = read_entry("clicks", {**HOURS, **places})
     assert window is not None, errors
     assert window_dag(window).get_task(CLOSE).upstream_task_ids == published
+
+
+def test_name_of_a_window_fits_into_the_id_of_a_dag() -> None:
+    """A DAG that cannot be created would take the DAGs of all other windows out of service."""
+    fields = {**HOURS, **SAVEPOINT_FIELDS}
+    window, errors = read_entry("w" * 242, fields)
+    assert window is not None, errors
+    assert len(window_dag(window).dag_id) == 250
+    window, (error,) = read_entry("w" * 243, fields)
+    assert window is None
+    assert "at most 242" in str(error.expected)

@@ -34,6 +34,8 @@ RESERVED_NAMES = ("savepoint", "job", "plan", "discard")
 
 _LEAD_TIME = re.compile(r"([1-9][0-9]{0,3})([hm])")
 _UNITS = {"h": "hours", "m": "minutes"}
+_MOST_NAME_CHARACTERS = 250 - len("rescale_")
+"""Longest name of a window whose DAG has a valid id (`validate_key`)."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _WINDOW_FIELDS = ("schedule", "timezone", "closes", "begins_before")
 
@@ -105,8 +107,9 @@ class Window:
 
 def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]]:
     """Return the window of an entry in the file; or None, and an error for each wrong field."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        return None, [_window_error(name, "its name", "letters, digits, '_', '.' and '-'", name)]
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or len(name) > _MOST_NAME_CHARACTERS:
+        expected_name = f"letters, digits, '_', '.' and '-', at most {_MOST_NAME_CHARACTERS} of them"
+        return None, [_window_error(name, "its name", expected_name, name)]
     if name.casefold() in RESERVED_NAMES:
         return None, [
             _window_error(
