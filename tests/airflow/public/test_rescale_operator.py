@@ -12,6 +12,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 
 from rescale.airflow import RESCALED_SAVEPOINT, RescaleOperator
 from rescale.airflow.connections.access import DRIVER_POD
+from rescale.airflow.steps.retries import TaskEnded
 from rescale.process import ResultDocument
 from rescale.runstate.documents import load_plan
 from support.asset_events import AssetEvents
@@ -50,6 +51,13 @@ def test_plan_that_needs_an_approval_is_not_executed(
     assert "nobody has approved it" in run.log
     assert "use rescale_task_group, which asks for the approval" in run.log
     assert not (target / "_metadata").exists()
+
+
+@pytest.mark.parametrize("field", ["source", "target"])
+def test_output_of_a_task_that_did_not_run_is_refused_as_a_place(field: str, tmp_path: Path) -> None:
+    places = {"source": directory("2-source"), "target": str(tmp_path / "rescaled"), field: None}
+    with pytest.raises(TaskEnded, match=f"the argument '{field}' has a wrong value"):
+        RescaleOperator(task_id="rescale", parallelism=3, **places).execute({})
 
 
 class NoEvents:

@@ -15,11 +15,12 @@ PLACES = ("source", "target")
 def given_values(argument_values: Mapping[str, Any]) -> dict[str, Any]:
     """Return a value for each field of the form: the value of the argument, or the platform's default if that is None.
 
-    The values may be templates and outputs of other tasks, so they are checked later (`check_values`).
+    Places have no defaults; `check_values` refuses a place that is None, such as an output that a task does not have.
+    The values may be templates and outputs of other tasks, so they are checked later.
     """
     defaults = {name: param.value for name, param in form_of_platform().items() if name not in PLACES}
     json_values = {name: list(value) if isinstance(value, tuple) else value for name, value in argument_values.items()}
-    return {**defaults, **{name: value for name, value in json_values.items() if value is not None}}
+    return {**defaults, **{name: value for name, value in json_values.items() if value is not None or name in PLACES}}
 
 
 def check_values(values: Mapping[str, Any]) -> None:
