@@ -80,7 +80,7 @@ def test_operator_is_deferred_while_its_pod_runs(
 
     def begin(pod: Any, _: Any) -> None:
         begun.append(pod.arguments)
-        raise TaskDeferred(trigger=Mock(), method_name="trigger_reentry", kwargs={"further": 1})
+        raise TaskDeferred(trigger=Mock(), method_name="trigger_reentry")
 
     monkeypatch.setattr("rescale.airflow.steps.pods.KubernetesPodOperator.execute", begin)
     target = str(tmp_path / "rescaled")
@@ -104,7 +104,11 @@ def test_operator_is_deferred_while_its_pod_runs(
     result = f"{target}.rescale/result-move_and_validate.json"
     main = ["python3", "-m", "move_and_validate", "--plan", planned["plan"], "--result", result, "--proof", "records"]
     assert begun == [main]
-    assert deferred.value.kwargs == {"further": 1, "plan_output": planned}
+    assert deferred.value.kwargs == {"plan_output": planned}
+    with pytest.raises(TaskDeferred) as deferred_again:
+        operator.pod_reported(context, {"status": "success"}, planned={"of": "an older release"})
+    assert deferred_again.value.kwargs == deferred.value.kwargs
+    assert begun == [main, main]
     monkeypatch.setattr("rescale.airflow.steps.pods.KubernetesPodOperator.trigger_reentry", lambda *_: None)
     monkeypatch.setattr("rescale.airflow.steps.pods.read_result", lambda uri: ResultDocument(uri, b"{}"))
     execute_without_spark(load_plan(planned["plan"]))

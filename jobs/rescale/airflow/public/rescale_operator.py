@@ -129,8 +129,16 @@ class RescaleOperator(BaseOperator):
         self._wait(pod, plan_output, lambda: pod.execute(context))
         return self._finish(plan_output, context)
 
-    def pod_reported(self, context: Context, event: dict[str, Any], plan_output: Summary) -> Summary:
-        """Resume when the triggerer reports an event of the pod."""
+    def pod_reported(
+        self, context: Context, event: dict[str, Any], plan_output: Summary | None = None, **_: Any
+    ) -> Summary:
+        """Resume when the triggerer reports an event of the pod.
+
+        If an older release of this package has deferred the task with other arguments, the task begins again: it makes
+        the same plan, and finds its pod.
+        """
+        if plan_output is None:
+            return self.execute(context)
         pod = self._pod_of(os.environ[DRIVER_POD], plan_output, self._form())
         self._wait(pod, plan_output, lambda: pod.trigger_reentry(context, event))
         return self._finish(plan_output, context)
@@ -171,7 +179,7 @@ class RescaleOperator(BaseOperator):
             self.defer(
                 trigger=deferred.trigger,
                 method_name="pod_reported",
-                kwargs={**(deferred.kwargs or {}), "plan_output": plan_output},
+                kwargs={"plan_output": plan_output},
                 timeout=deferred.timeout,
             )
         finally:
