@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 import shlex
+import shutil
+import subprocess
 import textwrap
 from pathlib import Path
 
@@ -56,3 +58,31 @@ def test_code_is_python() -> None:
     for page in (DOCS / "how-to").glob("*.md"):
         for code in blocks(page, "python"):
             assert code.startswith("--8<--") or ast.parse(code)
+
+
+def test_templates_need_no_logical_date() -> None:
+    """A run has none if it was triggered with `"logical_date": null`, as on these pages, or by an asset."""
+    for page in (DOCS / "how-to").glob("*.md"):
+        for code in [*blocks(page, "python"), *blocks(page, "yaml")]:
+            assert not re.search(r"{{ *(ds|ts|logical_date|data_interval)", code), page
+
+
+def test_copied_dags_leave_the_files_of_others_alone(tmp_path: Path) -> None:
+    prefix, home = tmp_path / "prefix", tmp_path / "airflow"
+    shutil.copytree(ROOT / "dags", prefix / "share" / "rescale" / "dags")
+    (home / "dags").mkdir(parents=True)
+    (home / "dags" / ".airflowignore").write_text("drafts/*")
+    (command,) = [
+        line for line in "\n".join(blocks(DOCS / "how-to" / "airflow.md", "")).split("\n") if line[:3] == "cp "
+    ]
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f"#!/bin/sh\necho {prefix}\n")
+    python.chmod(0o755)
+    environment = {"PATH": f"{python.parent}:/usr/bin:/bin", "AIRFLOW_HOME": str(home)}
+    subprocess.run(["bash", "-ec", command], env=environment, check=True)
+    assert (home / "dags" / ".airflowignore").read_text() == "drafts/*"
+    assert {path.name for path in (home / "dags").glob("*")} == {
+        ".airflowignore",
+        *(path.name for path in (ROOT / "dags").glob("*.py")),
+    }
