@@ -94,6 +94,7 @@ def test_cluster_is_read_from_options_and_environment() -> None:
         "executors=" + "9" * 5000,
         "bandwidth=fast",
         "bandwidth=0",
+        "bandwidth=0.9",
         "bandwidth=" + "9" * 400,
         "executors=٣",
         "executors=1_000",

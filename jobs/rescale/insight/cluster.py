@@ -109,11 +109,11 @@ def _parse_size(name: str, text: str) -> int:
 
 
 def bytes_of(text: str) -> int | None:
-    """Return the bytes of a size such as 1.2GB or 20Gi; None if the text is not a size, or the size is 0."""
+    """Return the bytes of a size such as 1.2GB or 20Gi; None if the text is not a size, or the size is below a byte."""
     match = _SIZE.fullmatch(text)
-    if match is None or len(match[1]) > _MOST_DIGITS or not float(match[1]):
+    if match is None or len(match[1]) > _MOST_DIGITS:
         return None
-    return int(float(match[1]) * _UNITS[match[2]])
+    return int(float(match[1]) * _UNITS[match[2]]) or None
 
 
 def rate_of(text: str, option: str) -> int:

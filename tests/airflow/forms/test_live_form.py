@@ -53,6 +53,7 @@ def test_rate_is_bytes_per_second() -> None:
         ({"format": "canonical"}, "Format of the result"),
         ({"kafka_topics": ["a=b"], "drops": ["c"]}, "Operators to drop, Kafka topics to rename"),
         ({"pause_above": "fast"}, "fast"),
+        ({"pause_above": "0.5B/s"}, "0.5B/s"),
     ],
 )
 def test_fields_for_a_stopped_job_are_refused(values: dict[str, Any], advice: str) -> None:
