@@ -39,6 +39,14 @@ def test_incomplete_savepoints_and_results_are_ignored(tmp_path: Path) -> None:
     assert newest_savepoint(str(tmp_path)).uri == str(complete)
 
 
+def test_pins_of_a_follower_are_ignored(tmp_path: Path) -> None:
+    """They are checkpoints of a job that is rescaled while it runs, perhaps of another job."""
+    complete = put(tmp_path, "savepoint-a", 1000)
+    put(tmp_path, "rescaled.rescale/pins/0123456789abcdef/chk-57", 2000)
+    put(tmp_path, "rescaled.rescale/rounds/57", 3000)
+    assert newest_savepoint(str(tmp_path)).uri == str(complete)
+
+
 def test_directory_without_a_savepoint_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RequestError, match="there is no savepoint"):
         newest_savepoint(str(tmp_path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from rescale.runstate.places import claim_place
+from rescale.runstate.places import claim_place, is_in_follower_directory
 from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.locations import name, parent
 from rescale.storage.side_by_side import side_by_side
@@ -21,11 +21,14 @@ class DatedSnapshot(NamedTuple):
 
 
 def newest_savepoint(directory: str) -> DatedSnapshot:
-    """Return the newest snapshot below a directory, except Rescale's results. Raises `RequestError` if none exists."""
+    """Return the newest snapshot below a directory, except Rescale's results and what a follower keeps.
+
+    Raises `RequestError` if there is none.
+    """
     store = open_store(directory)
     files = {entry.uri for entry in store.list(directory)}
     snapshots = [parent(uri) for uri in files if name(uri) == METADATA]
-    flink_snapshots = [uri for uri in snapshots if claim_place(uri) not in files]
+    flink_snapshots = [uri for uri in snapshots if claim_place(uri) not in files and not is_in_follower_directory(uri)]
     write_times = side_by_side(lambda uri: store.modified(f"{uri}/{METADATA}"), flink_snapshots)
     dated_snapshots = [
         DatedSnapshot(write_time, uri)
