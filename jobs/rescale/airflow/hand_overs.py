@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -49,16 +48,7 @@ class PatchDeployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, t
 
     @staticmethod
     def parse(text: str, connection: str | None) -> PatchDeployment:
-        """Return the hand-over to the resource that a form names.
-
-        Raises `RequestError` if `text` does not match `RESOURCE_PATTERN`.
-        """
-        if not re.fullmatch(RESOURCE_PATTERN, text):
-            raise RequestError(
-                "this is not the name of a FlinkDeployment or a FlinkSessionJob",
-                expected=f"namespace/name, or {_SESSION_JOB}namespace/name",
-                found=text,
-            )
+        """Return the hand-over to the resource that a form names; `text` matches `RESOURCE_PATTERN`."""
         *session_job, namespace, name = text.split("/")
         return PatchDeployment(namespace, name, connection, "FlinkSessionJob" if session_job else "FlinkDeployment")
 

@@ -53,10 +53,11 @@ def _inspect(known_places: KnownPlaces, params: Any = None, dag: Any = None, ti:
 
 def _inspect_with_values(params: Any = None) -> Summary:
     """Reads metadata and headers of the source, and checks that it is complete."""
+    from rescale.airflow.forms.dag_arguments import form_of_platform
     from rescale.airflow.forms.given_values import check_values
     from rescale.airflow.savepoint_work import inspect_source
 
-    check_values(params)
+    check_values(params, form_of_platform())
     return inspect_source(params, params, {})
 
 

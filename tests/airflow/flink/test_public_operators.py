@@ -110,12 +110,22 @@ def test_wrong_start_is_refused(start: Any) -> None:
         run_operator(HandOverOperator(task_id="start", start=start), "wrong")
 
 
-@pytest.mark.parametrize("name", ["clicks", "flink/clicks/1", "namespace/flink/clicks"])
-def test_wrong_name_of_a_deployment_is_refused(name: str, patch_of_deployment: Mock) -> None:
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        *(("deployment", name) for name in ("clicks", "flink/clicks/1", "namespace/flink/clicks")),
+        ("program_arguments", "--topic clicks"),  # each letter would be an argument
+        ("program_arguments", [1]),
+        ("flink_options", "state.backend.type=rocksdb"),
+        ("flink_options", {"parallelism.default": 3}),
+        ("jar", 5),
+    ],
+)
+def test_wrong_argument_of_a_hand_over_is_refused(argument: str, value: Any, patch_of_deployment: Mock) -> None:
     start = {"snapshot": "/rescaled", "parallelism": 3, "max_parallelism": None}
-    with pytest.raises(TaskEnded, match="this is not the name of a FlinkDeployment") as caught:
-        run_operator(HandOverOperator(task_id="start", start=start, deployment=name), "wrong")
-    assert "flinksessionjob/namespace/name" in str(caught.value)
+    operator = HandOverOperator(task_id="start", start=start, **{argument: value})
+    with pytest.raises(TaskEnded, match=f"the argument '{argument}' has a wrong value"):
+        run_operator(operator, "wrong")
     patch_of_deployment.assert_not_called()
 
 

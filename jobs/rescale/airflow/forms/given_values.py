@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rescale.airflow.forms.dag_arguments import form_of_platform
-from rescale.airflow.forms.form import field_fault
+from rescale.airflow.forms.form import Form, field_fault
 from rescale.text.errors import RequestError
 
 PLACES = ("source", "target")
@@ -19,13 +19,17 @@ def given_values(argument_values: Mapping[str, Any]) -> dict[str, Any]:
     The values may be templates and outputs of other tasks, so they are checked later.
     """
     defaults = {name: param.value for name, param in form_of_platform().items() if name not in PLACES}
-    json_values = {name: list(value) if isinstance(value, tuple) else value for name, value in argument_values.items()}
+    json_values = {name: list_of_tuple(value) for name, value in argument_values.items()}
     return {**defaults, **{name: value for name, value in json_values.items() if value is not None or name in PLACES}}
 
 
-def check_values(values: Mapping[str, Any]) -> None:
+def list_of_tuple(value: Any) -> Any:
+    """Return a tuple as a list, which is JSON; return any other value unchanged."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def check_values(values: Mapping[str, Any], form: Form) -> None:
     """Raise `RequestError` for a value that its field in the form would not accept."""
-    form = form_of_platform()
     for name, value in values.items():
         if (fault := field_fault(form[name], value)) is not None:
             raise RequestError(

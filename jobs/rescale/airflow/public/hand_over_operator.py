@@ -10,7 +10,9 @@ from airflow.sdk import Context
 
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.questions import Answer
-from rescale.airflow.forms.job_form import hand_over_of
+from rescale.airflow.forms.filled_form import trimmed_values
+from rescale.airflow.forms.given_values import check_values, list_of_tuple
+from rescale.airflow.forms.job_form import hand_over_of, job_form
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.steps.retries import task_errors
 
@@ -67,16 +69,12 @@ class HandOverOperator(HandOverJob):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
-            form = {
-                "hand_over": None,
-                "flink": self.flink,
-                "jar": self.jar,
-                "entry_class": self.entry_class,
-                "arguments": list(self.program_arguments),
-                "flink_options": dict(self.flink_options or {}),
-                "deployment": self.deployment,
-                "kubernetes_connection": self.kubernetes_connection,
-            }
+            names = ("jar", "entry_class", "program_arguments", "flink_options", "deployment", "kubernetes_connection")
+            values = trimmed_values({name: getattr(self, name) for name in names})
+            values["program_arguments"] = list_of_tuple(values["program_arguments"])
+            fields = job_form()
+            check_values(values, {**fields, "program_arguments": fields["arguments"]})
+            form = {**values, "hand_over": None, "flink": self.flink, "arguments": values["program_arguments"]}
             self.hand_over = msgspec.to_builtins(hand_over_of(form))
         return super().execute(context)
 

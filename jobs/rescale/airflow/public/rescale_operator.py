@@ -12,6 +12,7 @@ from airflow.sdk.bases.operator import ExecutorSafeguard
 
 from rescale.airflow.assets import RESCALED_SAVEPOINT
 from rescale.airflow.connections.access import DRIVER_POD, form_access
+from rescale.airflow.forms.dag_arguments import form_of_platform
 from rescale.airflow.forms.filled_form import proof_of, trimmed_values
 from rescale.airflow.forms.given_values import check_values, given_values
 from rescale.airflow.reports.report_link import ReportLink
@@ -117,7 +118,7 @@ class RescaleOperator(BaseOperator):
         with task_errors():
             form = self._form()
             with form_access(form):
-                check_values(form)
+                check_values(form, form_of_platform())
                 inspect_source(form, form, {})
                 plan_output = make_plan(form, {}, context["dag_run"], context["ti"], skip_without_work=True)
                 _refuse_unapproved(plan_output, form)
