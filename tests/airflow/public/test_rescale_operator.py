@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -116,3 +117,40 @@ def test_operator_is_deferred_while_its_pod_runs(
     assert published["target"] == target
     assert outlet.extra["uri"] == published["target"]
     assert not [record for record in caplog.records if "outside of the Task Runner" in record.message]
+
+
+def test_next_try_goes_on_with_the_checkpoint_of_the_first_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    template = tmp_path / "driver.yaml"
+    template.write_text("{}")
+    monkeypatch.setenv(DRIVER_POD, str(template))
+    begin = Mock(side_effect=lambda *_: defer_step())
+    monkeypatch.setattr("rescale.airflow.steps.pods.KubernetesPodOperator.execute", begin)
+    checkpoints, target = tmp_path / "checkpoints", str(tmp_path / "rescaled")
+
+    def plan_of_a_try(run: str) -> dict[str, Any]:
+        operator = RescaleOperator(task_id="rescale", source=str(checkpoints), target=target, parallelism=3)
+        instance = SimpleNamespace(
+            dag_id="a-dag",
+            run_id=run,
+            task_id="rescale",
+            task=operator,
+            xcom_push=lambda *_: None,
+            get_dr_count=lambda **_: 0,
+        )
+        context: Any = {"ti": instance, "dag_run": SimpleNamespace(dag_id="a-dag", run_id=run), "params": {}}
+        with pytest.raises(TaskDeferred) as deferred:
+            operator.execute(context)
+        plan_output: dict[str, Any] = deferred.value.kwargs["plan_output"]
+        return plan_output
+
+    shutil.copytree(directory("2-source"), checkpoints / "chk-1")
+    planned = plan_of_a_try("a-run")
+    assert planned["source"] == str(checkpoints / "chk-1")
+    shutil.copytree(directory("2-source"), checkpoints / "chk-2")
+    assert plan_of_a_try("a-run")["plan"] == planned["plan"]
+    with pytest.raises(TaskEnded, match="the target is claimed by another plan"):
+        plan_of_a_try("another-run")
+
+
+def defer_step() -> None:
+    raise TaskDeferred(trigger=Mock(), method_name="trigger_reentry")
