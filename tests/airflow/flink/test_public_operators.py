@@ -14,6 +14,7 @@ from airflow.providers.common.compat.sdk import TaskDeferred
 from rescale.airflow import (
     CheckpointSensor,
     CheckpointTrigger,
+    DiscardOperator,
     HandOverOperator,
     TakeCheckpointOperator,
     TakeSavepointOperator,
@@ -130,18 +131,44 @@ def test_wrong_argument_of_a_hand_over_is_refused(argument: str, value: Any, pat
 
 
 @pytest.mark.parametrize(
-    ("argument", "value", "expected"),
+    ("argument", "value"),
     [
-        ("taking", "pause", "run on, stop, cancel"),
-        ("taking", "checkpoint", "use TakeCheckpointOperator"),
-        ("savepoint_format", "CANONICAL", "canonical, native"),
+        *(("taking", "pause"), ("savepoint_format", "CANONICAL"), ("savepoints", "savepoints")),
+        *(("flink", None), ("job", None), ("job", "")),  # None: the output of a task that did not run
     ],
 )
-def test_unknown_way_to_take_a_savepoint_is_refused(argument: str, value: str, expected: str) -> None:
+def test_wrong_argument_of_a_savepoint_is_refused(argument: str, value: Any) -> None:
+    arguments = {"flink": "http://127.0.0.1:9", "job": "counts", "savepoints": "/savepoints", argument: value}
+    with pytest.raises(TaskEnded, match=f"the argument '{argument}' has a wrong value"):
+        run_operator(TakeSavepointOperator(task_id="take", **arguments), "wrong")
+
+
+def test_checkpoint_instead_of_a_savepoint_is_refused() -> None:
     place = {"flink": "http://127.0.0.1:9", "job": "counts", "savepoints": "/savepoints"}
-    with pytest.raises(TaskEnded, match=f"the argument '{argument}' has a wrong value") as caught:
-        run_operator(TakeSavepointOperator(task_id="take", **place, **{argument: value}), "wrong")
-    assert expected in str(caught.value)
+    with pytest.raises(TaskEnded, match="use TakeCheckpointOperator"):
+        run_operator(TakeSavepointOperator(task_id="take", taking="checkpoint", **place), "wrong")
+
+
+@pytest.mark.parametrize(
+    ("operator", "argument"),
+    [
+        (TakeCheckpointOperator(task_id="take", flink=None, job="counts"), "flink"),
+        (CheckpointSensor(task_id="wait", flink="http://127.0.0.1:9", job=None), "job"),
+        (DiscardOperator(task_id="discard", target=None), "target"),
+        (DiscardOperator(task_id="discard", target="rescaled"), "target"),
+    ],
+    ids=["checkpoint", "sensor", "discard", "discard of a relative path"],
+)
+def test_wrong_argument_is_refused(operator: Any, argument: str) -> None:
+    with pytest.raises(TaskEnded, match=f"the argument '{argument}' has a wrong value"):
+        run_operator(operator, "wrong")
+
+
+def test_refused_address_does_not_show_its_password() -> None:
+    operator = TakeCheckpointOperator(task_id="take", flink="http://ada:secret@flink:8081", job="counts")
+    with pytest.raises(TaskEnded, match="put login and password into an Airflow connection") as caught:
+        run_operator(operator, "wrong")
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.slow

@@ -7,6 +7,7 @@ from typing import Any
 
 from rescale.airflow.forms.dag_arguments import form_of_platform
 from rescale.airflow.forms.form import Form, field_fault
+from rescale.airflow.forms.job_form import job_form
 from rescale.text.errors import RequestError
 
 PLACES = ("source", "target")
@@ -37,3 +38,13 @@ def check_values(values: Mapping[str, Any], form: Form) -> None:
                 found=fault,
                 advice="the documentation has a table of the Params (docs/reference/params.md)",
             )
+
+
+def check_job_values(values: Mapping[str, Any]) -> None:
+    """Raise `RequestError` for a value that its field in the form of a running job would not accept.
+
+    An address with a password is left to `open_flink`, whose error says what to do.
+    """
+    form = job_form()
+    del form["flink"].schema["pattern"]
+    check_values(values, form)

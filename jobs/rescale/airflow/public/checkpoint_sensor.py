@@ -9,6 +9,7 @@ from typing import Any
 from airflow.providers.common.compat.sdk import conf
 from airflow.sdk import BaseSensorOperator, Context, PokeReturnValue
 
+from rescale.airflow.forms.given_values import check_job_values
 from rescale.airflow.public.checkpoint_trigger import CheckpointTrigger, newest_checkpoint
 from rescale.airflow.steps.retries import RETRIES, task_errors
 
@@ -37,6 +38,7 @@ class CheckpointSensor(BaseSensorOperator):
 
     def execute(self, context: Context) -> Any:
         with task_errors():
+            check_job_values({"flink": self.flink, "job": self.job})
             self._first_uri = self._checkpoint_uri(newest_checkpoint(self.flink, self.job))
         if not self.deferrable:
             return super().execute(context)

@@ -8,6 +8,8 @@ from typing import Any
 from airflow.sdk import BaseOperator, Context
 
 from rescale.airflow.connections.access import storage_access
+from rescale.airflow.forms.form import discard_form
+from rescale.airflow.forms.given_values import check_values
 from rescale.airflow.steps.earlier_tasks import Summary
 from rescale.airflow.steps.retries import RETRIES, task_errors
 
@@ -33,4 +35,5 @@ class DiscardOperator(BaseOperator):
         from rescale.airflow.savepoint_work import discard_unpublished
 
         with task_errors(), storage_access(self.connection):
+            check_values({"target": self.target}, discard_form())
             return discard_unpublished(self.target, context["ti"])

@@ -13,6 +13,7 @@ from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.ids import derived_ids
 from rescale.airflow.flink.operators import WaitingOperator
 from rescale.airflow.flink.questions import Answer
+from rescale.airflow.forms.given_values import check_job_values
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.steps.retries import task_errors
 from rescale.flink_rest.client import Flink
@@ -46,6 +47,7 @@ class TakeCheckpointOperator(WaitingOperator):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
+            check_job_values({"flink": self.flink, "job": self.job})
             with open_flink(self.flink) as flink:
                 job_id = find_job(flink.jobs(), self.job, flink.address).job_id
                 trigger_id = self._begin_checkpoint(flink, job_id, task_name(context))

@@ -12,6 +12,7 @@ from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.operators import WaitingOperator
 from rescale.airflow.flink.questions import Answer
 from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of, take_savepoint
+from rescale.airflow.forms.given_values import check_job_values
 from rescale.airflow.hand_overs import Print
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.state_stores import task_state
@@ -60,6 +61,7 @@ class TakeSavepointOperator(WaitingOperator):
 
     def execute(self, context: Context) -> Answer:
         with task_errors():
+            check_job_values({name: getattr(self, name) for name in self.template_fields})
             state = task_state(context.get("task_state_store"), context["ti"])
             if (stored_job := state.get(_JOB_KEY)) is None:
                 old_job = self._inspect_job()
@@ -72,20 +74,16 @@ class TakeSavepointOperator(WaitingOperator):
         from rescale.airflow.flink.inspection import inspect_job
         from rescale.airflow.job.canonical_savepoint import refuse_canonical
 
-        for name, value, values in (
-            ("savepoint_format", self.savepoint_format, [*map(str, SavepointFormat)]),
-            ("taking", self.taking, [str(mode) for mode in StopMode if mode is not StopMode.CHECKPOINT]),
-        ):
-            if value not in values:
-                raise RequestError(
-                    f"the argument {name!r} has a wrong value",
-                    expected=", ".join(values),
-                    found=value,
-                    advice="for a checkpoint, use TakeCheckpointOperator, or the DAG Rescale a running job"
-                    if value == StopMode.CHECKPOINT
-                    else None,
-                )
-        savepoint_format, taking = SavepointFormat(self.savepoint_format), StopMode(self.taking)
+        savepoint_format = SavepointFormat(self.savepoint_format or SavepointFormat.CANONICAL)
+        taking = StopMode(self.taking or StopMode.RUN_ON)
+        if taking is StopMode.CHECKPOINT:
+            raise RequestError(
+                "this operator takes savepoints, not checkpoints",
+                option="taking",
+                expected=", ".join(mode.value for mode in StopMode if mode is not StopMode.CHECKPOINT),
+                found=taking.value,
+                advice="use TakeCheckpointOperator, or the DAG Rescale a running job",
+            )
         old_job = inspect_job(self.flink, self.job, StopMode.RUN_ON, self.savepoints, Print(), savepoint_format)
         if savepoint_format is SavepointFormat.CANONICAL:
             with open_flink(self.flink) as flink:
