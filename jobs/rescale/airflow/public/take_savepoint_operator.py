@@ -11,7 +11,7 @@ from airflow.sdk import Context
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.operators import WaitingOperator
 from rescale.airflow.flink.questions import Answer
-from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of, take_savepoint
+from rescale.airflow.flink.stopping import JobToRestart, job_to_restart_of, running_jobs, take_savepoint
 from rescale.airflow.forms.given_values import check_job_values
 from rescale.airflow.hand_overs import Print
 from rescale.airflow.public.task_name import task_name
@@ -63,11 +63,11 @@ class TakeSavepointOperator(WaitingOperator):
         with task_errors():
             check_job_values({name: getattr(self, name) for name in self.template_fields})
             state = task_state(context.get("task_state_store"), context["ti"])
-            if (stored_job := state.get(_JOB_KEY)) is None:
+            stored_job = state.get(_JOB_KEY)
+            old_job = None if stored_job is None else job_to_restart_of(stored_job)
+            if old_job is None or (old_job.taking is StopMode.RUN_ON and _runs_under_another_id(old_job)):
                 old_job = self._inspect_job()
                 state.set(_JOB_KEY, msgspec.to_builtins(old_job))
-            else:
-                old_job = job_to_restart_of(stored_job)
             return self._answer_or_defer(take_savepoint(old_job, self._run_name(context)))
 
     def _inspect_job(self) -> JobToRestart:
@@ -93,3 +93,10 @@ class TakeSavepointOperator(WaitingOperator):
 
     def _run_name(self, context: Context) -> str:
         return task_name(context)
+
+
+def _runs_under_another_id(old_job: JobToRestart) -> bool:
+    """Return whether the job has ended, and was started again: a savepoint of the new job serves as well."""
+    with open_flink(old_job.flink) as flink:
+        running_ids = [job.job_id for job in running_jobs(flink.jobs(), old_job.name)]
+    return bool(running_ids) and old_job.job_id not in running_ids
