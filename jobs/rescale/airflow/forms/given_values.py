@@ -7,7 +7,6 @@ from typing import Any
 
 from rescale.airflow.forms.dag_arguments import form_of_platform
 from rescale.airflow.forms.form import Form, field_fault
-from rescale.airflow.forms.job_form import job_form
 from rescale.text.errors import RequestError
 
 PLACES = ("source", "target")
@@ -45,6 +44,8 @@ def check_job_values(values: Mapping[str, Any]) -> None:
 
     An address with a password is left to `open_flink`, whose error says what to do.
     """
+    from rescale.airflow.forms.job_form import job_form  # imports the HTTP client, which other operators do not need
+
     form = job_form()
     del form["flink"].schema["pattern"]
     check_values(values, form)
