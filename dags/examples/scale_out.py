@@ -3,7 +3,7 @@
 
 Every ten minutes, reads how busy a job's busiest subtask is. If this subtask hardly ever waits, the job is stopped with
 a savepoint, and started again with twice its parallelism. If anything fails after the stop, `start_again` starts the
-job with its old parallelism.
+job with its old parallelism, unless a job of this name runs.
 """
 
 from __future__ import annotations
@@ -58,6 +58,18 @@ with DAG(
         print(f"the busiest subtask works {busiest} of 1000 ms; the parallelism is {old}")
         return {"old": old, "new": new} if busiest >= params["busy_ms"] and new > old else {}
 
+    @task(trigger_rule="one_failed")
+    def refuse_second_job(params: dict[str, Any]) -> None:
+        """Fails if a job of this name has not ended: `start_again` would start another one that does the same work."""
+        import httpx
+
+        with httpx.Client(base_url=params["flink"]) as flink:
+            jobs = flink.get("/jobs/overview").json()["jobs"]
+        ended_states = ("FINISHED", "CANCELED", "FAILED")
+        running = [job for job in jobs if job["name"] == params["job"] and job["state"] not in ended_states]
+        if running:
+            raise RuntimeError(f"the job is not started again, because it has not ended: {running[0]['jid']}")
+
     shape: Any = shape_if_busy()
     program: Any = {
         "flink": "{{ params.flink }}",
@@ -82,7 +94,6 @@ with DAG(
     started_again = HandOverOperator(
         task_id="start_again",
         start={"snapshot": taken.output["savepoint"], "parallelism": shape["old"], "max_parallelism": None},
-        trigger_rule="one_failed",
         **program,
     )
-    chain(shape, taken, rescaled, started, started_again)
+    chain(shape, taken, rescaled, started, refuse_second_job(), started_again)
