@@ -39,7 +39,12 @@ def test_reader_that_goes_away_ends_the_command_silently(arguments: list[str]) -
     os.close(writing)
 
 
-ANSWERS = [["inspect", SOURCE], ["plan", SOURCE, "--target", "/t"], ["diff", SOURCE, SOURCE]]
+ANSWERS = [
+    ["inspect", SOURCE],
+    ["inspect", SOURCE, "--kafka-offsets", "json"],
+    ["plan", SOURCE, "--target", "/t"],
+    ["diff", SOURCE, SOURCE],
+]
 
 
 @pytest.mark.parametrize(
@@ -54,6 +59,38 @@ def test_answer_that_cannot_be_written_ends_with_exit_code_1(arguments: list[str
     assert process.stderr.count("error: ") == 1
     assert "Traceback" not in process.stderr
     assert "Exception ignored" not in process.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["run", "--help"]])
+@pytest.mark.parametrize("buffering", ["", "1"])
+def test_help_and_version_that_cannot_be_written_end_with_exit_code_1(arguments: list[str], buffering: str) -> None:
+    reading, pipe = os.pipe()
+    os.close(reading)
+    environment = {**os.environ, "PYTHONUNBUFFERED": buffering}
+    rescale = [sys.executable, "-m", "rescale.cli.main", *arguments]
+    with Path("/dev/full").open("wb") as full, os.fdopen(pipe, "wb") as closed_pipe:
+        for stdout in (full, closed_pipe):
+            process = subprocess.run(
+                rescale, env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+            )
+            assert process.returncode == 1
+            first_line = process.stderr.partition("\n")[0]
+            assert first_line == ("error: the answer cannot be written to standard output" if stdout is full else "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [([], 2), (["diff", SOURCE, SOURCE], 0), (["run", SOURCE, "--target", "TARGET"], 0)],
+)
+def test_full_disk_under_standard_error_does_not_change_the_result(
+    tmp_path: Path, arguments: list[str], code: int
+) -> None:
+    target = str(tmp_path / "target")
+    rescale = [sys.executable, "-m", "rescale.cli.main", *(target if a == "TARGET" else a for a in arguments)]
+    with Path("/dev/full").open("wb") as full:
+        process = subprocess.run(rescale, stdout=subprocess.PIPE, stderr=full, check=False)
+    assert process.returncode == code
+    assert bool(process.stdout) is (code == 0)
 
 
 @pytest.mark.parametrize(("place", "code"), [(SOURCE, 0), ("/nowhere", 2)])

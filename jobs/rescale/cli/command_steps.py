@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
+from rescale.cli.output import print_remark
 from rescale.cli.terminal import can_draw
 from rescale.lasting_process import LastingProcess
 from rescale.plan.plan import Plan
@@ -70,4 +70,4 @@ def lasting_mover(master: str, record_bytes: int | None = None) -> Iterator[Carr
 def _say(line: str) -> None:
     """Print a line on standard error; if it was closed, the step continues without output."""
     with suppress(BrokenPipeError):
-        print(line, file=sys.stderr, flush=True)
+        print_remark(line)

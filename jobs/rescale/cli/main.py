@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli.output import Output, output_error, redirect_to_devnull
+from rescale.cli.output import Output, output_error, print_remark, redirect_to_devnull
 from rescale.cli.parser import Formatter, Parser
 from rescale.cli.version import ShowVersion
 from rescale.text.advice import About, Advice, Mention
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         argcomplete.autocomplete(parser())  # prints completions, and ends the process
     if not arguments:
-        print(_GUIDE, end="", file=sys.stderr)
+        print_remark(_GUIDE.removesuffix("\n"))
         return RequestError.exit_code
     try:
         code = _execute(arguments)
@@ -139,7 +139,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return StoreError.exit_code
     except OSError as error:
         failure = output_error(error)
-        print(f"error: {failure}", file=sys.stderr)
+        print_remark(f"error: {failure}")
         return failure.exit_code
     return code
 

@@ -33,11 +33,11 @@ class Output:
 
     def answer(self, document: object, text: Callable[[], str]) -> None:
         """Print the document as JSON, or the text. Raises `StoreError` if standard output cannot take it."""
-        self._print(self._as_json(document) if self.is_json else printable_lines(text()))
+        print_answer(self._as_json(document) if self.is_json else printable_lines(text()))
 
     def answer_json(self, document: object) -> None:
         """Print the document as JSON, whatever `--output` says."""
-        self._print(self._as_json(document))
+        print_answer(self._as_json(document))
 
     def _as_json(self, document: object) -> str:
         encoded_document = msgspec.json.encode(document)
@@ -47,26 +47,13 @@ class Output:
             line if line.isprintable() else _escaped(line) for line in encoded_document.decode().split("\n")
         )
 
-    def _print(self, text: str) -> None:
-        try:
-            print(text, flush=True)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise output_error(error) from None
-
     def error(self, error: RescaleError) -> None:
         if self.is_json:
             print(self._as_json(error.document()))
         if shows_colours():
             console().print(coloured(error))
             return
-        try:
-            print(f"error: {error}", file=sys.stderr, flush=True)
-        except BrokenPipeError:
-            raise
-        except OSError:  # for example a full disk; the exit code still shows the class of the error
-            redirect_to_devnull(sys.stderr)
+        print_remark(f"error: {error}")
 
     def report_interruption(self, interruption: KeyboardInterrupt, *, resumes: bool) -> int:
         """Report Ctrl-C or SIGTERM, and return the exit code. `resumes` says that the same command resumes the work."""
@@ -78,7 +65,27 @@ class Output:
         return code
 
     def say(self, what: str) -> None:
-        print(printable_lines(what), file=sys.stderr, flush=True)
+        print_remark(printable_lines(what))
+
+
+def print_answer(text: str) -> None:
+    """Print the text on standard output. Raises `StoreError` if standard output cannot take it."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise output_error(error) from None
+
+
+def print_remark(text: str) -> None:
+    """Print the text on standard error; if it cannot take the text, as on a full disk, discard all further output."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError:  # the exit code still shows how the command ended
+        redirect_to_devnull(sys.stderr)
 
 
 def output_error(error: OSError) -> StoreError:

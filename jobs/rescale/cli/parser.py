@@ -7,6 +7,7 @@ import sys
 from textwrap import fill
 from typing import Any, NoReturn
 
+from rescale.cli.output import print_answer
 from rescale.options.strict_parser import StrictArgumentParser
 from rescale.text.errors import RequestError
 from rescale.text.names import did_you_mean
@@ -35,6 +36,10 @@ class Parser(StrictArgumentParser):
         suggestions = [self._suggestion, *map(self._suggestion_for, self._arguments), self._misplaced_option()]
         suggestion = next(filter(None, suggestions), None)
         raise RequestError(message, advice=" ".join(filter(None, [suggestion, f"see {self.prog} --help"])))
+
+    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ARG002
+        """Print the help on standard output; argparse would ignore that it cannot be written."""
+        print_answer(message.removesuffix("\n"))
 
     def _misplaced_option(self) -> str | None:
         """Return advice if this is the parser of all commands, and the first argument is an option."""

@@ -8,6 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from rescale.cli.output import print_answer
+
 DISTRIBUTION = "flink-rescale"
 _CHECKOUT = Path(__file__).parents[3]
 """Directory with the folder `jobs`, if the package is imported from a checkout."""
@@ -20,7 +22,7 @@ class ShowVersion(argparse.Action):
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        print(version_text())
+        print_answer(version_text())
         parser.exit()
 
 

@@ -13,7 +13,7 @@ from rescale.cli.arguments import (
     prefixes_of,
     release_line_of,
 )
-from rescale.cli.output import Output
+from rescale.cli.output import Output, print_answer
 from rescale.cli.terminal import waiting
 from rescale.options.profiles import add_profiles
 from rescale.planning.request.kafka_offsets import FORMS, offsets_text
@@ -68,7 +68,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         )
         kafka = kafka_offsets(snapshot)
         if arguments.kafka_offsets:
-            print(printable_lines(offsets_text(kafka, arguments.kafka_offsets)))
+            print_answer(printable_lines(offsets_text(kafka, arguments.kafka_offsets)))
             return 0
         document = inspection(snapshot, kafka, release_line_of(arguments))
     output.answer(document, lambda: inspection_text(document))
