@@ -43,7 +43,9 @@ def completed(line: str, tmp_path: Path) -> list[str]:
         (f"rescale diff {NAMED} /t --rename vi", ["visits="]),
         (f"rescale run {NAMED} --target /t --drop vi", ["visits "]),
         (f"rescale run {NAMED} --target /t --drop-state vi", ["visits:"]),
+        (f"rescale follow {NAMED} --target /t --parallelism vi", ["visits="]),
         ("rescale run s3://bucket/savepoint --target /t --parallelism vi", []),
+        ("rescale run --parallelism vi", []),
     ],
 )
 def test_words_are_completed(line: str, completions: list[str], tmp_path: Path) -> None:

@@ -18,6 +18,10 @@ _LARGEST_METADATA = 16 * 1024 * 1024
 """Largest `_metadata` that a completion reads, in bytes."""
 
 
+_SOURCE_ATTRIBUTES = ("source", "checkpoints", "a")
+"""Attributes of argparse's namespace that hold the snapshot; a command has one of them, None if it is not given yet."""
+
+
 def complete_operators(row: Option, action: argparse.Action) -> None:
     """Complete the operator at the start of a value, as in `UID=…`, with the operators of SOURCE."""
     if row.after_operator is not None:
@@ -30,7 +34,8 @@ def _operator_uids(end: str, parsed_args: argparse.Namespace, **_: object) -> li
     Returns none for a snapshot in S3, because reading it takes too long. Names with control characters are left out.
     """
     try:
-        source = normalise(parsed_args.source if "source" in parsed_args else parsed_args.a)
+        places = (vars(parsed_args).get(attribute) for attribute in _SOURCE_ATTRIBUTES)
+        source = normalise(next(filter(None, places), ""))
         if is_s3(source):
             return []
         metadata = find_metadata(source)
