@@ -26,6 +26,7 @@ from support.pipeline import execute_without_spark, plan_rescale
 from support.s3 import S3Server, put_files, unprotected_store
 from support.slow import slow
 from support.trees import tree
+from support.users import without_access
 
 SOURCE = snapshots.directory("2-clicks")
 
@@ -249,6 +250,13 @@ def test_directory_without_a_snapshot_is_an_error(tmp_path: Path) -> None:
     assert check_source(checks := CheckList(), str(tmp_path)) is None
     assert [check.outcome for check in checks.done] == [CheckOutcome.OK, CheckOutcome.ERROR]
     assert checks.done[1].advice
+
+
+def test_source_without_access_is_an_error(tmp_path: Path) -> None:
+    with without_access(tmp_path):
+        assert check_source(checks := CheckList(), str(tmp_path / "source")) is None
+    assert [check.outcome for check in checks.done] == [CheckOutcome.ERROR, CheckOutcome.ERROR]
+    assert "Permission denied" in checks.done[0].result
 
 
 def test_source_with_missing_files_is_an_error(tmp_path: Path) -> None:

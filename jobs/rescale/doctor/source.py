@@ -7,6 +7,7 @@ from pathlib import Path
 from rescale.doctor.checks import CheckList
 from rescale.snapshot.reading.opening import open_readable
 from rescale.storage.files import owned
+from rescale.storage.files.mounts import identity_of
 from rescale.storage.locations import is_s3
 from rescale.storage.store import open_store
 from rescale.text.advice import Advice, command
@@ -17,7 +18,7 @@ from rescale.text.units import counted, human_bytes
 def check_source(checks: CheckList, source: str) -> int | None:
     """List the source and read its metadata; return the bytes of its state, or None if they are unknown."""
     subject, source = "source", source.removesuffix("/_metadata")
-    if not is_s3(source) and Path(source).exists():
+    if not is_s3(source) and identity_of(Path(source)) is not None:
         owned.protect([source])  # from now on, nothing in this process may write to the source
     with checks.trying(subject, f"list {source}", "inspect and plan list the files of a snapshot") as trial:
         files = open_store(source).list(source)

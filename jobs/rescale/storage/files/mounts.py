@@ -42,17 +42,18 @@ def closed_after(descriptor: int) -> Iterator[int]:
 
 
 def location_of(path: Path) -> Location:
-    """Return the location that a path leads to, whether or not anything exists there yet."""
+    """Return the location that a path leads to, whether or not anything exists there yet, or is accessible."""
     real_path = Path(os.path.realpath(path))
-    existing_folder = next(folder for folder in (real_path, *real_path.parents) if folder.is_dir())
+    existing_folder = next(folder for folder in (real_path, *real_path.parents) if os.path.isdir(folder))  # noqa: PTH112
     try:
         with closed_after(os.open(existing_folder, FOLDER_FLAGS)) as descriptor:
             mount = mount_of(descriptor)
-        mount_table = _MOUNTS.read_text().splitlines() if mount is not None else []
+        mount_table = _MOUNTS.read_bytes().removesuffix(b"\n").split(b"\n") if mount is not None else []
     except OSError:  # nothing at this path is accessible, or the system has no mount table
         return Location("", str(real_path))
     for line in mount_table:
-        number, _, device, root, point = line.split()[:5]
+        # Split as bytes, because names may contain white space of Unicode, and bytes that are not UTF-8.
+        number, _, device, root, point = map(os.fsdecode, line.split(b" ")[:5])
         if number == mount:
             relative_path = os.path.relpath(real_path, _unescaped_path(point))
             return Location(device, os.path.normpath(os.path.join(_unescaped_path(root), relative_path)))  # noqa: PTH118

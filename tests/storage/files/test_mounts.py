@@ -1,0 +1,37 @@
+"""Where paths lead, also without access to them, and whatever names the mount table has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from rescale.storage.files import mounts
+from rescale.storage.files.mounts import FOLDER_FLAGS, Location, closed_after, location_of, mount_of
+from support.users import without_access
+
+
+def test_place_without_access_has_the_location_that_its_owner_sees(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with without_access(folder):
+        location = location_of(folder / "target")
+    assert location == location_of(folder / "target")
+
+
+def test_name_that_is_too_long_has_a_location(tmp_path: Path) -> None:
+    folder, name = location_of(tmp_path), "a" * 300
+    assert location_of(tmp_path / name) == Location(folder.device, f"{folder.path}/{name}")
+
+
+def test_names_in_the_mount_table_may_have_any_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "新しい\u3000フォルダー"  # with an ideographic space
+    folder.mkdir()
+    with closed_after(os.open(folder, FOLDER_FLAGS)) as descriptor:
+        number = mount_of(descriptor) or ""
+    lines = [b"1 0 8:1 / /media/\xe9t\xe9 rw", b"2 0 8:2 / /media/a\x85b\rc rw"]
+    lines.append(f"{number} 0 8:3 /home {folder} rw".encode())
+    (tmp_path / "mounts").write_bytes(b"".join(line + b" - ext4 /dev/sda rw\n" for line in lines))
+    monkeypatch.setattr(mounts, "_MOUNTS", tmp_path / "mounts")
+    assert location_of(folder / "target") == Location("8:3", "/home/target")
