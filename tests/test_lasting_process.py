@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,12 @@ SOURCE = snapshots.directory("2-clicks")
 
 def claimed(target: Path) -> Plan:
     return claimed_plan(SOURCE, str(target), ["3"], max_parallelism=["1000"])
+
+
+def kill_process(process: LastingProcess) -> None:
+    assert process._process is not None
+    process._process.kill()
+    process._process.wait()
 
 
 def order_of(plan: Plan, result: Path) -> Order:
@@ -89,3 +96,15 @@ def test_a_process_that_dies_is_worth_another_try(tmp_path: Path, monkeypatch: p
     ):
         process.carry_out(Order(str(tmp_path / "plan"), Proof.RECORDS, str(tmp_path / "result.json")))
     assert caught.value.found == "exit code 9"
+
+
+@pytest.mark.parametrize("end", [LastingProcess.end, kill_process])
+def test_another_process_carries_out_the_run_after_one_that_ended(
+    end: Callable[[LastingProcess], None], tmp_path: Path
+) -> None:
+    with LastingProcess("local[2]", [].append) as process:
+        process.begin()
+        end(process)
+        plan = claimed(tmp_path / "target")
+        process.move(plan, Proof.RECORDS)
+    assert publish(plan).target == plan.target

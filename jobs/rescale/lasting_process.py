@@ -82,8 +82,8 @@ class LastingProcess:
         self._exit_stack.close()
 
     def begin(self) -> None:
-        """Start the process, so that it is ready when the first order comes."""
-        if self._process is None:
+        """Start the process unless it runs, so that it is ready when the first order comes."""
+        if self._process is None or self._process.poll() is not None:
             self._process, self._socket = self._start()
 
     def move(
