@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 from rescale.plan.plan import Plan
@@ -19,7 +20,7 @@ from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.local_errors import translated_errors
 from rescale.storage.files.mounts import location_of
-from rescale.storage.locations import contains, is_s3, join, parent, resolve_links
+from rescale.storage.locations import contains, is_s3, join, parent, resolve_links, split_s3
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError
 
@@ -38,6 +39,28 @@ def refuse_overlap(snapshot: str, target: str) -> None:
             "the target must not lie inside the source, nor contain it",
             path=target,
             expected=f"{target} and {run_directory(target)} outside {snapshot}",
+            advice="name another target directory",
+        )
+
+
+def refuse_place_of_documents(target: str) -> None:
+    """Raise `RequestError` if a target, by its name, is or lies where runs keep the documents of another target.
+
+    Documents would lie in the result, and Flink could not delete its directory; or runs to the other target would
+    remove files of the result. A follower's rounds are targets that lie among its documents.
+    """
+    components = (split_s3(target)[1] if is_s3(target) else target).split("/")
+    is_in_folder = any(
+        component.endswith(document_folders.DOCUMENTS_SUFFIX)
+        and below in document_folders.FOLDERS
+        and below != document_folders.ROUNDS
+        for component, below in pairwise(components)
+    )
+    if is_in_folder or components[-1].endswith(document_folders.DOCUMENTS_SUFFIX):
+        raise RequestError(
+            "the target has the name of a directory in which Rescale keeps the documents of a run",
+            path=target,
+            expected=f"a directory whose name does not end with {document_folders.DOCUMENTS_SUFFIX}",
             advice="name another target directory",
         )
 

@@ -56,6 +56,22 @@ def test_target_with_a_backslash_is_refused() -> None:
     assert make_request("/source\\1", "/target").source == "/source\\1"
 
 
+@pytest.mark.parametrize(
+    "target",
+    ["/a/target.rescale", "s3://bucket/target.rescale/", "s3://bucket/target.rescale/staging", "/a.rescale/pins/t"],
+)
+def test_target_in_place_of_the_documents_of_another_one_is_refused(target: str) -> None:
+    with pytest.raises(RequestError, match="documents of a run"):
+        make_request("/source", target)
+
+
+@pytest.mark.parametrize(
+    "target", ["s3://team.rescale/staging", "/a/team.rescale/target", "/a/target.rescale/rounds/7", "/a/rescale"]
+)
+def test_target_below_a_directory_with_the_suffix_of_documents_is_accepted(target: str) -> None:
+    assert make_request("/source", target).target == target
+
+
 def test_parallelism_is_read_for_all_operators_or_for_a_named_one() -> None:
     arguments = ["4", "counts=6", "a=b=2", f"{'0a' * 16}=32768"]
     assert parse_numbers(arguments, "parallelism") == {"": 4, "counts": 6, "a=b": 2, "0a" * 16: 32768}

@@ -10,7 +10,7 @@ from rescale.flink.keys.pojo_formulas import CASE_CLASS, FOLDS, KNOWN, parse_for
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
 from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest, Values, surgery_from_options
-from rescale.runstate.target_safety import refuse_overlap
+from rescale.runstate.target_safety import refuse_overlap, refuse_place_of_documents
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import is_s3, normalise, parent
 from rescale.storage.sides import is_one_store, refuse_same_place
@@ -103,6 +103,7 @@ def _refuse_places(source: str, target: str, files: Files) -> None:
     snapshot = source.removesuffix("/_metadata")
     refuse_same_place(snapshot, target)
     refuse_overlap(snapshot, target)
+    refuse_place_of_documents(target)
     if files is Files.REFER and is_s3(target) and not is_one_store(source, target):
         raise RequestError(
             f"a result in S3 cannot refer to {'files in another store' if is_s3(source) else 'local files'}",
