@@ -18,12 +18,12 @@ from rescale.mailbox import Sender, orders_at
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.process import read_result
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.places import orders_place
 from rescale.runstate.publication import publish
 from rescale.runstate.step import Step
 from rescale.storage.store import open_store
-from rescale.text.errors import RescaleError
+from rescale.text.errors import RequestError, RescaleError, StoreError
 from support import snapshots
 from support.airflow_server import wait_for
 from support.pipeline import claimed_plan, plan_rescale
@@ -83,6 +83,22 @@ def test_a_process_elsewhere_carries_out_orders_and_an_error_ends_its_run_alone(
     publish(plan)
     validate_published(SOURCE, plan.target, InProcessTasks())
     assert not open_store(plan.target).list(orders_place(plan.target)), "the sender removes what it put"
+
+
+def test_sign_of_life_that_is_refused_is_not_the_last_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Credentials may expire before they are renewed."""
+    errors: list[RescaleError] = [RequestError("the credentials have expired"), StoreError("the store is busy")]
+
+    def put_unless_refused(uri: str, data: bytes) -> None:
+        if errors:
+            raise errors.pop()
+        put_document(uri, data)
+
+    monkeypatch.setattr(mailbox, "_SIGN_SECONDS", 0.01)
+    monkeypatch.setattr(mailbox, "put_document", put_unless_refused)
+    with Sender(str(tmp_path / "target")) as sender:
+        sign = mailbox._sign_uri(sender.place)
+        wait_for(lambda: open_store(sign).stat(sign), "a sign of life", 10, period=0.01)
 
 
 def test_orders_end_when_the_sender_gives_no_sign_of_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

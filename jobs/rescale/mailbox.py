@@ -23,7 +23,7 @@ from rescale.runstate.documents import put_document, read_document
 from rescale.runstate.places import orders_place, places_of
 from rescale.storage.locations import join
 from rescale.storage.store import exists, open_store
-from rescale.text.errors import StoreError
+from rescale.text.errors import RescaleError
 
 _POLL_SECONDS = 0.25
 _SIGN_SECONDS = 30.0
@@ -63,7 +63,7 @@ class Sender:
         while not self._ended.is_set():
             sign += 1
             # A lost sign of life does no harm: the next one comes long before the process gives up.
-            with suppress(StoreError):
+            with suppress(RescaleError):
                 put_document(_sign_uri(self.place), str(sign).encode())
             self._ended.wait(_SIGN_SECONDS)
 
