@@ -136,6 +136,7 @@ def test_control_characters_in_a_name_of_a_file_are_escaped(capsys: Captured, tm
     beside.mkdir()
     (beside / ".rescale-owner").touch()
     (beside / "\x1b[2J\x9bm\u202e").touch()
+    (beside / "caf\udce9").touch()  # a byte that is not UTF-8
     arguments = ["discard", str(tmp_path / "target")]
     assert main(arguments) == 0
     text = capsys.readouterr().out
@@ -144,4 +145,4 @@ def test_control_characters_in_a_name_of_a_file_are_escaped(capsys: Captured, tm
     assert main([*arguments, "--output", "json"]) == 0
     printed = capsys.readouterr().out
     assert all(line.isprintable() for line in printed.splitlines())
-    assert json.loads(printed)["left"] == [str(beside / "\x1b[2J\x9bm\u202e")]
+    assert json.loads(printed)["left"] == [str(beside / "\x1b[2J\x9bm\u202e"), str(beside / r"caf\udce9")]

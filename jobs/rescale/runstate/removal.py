@@ -41,7 +41,7 @@ from rescale.storage.locations import name
 from rescale.storage.store import exists, open_store
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError, SnapshotError, StoreError
-from rescale.text.names import quoted
+from rescale.text.names import encodable, quoted
 from rescale.text.units import counted
 
 _NOTE = "the files of plan {} in this target are being discarded\n"
@@ -58,7 +58,10 @@ A first listing may be outdated, so one listing with new files proves nothing; m
 
 
 class DiscardAnswer(msgspec.Struct, frozen=True):
-    """URIs of the files that `discard` removed, and of those that it kept because no run had written them."""
+    """URIs of the files that `discard` removed, and of those that it kept because no run had written them.
+
+    Bytes of a name that are not UTF-8 are escaped.
+    """
 
     removed: tuple[str, ...]
     left: tuple[str, ...]
@@ -97,10 +100,8 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
         files += _remove_new_files(target, plan_digest)
     _remove_last_batches(listing, plan_digest)
     removed_files = (*files, *files_of_follower, *listing.documents)
-    return DiscardAnswer(
-        removed_files,
-        tuple(_existing(sorted({*listing.in_target, *listing.in_run_directory} - {*removed_files}), target)),
-    )
+    left_files = _existing(sorted({*listing.in_target, *listing.in_run_directory} - {*removed_files}), target)
+    return DiscardAnswer(removed_files, tuple(map(encodable, left_files)))
 
 
 def _refuse_copied_documents(target: str, digest: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,14 @@ def test_target_that_reaches_the_source_by_symbolic_links_is_refused(tmp_path: P
     for source, target in (("source", "link/t"), ("link", "source/t"), ("source", "link")):
         with pytest.raises(RequestError, match="must not lie inside the source"):
             make_request(str(tmp_path / source), str(tmp_path / target))
+
+
+def test_target_that_leads_to_a_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    with pytest.raises(RequestError, match="not valid UTF-8"):
+        make_request("/source", f"{tmp_path}/link/target")
 
 
 def test_target_whose_name_begins_like_the_source_is_accepted() -> None:

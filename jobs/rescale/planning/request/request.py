@@ -12,7 +12,7 @@ from rescale.planning.request.result_files import Files, Format
 from rescale.planning.request.surgery_request import NO_SURGERY_REQUEST, SurgeryRequest, Values, surgery_from_options
 from rescale.runstate.target_safety import refuse_overlap, refuse_place_of_documents
 from rescale.snapshot.moves import Move, parse_moves
-from rescale.storage.locations import is_s3, normalise, parent
+from rescale.storage.locations import is_s3, normalise, parent, resolve_links
 from rescale.storage.sides import is_one_store, refuse_same_place
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, in_option
@@ -104,6 +104,7 @@ def _refuse_places(source: str, target: str, files: Files) -> None:
     refuse_same_place(snapshot, target)
     refuse_overlap(snapshot, target)
     refuse_place_of_documents(target)
+    normalise(resolve_links(target))  # a link may lead to a name that is not UTF-8, which no document can have
     if files is Files.REFER and is_s3(target) and not is_one_store(source, target):
         raise RequestError(
             f"a result in S3 cannot refer to {'files in another store' if is_s3(source) else 'local files'}",
