@@ -151,6 +151,15 @@ def test_reads_accept_bodies_in_chunks(server: ScriptedServer) -> None:
         S3Store().read(_URI, 0, 2)
 
 
+@pytest.mark.parametrize("ask", [S3Store.stat, lambda store, uri: store.checksums(uri, _PIN)])
+def test_proxy_that_hides_the_size_of_an_object_is_refused(
+    ask: Callable[[S3Store, str], object], server: ScriptedServer
+) -> None:
+    server.answers = [Answer(200, b"", chunked=True)]
+    with pytest.raises(RequestError, match="no header Content-Length"):
+        ask(S3Store(), _URI)
+
+
 def test_read_accepts_a_body_in_chunks_between_other_answers(server: ScriptedServer) -> None:
     """The next answer comes over the same connection, or over a new one."""
     server.answers = [Answer(206, b"4\r\n1234\r\n0\r\n\r\n", chunked=True), Answer(206, b"1234")]

@@ -49,7 +49,7 @@ class PinnedObjects:
         bucket, key = split_s3(uri)
         with translated_errors(uri):
             try:
-                return _checked_answer(uri, self._client.head_object(Bucket=bucket, Key=key, **options))
+                head = _checked_answer(uri, self._client.head_object(Bucket=bucket, Key=key, **options))
             except UnicodeEncodeError:
                 return None  # damaged snapshots may contain names that no object can have
             except ClientError as error:
@@ -58,6 +58,9 @@ class PinnedObjects:
                 if code_of(error) in _CODES_WITHOUT_CAUSE:
                     self._client.get_object(Bucket=bucket, Key=key, Range="bytes=0-0")["Body"].close()
                 raise
+        if "ContentLength" not in head:
+            raise with_store_named(_unknown_size_error(uri), side_of(uri))
+        return head
 
     def pin(self, uri: str) -> Pin | None:
         """Return the pin of an object's current version; None if there is no such object."""
@@ -148,6 +151,16 @@ def _checked_answer(uri: str, answer: _Answer) -> _Answer:
         what = "this endpoint is not S3: its answer names no version of the object"
         raise with_store_named(RequestError(what, path=uri, advice=advice), side_of(uri))
     return answer
+
+
+def _unknown_size_error(uri: str) -> RequestError:
+    return RequestError(
+        "the size of an object is unknown: the answer to a HEAD request has no header Content-Length",
+        path=uri,
+        advice=s3_advice(
+            "let {AWS_ENDPOINT_URL} name the store itself; or let the proxy on the way pass this header on"
+        ),
+    )
 
 
 def gone_error(uri: str) -> SnapshotError:
