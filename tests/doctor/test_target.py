@@ -121,11 +121,18 @@ def test_checks_of_a_local_target_leave_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "message"), [("new", "the target is a file"), ("_metadata", "the target must not lie inside a snapshot")]
+    ("file", "target", "message"),
+    [
+        ("new", "new", "the target is a file"),
+        ("_metadata", "new", "the target must not lie inside a snapshot"),
+        ("file", "new.rescale", "the target has the name of a directory in which Rescale keeps the documents"),
+    ],
 )
-def test_target_that_a_run_would_refuse_for_its_place_is_an_error(tmp_path: Path, file: str, message: str) -> None:
+def test_target_that_a_run_would_refuse_for_its_place_is_an_error(
+    tmp_path: Path, file: str, target: str, message: str
+) -> None:
     (tmp_path / file).write_bytes(b"x")
-    (check,) = checks_of(str(tmp_path / "new"))
+    (check,) = checks_of(str(tmp_path / target))
     assert check.outcome is CheckOutcome.ERROR
     assert check.result.startswith(message)
     assert check.advice

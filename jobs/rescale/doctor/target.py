@@ -14,7 +14,7 @@ from pathlib import Path
 from rescale.doctor.checks import CheckList, result_text
 from rescale.runstate.claim import WITHOUT_CONDITIONS
 from rescale.runstate.places import claim_place, probe_place, run_directory
-from rescale.runstate.target_safety import check_documents, refuse_misplaced, refuse_overlap
+from rescale.runstate.target_safety import check_documents, refuse_misplaced, refuse_overlap, refuse_place_of_documents
 from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.files import owned
 from rescale.storage.files.document_folders import STAGING
@@ -39,6 +39,7 @@ def check_target(checks: CheckList, target: str, source: str | None) -> None:
     with checks.trying(_SUBJECT, f"look at {run_directory(target)}", "a run puts its documents there"):
         if source is not None:
             refuse_overlap(source, target)
+        refuse_place_of_documents(target)
         check_documents(target)
         refuse_misplaced(target)
         missing_folders = (
