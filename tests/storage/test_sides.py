@@ -48,6 +48,14 @@ def test_locations_in_or_beside_a_declared_target_are_on_its_side() -> None:
     assert side_of("s3://b/new") is StoreSide.SOURCE
 
 
+def test_name_of_a_bucket_or_directory_may_end_like_that_of_documents() -> None:
+    declare_targets(["s3://t.rescale/new", "s3://t.rescale/rounds/new", "s3://b/t.rescale/new.rescale/plan-1.json"])
+    target = ["s3://t.rescale/new/f", "s3://t.rescale/rounds/new/f", "s3://b/t.rescale/new.rescale/claim"]
+    assert {side_of(uri) for uri in target} == {StoreSide.TARGET}
+    source = ["s3://t.rescale/old", "s3://t.rescale/rounds/old", "s3://b/t.rescale/old", "s3://b/t/f"]
+    assert {side_of(uri) for uri in source} == {StoreSide.SOURCE}
+
+
 def test_stores_are_two_only_if_they_are_configured_differently() -> None:
     os.environ.update(_BASE)
     declare_targets(["s3://b/new"])

@@ -18,8 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import lru_cache
+from itertools import pairwise
 
-from rescale.storage.files.document_folders import DOCUMENTS_SUFFIX
+from rescale.storage.files.document_folders import DOCUMENTS_SUFFIX, FOLDERS
 from rescale.storage.locations import contains, is_s3
 from rescale.text.errors import RequestError
 
@@ -66,6 +67,9 @@ class StoreSide(StrEnum):
 
 
 _ENVIRONMENT_LOCK = threading.Lock()
+
+_BUCKET_END = 3
+"""Number of components of `s3://bucket`, split at slashes."""
 
 _PREFIXES = tuple(side.prefix + _AWS for side in StoreSide)
 
@@ -191,8 +195,16 @@ def _replace_environment(old: Mapping[str, str], new: Mapping[str, str]) -> None
 
 
 def _root(target: str) -> str:
-    """Return the target to which a location beside it belongs, such as that of a round. Return a target as it is."""
-    return target.partition(f"{DOCUMENTS_SUFFIX}/")[0].removesuffix(DOCUMENTS_SUFFIX)
+    """Return the target to which a location beside it belongs, such as that of a round. Return a target as it is.
+
+    The name of a bucket, or of a directory around the target, may end as that of a directory of documents does.
+    """
+    components = target.split("/")
+    for end, (component, below) in enumerate(pairwise(components), 1):
+        is_bucket = end == _BUCKET_END and is_s3(target)
+        if component.endswith(DOCUMENTS_SUFFIX) and not is_bucket and (below in FOLDERS or below.endswith(".json")):
+            return "/".join(components[:end]).removesuffix(DOCUMENTS_SUFFIX)
+    return target
 
 
 @lru_cache(maxsize=8)
