@@ -35,7 +35,7 @@ def test_arguments_of_a_step_parse_to_the_values_of_the_command_line() -> None:
     options = parser().parse_args(["diff", "/a", "/b", *arguments])
     of_the_step = StrictArgumentParser()
     add_options(of_the_step, "diff")
-    passed = of_the_step.parse_args(arguments_of_step(options, "diff"))
+    passed = of_the_step.parse_args(arguments_of_step(options, "diff").options)
     assert vars(passed) == {name: vars(options)[name] for name in vars(passed)}
     assert passed.rename == ["-a=b", "c=--d"]
 
@@ -71,7 +71,9 @@ def test_every_option_reaches_the_request_and_the_step(tmp_path: Path) -> None:
     )
     of_the_step = StrictArgumentParser()
     add_options(of_the_step, "diff")
-    options = arguments_of_step(parser().parse_args(["diff", "/a", "/b", *declared]), "diff")
+    options, files = arguments_of_step(parser().parse_args(["diff", "/a", "/b", *declared]), "diff")
+    assert files == {"--kafka-offsets": offsets.read_text("utf-8")}
+    options.append(f"--kafka-offsets={offsets}")
     assert surgery_from_options(values_of(of_the_step.parse_args(options), "diff")) == surgery
 
 

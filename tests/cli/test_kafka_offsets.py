@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,17 @@ def test_printed_offsets_are_edited_and_given_to_plan(tmp_path: Path, capsys: py
     file.unlink()
     assert main(plan) == 2
     assert "the Kafka offsets cannot be read: No such file" in capsys.readouterr().err
+
+
+def test_offsets_of_a_comparison_may_come_through_a_pipe(tmp_path: Path) -> None:
+    book = enumerator([("orders", 0, 0)])
+    a, b = (
+        source_savepoint(tmp_path / str(offset), [[reader_element("orders", 0, offset)]], book) for offset in (40, 50)
+    )
+    rescale = [sys.executable, "-m", "rescale.cli.main", "diff", a, b, "--kafka-offsets", "/dev/stdin"]
+    offsets = "topic,partition,offset\norders,0,50\n"
+    process = subprocess.run(rescale, input=offsets, capture_output=True, text=True, timeout=120, check=False)
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_two_output_formats_at_once_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -14,18 +14,25 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.process import ResultDocument, run_step
 from rescale.runstate.step import Step
+from rescale.storage.files import owned
 from rescale.storage.scratch import ScratchKind, remove_all_abandoned, scratch_folder, temporary_directory
 
 
-def run_command_step(step: Step, arguments: Sequence[str], master: str) -> ResultDocument:
+def run_command_step(
+    step: Step, arguments: Sequence[str], master: str, files: Mapping[str, str] | None = None
+) -> ResultDocument:
     """Run a step with these arguments and a Spark master, and return its result document.
 
-    On a terminal, draw the progress of the step.
+    `files` are texts by the options whose files the step reads. On a terminal, draw the progress of the step.
     """
     remove_all_abandoned()
     with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
         # The result is in a subdirectory, because the store puts temporary files beside the directory of a file.
         result, arguments = str(directory / "step" / "result.json"), [*arguments, "--master", master]
+        for flag, text in (files or {}).items():
+            file = directory / flag.removeprefix("--")
+            owned.write_new(file, text.encode())
+            arguments.append(f"{flag}={file}")
         if not can_draw():
             return run_step(step, result, arguments, _say)
         from rescale.cli.drawing import Drawing

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rescale.options.follow_rows import FOLLOW_OPTIONS
 from rescale.options.option import Group, Option, OptionKind
@@ -91,18 +90,28 @@ def _refuse_no_offsets(text: str, path: str) -> None:
         )
 
 
-def arguments_of_step(arguments: argparse.Namespace, command: str) -> list[str]:
-    """Return a command's options as arguments of the step that it starts. Raises `RequestError` if one is not valid."""
-    surgery = surgery_from_options(values_of(arguments, command))
+class StepArguments(NamedTuple):
+    """Options of a step, without those for files, and the texts of these files by flag."""
+
+    options: list[str]
+    files: dict[str, str]
+
+
+def arguments_of_step(arguments: argparse.Namespace, command: str) -> StepArguments:
+    """Return a command's options as arguments of the step that it starts. Raises `RequestError` if one is not valid.
+
+    Files are passed on as texts, because a pipe can be read only once.
+    """
+    values, rows = values_of(arguments, command), options_of(command)
+    surgery = surgery_from_options(values)
     surgery.kafka.merged_renames(surgery.renames)
-    return [word for row in options_of(command) for word in _arguments_for(row, vars(arguments)[row.attribute])]
+    files = {row.flag: values[row.name] for row in rows if row.kind is OptionKind.FILE and values[row.name]}
+    return StepArguments([word for row in rows for word in _options_for(row, vars(arguments)[row.attribute])], files)
 
 
-def _arguments_for(row: Option, value: Any) -> list[str]:
+def _options_for(row: Option, value: Any) -> list[str]:
     if row.kind is OptionKind.LINES:
         return [f"{row.flag}={line}" for line in value]
     if row.kind is OptionKind.FLAG:
         return [row.flag] if value else []
-    if row.kind is OptionKind.FILE and value:
-        value = Path(value).absolute()
-    return [f"{row.flag}={value}"] if value else []
+    return [f"{row.flag}={value}"] if value and row.kind is not OptionKind.FILE else []

@@ -49,7 +49,8 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     if arguments.by_file:
         return _compare_by_file(arguments, output)
     snapshots = ["--a", normalise(arguments.a), "--b", normalise(arguments.b)]
-    result = run_command_step(Step.DIFF, [*snapshots, *arguments_of_step(arguments, "diff")], arguments.master)
+    options, files = arguments_of_step(arguments, "diff")
+    result = run_command_step(Step.DIFF, [*snapshots, *options], arguments.master, files)
     document = result.read(DiffDocument)
     output.answer(document, lambda: difference_text(document))
     return 0 if document.equal else IntegrityError.exit_code

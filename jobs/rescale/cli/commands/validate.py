@@ -42,7 +42,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             expected="a source, and the result that a run has made of it",
             advice="name the source first, then the target of the run",
         )
-    step_arguments = ["--source", source, "--target", target]
-    step_arguments += arguments_of_step(arguments, "validate")
-    certificate = run_command_step(Step.VALIDATE, step_arguments, arguments.master).read(CertificateDocument)
+    options, files = arguments_of_step(arguments, "validate")
+    step_arguments = ["--source", source, "--target", target, *options]
+    certificate = run_command_step(Step.VALIDATE, step_arguments, arguments.master, files).read(CertificateDocument)
     output.answer(certificate, lambda: certificate_text(certificate))
