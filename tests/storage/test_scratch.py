@@ -22,6 +22,7 @@ from rescale.storage.scratch import (
     scratch_directory,
     scratch_errors,
     scratch_folder,
+    temporary_directory,
     unnamed_file,
 )
 from rescale.text.errors import RequestError, StoreError
@@ -89,6 +90,13 @@ def test_machine_without_a_writable_temporary_directory_is_refused(monkeypatch: 
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     with pytest.raises(RequestError, match="no writable directory for temporary files") as caught:
         scratch_directory()
+    assert "TMPDIR" in (caught.value.advice or "")
+
+
+def test_temporary_directory_whose_name_is_not_utf_8_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/tmp/caf\udce9")
+    with pytest.raises(RequestError, match="is not UTF-8") as caught:
+        temporary_directory()
     assert "TMPDIR" in (caught.value.advice or "")
 
 

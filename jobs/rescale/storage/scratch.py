@@ -27,6 +27,7 @@ from rescale.storage.files import mounts, owned
 from rescale.storage.files.local_errors import error_class
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import DECODE_ERRORS, RequestError, StoreError
+from rescale.text.names import encodable
 
 MARKER = ".rescale-scratch"
 """Name of the marker of a scratch directory."""
@@ -76,15 +77,25 @@ class ScratchKind(StrEnum):
 
 
 def temporary_directory() -> str:
-    """Return the system's directory for temporary files. Raises `RequestError` if it has none."""
+    """Return the system's directory for temporary files.
+
+    Raises `RequestError` if there is none, or if its name is not UTF-8: processes tell each other its name in JSON.
+    """
     try:
-        return owned.temporary_place()
+        place = owned.temporary_place()
     except FileNotFoundError as error:
         raise RequestError(
             "there is no writable directory for temporary files",
             found=error.strerror,
             advice="set TMPDIR to a directory that the user who runs this may write to",
         ) from None
+    if encodable(place) != place:
+        raise RequestError(
+            "the name of the directory for temporary files is not UTF-8",
+            path=ascii(place),
+            advice="set TMPDIR to another directory",
+        )
+    return place
 
 
 def scratch_directory() -> str:
