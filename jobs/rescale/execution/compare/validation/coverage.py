@@ -136,7 +136,7 @@ def _differing_shapes(result: Snapshot, shapes: Mapping[str, Shape]) -> Iterator
 def check_references(source: Snapshot, result: Snapshot, base_files: Mapping[str, Pin] = MappingProxyType({})) -> None:
     """Check that every file outside the target is a file of the source, in the version that the source pins.
 
-    If the result continues a base, it may also be one of `base_files`, which are pinned versions by URI.
+    If the result continues a base, a file of `base_files` (pinned versions by URI) is allowed, too.
     """
     allowed_pins = {**base_files, **dict(source.files)}
     for uri, pin in result.files[1:]:
