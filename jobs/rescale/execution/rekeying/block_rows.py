@@ -39,7 +39,7 @@ class BlockSorter:
         self._out = np.empty(0, np.uint8)
 
     def sort(self, records: Records, states: Longs, groups: Longs) -> tuple[Index, memoryview]:
-        """Sort a batch into blocks; return their index, in the order of their cells, and their bytes end to end.
+        """Sort a batch into blocks by key group, then state; return their index and their bytes end to end.
 
         `states` and `groups` have the new state id and the new key group of each record.
         """
