@@ -212,7 +212,7 @@ def orders_place(target: str) -> str:
 
 
 def is_follower_file(target: str, uri: str) -> bool:
-    """Return whether a file is a pin of the target's follower, belongs to one of its rounds, or is its document."""
+    """Return whether a file belongs to the target's follower: a document, a pin, an order, or a file of a round."""
     documents = (follower_place(target), cut_over_place(target))
     folders = (pins_place(target), rounds_place(target), orders_place(target))
     return uri in documents or any(contains(folder, uri) for folder in folders)
