@@ -1,6 +1,6 @@
 """Check that the parts of a database agree: the handle's files, CURRENT, MANIFEST, OPTIONS, and the state names.
 
-Only the small files are read, so planning can make this check before any task does.
+Only small files are read, so planning makes this check, too, before any task runs.
 """
 
 from __future__ import annotations
