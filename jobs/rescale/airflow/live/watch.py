@@ -65,7 +65,7 @@ class Watch:
     closes_at: datetime | None
     _previous_seconds: float | None = None
     _cached_plan: tuple[str, Plan] | None = None
-    _checked_checkpoints: set[int | None] = field(default_factory=set, init=False)
+    _checked_checkpoints: set[int | None] = field(default_factory=set, init=False)  # None if no rounds are made
     _needs_approval: bool = field(init=False)
 
     def __post_init__(self) -> None:
