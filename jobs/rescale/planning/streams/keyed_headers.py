@@ -23,14 +23,15 @@ from rescale.text.errors import UnsupportedError, located
 class PlannedHeader:
     """The header of a new stream, and how key groups of source subtasks are translated to this header.
 
-    `id_tables` maps a source subtask to the number of the table that translates its state ids; `timer_id_tables` does
-    the same for its raw timers. Key groups of `rewritten_subtasks`, which have no entries, are written as empty ones.
+    `table_numbers` maps a source subtask to the number of the table that translates its state ids;
+    `timer_table_numbers` does so for its raw timers. Key groups of `rewritten_subtasks`, which have no entries, are
+    written as empty ones.
     """
 
     piece: Piece
     parsed: KeyedHeader | None
-    id_tables: dict[int, int] = field(default_factory=dict)
-    timer_id_tables: dict[int, int] = field(default_factory=dict)
+    table_numbers: dict[int, int] = field(default_factory=dict)
+    timer_table_numbers: dict[int, int] = field(default_factory=dict)
     rewritten_subtasks: frozenset[int] = frozenset()
 
     @property
@@ -102,12 +103,12 @@ class HeaderPlanner:
         timer_headers = [timer_header(stream.services or (), compressed=compressed) for stream in timers]
         with located(operator=self._label):
             merged_headers = merge_keyed_headers([*parsed_headers, *timer_headers], omitted_states)
-        tables = [self._id_table(table) for table in merged_headers.id_maps]
+        table_numbers = [self._table_number(table) for table in merged_headers.id_maps]
         return PlannedHeader(
             self._literals.piece(write_keyed_header(merged_headers.header)),
             merged_headers.header,
-            _tables_by_subtask(old_holders, tables),
-            _tables_by_subtask(timers, tables[len(old_holders) :]),
+            _numbers_by_subtask(old_holders, table_numbers),
+            _numbers_by_subtask(timers, table_numbers[len(old_holders) :]),
         )
 
     def _heap_header(
@@ -143,7 +144,7 @@ class HeaderPlanner:
         rewritten_subtasks = frozenset(holder.subtask for holder in differing_holders if holder.has_no_entry)
         return PlannedHeader(piece, merged_headers.header, rewritten_subtasks=rewritten_subtasks)
 
-    def _id_table(self, table: tuple[int, ...]) -> int | None:
+    def _table_number(self, table: tuple[int, ...]) -> int | None:
         """Return the number of a table that translates state ids; None for a table that leaves every id as it is."""
         if table == tuple(range(len(table))):
             return None
@@ -152,7 +153,9 @@ class HeaderPlanner:
         return self.id_tables.index(table)
 
 
-def _tables_by_subtask(old_holders: Sequence[KeyedStateHolder], tables: Sequence[int | None]) -> dict[int, int]:
+def _numbers_by_subtask(old_holders: Sequence[KeyedStateHolder], numbers: Sequence[int | None]) -> dict[int, int]:
     return {
-        old_holder.subtask: table for old_holder, table in zip(old_holders, tables, strict=False) if table is not None
+        old_holder.subtask: number
+        for old_holder, number in zip(old_holders, numbers, strict=False)
+        if number is not None
     }

@@ -53,12 +53,12 @@ def plan_rekeyed(
     header_piece = (
         header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
     )
-    tables = header.id_tables
+    table_numbers = header.table_numbers
     sources = (
-        *(_database_source(part, tables.get(part.subtask)) for part in operator.databases),
-        *(_changelog_source(part, tables.get(part.subtask), literals) for part in operator.changelogs),
-        *(_stream_source(part, tables.get(part.subtask)) for part in operator.keyed),
-        *(_timer_source(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
+        *(_database_source(part, table_numbers.get(part.subtask)) for part in operator.databases),
+        *(_changelog_source(part, table_numbers.get(part.subtask), literals) for part in operator.changelogs),
+        *(_stream_source(part, table_numbers.get(part.subtask)) for part in operator.keyed),
+        *(_timer_source(part, header.timer_table_numbers.get(part.subtask), literals) for part in timers),
     )
 
     def new_stream(subtask: int, first_key_group: int, key_groups: int) -> RekeyedStream:
@@ -99,7 +99,7 @@ def plan_heap_timers(
         )
 
     return Rekeying(
-        sources=tuple(_timer_source(part, header.timer_id_tables.get(part.subtask), literals) for part in timers),
+        sources=tuple(_timer_source(part, header.timer_table_numbers.get(part.subtask), literals) for part in timers),
         header=header.piece,
         number_of_states=header.number_of_states,
         compressed=False,
@@ -122,25 +122,25 @@ def _uncompressed(operator: Operator, header: KeyedHeader | None, literals: Lite
         return literals.piece(write_keyed_header(replace(require_header(header), compressed=False)))
 
 
-def _stream_source(stream: KeyedStream, id_table: int | None) -> PlannedSource:
-    return PlannedSource(stream_place(stream, piece_of(stream.header_extent)), id_table)
+def _stream_source(stream: KeyedStream, table_number: int | None) -> PlannedSource:
+    return PlannedSource(stream_place(stream, piece_of(stream.header_extent)), table_number)
 
 
-def _timer_source(timers: KeyedStream, id_table: int | None, literals: Literals) -> PlannedSource:
+def _timer_source(timers: KeyedStream, table_number: int | None, literals: Literals) -> PlannedSource:
     assert timers.parsed is not None
-    return PlannedSource(stream_place(timers, literals.piece(write_keyed_header(timers.parsed))), id_table)
+    return PlannedSource(stream_place(timers, literals.piece(write_keyed_header(timers.parsed))), table_number)
 
 
-def _database_source(database: Database, id_table: int | None) -> PlannedSource:
+def _database_source(database: Database, table_number: int | None) -> PlannedSource:
     place = database_place(database, piece_of(database.header_extent))
-    return PlannedSource(place, id_table, database.key_group_sizes)
+    return PlannedSource(place, table_number, database.key_group_sizes)
 
 
-def _changelog_source(changelog: Changelog, id_table: int | None, literals: Literals) -> PlannedSource:
+def _changelog_source(changelog: Changelog, table_number: int | None, literals: Literals) -> PlannedSource:
     def header_of(part: KeyedStateHolder) -> Piece:
         return literals.piece(part.header) if isinstance(part, Changelog) else piece_of(part.header_extent)
 
-    return PlannedSource(changelog_place(changelog, header_of), id_table, changelog.key_group_sizes)
+    return PlannedSource(changelog_place(changelog, header_of), table_number, changelog.key_group_sizes)
 
 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int, timers: Sequence[KeyedStream]) -> None:
