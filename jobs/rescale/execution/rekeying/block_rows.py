@@ -31,11 +31,11 @@ class BlockSorter:
     """Sorts batches of records into blocks for one operator; its buffers are reused for the next batch."""
 
     def __init__(self, max_parallelism: int, number_of_states: int) -> None:
-        self.cells = max_parallelism * number_of_states
+        self.number_of_cells = max_parallelism * number_of_states
         self._states = number_of_states
         self._prefix = prefix_size(max_parallelism)
-        self._cell_ends = np.empty(self.cells, np.int64)
-        self._last_offsets = np.empty(self.cells, np.int64)
+        self._cell_ends = np.empty(self.number_of_cells, np.int64)
+        self._last_offsets = np.empty(self.number_of_cells, np.int64)
         self._out = np.empty(0, np.uint8)
 
     def sort(self, records: Records, states: Longs, groups: Longs) -> tuple[Index, memoryview]:

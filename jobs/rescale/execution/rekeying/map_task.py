@@ -73,7 +73,7 @@ class _OperatorSorter:
         self._partitions = [write_range.partition for write_range in ranges]
         self._borders = np.array([write_range.first * states for write_range in ranges], np.int64)
         self._reader = reader
-        self._sizes = np.zeros(self._sorter.cells, np.int64)
+        self._sizes = np.zeros(self._sorter.number_of_cells, np.int64)
         self._age_filter = planned.young_record_filter()
 
     def rows(self, unit: ReadUnit) -> Iterator[tuple[int, bytes]]:

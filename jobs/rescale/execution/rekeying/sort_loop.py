@@ -22,7 +22,7 @@ def sort_records(
     last_offsets: Longs,
     out: Bytes,
 ) -> None:
-    """Write the records into `out` in the order of their cells, each with its new key group in front of its key.
+    """Write the records into `out` by key group, then state, each with its new key group in front of its key.
 
     `cell_ends` and `last_offsets` have an element for every cell; the loop sets where the cell's records end, and
     where its last record begins.
