@@ -218,7 +218,7 @@ def test_sizes_of_a_stream_come_from_its_pieces() -> None:
         key_groups=(10, -1, 0, 20),
         compressed=False,
     )
-    assert (keyed.size, keyed.header_size, keyed.covers) == (35, 5, KeyGroupRange(7, 10))
+    assert (keyed.size, keyed.header_size, keyed.key_group_range) == (35, 5, KeyGroupRange(7, 10))
     header = operator_header((operator_list("l", mode="UNION"),))
     source = snapshot(operator("lists", 1, elements=(element_stream(0, {"l": (DistributionMode.UNION, 3)}, header),)))
     (stream,) = make_plan(source, make_request("/source", "/target")).operators[0].streams

@@ -13,7 +13,7 @@
 
 Sizes are in bytes. The size of a translated stream is that of its source. All types have a `slot`, a `subtask`, a
 `size`, and a `local_name`: the name of a file in its RocksDB directory, "" for other streams. `inline` tells whether
-`_metadata` holds the stream, `is_canonical` whether it has the canonical format, and `covers` gives its key groups.
+`_metadata` holds the stream, and `is_canonical` whether it has the canonical format.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _KeyGroups(_MadeOfPieces, frozen=True, kw_only=True):
         return self.size - sum(length for length in self.key_groups if length > 0)
 
     @property
-    def covers(self) -> KeyGroupRange:
+    def key_group_range(self) -> KeyGroupRange:
         return KeyGroupRange(self.first_key_group, self.first_key_group + len(self.key_groups) - 1)
 
 
@@ -98,7 +98,7 @@ class _Elements(_MadeOfPieces, frozen=True, kw_only=True):
 
     key_groups: ClassVar[tuple[int, ...]] = ()
     is_canonical: ClassVar[bool] = False
-    covers: ClassVar[None] = None
+    key_group_range: ClassVar[None] = None
     local_name: ClassVar[str] = ""
 
     @property
@@ -127,7 +127,7 @@ class CopiedFile(_MadeOfPieces, frozen=True, kw_only=True, tag="copied file"):
     key_groups: ClassVar[tuple[int, ...]] = ()
     slot: ClassVar[Slot] = Slot.KEYED
     is_canonical: ClassVar[bool] = False
-    covers: ClassVar[None] = None
+    key_group_range: ClassVar[None] = None
 
 
 class _KeyGroupStream(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,7 +141,7 @@ class _KeyGroupStream(msgspec.Struct, frozen=True, kw_only=True):
     local_name: ClassVar[str] = ""
 
     @property
-    def covers(self) -> KeyGroupRange:
+    def key_group_range(self) -> KeyGroupRange:
         return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)
 
 
@@ -242,5 +242,5 @@ class NewDatabase(NamedTuple):
     referred: tuple[tuple[str, Piece], ...] = ()
 
     @property
-    def covers(self) -> KeyGroupRange:
+    def key_group_range(self) -> KeyGroupRange:
         return KeyGroupRange(self.first_key_group, self.first_key_group + self.key_groups - 1)

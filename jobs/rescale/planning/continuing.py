@@ -255,9 +255,9 @@ class _OperatorContinuation:
         later_states = {name for database in self.later.databases for name in database.states}
         base_directories = {directory.key_groups: directory for directory in self.result.databases}
         for stream in rekeying.streams:
-            database = base_directories.get(stream.covers)
+            database = base_directories.get(stream.key_group_range)
             if database is None or database.source is None:
-                return f"the base has no directory for the key groups {stream.covers}"
+                return f"the base has no directory for the key groups {stream.key_group_range}"
             if missing_states := sorted(database.states - later_states):
                 return f"the base has a state that is not in the later checkpoint: {missing_states[0]}"
             if place_of_changes(database.source.manifest) is None:
@@ -278,7 +278,7 @@ class _OperatorContinuation:
         return replace(
             rekeying,
             sources=tuple(change for change in changes if change is not None),
-            bases=tuple(self._base_database(base_directories[stream.covers]) for stream in rekeying.streams),
+            bases=tuple(self._base_database(base_directories[stream.key_group_range]) for stream in rekeying.streams),
         )
 
     def note(self, continued: Rekeying, plan: Plan) -> str:

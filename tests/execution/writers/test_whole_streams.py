@@ -198,7 +198,7 @@ def test_stream_without_records_consists_of_empty_key_groups(
         for j, stream in enumerate(operator.rekeyed_streams)
         if isinstance(stream, kind)
     )
-    own, none, writer = stream.covers, np.empty(0, np.int64), make_writer(plan)
+    own, none, writer = stream.key_group_range, np.empty(0, np.int64), make_writer(plan)
     work = WholeStreamWork(WriteRange(place[0], stream.subtask, own.first, own.last, 0), place[1], 0)
     with BlockBuffer() as buffer:
         written = writer.write(work, SortedBlocks(3, none, none, none, none, buffer))

@@ -126,7 +126,7 @@ def _streams_to_write(
             j,
             stream,
             tuple(by_stream[i, stream.subtask]),
-            total[stream.covers.first : stream.covers.last + 1],
+            total[stream.key_group_range.first : stream.key_group_range.last + 1],
         )
         for i, total in totals.items()
         for j, stream in enumerate(plan.operators[i].rekeyed_streams)

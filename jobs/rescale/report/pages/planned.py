@@ -201,13 +201,13 @@ def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) 
 def _subtask_shares(operator: OperatorPlan) -> list[SubtaskShare]:
     """Return the key groups and bytes of each new subtask that gets state."""
     sizes: dict[int, int] = {}
-    key_groups = {database.subtask: str(database.covers) for database in operator.databases}
+    key_groups = {database.subtask: str(database.key_group_range) for database in operator.databases}
     for subtask, size in enumerate(operator.new_keyed_bytes):
         if size:
             sizes[subtask] = size
     for stream in operator.new_streams:
         if not stream.slot.is_keyed:
             sizes[stream.subtask] = sizes.get(stream.subtask, 0) + stream.size
-        elif stream.covers is not None:
-            key_groups[stream.subtask] = str(stream.covers)
+        elif stream.key_group_range is not None:
+            key_groups[stream.subtask] = str(stream.key_group_range)
     return [SubtaskShare(i, key_groups.get(i, ""), sizes[i]) for i in sorted(sizes)]

@@ -66,7 +66,7 @@ def _write_files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory)
     sources = [_stored_database(plan, source) for source in stream.sources]
     meta = StoredFile(META_STREAM, prefix, len(header), data=header)
     with compacted_database(
-        sources, stream.covers, operator.new_max_parallelism, Path(scratch_directory()), prefix
+        sources, stream.key_group_range, operator.new_max_parallelism, Path(scratch_directory()), prefix
     ) as database:
         for _, file in [(META_STREAM, meta), *sorted(database.files.items())]:
             yield take_directory_file(plan, f"{prefix}-{file.name}", file, inline=stream.inline)

@@ -87,7 +87,7 @@ class RowsWriter:
         work_items = []
         for stream in streams:
             sizes = stream.blocks.sum(axis=1)
-            first = stream.stream.covers.first
+            first = stream.stream.key_group_range.first
             for write_range in stream.ranges:
                 size = int(sizes[write_range.first - first : write_range.last + 1 - first].sum())
                 work_items.append(
