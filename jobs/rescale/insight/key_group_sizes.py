@@ -50,13 +50,13 @@ def estimated_number_of_keys(operator: Operator) -> int | None:
 
     On average n keys leave M × e^(-n ÷ M) of M key groups empty.
     """
-    maximum = operator.max_parallelism
+    max_parallelism = operator.max_parallelism
     if operator.databases or operator.changelogs or operator.raw_keyed or not operator.keyed:
         return None
     filled_groups = {key_group for stream in operator.keyed for key_group, _ in stream.filled_groups}
-    if len(filled_groups) > _LARGEST_FILLED_SHARE * maximum:
+    if len(filled_groups) > _LARGEST_FILLED_SHARE * max_parallelism:
         return None
-    return round(-maximum * log(1 - len(filled_groups) / maximum))
+    return round(-max_parallelism * log(1 - len(filled_groups) / max_parallelism))
 
 
 def evenness(sizes: Sequence[int]) -> float:

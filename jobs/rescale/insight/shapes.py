@@ -94,28 +94,28 @@ def shape_advice(
     `keys` is the estimated number of keys, None if unknown.
     """
     sizes = key_groups.sizes
-    maximum, ends = len(sizes), list(accumulate(sizes, initial=0))
-    divisors = [number for number in range(1, maximum + 1) if maximum % number == 0]
+    max_parallelism, ends = len(sizes), list(accumulate(sizes, initial=0))
+    divisors = [number for number in range(1, max_parallelism + 1) if max_parallelism % number == 0]
     lower = max(number for number in divisors if number <= parallelism)
     upper = min(number for number in divisors if number >= parallelism)
-    good_maximum = good_max_parallelism(parallelism, maximum)
+    good_maximum = good_max_parallelism(parallelism, max_parallelism)
     compared_parallelisms = {
         parallelism,
         lower,
         upper,
-        *(other for other in other_parallelisms if 1 <= other <= maximum),
+        *(other for other in other_parallelisms if 1 <= other <= max_parallelism),
     }
     return ShapeAdvice(
         operator_id,
         label,
         parallelism,
-        maximum,
+        max_parallelism,
         now,
-        idle=1 - maximum / parallelism / -(-maximum // parallelism),
+        idle=1 - max_parallelism / parallelism / -(-max_parallelism // parallelism),
         lower=lower,
         upper=upper,
         recommended=upper if upper - parallelism <= parallelism - lower else lower,
-        recommended_max_parallelism=good_maximum if good_maximum != maximum else None,
+        recommended_max_parallelism=good_maximum if good_maximum != max_parallelism else None,
         candidates=tuple(_candidate(ends, number) for number in sorted(compared_parallelisms)),
         hot=tuple(hot),
         exact=key_groups.exact,
@@ -125,14 +125,19 @@ def shape_advice(
 
 def _candidate(ends: Sequence[int], parallelism: int) -> Candidate:
     """Return a candidate for this parallelism; `ends` are the cumulative bytes of key groups, starting with 0."""
-    maximum = len(ends) - 1
-    return Candidate(parallelism, evenness_over(ends, parallelism), maximum // parallelism, -(-maximum // parallelism))
+    max_parallelism = len(ends) - 1
+    return Candidate(
+        parallelism,
+        evenness_over(ends, parallelism),
+        max_parallelism // parallelism,
+        -(-max_parallelism // parallelism),
+    )
 
 
 def evenness_over(ends: Sequence[int], parallelism: int) -> float:
     """Return the `evenness` of the subtasks' bytes; `ends` are the cumulative bytes of key groups, starting with 0."""
-    maximum = len(ends) - 1
-    ranges = (key_group_range(maximum, parallelism, subtask) for subtask in range(parallelism))
+    max_parallelism = len(ends) - 1
+    ranges = (key_group_range(max_parallelism, parallelism, subtask) for subtask in range(parallelism))
     return evenness([ends[own.last + 1] - ends[own.first] for own in ranges])
 
 

@@ -17,7 +17,7 @@ MOST_BYTES_READ = 16 * 1024 * 1024
 
 @dataclass(frozen=True)
 class UnionList:
-    """A union list state of `bytes` in the snapshot, of which all subtasks together restore `bytes_at_restore`.
+    """A union list state of `bytes` in the snapshot; all subtasks together restore `bytes_at_restore`.
 
     `repeated` tells whether all subtasks seem to have written the same elements: the first two did, and all others
     wrote elements of the same lengths. There must be at least as many elements as subtasks.
