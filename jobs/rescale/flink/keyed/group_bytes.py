@@ -89,10 +89,10 @@ class GroupBytes:
         return self._dropped + self.at
 
     def error(self, what: str) -> SnapshotError:
-        return SnapshotError(self._sentence(what), offset=self.offset)
+        return SnapshotError(self._error_text(what), offset=self.offset)
 
     def ends_too_early_error(self, what: str = "ends too early") -> EndsTooEarly:
-        return EndsTooEarly(self._sentence(what), offset=self.offset)
+        return EndsTooEarly(self._error_text(what), offset=self.offset)
 
-    def _sentence(self, what: str) -> str:
+    def _error_text(self, what: str) -> str:
         return f"key group {self.key_group} of {self._what} {what}"

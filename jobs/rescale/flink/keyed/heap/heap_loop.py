@@ -13,7 +13,7 @@ from rescale.flink.keys import machine
 VALUE, LIST, MAP, QUEUE_ELEMENT = range(4)
 """Content of an entry (`EntryKind`): a value, a list, a map, or just an element of a priority queue."""
 
-ENTRIES, ITEMS, HELD_SIZE = range(3)
+ENTRIES_LEFT, ITEMS_LEFT, HELD_SIZE = range(3)
 """Indices in `progress`: remaining entries, remaining items of a map, size of `held_key`."""
 
 FINE, NO_ROOM, NO_ROOM_TO_HOLD = 0, 100, 101
@@ -107,9 +107,9 @@ def copy_entries(
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count, error_code = 0, np.int64(FINE)
-    while count < len(starts) and (progress[ENTRIES] or progress[ITEMS]):
+    while count < len(starts) and (progress[ENTRIES_LEFT] or progress[ITEMS_LEFT]):
         record = filled + prefix_size
-        if progress[ITEMS]:
+        if progress[ITEMS_LEFT]:
             user_key_end, error_code = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
             if error_code == FINE and user_key_end >= len(data):
                 error_code = np.int64(machine.SHORT)
@@ -129,7 +129,7 @@ def copy_entries(
             key_end = copy_bytes(data, at, user_key_end, out, key_end)
             value_end = copy_bytes(data, user_key_end, end, out, key_end + LENGTH_SIZE)
             at = end
-            progress[ITEMS] -= 1
+            progress[ITEMS_LEFT] -= 1
         elif kind == QUEUE_ELEMENT:
             end, error_code = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
             if error_code == FINE and record + end - at + LENGTH_SIZE > len(out):
@@ -139,7 +139,7 @@ def copy_entries(
             key_end = copy_bytes(data, at, end, out, record)
             value_end = key_end + LENGTH_SIZE
             at = end
-            progress[ENTRIES] -= 1
+            progress[ENTRIES_LEFT] -= 1
         else:
             key_start, error_code = end_of_value(namespace_program, depth, data, at, numbers, hashes, flags)
             if error_code != FINE:
@@ -159,15 +159,15 @@ def copy_entries(
                     break
             if kind != VALUE and items == 0:  # empty lists and maps have no record
                 at = value_start + 4
-                progress[ENTRIES] -= 1
+                progress[ENTRIES_LEFT] -= 1
                 continue
             if kind == MAP:
                 if size > len(held_key):
                     error_code = np.int64(NO_ROOM_TO_HOLD)
                     break
                 progress[HELD_SIZE] = _put_key(data, at, key_start, value_start, has_lengths, held_key, np.int64(0))
-                progress[ITEMS] = items
-                progress[ENTRIES] -= 1
+                progress[ITEMS_LEFT] = items
+                progress[ENTRIES_LEFT] -= 1
                 at = value_start + 4
                 continue
             if record + size + LENGTH_SIZE > len(out):
@@ -190,7 +190,7 @@ def copy_entries(
             if error_code != FINE:
                 break
             at = end
-            progress[ENTRIES] -= 1
+            progress[ENTRIES_LEFT] -= 1
         out[filled:record] = 0
         starts[count], key_ends[count], ends[count] = record, key_end, value_end
         _put_i32(value_end - key_end - LENGTH_SIZE, out, key_end)

@@ -112,7 +112,7 @@ class HeapReader:
 
         starts, key_ends, ends, states, groups = self._columns
         arguments, progress = self._states[state_id], np.array([count, 0, 0], np.int64)
-        while progress[heap_loop.ENTRIES] or progress[heap_loop.ITEMS]:
+        while progress[heap_loop.ENTRIES_LEFT] or progress[heap_loop.ITEMS_LEFT]:
             room = slice(self._count, self._records_at_once)
             with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
                 number_of_records, block.at, self._filled, error_code = heap_loop.copy_entries(
