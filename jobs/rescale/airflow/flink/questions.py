@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 class SavepointQuestion(msgspec.Struct, frozen=True, tag="SavepointTaken"):
     """Asks Flink for the savepoint that was triggered with `trigger_id`, and that Flink writes below `directory`.
 
-    If the savepoint ends the job, there is no answer before the job has ended.
+    If `taking` ends the job, there is no answer before the job has ended.
     """
 
     flink: str

@@ -65,7 +65,7 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
 
 
 def running_job(hand_over: HandOver, *seed: str) -> str | None:
-    """Return the id of the job that `start_job` started from a jar with this seed, or None if it has ended."""
+    """Return the id of the job that `start_job` with this seed started from a jar; None if it does not run."""
     if not isinstance(hand_over, RunJar):
         return None
     with open_flink(hand_over.flink) as flink:
@@ -73,7 +73,7 @@ def running_job(hand_over: HandOver, *seed: str) -> str | None:
 
 
 def withdraw_job(hand_over: HandOver, *seed: str) -> FlinkQuestion | None:
-    """Cancel the job that `start_job` started from a jar with this seed; return the question for its end.
+    """Cancel the job that `start_job` with this seed started from a jar; return the question for its end.
 
     Return None if no such job runs. A FlinkDeployment needs no cancel: its next start replaces the job.
     """

@@ -47,7 +47,7 @@ asynchronous state (`StreamOperatorStateHandler`)."""
 
 
 class JobToRestart(msgspec.Struct, frozen=True):
-    """A running job before its rescale: everything that is needed to take its savepoint and to start it again.
+    """A running job: what is needed to take its savepoint (`taking` says how), and to start it again.
 
     `directory` is the directory for savepoints, or that of the job's checkpoints if the last checkpoint is the source.
     `parallelism` is the default parallelism of the job. If the hand-over patches a FlinkDeployment, `deployment` has
