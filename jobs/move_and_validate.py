@@ -40,7 +40,7 @@ def main() -> int:
         plan = plan_of(arguments)
         # This comes before the first result document is written, because another plan may have claimed the target.
         permit(plan, Transition.MOVE)
-        work = 2 * plan.bytes_moved  # counted twice, because validation reads source and result
+        work = 2 * plan.bytes_moved  # validation alone reads as much: source and result
         with step_tasks("rescale", arguments.master, work) as tasks:
             for step, execute in steps_of_a_run(proof_of(arguments)).items():
                 run_part(step, places_of(plan).result(step), partial(execute, plan, tasks))

@@ -11,9 +11,9 @@ later checkpoint's value of every key that has changed, and the base's value of 
 base says that the base equals the earlier checkpoint. A sample of the source side's changes is also looked up in the
 later checkpoint, through RocksDB.
 
-The proof ignores the plan's lists of files to read and write: it compares files as both snapshots list them, except for
-files that only compactions have rewritten (`unshared_tables`). From the plan it takes only the places of files that
-were written and compacted away between the checkpoints, if the later MANIFEST names a file of that name and size.
+The proof does not take the files to read from the plan: it finds those that differ between the snapshots of a side,
+without those that only compactions have rewritten (`unshared_tables`). From the plan it takes only the places of files
+that were written and compacted away between the checkpoints, if the later MANIFEST has a file of that name and size.
 """
 
 from __future__ import annotations
