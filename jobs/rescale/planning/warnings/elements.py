@@ -49,7 +49,7 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
 
 
 def _scarce_states(operator: Operator, parallelism: int) -> dict[str, int]:
-    """Return, by name, the number of elements of list states that every old subtask had, but not every new one gets."""
+    """Return the number of elements of each list state with some in every old subtask, but too few for the new ones."""
     if parallelism <= operator.parallelism:
         return {}
     elements: Counter[str] = Counter()
