@@ -65,8 +65,7 @@ class StreamReader:
         entries: Iterable[OperatorState],
     ) -> None:
         self._files = files
-        # The reads here use no pins: tasks that move or compare the source's bytes pin the files, and a result may be
-        # written again.
+        # These reads check no versions: tasks that move or compare the source's bytes do, and results may be rewritten.
         self._contents = SnapshotFiles(files, data).unpinned()
         self._missing = missing
         self._locator = locator
