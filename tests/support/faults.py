@@ -172,7 +172,7 @@ class _Unconditional:
 
 @dataclass(frozen=True)
 class _Refusing:
-    """Method of a store that refuses the condition of a put."""
+    """Method of a store without conditional puts."""
 
     store: Store
 
