@@ -143,7 +143,7 @@ def test_cleared_run_resumes_or_discards_the_last_round_that_it_made_before_it_f
     source, target = directory("2-clicks"), str(tmp_path / "rescaled")
     job = FollowedJob(parent(source), {})
     begin_following(target, job, accept_unconditional=False)
-    claimed(target)
+    claim(plan_rescale(source, target, ["3"]), by=RUN, is_last_round=True)
     request = make_request(source, target, ["3"])
     _check_places(request, job.checkpoints)
     for followed in (None, "/checkpoints/b"):
