@@ -30,7 +30,7 @@ from rescale.execution.compare.validation.base_files import compare_files_of_bas
 from rescale.execution.compare.validation.compare import FileCheck
 from rescale.execution.compare.validation.directories import result_with_tables
 from rescale.execution.compare.validation.headers import RERUN_ADVICE
-from rescale.execution.compare.validation.read_back import read_side
+from rescale.execution.compare.validation.read_back import read_side, tallies_by_side
 from rescale.execution.compare.validation.record_proof import hash_rule_status
 from rescale.execution.progress import ByteAction, Progress
 from rescale.execution.sources.change_records import ChangeReader
@@ -194,7 +194,7 @@ class ChangeProof:
             except IntegrityError as error:
                 own_changes = [check for check in changes if check.operator == operator_index]
                 tallies_read_again = tallies_of(own_changes, "read again")
-                if unstable_sides := changed_sides(_by_side(own_tallies), _by_side(tallies_read_again)):
+                if unstable_sides := changed_sides(tallies_by_side(own_tallies), tallies_by_side(tallies_read_again)):
                     raise misread_error(unstable_sides, error) from None
                 raise
         return proofs
@@ -264,11 +264,6 @@ class ChangeProof:
         key_hash = self.plan.key_hashes.get(operator.operator_id)
         size = sum(tally.size for tally in tallies if tally.in_result)
         return ProvenChanges(changes, states, size, key_hash, checksums)
-
-
-def _by_side(tallies: Sequence[ChangeTally]) -> list[list[str]]:
-    """Return the tallies of the source and of the result, in an order that does not depend on timing."""
-    return [sorted(repr(tally) for tally in tallies if tally.in_result is in_result) for in_result in (False, True)]
 
 
 def _equal_digests(tallies: Sequence[ChangeTally], label: str) -> dict[str, StateDigest]:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from itertools import chain
+from typing import Protocol, TypeVar
 
 from rescale.storage.rereads import RESULT, SOURCE, read_again_on_failure
 from rescale.text.errors import IntegrityError, RescaleError, SnapshotError
 
 R = TypeVar("R")
+
+
+class OneSidedTally(Protocol):
+    """Outcome of a check that reads only the source or only the result."""
+
+    @property
+    def in_result(self) -> bool: ...
 
 
 def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: str | None = None) -> R:
@@ -30,3 +38,8 @@ def unreadable_result_error(
     """Return the error for a part of the result that cannot be read; by default, it names the operator of `error`."""
     what = f"the result cannot be read back: {error.what}"
     return error.recast(IntegrityError, what, operator=operator or error.operator, advice=advice)
+
+
+def tallies_by_side(*tallies: Iterable[OneSidedTally]) -> list[list[str]]:
+    """Return the tallies of the source and of the result as text, in an order that does not depend on timing."""
+    return [sorted(repr(tally) for tally in chain(*tallies) if tally.in_result is side) for side in (False, True)]

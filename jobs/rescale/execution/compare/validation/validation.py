@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from types import MappingProxyType
 
 from rescale.execution.compare.validation.check_units import Check, Checks, list_checks
@@ -21,6 +20,7 @@ from rescale.execution.compare.validation.coverage import (
 )
 from rescale.execution.compare.validation.directories import DirectoryFiles, match_directories
 from rescale.execution.compare.validation.inline_names import check_inline_names
+from rescale.execution.compare.validation.read_back import tallies_by_side
 from rescale.execution.compare.validation.record_compare import RecordCheck, RecordComparer, RecordTally
 from rescale.execution.compare.validation.record_proof import record_proof
 from rescale.execution.compare.validation.store_checksums import StoreChecksums, prove_by_checksums
@@ -139,7 +139,7 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
             )
             element_tallies = [tally for tally in tallies[i] if tally.mode is not None]
             if unstable_sides := changed_sides(
-                _tallies_by_side(element_tallies, record_tallies[i]), _tallies_by_side(tallies_read_again)
+                tallies_by_side(element_tallies, record_tallies[i]), tallies_by_side(tallies_read_again)
             ):
                 raise misread_error(unstable_sides, error) from None
             raise
@@ -149,11 +149,6 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
 def _is_one_sided(check: Check) -> bool:
     """Return whether the check reads only one side; the sums of both sides are compared at the end."""
     return isinstance(check, ElementCheck | RecordCheck)
-
-
-def _tallies_by_side(*tallies: Iterable[Tally | RecordTally]) -> list[list[str]]:
-    """Return the tallies of the source and of the result, in an order that does not depend on timing."""
-    return [sorted(repr(tally) for tally in chain(*tallies) if tally.in_result is side) for side in (False, True)]
 
 
 @dataclass(frozen=True)
