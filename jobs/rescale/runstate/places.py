@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rescale.plan.plan import Plan
 
 CLAIM = "claim"
+"""Name of the claim in a directory of documents."""
 
 _DOCUMENT = re.compile(
     r"claim|discarding|prepared\.json|copies\.json|publishing|published|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(question|approval)-[0-9a-f]{64}\.json|(handles|result)-\w+\.json"
