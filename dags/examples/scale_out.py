@@ -46,13 +46,14 @@ with DAG(
             job_id = next(job["jid"] for job in jobs if job["name"] == params["job"] and job["state"] == "RUNNING")
             vertices = flink.get(f"/jobs/{job_id}").json()["vertices"]
             metric = "busyTimeMsPerSecond"
-            busiest = max(
+            values = [
                 value["max"]
                 for vertex in vertices
                 for value in flink.get(
                     f"/jobs/{job_id}/vertices/{vertex['id']}/subtasks/metrics", params={"get": metric, "agg": "max"}
                 ).json()
-            )
+            ]
+        busiest = max(values, default=0)  # Flink lists no metrics of a job that has just started
         old = max(vertex["parallelism"] for vertex in vertices)
         new = min(2 * old, LARGEST_PARALLELISM)
         print(f"the busiest subtask works {busiest} of 1000 ms; the parallelism is {old}")
