@@ -144,7 +144,7 @@ class GoBack(WaitingOperator):
     def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
         """Resume when the pending work has ended, and start the job again.
 
-        The job is started again even if it counts as handed over by now.
+        Whether the run has handed the job over is not checked again.
         """
         with task_errors():
             answer_of(event)
