@@ -252,7 +252,7 @@ def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[st
 
 @_tells_if_published
 def _move_state(plan: Plan, step: str, slots: tuple[Slot, ...], tasks: Tasks, progress_name: str) -> MovedStreams:
-    """Move the streams of `slots`, and write their new handles under the name `step`. A second call resumes the first.
+    """Move the state in the fields `slots`; write its handles under the name `step`. A second call resumes the first.
 
     `progress_name` is the name of the step in its progress lines.
     """

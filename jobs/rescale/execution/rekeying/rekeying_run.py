@@ -43,7 +43,7 @@ WRITERS: Mapping[type[RekeyedStream], Callable[[Plan], KeyedWriter[Any, Any]]] =
 def rekey_streams(
     plan: Plan, slots: Sequence[Slot], tasks: Tasks, existing_sizes: Mapping[str, int]
 ) -> list[WrittenHandle]:
-    """Write the rekeyed streams of `slots`; return their handles.
+    """Write the rekeyed streams in `slots`; return their handles.
 
     Operators that need no shuffle (`rows_are_in_order`) are left to `convert_databases`. `existing_sizes` has the sizes
     of the target's files by name.

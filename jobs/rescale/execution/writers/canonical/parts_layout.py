@@ -30,12 +30,12 @@ class Merge(NamedTuple):
 
 
 class PartsWork(NamedTuple):
-    """Work of a range's task: it writes `size` bytes, with the stream's header in front if `is_first`.
+    """Work of a range's task: write `size` bytes before compression, with the stream's header first if `is_first`.
 
     The task returns the bytes of an `inline` range. If `token` is empty, the range is the whole stream. Otherwise, the
     first `staged_bytes` are written to the file `staging_uri`. The rest is uploaded as parts of the upload `token`: the
-    first of them has the number `part`, and begins at `offset` in the stream. `merge` is set for the last range of a
-    staged part: it joins the staged bytes of that part.
+    first has the number `part`, and begins at `offset` in the stream. `merge` is set for the last range of a staged
+    part: it joins the staged bytes of that part.
     """
 
     range: WriteRange
