@@ -175,7 +175,7 @@ class _Probes:
             if pin is None or pin.size != len(self._data):
                 trial.fail(f"found: {pin}", "the store does not put parts together", "ask the store's operator")
             else:
-                trial.ok("a file of one part", "a run can write large files")
+                trial.ok("the probe is whole", "a run can write large files")
 
     def _abandon(self, token: str) -> None:
         """Remove the parts of the unfinished upload `token`; ignore errors of the store."""
