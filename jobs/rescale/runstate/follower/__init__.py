@@ -26,8 +26,8 @@ rounds are removed after a round, `_metadata` first. Two followers of one target
 round too early, the other refuses to continue it.
 
 A round has no copies of the SST files of the round that it continues: it refers to them, wherever they lie in `rounds`.
-So files of a removed round stay as long as the certificate of the newest round or of its anchor names them. The last
-round refers to no other round: the follower copies the files of earlier rounds into the target ahead (`preparation`).
+So files of a removed round stay as long as the certificate of a kept round names them. The last round refers to no
+other round: the follower copies the files of earlier rounds into the target ahead (`preparation`).
 
 If a cut-over fails, the job is started again, and has another checkpoint directory. Then `follower.json` names no
 directory, until the next follower names its own. The first round of that follower continues the existing rounds, if
