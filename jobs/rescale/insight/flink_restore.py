@@ -32,7 +32,7 @@ from rescale.insight.key_group_sizes import key_group_sizes
 from rescale.snapshot.keyed_state import Changelog, Database, KeyedStream
 from rescale.snapshot.model import Operator
 
-Holder = TypeVar("Holder", KeyedStream, Database, Changelog)
+Handle = TypeVar("Handle", KeyedStream, Database, Changelog)
 
 
 @dataclass(frozen=True)
@@ -87,26 +87,26 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
         if databases[subtask]:
             restore = _with_databases(restore, own_groups, databases[subtask], ends, with_foreign_rows)
         subtasks.append(_with_logs(restore, own_groups, logs[subtask]))
-    state = sum(holder.size for holder in (*operator.managed_keyed, *operator.raw_keyed))
+    state = sum(handle.size for handle in (*operator.managed_keyed, *operator.raw_keyed))
     return OperatorRestore(
         operator.operator_id, operator.label, operator.parallelism, parallelism, state, tuple(subtasks)
     )
 
 
-def _handles_of_subtasks(holders: Iterable[Holder], operator: Operator, parallelism: int) -> list[list[Holder]]:
+def _handles_of_subtasks(old_handles: Iterable[Handle], operator: Operator, parallelism: int) -> list[list[Handle]]:
     """Return the handles that each new subtask gets, in the order of the old subtasks."""
-    handles: list[list[Holder]] = [[] for _ in range(parallelism)]
-    for holder in holders:
+    handles: list[list[Handle]] = [[] for _ in range(parallelism)]
+    for handle in old_handles:
         if parallelism == operator.parallelism:
-            handles[holder.subtask].append(holder)
+            handles[handle.subtask].append(handle)
             continue
-        covered_groups = holder.key_groups.intersection(KeyGroupRange(0, operator.max_parallelism - 1))
+        covered_groups = handle.key_groups.intersection(KeyGroupRange(0, operator.max_parallelism - 1))
         first, last = (
             subtask_of_key_group(operator.max_parallelism, parallelism, group)
             for group in (covered_groups.first, covered_groups.last)
         )
         for subtask in range(first, last + 1):
-            handles[subtask].append(holder)
+            handles[subtask].append(handle)
     return handles
 
 

@@ -125,12 +125,12 @@ class KeyGroupsHandle:
     handle_id: str | None = None
 
     def __post_init__(self) -> None:
-        has_fields: dict[int, bool] = {
+        has_optional_fields: dict[int, bool] = {
             HandleTag.KEY_GROUPS: False,
             HandleTag.SAVEPOINT_KEY_GROUPS: False,
             HandleTag.KEY_GROUPS_V2: True,
         }
-        _check_optional_fields(self.tag, has_fields, self.handle_id)
+        _check_optional_fields(self.tag, has_optional_fields, self.handle_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +161,8 @@ class IncrementalHandle:
     handle_id: str | None
 
     def __post_init__(self) -> None:
-        has_fields: dict[int, bool] = {HandleTag.INCREMENTAL: False, HandleTag.INCREMENTAL_V2: True}
-        _check_optional_fields(self.tag, has_fields, self.checkpointed_size, self.handle_id)
+        has_optional_fields: dict[int, bool] = {HandleTag.INCREMENTAL: False, HandleTag.INCREMENTAL_V2: True}
+        _check_optional_fields(self.tag, has_optional_fields, self.checkpointed_size, self.handle_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +206,8 @@ class ChangelogStreamHandle:
     storage_id: str | None
 
     def __post_init__(self) -> None:
-        has_fields: dict[int, bool] = {HandleTag.CHANGELOG_STREAM: False, HandleTag.CHANGELOG_STREAM_V2: True}
-        _check_optional_fields(self.tag, has_fields, self.storage_id)
+        has_optional_fields: dict[int, bool] = {HandleTag.CHANGELOG_STREAM: False, HandleTag.CHANGELOG_STREAM_V2: True}
+        _check_optional_fields(self.tag, has_optional_fields, self.storage_id)
 
 
 ChangelogDelta: TypeAlias = InMemoryChangelogHandle | ChangelogStreamHandle
@@ -231,8 +231,8 @@ class ChangelogHandle:
     handle_id: str
 
     def __post_init__(self) -> None:
-        has_fields: dict[int, bool] = {HandleTag.CHANGELOG: False, HandleTag.CHANGELOG_V2: True}
-        _check_optional_fields(self.tag, has_fields, self.checkpoint_id)
+        has_optional_fields: dict[int, bool] = {HandleTag.CHANGELOG: False, HandleTag.CHANGELOG_V2: True}
+        _check_optional_fields(self.tag, has_optional_fields, self.checkpoint_id)
 
 
 KeyedHandle: TypeAlias = KeyGroupsHandle | IncrementalHandle | ChangelogHandle | ChangelogDelta

@@ -64,7 +64,7 @@ class Serializer:
 
 
 def from_nested(number: int, make: Callable[..., TypeTree]) -> Values:
-    """Return the `values` of a row with `number` nested serializers: `make` takes their trees as arguments.
+    """Return `Serializer.values` for `number` nested serializers: `make` takes their trees as arguments.
 
     Another number of nested serializers raises `SnapshotError`; Flink does not check their number.
     """
@@ -72,7 +72,7 @@ def from_nested(number: int, make: Callable[..., TypeTree]) -> Values:
 
 
 def from_all_nested(make: Callable[[tuple[TypeTree, ...]], TypeTree]) -> Values:
-    """Return the `values` of a row with any number of nested serializers: `make` takes the tuple of their trees."""
+    """Return `Serializer.values` for any number of nested serializers: `make` takes the tuple of their trees."""
     return lambda snapshot, tree_of: make(tuple(map(tree_of, snapshot.nested)))
 
 
