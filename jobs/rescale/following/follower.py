@@ -279,7 +279,7 @@ class Follower:
             refuse_another_job(self.target, self.job)
 
     def _request(self, source: str, target: str) -> Request:
-        return request_of_values(source, target, _values(self.job.options))
+        return request_of_values(source, target, _with_unset_values(self.job.options))
 
     @property
     def _pins(self) -> Pins:
@@ -385,7 +385,7 @@ class Follower:
         if limits.publish_every is None or newest is None or not newest.number or newest.number % limits.publish_every:
             return
         source = round_target(self.target, newest.checkpoint)
-        reference_options = _values({"allow-prefix": [rounds_place(self.target)]})
+        reference_options = _with_unset_values({"allow-prefix": [rounds_place(self.target)]})
         request = request_of_values(source, f"{self.target}-{newest.checkpoint}", reference_options)
         plan = prepare(request).plan
         if not was_published(plan):
@@ -394,5 +394,5 @@ class Follower:
             self.say(f"the state of checkpoint {newest.checkpoint} is published: {plan.target}")
 
 
-def _values(options: Values) -> Values:
+def _with_unset_values(options: Values) -> Values:
     return {**{row.name: row.unset_value for row in OPTIONS}, **options}
