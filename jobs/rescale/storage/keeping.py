@@ -18,7 +18,7 @@ _PART_SIZE = 256 << 20
 """Size of a part in bytes, for files that are copied in parts."""
 
 _IN_MEMORY = BoundedSemaphore(4)
-"""Limits the files of at most `_PART_SIZE`, or parts, that are in memory at once: callers keep many files at once."""
+"""Limits the number of parts, or files of one part, in memory at once, because callers copy many files at once."""
 
 
 def keep(uri: str, source: Span, staging: str) -> None:
