@@ -38,7 +38,7 @@ FOLLOWED_TARGET = "followed"
 PLAN_ANSWER = "approved"
 """Key of the XCom with the answer about a plan.
 
-Its fields are the digest of the `plan`, whether the plan is `approved`, and by whom (`words`). The XCom is only for
+Its fields: digest of the `plan`, whether it is `approved`, and the answer as a clause (`words`). The XCom is only for
 messages; `required_approval` decides what is carried out.
 """
 
