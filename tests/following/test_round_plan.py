@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rescale.following.round_plan import has_rounds, is_light
+from rescale.following.round_plan import can_have_rounds, is_light
 from support.pipeline import plan_rescale
 from support.snapshot_bytes import CUSTOM, keyed_header, keyed_state
 from support.written import write_savepoint
@@ -19,5 +19,5 @@ def test_keys_of_an_unknown_serializer_have_rounds(maximum: str, expected: bool,
     source = write_savepoint(tmp_path / "source", HEADER, {}, 2, 128)
     plan = plan_rescale(source, str(tmp_path / "target"), ["4"], max_parallelism=[maximum])
     assert not plan.key_hashes
-    assert has_rounds(plan) is expected
+    assert can_have_rounds(plan) is expected
     assert is_light(plan) is not expected

@@ -337,7 +337,7 @@ class Follower:
         target = round_target(self.target, pinned.checkpoint)
         request = replace(self._request(pinned.directory, target), moves=pinned.moves)
         checkpoints_between = self._between(newest, pinned.checkpoint)
-        # A round whose records are compared becomes the anchor, and a joined round must have a level above it.
+        # A round becomes the anchor if its records are compared; a joined round needs a level above the anchor.
         reserve = 2 if newest is not None and newest.compared is None else 1
         rounds = rounds_place(self.target)
         return plan_round(request, self._bases(newest), checkpoints_between, reserve=reserve, refers_to=rounds)

@@ -57,7 +57,7 @@ def _title(finished_round: Round) -> str:
 
 
 def _reason(finished_round: Round) -> list[str]:
-    """Return what a joined round or a full run is, and its reason, which is None if the process was killed."""
+    """Return clauses on a joined round or a full run: what was moved, and the reason unless it is unknown."""
     reason = [] if finished_round.reason is None else [f"because {finished_round.reason}"]
     if finished_round.kind is RoundKind.JOINED:
         was_compared_before = finished_round.compared not in (None, finished_round.checkpoint)

@@ -47,7 +47,7 @@ class RoundPlan(NamedTuple):
         return is_light(self.prepared.plan)
 
 
-def has_rounds(plan: Plan) -> bool:
+def can_have_rounds(plan: Plan) -> bool:
     """Return whether later rounds can continue this full run: only if records of an operator get new key groups."""
     return any(operator.rekeying is not None for operator in plan.operators)
 
@@ -55,7 +55,7 @@ def has_rounds(plan: Plan) -> bool:
 def is_light(plan: Plan) -> bool:
     """Return whether no record gets a new key group, and little is written besides files that were copied ahead."""
     ahead_bytes = sum(prepared_sizes(plan).values()) if plan.prepared else 0
-    return not has_rounds(plan) and plan.bytes_moved - ahead_bytes <= LIGHT_BYTES
+    return not can_have_rounds(plan) and plan.bytes_moved - ahead_bytes <= LIGHT_BYTES
 
 
 def plan_round(

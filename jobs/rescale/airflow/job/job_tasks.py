@@ -153,7 +153,7 @@ def _check_plan(
     from rescale.airflow.flink.last_checkpoint import with_newest_checkpoint
     from rescale.airflow.job.followable import refuse_heavy_plan
     from rescale.airflow.job.latest_checkpoint import UnreadableCheckpoint
-    from rescale.following.round_plan import has_rounds
+    from rescale.following.round_plan import can_have_rounds
     from rescale.planning.prepare import prepare
 
     if isinstance(latest, UnreadableCheckpoint):
@@ -170,7 +170,7 @@ def _check_plan(
     plan = with_newest_checkpoint(
         checkpoints, lambda source: prepare(replace(request, source=source), ahead=copies_ahead).plan
     )
-    if live_request is not None and not has_rounds(plan):
+    if live_request is not None and not can_have_rounds(plan):
         refuse_heavy_plan(plan)
     log.info("the job's latest checkpoint can be rescaled: %s", plan.source)
 

@@ -23,7 +23,7 @@ from rescale.flink_rest.running_job import CANCELLING
 from rescale.following.follower import Follower
 from rescale.following.limits import pause_after
 from rescale.following.round_line import last_round_phrase
-from rescale.following.round_plan import has_rounds
+from rescale.following.round_plan import can_have_rounds
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import certified_plan
 from rescale.runstate.decisions import Decision, cut_over_decision
@@ -131,7 +131,7 @@ class Watch:
 
         If no max parallelism changes, there are none: files are copied ahead, or the result refers to them.
         """
-        return has_rounds(with_newest_checkpoint(self.old_job.directory, self._plan_full))
+        return can_have_rounds(with_newest_checkpoint(self.old_job.directory, self._plan_full))
 
     def _copy_ahead(self) -> None:
         """Copy files of the job's checkpoints into the target.
