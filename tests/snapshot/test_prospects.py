@@ -84,6 +84,15 @@ def test_real_snapshots_have_the_expected_prospects(line: ReleaseLine) -> None:
             assert {state.name for state in states if state.restores != Restores.YES} <= unknown, name
 
 
+@pytest.mark.parametrize("line", RELEASE_LINES, ids=str)
+def test_merged_files_are_restored_from_flink_1_20_on(line: ReleaseLine) -> None:
+    """Older releases know no tag of a segment, and refuse the whole `_metadata`, although they read its version."""
+    prospect = prospects(opened("1.20-file-merging"), line)
+    reads_segments = line >= ReleaseLine(1, 20)
+    assert (prospect.reason is None) is reads_segments
+    assert prospect.restores == (Restores.YES if reads_segments else Restores.NO)
+
+
 def test_prospects_list_every_state() -> None:
     for name in names():
         shown = opened(name)

@@ -39,6 +39,8 @@ RELEASE_LINES = tuple(ReleaseLine(1, minor) for minor in (18, 19, 20)) + tuple(R
 
 LAST_OF_FLINK_1 = ReleaseLine(1, 20)
 FIRST_OF_FLINK_2 = ReleaseLine(2, 0)
+FIRST_WITH_MERGED_FILES = ReleaseLine(1, 20)
+"""First release line with handles of merged files (FLIP-306), which it writes into the same version of `_metadata`."""
 
 
 def major_of_writer(metadata_version: int) -> int:

@@ -15,9 +15,10 @@ import msgspec
 from rescale.flink.kafka.source import READER_STATE
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.flink.metadata.checkpoint_metadata import RELEASES
+from rescale.flink.metadata.checkpoint_metadata import RELEASES, Metadata
+from rescale.flink.metadata.handles import EmptySegmentStream, SegmentStream
 from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header
-from rescale.flink.release_line import ReleaseLine, major_of_writer
+from rescale.flink.release_line import FIRST_WITH_MERGED_FILES, ReleaseLine, major_of_writer
 from rescale.flink.serializers.release_rules import Reason, Restores, missing_class_reason, reasons
 from rescale.flink.serializers.snapshot import UnknownSerializer
 from rescale.flink.state_meta_info import StateMetaInfo
@@ -29,6 +30,7 @@ from rescale.flink.state_release_rules import (
 )
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.reading.handle_streams import streams_of
 
 _BEST_FIRST = list(Restores)
 
@@ -80,18 +82,8 @@ class JudgedState(NamedTuple):
 
 def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffsets] = ()) -> ReleaseProspects:
     """Return the prospects of restoring the snapshot on the release line `line`; `kafka` has its readable offsets."""
-    version = snapshot.metadata.version
-    reason = None
-    if version > line.metadata_version:
-        reason = Reason(
-            Restores.NO,
-            f"Flink {line} reads _metadata up to version {line.metadata_version}, and this is version {version}, of "
-            f"{RELEASES[version]}",
-            "MetadataSerializers",
-            f"use a snapshot that Flink {line} or an older release wrote, or a newer Flink: metadata cannot be "
-            "converted to an older version",
-        )
-    judge = _Judge(line, major_of_writer(version), kafka)
+    reason = _reason_of_unread_metadata(snapshot.metadata, line)
+    judge = _Judge(line, major_of_writer(snapshot.metadata.version), kafka)
     operators = []
     for operator in snapshot.operators:
         states = [JudgedState(state.name, reason or state.reason) for state in judge.states(operator)]
@@ -105,6 +97,30 @@ def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffset
         )
     restores = _worst_outcome(Restores(operator.restores) for operator in operators)
     return ReleaseProspects(str(line), restores, _explained(reason), tuple(operators))
+
+
+def _reason_of_unread_metadata(metadata: Metadata, line: ReleaseLine) -> Reason | None:
+    """Return why `line` cannot read the `_metadata` of a snapshot; None if it can."""
+    version = metadata.version
+    if version > line.metadata_version:
+        return Reason(
+            Restores.NO,
+            f"Flink {line} reads _metadata up to version {line.metadata_version}, and this is version {version}, of "
+            f"{RELEASES[version]}",
+            "MetadataSerializers",
+            f"use a snapshot that Flink {line} or an older release wrote, or a newer Flink: metadata cannot be "
+            "converted to an older version",
+        )
+    streams = (stream for entry in metadata.operators for stream in streams_of(entry))
+    if line < FIRST_WITH_MERGED_FILES and any(isinstance(s, SegmentStream | EmptySegmentStream) for s in streams):
+        return Reason(
+            Restores.NO,
+            "the job merged the files of this checkpoint (execution.checkpointing.file-merging.enabled), and Flink "
+            f"{line} cannot read handles of merged files, which exist from {FIRST_WITH_MERGED_FILES} on",
+            "MetadataV2V3SerializerBase",
+            "use a savepoint, whose files are never merged; or the result of a run, which has no merged files either",
+        )
+    return None
 
 
 def _worst_outcome(restores: Iterable[Restores]) -> str:
