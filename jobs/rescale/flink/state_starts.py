@@ -18,7 +18,8 @@ NUMBER_SIZE = 2
 """Size in bytes of the count of states, in front of the first state."""
 
 _SERIALIZER = re.compile(
-    rb"\x00(?:\x0eKEY_SERIALIZER|\x14NAMESPACE_SERIALIZER|\x10VALUE_SERIALIZER)(?=\x00\x00\x00\x02)"
+    rb"\x00(?:\x0eKEY_SERIALIZER|\x14NAMESPACE_SERIALIZER|\x10VALUE_SERIALIZER|\x13USER_KEY_SERIALIZER)"
+    rb"(?=\x00\x00\x00\x02)"
 )
 """Bytes in front of a serializer snapshot: key of the serializer (`CommonSerializerKeys`), version of the format."""
 

@@ -27,6 +27,7 @@ from support.snapshot_bytes import (
     INT,
     LONG,
     STRING,
+    VOID_NAMESPACE,
     broadcast_state,
     i32,
     keyed_header,
@@ -254,6 +255,18 @@ def test_keyed_states_with_unknown_serializers_are_delimited(names: list[str], c
         ]
         assert price.serializers[0][1].values(UNKNOWN) == ("com.example.Money$Snapshot",)
         assert write_keyed_header(header) == data
+
+
+def test_map_of_forst_with_an_unknown_serializer_is_delimited() -> None:
+    """Since Flink 2.1, a map of the asynchronous state API has a serializer of its user keys, too."""
+    serializers = {"VALUE_SERIALIZER": CUSTOM, "USER_KEY_SERIALIZER": STRING, "NAMESPACE_SERIALIZER": VOID_NAMESPACE}
+    pages = state("pages", StateKind.KEY_VALUE_V2, {"KEYED_STATE_TYPE": "MAP"}, serializers)
+    header = read_keyed_header(keyed_header(pages, STATES["total"]), "a file")
+    assert [(info.name, info.kind) for info in header.states] == [
+        ("pages", StateKind.KEY_VALUE_V2),
+        ("total", StateKind.KEY_VALUE),
+    ]
+    assert [name for name, _ in header.states[0].serializers] == list(serializers)
 
 
 @pytest.mark.parametrize("form", [(5, False), (6, False), (6, True)])
