@@ -66,6 +66,12 @@ def test_plan_says_how_to_start_a_job_with_a_changelog(name: str, options: dict[
     assert "changelog" not in warnings_of("2-rocksdb-native")
 
 
+@pytest.mark.parametrize("name", ["2-clicks", "2-rocksdb-native"])
+def test_operators_without_keyed_state_get_no_warning_about_directories(name: str) -> None:
+    warnings = warnings_of(name, format="rocksdb").split("\n")
+    assert [warning for warning in warnings if warning.endswith(": ")] == []
+
+
 def test_operators_without_a_referred_file_are_named() -> None:
     warnings = warnings_of("2-rocksdb-lost-timers", files="refer", max_parallelism=["count=64", "session=64"])
     assert "count, session: no file can be referred to" in warnings

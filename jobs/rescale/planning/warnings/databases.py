@@ -16,18 +16,17 @@ def assembly_warnings(
 
     `level_0_files` is the largest number of level-0 files in one of the new directories.
     """
-    note = (
-        f"{label}: RocksDB opens the files of {len(databases)} subtasks as they are, under a MANIFEST of their own"
-        if databases
-        else ""
-    )
-    rewrite_clause = (
-        f"in the directories of {len(compacted)} subtasks RocksDB rewrites files that two subtasks would fetch, or "
-        "that hide rows of another subtask"
-        if compacted
-        else ""
-    )
-    yield f"{note}; {rewrite_clause}" if note and rewrite_clause else note or f"{label}: {rewrite_clause}"
+    clauses = []
+    if databases:
+        number = len(databases)
+        clauses.append(f"RocksDB opens the files of {number} subtasks as they are, under a MANIFEST of their own")
+    if compacted:
+        clauses.append(
+            f"in the directories of {len(compacted)} subtasks RocksDB rewrites files that two subtasks would fetch, or "
+            "that hide rows of another subtask"
+        )
+    if clauses:
+        yield f"{label}: {'; '.join(clauses)}"
     if level_0_files >= LEVEL_0_SLOWDOWN:
         yield (
             f"{label}: a directory has {level_0_files} files in level 0; from {LEVEL_0_SLOWDOWN} on RocksDB delays "
