@@ -194,3 +194,14 @@ def test_request_finds_renamed_operators_by_their_old_names() -> None:
     assert after.max_parallelism == {origin: 256}
     assert after.key_hash == {numbers: "lombok(a)"}
     assert request_after(NO_SURGERY, OPERATORS, request) is request
+
+
+@pytest.mark.parametrize("other_name", ["where it comes from", SOURCE.operator_id, HEX.lower()])
+def test_two_values_for_a_renamed_operator_are_refused(other_name: str) -> None:
+    """Without the check, the last value would silently win, because both names become the new id."""
+    request = make_request(
+        "/s", "/t", ["source=2", f"{other_name}=4"], surgery=parse_surgery(renames=[f"source={HEX}"])
+    )
+    surgery = resolve_operator_surgery(OPERATORS, request.surgery.renames)
+    with pytest.raises(RequestError, match="the same operator is named twice"):
+        request_after(surgery, OPERATORS, request)

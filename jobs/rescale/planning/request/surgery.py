@@ -160,7 +160,7 @@ def request_after(surgery: Surgery, operators: Sequence[Operator], request: Requ
 def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
     """Return values for single operators by their ids after the surgery; the key "" stands for all other operators.
 
-    Raises `RequestError` if there is a value for an operator that the surgery drops.
+    Raises `RequestError` if there is a value for an operator that the surgery drops, or two for one that it renames.
     """
     dropped_ids = {operator.operator_id for operator in surgery.dropped}
     by_id = {operator.operator_id: operator for operator in operators}
@@ -174,7 +174,10 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mappin
                 found=f"{selector}={value}",
                 advice="ask for one of the two",
             )
-        new_values[surgery.new_ids.get(operator_id, selector)] = value
+        new_selector = surgery.new_ids.get(operator_id, selector)
+        if new_selector in new_values:
+            raise RequestError("the same operator is named twice", found=f"{selector}={value}, after another value")
+        new_values[new_selector] = value
     return new_values
 
 
