@@ -9,6 +9,7 @@ from typing import cast
 
 import pytest
 
+from rescale.flink.keyed.header import read_keyed_header
 from rescale.flink.keyed.ttl.last_access import milliseconds
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.flink.serializers.snapshot import SerializerSnapshot
@@ -18,6 +19,7 @@ from rescale.planning.request.surgery_request import parse_surgery
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.old_rows import OldRows, old_rows
 from rescale.text.errors import RequestError, UnsupportedError
+from support.snapshot_bytes import CUSTOM, LONG, composite, keyed_header, keyed_state
 from support.snapshots import opened
 from support.timed_rows import MAPS, VALUES
 
@@ -87,3 +89,13 @@ def test_state_whose_format_is_unknown_is_not_said_to_have_no_ttl() -> None:
     with pytest.raises(UnsupportedError, match="the format of a map state") as caught:
         old_rows(cast(Operator, changed), MAPS, milliseconds(NOON))
     assert (caught.value.operator, caught.value.state) == ("states", MAPS)
+
+
+def test_values_with_an_unknown_serializer_after_their_time_can_be_left_out() -> None:
+    """The time has a fixed place and size, so a value of any class may follow it."""
+    ttl = composite("org.apache.flink.runtime.state.ttl.TtlStateFactory$TtlSerializerSnapshot", LONG, CUSTOM)
+    header = read_keyed_header(keyed_header(keyed_state("prices", ttl)), "a file")
+    operator = SimpleNamespace(
+        keyed_states=header.states, parsed_headers=[header], managed_keyed=(), operator_id="1", label="states"
+    )
+    assert old_rows(cast(Operator, operator), "prices", 7) == OldRows("1", "states", "prices", "VALUE", 7, 0)

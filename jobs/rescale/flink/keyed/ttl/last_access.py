@@ -17,7 +17,7 @@ from rescale.flink.keys.java_hash import ERROR_TEXTS, SUBCLASS
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.rows.core import LONG
 from rescale.flink.serializers.rows.streaming import TTL, TTL_AWARE
-from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.snapshot import UNKNOWN, SerializerSnapshot
 from rescale.flink.serializers.type_tree import TypeTree
 from rescale.flink.state_meta_info import SerializerKey, StateKind, StateMetaInfo
 from rescale.text.errors import SnapshotError, UnsupportedError, located
@@ -70,6 +70,8 @@ def timed_content(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapshot] 
     content = parts[-1]
     while content.class_name == TTL_AWARE.snapshot and len(content.nested) == 1:
         (content,) = content.nested
+    if content.class_name == TTL.snapshot and content.values(UNKNOWN):
+        return kind, content  # the serializer of the value after the time is unknown
     if content.class_name != TTL.snapshot or [inner.class_name for inner in content.nested[:-1]] != [LONG.snapshot]:
         return None
     return kind, content.nested[-1]
