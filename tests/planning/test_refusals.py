@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 
 from rescale.flink.keyed.key_group_table import Framing
-from rescale.planning.refusals import refuse_changelog, refuse_state_names
+from rescale.flink.metadata.handles import DistributionMode
+from rescale.planning.refusals import refuse_changelog, refuse_state_names, refuse_unreadable_state
 from rescale.planning.request.result_files import Format
 from rescale.snapshot.keyed_state import Changelog, KeyedStream
-from rescale.snapshot.model import Operator
-from rescale.text.errors import UnsupportedError
-from support.snapshots import opened
+from rescale.snapshot.locate import Extent
+from rescale.snapshot.model import ElementState, ElementStream, Operator
+from rescale.text.errors import SnapshotError, UnsupportedError
+from support.snapshot_bytes import operator_header, operator_list
+from support.snapshots import names, opened
 from support.synthetic import database, header_of, operator, own_stream
 
 NAME = "2-changelog-over-heap"
@@ -83,3 +86,32 @@ def test_rocksdb_directory_with_an_unfit_state_name_is_refused(result_format: Fo
     with pytest.raises(UnsupportedError, match="a NUL character") as caught:
         refuse_state_names(named, result_format)
     assert "take a canonical savepoint" in str(caught.value.advice)
+
+
+def elements(*extents: tuple[int, int], compressed: bool) -> Operator:
+    """Return an operator with these elements, given as (start, length), in two list states."""
+    header = operator_header((operator_list("a"), operator_list("b")), compressed=compressed)
+    places = [Extent(1, len(header) + start, length) for start, length in extents]
+    states = (
+        ElementState("a", DistributionMode.SPLIT_DISTRIBUTE, tuple(places[:-1])),
+        ElementState("b", DistributionMode.SPLIT_DISTRIBUTE, tuple(places[-1:])),
+    )
+    end = max(extent.start + extent.length for extent in places)
+    return operator("lists", elements=(ElementStream(0, Extent(1, 0, end), states, header, None),))
+
+
+@pytest.mark.parametrize("extents", [[(0, 40), (0, 40), (0, 40)], [(0, 40), (40, 9), (40, 9)]])
+def test_compressed_elements_that_share_an_offset_are_refused(extents: list[tuple[int, int]]) -> None:
+    """Flink 1.18.0 and 1.18.1 give all elements in a chunk the offset of the chunk, also those of different states."""
+    with pytest.raises(SnapshotError, match="share an offset") as caught:
+        refuse_unreadable_state(elements(*extents, compressed=True))
+    assert caught.value.operator == "lists"
+    assert "without compression" in str(caught.value.advice)
+
+
+def test_elements_whose_ends_are_known_are_accepted() -> None:
+    refuse_unreadable_state(elements((0, 40), (40, 9), (49, 9), compressed=True))
+    refuse_unreadable_state(elements((0, 40), (40, 0), (40, 0), compressed=True))
+    refuse_unreadable_state(elements((0, 40), (0, 40), (0, 40), compressed=False))
+    for name in names():
+        assert not any(stream.shares_offsets for o in opened(name).operators for stream in o.operator), name

@@ -10,7 +10,7 @@ from rescale.flink.encoding.binary import ByteWriter
 from rescale.flink.keyed.header import KeyedHeader
 from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode
-from rescale.flink.operator_state import OperatorStateHeader
+from rescale.flink.operator_state import OperatorStateHeader, read_operator_state_header
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine, major_of_writer
 from rescale.flink.serializers.release_rules import Restores
 from rescale.flink.serializers.snapshot import SerializerSnapshot
@@ -19,6 +19,8 @@ from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.prospects import ReleaseProspects, prospects
 from rescale.snapshot.reading.opening import open_snapshot
+from support.snapshot_bytes import operator_header
+from support.snapshot_bytes import operator_list as operator_list_bytes
 from support.snapshots import FIXTURES, names, opened
 from support.synthetic import element_stream, operator, own_stream, snapshot
 
@@ -213,6 +215,18 @@ def test_state_without_types_has_an_unknown_prospect() -> None:
         prospects(of_flink_1(operator("a", raw_keyed=raw, raw_elements=elements_of_words, channel_bytes=9)), NEWEST)
     )
     assert restores == dict.fromkeys(("raw keyed state", "raw operator state", "records in flight"), "unknown")
+
+
+@pytest.mark.parametrize(("line", "restores"), [((1, 18), "unknown"), ((1, 20), "no"), (NEWEST, "no")])
+def test_compressed_elements_that_share_an_offset_are_misread(line: tuple[int, int], restores: str) -> None:
+    header = read_operator_state_header(operator_header((operator_list_bytes("l"),), compressed=True), "a file")
+    stream = element_stream(0, {"l": (DistributionMode.SPLIT_DISTRIBUTE, 2)}, header)
+    shown = of_flink_1(operator("lists", elements=(stream,)))
+    assert restored(prospects(shown, ReleaseLine(*line))) == {"l": "yes"}
+    (elements,) = stream.states
+    shared = replace(stream, states=(replace(elements, elements=elements.elements[:1] * 2),))
+    shown = of_flink_1(operator("lists", elements=(shared,)))
+    assert restored(prospects(shown, ReleaseLine(*line))) == {"l": restores}
 
 
 def test_operator_has_the_prospect_of_its_worst_state() -> None:

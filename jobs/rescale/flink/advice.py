@@ -43,7 +43,8 @@ UPGRADE_OLD_STATE = (
 )
 """Advice for old versions of `KeyedBackendSerializationProxy` and `OperatorBackendSerializationProxy`."""
 
-UPGRADE_FLINK_FIRST = (
-    "Flink 1.18.0 and 1.18.1 wrote wrong offsets for compressed list state (FLINK-34063): restore the savepoint at its "
-    "own parallelism, upgrade Flink, and take another savepoint"
+SNAPSHOT_WITHOUT_COMPRESSION = (
+    "Flink 1.18.0 and 1.18.1 wrote wrong offsets for compressed list state, which later releases misread "
+    "(FLINK-34063): start the job from this snapshot on the Flink that wrote it, at its own parallelism and without "
+    "compression (execution.checkpointing.snapshot-compression: false), and take another savepoint"
 )

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import NamedTuple
 
-from rescale.flink.advice import REPLACE_SINK, TAKE_ALIGNED_SNAPSHOT, TAKE_CANONICAL_SAVEPOINT
+from rescale.flink.advice import (
+    REPLACE_SINK,
+    SNAPSHOT_WITHOUT_COMPRESSION,
+    TAKE_ALIGNED_SNAPSHOT,
+    TAKE_CANONICAL_SAVEPOINT,
+)
 from rescale.flink.kafka.consumer import OFFSETS_STATE
 from rescale.flink.release_line import ReleaseLine
 from rescale.flink.serializers.release_rules import Reason, Restores
@@ -113,6 +118,16 @@ def keyed_state_reason(state: str, names: Set[str], writer_major: int, line: Rel
         "RowTimeUnboundedPrecedingOverFunctionV2",
         "make Flink 2 use the implementation of Flink 1: table.exec.unbounded-over.version: 1",
     )
+
+
+def shared_offsets_reason(line: ReleaseLine) -> Reason:
+    """Return why `line` misreads compressed operator state whose elements share an offset (FLINK-34063)."""
+    why = (
+        "its compressed elements share an offset: only Flink 1.18.0 and 1.18.1, which wrote them, read them correctly. "
+        "Other releases restore it without an error, and read the first of these elements again and again"
+    )
+    restores = Restores.UNKNOWN if line == (1, 18) else Restores.NO
+    return Reason(restores, why, "CompressibleFSDataInputStream", SNAPSHOT_WITHOUT_COMPRESSION)
 
 
 def source_reason(line: ReleaseLine) -> Reason:

@@ -114,7 +114,7 @@ class CopiedElements(_Elements, frozen=True, kw_only=True, tag="copied elements"
 
 
 class CheckedElements(_Elements, frozen=True, kw_only=True, tag="checked elements"):
-    """Compressed elements; they are checked because some releases of Flink wrote wrong offsets (FLINK-34063)."""
+    """Compressed elements, each of which must consist of whole snappy chunks."""
 
     slot: ClassVar[Slot] = Slot.OPERATOR
 

@@ -6,6 +6,7 @@ from rescale.flink.advice import (
     ASK_FOR_CANONICAL_RESULT,
     MATERIALISE_CHANGELOG,
     RESCALE_CANONICAL_SAVEPOINT,
+    SNAPSHOT_WITHOUT_COMPRESSION,
     TAKE_ALIGNED_SNAPSHOT,
     TAKE_ANOTHER_SNAPSHOT,
 )
@@ -30,7 +31,7 @@ Only `ForStKeyedStateBackend` writes them.
 
 
 def refuse_unreadable_state(operator: Operator) -> None:
-    """Raise `UnsupportedError` for state that Rescale cannot read, `SnapshotError` for damaged raw keyed state."""
+    """Raise `UnsupportedError` for state that Rescale cannot read, `SnapshotError` for damaged state."""
     if operator.other_keyed:
         raise UnsupportedError(
             "keyed state of this kind cannot be read",
@@ -70,6 +71,14 @@ def refuse_unreadable_state(operator: Operator) -> None:
             advice="let Flink itself change the parallelism when it restores the job, or run the job on RocksDB or the "
             "heap, whose state Rescale can read",
         )
+    for stream in operator.operator:
+        if stream.shares_offsets:
+            raise SnapshotError(
+                "compressed elements of operator state share an offset, so it is unknown where each of them begins",
+                operator=operator.label,
+                found=f"such elements in subtask {stream.subtask}",
+                advice=SNAPSHOT_WITHOUT_COMPRESSION,
+            )
     if operator.has_channel_state:
         raise UnsupportedError(
             "this is an unaligned checkpoint: it holds records in flight, which belong to the old subtasks",

@@ -57,6 +57,18 @@ class ElementStream:
         """Whether each element is compressed; raw operator state never is."""
         return bool(self.header) and has_compressed_elements(self.header)
 
+    @property
+    def shares_offsets(self) -> bool:
+        """Whether compressed elements share an offset, so that nothing tells where each of them begins (FLINK-34063).
+
+        Flink 1.18.0 and 1.18.1 did not flush the snappy stream before they took an offset
+        (`CompressibleFSDataOutputStream`), so all elements in a chunk of 64 KiB have the offset of the chunk.
+        """
+        if not self.compressed:
+            return False
+        extents = [extent for state in self.states for extent in state.elements if extent.length]
+        return len(set(extents)) < len(extents)
+
 
 @dataclass(frozen=True)
 class Operator:

@@ -25,6 +25,7 @@ from rescale.flink.state_meta_info import StateMetaInfo
 from rescale.flink.state_release_rules import (
     keyed_state_reason,
     operator_state_reason,
+    shared_offsets_reason,
     source_reason,
     untyped_state_reason,
 )
@@ -163,6 +164,10 @@ class _Judge:
             else:
                 reason_unread = self._reason_of_unread_header(stream.header, read_operator_state_header)
                 yield from (JudgedState(state.name, reason_unread) for state in stream.states)
+        for stream in operator.operator:
+            if stream.shares_offsets:
+                reason_of_offsets = shared_offsets_reason(self._line)
+                yield from (JudgedState(state.name, reason_of_offsets) for state in stream.states if state.elements)
         yield from (
             JudgedState(name, untyped_state_reason(name, self._line)) for name in _kinds_without_header(operator)
         )

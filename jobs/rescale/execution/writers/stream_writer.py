@@ -8,7 +8,6 @@ from typing import Protocol, assert_never
 
 from rescale.execution.sources.chunks import Chunk, runs
 from rescale.execution.writers.sink import Sink
-from rescale.flink.advice import UPGRADE_FLINK_FIRST
 from rescale.flink.encoding.snappy import FramedDecompressor, compressed, decompressed
 from rescale.flink.keyed.blocks.canonical import translated_key_group
 from rescale.plan.new_streams import (
@@ -105,10 +104,7 @@ class TranslatingWriter:
 
 @dataclass(frozen=True)
 class CheckedWriter:
-    """Copies a stream and checks that every element consists of whole snappy chunks.
-
-    Flink 1.18.0 and 1.18.1 wrote offsets into the middle of chunks (FLINK-34063): such elements cannot be moved.
-    """
+    """Copies a stream and checks that every element consists of whole snappy chunks."""
 
     plan: Plan
     operator: OperatorPlan
@@ -135,7 +131,7 @@ class CheckedWriter:
                     sink.write(chunk)
                 decompressor.finish()
             except SnapshotError as error:
-                raise error.located(operator=self.operator.label, state=name, advice=UPGRADE_FLINK_FIRST) from None
+                raise error.located(operator=self.operator.label, state=name) from None
         return ()
 
 

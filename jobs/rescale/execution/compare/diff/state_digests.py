@@ -14,7 +14,6 @@ from rescale.execution.sources.byte_digests import digest
 from rescale.execution.sources.chunks import runs
 from rescale.execution.sources.record_sources import RecordSource
 from rescale.execution.sources.spans import span
-from rescale.flink.advice import UPGRADE_FLINK_FIRST
 from rescale.flink.encoding.snappy import decompressed
 from rescale.flink.keyed.blocks.record_digest import StateDigest
 from rescale.snapshot.locate import Extent
@@ -81,8 +80,7 @@ class Digester:
             else:
                 digests = [digest(content) for content in contents]
         except SnapshotError as error:
-            advice = UPGRADE_FLINK_FIRST if unit.compressed and error.path is None else None
-            raise error.located(path=files.uri(whole_span), state=unit.state, advice=advice) from None
+            raise error.located(path=files.uri(whole_span), state=unit.state) from None
         return ExtentDigests(unit.number, tuple(digests))
 
     def _digest_records(self, unit: RecordUnit) -> RecordDigests:
