@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rescale.planning.request.request import make_request, parse_key_hashes, parse_numbers
+from rescale.flink.operator_id import operator_id_of_uid
+from rescale.planning.request.request import make_request, parse_key_hashes, parse_numbers, parse_uids
 from rescale.planning.request.result_files import Files
 from rescale.text.errors import RequestError
 
@@ -129,3 +130,13 @@ def test_only_a_result_in_s3_is_bound_to_the_store_of_the_files_that_it_refers_t
         assert make_request(source, target, files=Files.REFER).files is Files.REFER
     with pytest.raises(RequestError, match="a result in S3 cannot refer to local files"):
         make_request(str(tmp_path / "old"), "s3://c/new", files=Files.REFER)
+
+
+def test_uids_may_contain_a_number_sign_and_have_a_comment_behind() -> None:
+    operator_id = "AB" * 16
+    lines = ["# all operators", "sink#1", "sink#2  # the second", "", "  ", f"{operator_id} map #2", f"{operator_id}"]
+    assert parse_uids(lines) == (
+        *((operator_id_of_uid(uid), uid) for uid in ("sink#1", "sink#2")),
+        (operator_id.lower(), "map"),
+        (operator_id_of_uid(operator_id), operator_id),
+    )

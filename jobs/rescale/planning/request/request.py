@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -42,6 +43,7 @@ class Request:
 
 
 _MOST_DIGITS = len(str(UPPER_BOUND_MAX_PARALLELISM))
+_COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
 def request_of_values(source: str, target: str, values: Values) -> Request:
@@ -191,10 +193,13 @@ def _refuse_second_value(values: Mapping[str, object], operator: str, quantity: 
 
 
 def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return (operator id, name) of every line, which is `uid` or `operator-id name`; `#` starts a comment."""
+    """Return (operator id, name) of every line, which is `uid` or `operator-id name`.
+
+    A `#` that begins a line or follows a space starts a comment; a uid may contain one elsewhere.
+    """
     uids = []
     for line in lines:
-        text = line.partition("#")[0].strip()
+        text = _COMMENT.sub("", line).strip()
         first_word, _, name = text.partition(" ")
         if is_operator_id(first_word) and name.strip():
             uids.append((first_word.lower(), name.strip()))
