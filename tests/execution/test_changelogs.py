@@ -15,6 +15,7 @@ from rescale.execution.sources.changelog_records import ChangelogRecords
 from rescale.execution.sources.record_sources import SourceReader, sources_of
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
+from rescale.flink.encoding.snappy import compressed
 from rescale.flink.key_groups import KeyGroupRange, key_group_of_hash
 from rescale.flink.keyed.blocks.records import Records
 from rescale.flink.keyed.changelog.logged_states import Operation
@@ -78,6 +79,22 @@ def test_changelog_in_files_without_base_state_is_replayed(line: str, tmp_path: 
     target = str(tmp_path / "target")
     execute_without_spark(plan_rescale(str(source), target, ["3"], [changes], ["100"], format="canonical"))
     assert diff_snapshots(snapshots.opened(f"{line}-rocksdb-native"), open_snapshot(target), InProcessTasks()).equal
+
+
+@pytest.mark.parametrize("line", ["1.20", "2"])
+def test_compressed_changelog_in_files_is_replayed(line: str, tmp_path: Path) -> None:
+    """The sizes in the handles count uncompressed bytes (`state.changelog.dstl.dfs.compression.enabled`)."""
+    source = edited.relocated(f"{line}-changelog", tmp_path / "source")
+    changes = tmp_path / "source" / "changelog"
+    for path in filter(Path.is_file, changes.rglob("*")):
+        flag, content = path.read_bytes()[:1], path.read_bytes()[1:]
+        assert flag == b"\0"
+        path.write_bytes(b"\1" + b"".join(compressed([content])))
+    savepoint = snapshots.opened(f"{line}-rocksdb-native")
+    assert diff_snapshots(savepoint, open_snapshot(str(source), [str(changes)]), InProcessTasks()).equal
+    target = str(tmp_path / "target")
+    execute_without_spark(plan_rescale(str(source), target, ["3"], [str(changes)], format="canonical"))
+    assert diff_snapshots(savepoint, open_snapshot(target), InProcessTasks()).equal
 
 
 @pytest.mark.parametrize("case", slow_but(lambda case: case in QUICK, CASES), ids=str)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from rescale.flink.key_groups import KeyGroupRange
+from rescale.flink.keyed.changelog.change_sets import is_compressed_log
 from rescale.flink.keyed.header import KeyedHeader, read_keyed_header
 from rescale.flink.keyed.key_group_table import Framing, group_extents
 from rescale.flink.keyed.timers.heap_timers import (
@@ -221,12 +222,15 @@ class StreamReader:
             if isinstance(stream, InlineStream | SegmentStream):
                 yield ChangeSet(extent, offset)
                 continue
-            # The handle's size leaves out the first byte, which tells whether the file is compressed
-            # (`StateChangeFsUploader`).
             uri, pin = self._files[extent.file]
-            if uri not in self._missing and not 0 <= pin.size - extent.length <= 1:
-                self._check_size(label, extent)
-            yield ChangeSet(extent._replace(length=max(pin.size, extent.length)), offset)
+            if uri not in self._missing:
+                # The handle's size counts neither the first byte nor compression (`OutputStreamWithPos`).
+                if not 0 <= pin.size - extent.length <= 1 and not is_compressed_log(
+                    self._read(Extent(extent.file, 0, min(1, pin.size)))
+                ):
+                    self._check_size(label, extent)
+                extent = extent._replace(length=pin.size)
+            yield ChangeSet(extent, offset)
 
     def other(self, handle: KeyedHandle, subtask: int) -> OtherKeyed:
         """Return keyed state of a kind that cannot be read, with the bytes of its files."""

@@ -50,6 +50,11 @@ def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChan
             yield key_group, buffer.take(buffer.count("bytes of a change"))
 
 
+def is_compressed_log(data: bytes) -> bool:
+    """Whether the change sets of a file that begins with `data` are compressed; reads one byte."""
+    return data[:_FLAG_SIZE] == _COMPRESSED
+
+
 def read_in_memory_changes(chunks: Iterable[bytes]) -> Iterator[LoggedChange]:
     """Yield the changes of an in-memory changelog in `_metadata`. Raises the errors of `read_change_set`."""
     buffer = _ChunkBuffer(chunks)
