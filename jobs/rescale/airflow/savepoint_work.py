@@ -265,7 +265,10 @@ def add_event(plan: Plan, asset: Asset, inlet_events: Any, outlet_events: Any) -
         "certificate": places_of(plan).certificate,
         "certificate_sha256": hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest(),
     }
-    if any(event.extra == extra for event in inlet_events[asset].ascending(False).limit(_MAX_EVENTS)):
+    events = inlet_events[asset]
+    # In Airflow 3.1, this is a list of all events.
+    newest_events = events if isinstance(events, list) else events.ascending(False).limit(_MAX_EVENTS)
+    if any(event.extra == extra for event in newest_events):
         return False
     outlet_events[asset].extra = extra
     return True

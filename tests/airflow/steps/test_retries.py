@@ -38,7 +38,7 @@ def verdict(ended: BaseException) -> tuple[str, str | None]:
     """Return what Airflow does after this exception (`default`: it follows `retries`), and the reason it shows."""
     if (policy := RETRIES.get("retry_policy")) is None:
         fails, is_ours = isinstance(ended, AirflowFailException), isinstance(ended, TaskEnded)
-        return "fail" if fails else "retry" if is_ours else "default", str(ended)
+        return "fail" if fails else "retry" if is_ours else "default", str(ended).splitlines()[0]
     decision = policy.evaluate(ended, 1, 4)
     return decision.action.value, decision.reason
 
