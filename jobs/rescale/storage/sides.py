@@ -165,7 +165,7 @@ def configure_side(side: StoreSide, variables: Mapping[str, str]) -> None:
 
 
 def side_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables by which processes on other machines tell the sides apart; none is a secret."""
+    """Return the variables with the targets and each side's profile, for other machines; none is a secret."""
     names = (TARGETS, *(side.prefix + _PROFILE for side in StoreSide))
     return {name: environment[name] for name in names if name in environment}
 
