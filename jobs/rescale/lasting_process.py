@@ -52,8 +52,8 @@ class LastingProcess:
     """The process, which starts with `begin` or with the first order, and ends with the block.
 
     `say` gets the lines that the process prints, without control characters. With `sends_ticks`, the process also sends
-    ticks. Before the first order comes, the process starts workers or imports modules for `record_bytes` of records
-    (None: unknown). `environment` has the variables of the process; None: those of its parent.
+    ticks. `record_bytes` are the bytes of records that the first order moves, if known: the process prepares for it.
+    `environment` has the variables of the process; None: those of its parent.
     """
 
     def __init__(
