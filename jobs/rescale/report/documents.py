@@ -134,7 +134,7 @@ class SubtaskShare(msgspec.Struct, frozen=True):
 
 
 class PlannedOperator(msgspec.Struct, frozen=True):
-    """An operator of a plan: its old and new shape, the class of work, and bytes of its state.
+    """An operator of a plan: its old and new shape, how keyed state moves (`work`), and bytes of state.
 
     `evenness` is the keyed bytes of the fullest subtask ÷ the mean of all subtasks, `new_evenness` that of the new
     shape.

@@ -150,7 +150,7 @@ def operator_row(operator: PlannedOperator) -> tuple[str, ...]:
 
 
 def work_lines(document: PlanDocument) -> list[str]:
-    """Return a line for each class of work in a plan, which says what the class means."""
+    """Return a line for each `WorkClass` in a plan, which says what it means."""
     kinds = {operator.work for operator in document.operators if operator.keyed_bytes}
     return [f"{kind}: {_MEANING_OF_WORK[WorkClass(kind)]}" for kind in sorted(kinds)]
 
@@ -165,7 +165,7 @@ _MEANING_OF_WORK = {
 
 
 def _work_text(operator: PlannedOperator) -> str:
-    """Return the class of work, with the formula of the key hash unless the hash is a known one."""
+    """Return the `WorkClass`, with the name of the key hash unless it is `KNOWN`."""
     has_own_hash = operator.key_hash not in (None, KNOWN)
     return f"{operator.work} by {operator.key_hash}" if has_own_hash else operator.work
 
