@@ -55,7 +55,7 @@ _SIZES = {
     FixedHash.LONG_VALUE: (8,),
     FixedHash.SCALA_LONG: (8,),
 }
-"""Possible sizes in bytes of the values that a rule is for; the other rules read no bytes."""
+"""Possible sizes of a value in bytes, by rule; under the other rules, values may have any size."""
 
 
 class BlobHash(IntEnum):
