@@ -55,7 +55,7 @@ def interrupted_once() -> Iterator[Callable[[], None]]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         ignore()
-        if callable(handler_before := handlers_before[number]):  # the handler of the command line
+        if callable(handler_before := handlers_before[number]):  # a Python handler, which raises
             handler_before(number, frame)
         raise KeyboardInterrupt
 
