@@ -46,7 +46,7 @@ from rescale.text.names import quoted
 
 
 def refuse_format(request: Request) -> None:
-    """Raise `RequestError` if the request asks for a format or files in which a result cannot continue a base."""
+    """Raise `RequestError` if a result with the requested `format` or `files` cannot continue a base."""
     if request.format is Format.CANONICAL:
         raise RequestError(
             "a result can only be continued in RocksDB directories",

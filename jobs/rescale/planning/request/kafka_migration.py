@@ -44,11 +44,11 @@ def ids_to_migrate(
             )
         source, change = consumers[operator_id]
         _refuse_other_state(source.operator, snapshot.metadata.version)
-        _refuse_no_splits(source, change)
+        _refuse_without_offsets(source, change)
     return set(requested_names)
 
 
-def _refuse_no_splits(source: KafkaOffsets, change: KafkaChange) -> None:
+def _refuse_without_offsets(source: KafkaOffsets, change: KafkaChange) -> None:
     new_positions = ((0, new) for position in source.positions if (new := change.new_position(position)) is not None)
     with located(operator=source.label):
         splits = splits_of(new_positions)

@@ -88,16 +88,16 @@ def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
         return ()
     rows = list(_json_rows(text) if text.lstrip()[0] in "[{" else _csv_rows(text))
     parsed_rows = tuple(_parse_row(row_label, row) for row_label, row in rows)
-    rows_without_offset: set[OffsetRow] = set()
+    seen_partitions: set[OffsetRow] = set()
     for (row_label, _), row in zip(rows, parsed_rows, strict=True):
-        without_offset = row._replace(offset=None)
-        if without_offset in rows_without_offset:
+        partition_row = row._replace(offset=None)
+        if partition_row in seen_partitions:
             raise RequestError(
                 f"{row_label} of the Kafka offsets names a partition a second time",
                 found=f"{row.topic} {ALL if row.partition is None else row.partition}",
                 advice="give each partition one row",
             )
-        rows_without_offset.add(without_offset)
+        seen_partitions.add(partition_row)
     return parsed_rows
 
 

@@ -23,7 +23,7 @@ from rescale.text.names import did_you_mean
 T = TypeVar("T")
 
 _ROOM_FACTOR = 4
-"""A good max parallelism is at least this multiple of the parallelism, and at most this multiple of that minimum."""
+"""Factor in both bounds of a good max parallelism (`good_max_parallelism`)."""
 
 
 class Shape(NamedTuple):

@@ -32,7 +32,7 @@ from rescale.snapshot.model import Operator
 from rescale.snapshot.places import database_place
 
 FOREIGN_SHARE = 0.05
-"""Largest share of other subtasks' bytes in a subtask's files; above it, RocksDB rewrites files of two subtasks."""
+"""Share of other subtasks' bytes in a subtask's files above which RocksDB rewrites files that two subtasks need."""
 
 
 class PlannedDatabases(NamedTuple):

@@ -146,7 +146,7 @@ def _changelog_source(changelog: Changelog, table_number: int | None, literals: 
 def _refuse_to_rekey(operator: Operator, new_max_parallelism: int, timers: Sequence[KeyedStream]) -> None:
     """Raise `UnsupportedError` for raw keyed state other than timers at another max parallelism.
 
-    Only the operator knows the format of such state. Hidden timers can also not become states like `timers`.
+    Only the operator knows the format of such state. Nor can `hidden_timers` become states like `timers`.
     """
     if operator.hidden_timers and (timers or new_max_parallelism != operator.max_parallelism):
         raise UnsupportedError(
