@@ -40,7 +40,7 @@ class Runs(NamedTuple):
 
 
 def with_key_group_sizes(snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with the bytes of its databases by key group. Raises `SnapshotError` for a damaged index."""
+    """Return the snapshot with the sizes of its databases by key group. Raises `SnapshotError` for a damaged index."""
     wide_tables = [
         (operator, table)
         for operator in snapshot.operators

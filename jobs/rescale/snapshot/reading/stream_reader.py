@@ -66,7 +66,7 @@ class StreamReader:
         entries: Iterable[OperatorState],
     ) -> None:
         self._files = files
-        # These reads check no versions: tasks that move or compare the source's bytes do, and results may be rewritten.
+        # These reads check no versions: tasks that use the source's bytes do, and another run may rewrite a result.
         self._contents = SnapshotFiles(files, data).unpinned()
         self._missing = missing
         self._locator = locator
@@ -233,7 +233,7 @@ class StreamReader:
             yield ChangeSet(extent, offset)
 
     def other(self, handle: KeyedHandle, subtask: int) -> OtherKeyed:
-        """Return keyed state of a kind that cannot be read, with the bytes of its files."""
+        """Return keyed state of a kind that cannot be read, with the size of its files."""
         extents = {extent for stream in keyed_streams(handle) if (extent := self._locator.extent(stream))}
         return OtherKeyed(subtask, handle, sum(extent.length for extent in extents))
 
