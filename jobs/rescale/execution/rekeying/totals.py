@@ -1,4 +1,4 @@
-"""Exact bytes of the blocks of every new key group, summed over all map tasks."""
+"""Exact sizes of the blocks of every new key group, summed over all map tasks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COMPRESSION_LEVEL = 1
 
 
 class SentSizes(NamedTuple):
-    """Bytes of the blocks that one map task has sent for an operator, by cell (key group and state)."""
+    """Sizes of the blocks that one map task has sent for an operator, by cell (key group and state)."""
 
     operator: int
     cells: Longs
@@ -29,7 +29,7 @@ def pack_sent_sizes(sizes: SentSizes | RescaleError) -> bytes:
 
 
 def sum_sent_sizes(parts: Iterable[bytes], shapes: dict[int, tuple[int, int]]) -> dict[int, Longs] | RescaleError:
-    """Return the bytes of all blocks by operator, with a row for each key group and a column for each state.
+    """Return the sizes of all blocks by operator, with a row for each key group and a column for each state.
 
     Returns an error if a task sent one. `shapes` has (number of key groups, number of states) by operator.
     """

@@ -156,7 +156,7 @@ class SourceReader:
                 timer_reader = self._timer_reader(require_header(place.header), source.max_parallelism)
                 return BlockRecords(timer_reader, self._files, place.extents)
             case DatabasePlace() as place:
-                return self._rows(source, place)
+                return self._database_records(source, place)
             case ChangelogPlace() as place:
                 header = require_header(place.header)
                 parts = [_source(part, source.max_parallelism) for part in place.base]
@@ -186,7 +186,7 @@ class SourceReader:
             )
         ids = np.array([id_by_name[state] for state in states], np.int64)
         if isinstance(part.place, DatabasePlace):
-            batches_by_window = self._rows(part, part.place).in_ranges(windows)
+            batches_by_window = self._database_records(part, part.place).in_ranges(windows)
         else:
             batches_by_window = (self._in_window(part, window) for window in windows)
         for batches in batches_by_window:
@@ -203,7 +203,7 @@ class SourceReader:
                 yield records
             batches.check_all_read(framed_bytes)
 
-    def _rows(self, source: RecordSource, place: DatabasePlace[KeyedHeader | None]) -> DatabaseRecords:
+    def _database_records(self, source: RecordSource, place: DatabasePlace[KeyedHeader | None]) -> DatabaseRecords:
         header = require_header(place.header)
         key_groups = KeyGroupRange(*place.key_groups)
         return DatabaseRecords(

@@ -99,7 +99,7 @@ def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
 
 
 def _new_columns(size: int, number: int) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
-    """Return arrays to be filled with records: `size` bytes, and starts, key ends, ends and groups of `number` ones."""
+    """Return arrays to be filled with `number` records: `size` bytes, and starts, key ends, ends and groups."""
     starts, key_ends, ends, groups = (np.empty(number, np.int64) for _ in range(4))
     return np.empty(size, np.uint8), starts, key_ends, ends, groups
 

@@ -50,9 +50,9 @@ def span(extents: Sequence[Extent]) -> Extent:
 
 
 def key_group_runs(first: int, sizes: Sequence[int], limit: int) -> Iterator[tuple[KeyGroupRange, int]]:
-    """Yield runs of consecutive key groups, with the bytes of each run.
+    """Yield runs of consecutive key groups, with the size of each run.
 
-    `sizes` has the bytes of each key group from `first` on. A run has at most `limit` bytes, unless a single key group
+    `sizes` has the size of each key group from `first` on. A run has at most `limit` bytes, unless a single key group
     is larger.
     """
     last, filled_bytes = first + len(sizes) - 1, 0

@@ -92,8 +92,8 @@ class InProcessTasks:
 class InProcessShuffle:
     """Rows between senders and receivers; `send` makes every unit send its rows."""
 
-    def __init__(self, loop: InProcessTasks, send: Callable[[], _Rows]) -> None:
-        self._loop = loop
+    def __init__(self, tasks: InProcessTasks, send: Callable[[], _Rows]) -> None:
+        self._tasks = tasks
         self._send = send
         self._rows: _Rows | None = None
 
@@ -105,7 +105,7 @@ class InProcessShuffle:
     ) -> list[R]:
         counter = _ProgressCounter(progress)
         results: list[R] = []
-        for partition in self._loop.shuffled(sizes):
+        for partition in self._tasks.shuffled(sizes):
             results += work(partition, self._rows_of(partition))
             counter.add(sizes[partition])
         counter.finish()
@@ -114,7 +114,7 @@ class InProcessShuffle:
     def _rows_of(self, partition: int) -> Iterator[bytes]:
         if self._rows is None:
             self._rows = self._send()
-        return map(self._rows.load, self._loop.shuffled(self._rows.extents[partition]))
+        return map(self._rows.load, self._tasks.shuffled(self._rows.extents[partition]))
 
 
 class _Rows:

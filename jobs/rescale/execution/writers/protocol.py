@@ -106,14 +106,14 @@ Result = TypeVar("Result")
 class StreamToWrite:
     """The stream `rekeyed_streams[number]` of the plan's operator with index `operator`, with its write ranges.
 
-    `blocks` has the bytes of the stream's blocks: a row for each of its key groups, a column for each state.
+    `block_sizes` has a row for each key group of the stream, and a column for each state, in bytes.
     """
 
     operator: int
     number: int
     stream: RekeyedStream
     ranges: tuple[WriteRange, ...]
-    blocks: Longs
+    block_sizes: Longs
 
 
 class KeyedWriter(Protocol[Work, Result]):
@@ -127,7 +127,7 @@ class KeyedWriter(Protocol[Work, Result]):
         """Whether an entry of heap state is to be one record, as in the native format of the hashmap backend."""
 
     def range_size(self, rekeying: Rekeying, preferred: int) -> int | None:
-        """Return the bytes that a write range of the new streams should have; None if a stream is one range.
+        """Return the size that a write range of the new streams should have; None if a stream is one range.
 
         `preferred` is a size that suits the amount of state.
         """

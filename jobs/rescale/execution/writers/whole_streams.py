@@ -83,7 +83,7 @@ class WholeStreamWriter(ABC):
         return None
 
     def lay_out(self, streams: Sequence[StreamToWrite], existing_sizes: Mapping[str, int]) -> list[WholeStreamWork]:  # noqa: ARG002
-        return [WholeStreamWork(stream.ranges[0], stream.number, int(stream.blocks.sum())) for stream in streams]
+        return [WholeStreamWork(stream.ranges[0], stream.number, int(stream.block_sizes.sum())) for stream in streams]
 
     def write(self, work: WholeStreamWork, blocks: Blocks) -> WrittenWholeStream:
         operator = self.plan.operators[work.range.operator]

@@ -150,11 +150,11 @@ def _spark_scratch() -> list[str]:
 
 def _socket_directory(scratch: str) -> str:
     """Return a directory of this process whose path is short enough for sockets."""
-    return scratch if len(os.fsencode(scratch)) <= _LONGEST_SOCKET_DIRECTORY else _short_scratch()
+    return scratch if len(os.fsencode(scratch)) <= _LONGEST_SOCKET_DIRECTORY else _scratch_with_short_path()
 
 
 @cache
-def _short_scratch() -> str:
+def _scratch_with_short_path() -> str:
     cleanup = ExitStack()
     atexit.register(cleanup.close)
     return str(cleanup.enter_context(scratch_folder(Path(SHORT_PLACE), ScratchKind.SPARK)))

@@ -15,9 +15,9 @@ WINDOW_BYTES = 8 * 1024 * 1024
 
 
 def framed_lengths(sizes: Longs) -> Longs:
-    """Return the bytes of each framed key group: its records, a state id in front, and an id after those of each state.
+    """Return the size of each framed key group: its records, a state id in front, and an id after those of each state.
 
-    `sizes` has the bytes of the records: a row for each key group, a column for each state.
+    `sizes` has the sizes of the records: a row for each key group, a column for each state.
     """
     filled_states = (sizes > 0).sum(axis=1)
     lengths: Longs = sizes.sum(axis=1) + np.where(filled_states, (filled_states + 1) * ID_SIZE, 0)

@@ -57,7 +57,7 @@ class CanonicalWriter:
         work_items: list[PartsWork] = []
         streams_in_parts: list[tuple[StreamToWrite, list[int]]] = []
         for stream in streams:
-            lengths = framed_lengths(stream.blocks)
+            lengths = framed_lengths(stream.block_sizes)
             size = stream.stream.size + int(lengths.sum())
             is_inline = not self.plan.operators[stream.operator].is_compressed and inline_budget.try_take(size)
             if (
@@ -163,7 +163,7 @@ class CanonicalWriter:
     def _handle(self, stream: StreamToWrite, written_parts: Sequence[WrittenParts]) -> WrittenHandle:
         """Return the handle of a stream; `written_parts` is empty if an earlier attempt has written it."""
         inline = [(parts.first_key_group, parts.data) for parts in written_parts if parts.data is not None]
-        lengths: Sequence[int] = framed_lengths(stream.blocks).tolist()
+        lengths: Sequence[int] = framed_lengths(stream.block_sizes).tolist()
         size = stream.stream.size + sum(lengths)
         for parts in written_parts:
             if parts.key_groups:
@@ -193,11 +193,11 @@ def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
 
 
 def _uncompressed_size(stream: StreamToWrite) -> int:
-    return stream.stream.size + int(framed_lengths(stream.blocks).sum())
+    return stream.stream.size + int(framed_lengths(stream.block_sizes).sum())
 
 
 def _range_sizes(stream: StreamToWrite, lengths: Longs) -> list[int]:
-    """Return the bytes of each range, where the first one includes the header."""
+    """Return the size of each range; that of the first includes the header."""
     first = stream.stream.first_key_group
     ends = np.concatenate(([0], np.cumsum(lengths)))
     sizes = [int(ends[write_range.last - first + 1] - ends[write_range.first - first]) for write_range in stream.ranges]

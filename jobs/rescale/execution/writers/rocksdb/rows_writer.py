@@ -86,7 +86,7 @@ class RowsWriter:
         inline_streams = self._inline_streams(streams)
         work_items = []
         for stream in streams:
-            sizes = stream.blocks.sum(axis=1)
+            sizes = stream.block_sizes.sum(axis=1)
             first = stream.stream.key_group_range.first
             for write_range in stream.ranges:
                 size = int(sizes[write_range.first - first : write_range.last + 1 - first].sum())
@@ -213,14 +213,14 @@ class RowsWriter:
         }
 
     def _expected_size(self, stream: StreamToWrite) -> int:
-        """Return the bytes of a stream's files, approximate for a small stream."""
+        """Return the size of a stream's files, approximate for a small stream."""
         base = base_of(self.plan.operators[stream.operator], stream.number)
-        return _new_bytes(stream) + (base.database.size if base is not None else 0)
+        return _size_of_new_files(stream) + (base.database.size if base is not None else 0)
 
 
-def _new_bytes(stream: StreamToWrite) -> int:
-    tables = int(np.count_nonzero(stream.blocks.any(axis=0)))
-    return stream.stream.header.length + int(stream.blocks.sum()) + tables * _TABLE_OVERHEAD
+def _size_of_new_files(stream: StreamToWrite) -> int:
+    tables = int(np.count_nonzero(stream.block_sizes.any(axis=0)))
+    return stream.stream.header.length + int(stream.block_sizes.sum()) + tables * _TABLE_OVERHEAD
 
 
 def _written_tables(
