@@ -22,6 +22,7 @@ class Answer:
     etag: str = '"abc"'
     sent: int | None = None
     chunked: bool = False
+    content_range: str = ""
 
 
 HANG_UP = Answer(0)
@@ -88,6 +89,8 @@ def scripted_server() -> Iterator[ScriptedServer]:
             else:
                 self.send_header("Content-Length", str(len(answer.body)))
             self.send_header("ETag", answer.etag)
+            if answer.content_range:
+                self.send_header("Content-Range", answer.content_range)
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(answer.body[: answer.sent])

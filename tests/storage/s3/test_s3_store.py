@@ -140,6 +140,26 @@ def test_body_longer_than_the_range_is_refused_unread(server: ScriptedServer) ->
     assert len(server.requests) == 1
 
 
+@pytest.mark.parametrize("checks_answers", [False, True])
+def test_answer_to_another_range_is_refused(
+    server: ScriptedServer, checks_answers: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cache that does not tell ranges apart sends the same bytes for each of them, with the ETag of the object."""
+    if checks_answers:  # then boto3 sends the requests
+        monkeypatch.setenv("AWS_RESPONSE_CHECKSUM_VALIDATION", "when_supported")
+    server.answers = [Answer(206, b"1234", content_range="bytes 0-3/8")]
+    assert S3Store().read(_URI, 0, 4, _PIN) == b"1234"
+    with pytest.raises(StoreError, match="other bytes of an object than were requested") as caught:
+        S3Store().read(_URI, 4, 4, _PIN)
+    assert (caught.value.offset, caught.value.found) == (4, "bytes 0-3/8")
+
+
+def test_object_that_ends_within_a_range_is_too_short(server: ScriptedServer) -> None:
+    server.answers = [Answer(206, b"34", content_range="bytes 2-3/4")]
+    with pytest.raises(SnapshotError, match="ends too early"):
+        S3Store().read(_URI, 2, 4)
+
+
 def test_reads_accept_bodies_in_chunks(server: ScriptedServer) -> None:
     """A proxy may send such bodies. No header says how long they are."""
     server.answers = [Answer(206, b"4\r\n1234\r\n0\r\n\r\n", chunked=True)]

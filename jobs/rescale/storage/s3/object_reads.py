@@ -101,6 +101,7 @@ class ObjectReads:
                 if answer.status_code in _OK_STATUSES:
                     result = {
                         "ContentLength": -1 if size is None else size,
+                        "ContentRange": answer.headers.get("Content-Range", ""),
                         "ETag": answer.headers.get("ETag", ""),
                         "Body": body,
                     }

@@ -36,6 +36,8 @@ _CODES_WITHOUT_CAUSE = ("400", "403")
 These answers have no body; only the answer to a GET names the cause.
 """
 
+_RANGE_ADVICE = "check that the store, and proxies on the way, honour the Range header"
+
 
 class PinnedObjects:
     """HEAD and GET of pinned objects; raises Rescale's errors. `get_object` replaces the client's method."""
@@ -84,6 +86,10 @@ class PinnedObjects:
             if most_bytes is not None and size > most_bytes:
                 body.close()
                 raise _large_object_error(uri, start, length, most_bytes, size)
+            sent_range = answer.get("ContentRange")
+            if length is not None and sent_range and not sent_range.startswith(f"bytes {start}-"):
+                body.close()
+                raise _other_range_error(uri, start, length, sent_range)
             try:
                 with translated_errors(uri):
                     data = body.read() if size >= 0 or most_bytes is None else body.read(most_bytes + 1)
@@ -185,5 +191,16 @@ def _large_object_error(uri: str, start: int, length: int | None, most_bytes: in
         offset=start,
         expected=f"{length} bytes",
         found=f"{present_size} bytes or more",
-        advice="check that the store, and proxies on the way, honour the Range header",
+        advice=_RANGE_ADVICE,
+    )
+
+
+def _other_range_error(uri: str, start: int, length: int, sent_range: str) -> StoreError:
+    return StoreError(
+        "the store sent other bytes of an object than were requested",
+        path=uri,
+        offset=start,
+        expected=f"bytes {start}-{start + length - 1}",
+        found=sent_range,
+        advice=_RANGE_ADVICE,
     )
