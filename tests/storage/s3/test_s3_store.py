@@ -21,7 +21,7 @@ from rescale.storage.contract import CopyRefused, Pin, Span
 from rescale.storage.s3.s3_client import CONNECT_SECONDS, READ_SECONDS, RETRY_SECONDS, client_for
 from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.s3.s3_store import S3Store
-from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
+from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError, UnsupportedError
 from support.scripted_s3 import HANG_UP, SILENCE, Answer, ScriptedServer
 
 _URI = "s3://bucket/key"
@@ -258,6 +258,15 @@ def test_listing_that_breaks_off_is_repeated(server: ScriptedServer) -> None:
     server.answers = [Answer(200, listing, sent=20), Answer(200, listing)]
     assert S3Store().list("s3://bucket/directory") == []
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("page", [b"", b"<NextMarker>directory/a</NextMarker>"])
+def test_listing_that_names_no_next_page_is_refused(server: ScriptedServer, page: bytes) -> None:
+    """Stores that know only the first version of ListObjects answer so, and the rest of the files would be missing."""
+    listing = b"<ListBucketResult><IsTruncated>true</IsTruncated>%s</ListBucketResult>" % page
+    server.answers = [Answer(200, listing)]
+    with pytest.raises(UnsupportedError, match="ListObjectsV2"):
+        S3Store().list("s3://bucket/directory")
 
 
 def test_read_is_repeated_with_an_etag_without_quotes(server: ScriptedServer) -> None:

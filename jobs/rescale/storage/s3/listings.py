@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rescale.storage.contract import Entry, Pin
 from rescale.storage.locations import split_s3
 from rescale.storage.s3.s3_errors import translated_errors
-from rescale.text.errors import RescaleError
+from rescale.text.errors import RescaleError, UnsupportedError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -28,6 +28,8 @@ def list_objects(client: S3Client, directory: str, prefix: str) -> list[Entry]:
             Bucket=bucket, Prefix=listable_prefix(bucket, key_prefix)
         )
         for page in pages:
+            if page.get("IsTruncated") and "NextContinuationToken" not in page:
+                raise _cut_listing_error(directory)
             for s3_object in page.get("Contents", ()):
                 # A key that ends in a slash is a directory, as consoles and Hadoop mark them.
                 if s3_object["Key"].startswith(key_prefix) and not s3_object["Key"].endswith("/"):
@@ -74,6 +76,17 @@ def listable_prefix(bucket: str, key_prefix: str) -> str:
     `key_prefix`.
     """
     return key_prefix[: key_prefix.rfind("/") + 1] if is_directory_bucket(bucket) else key_prefix
+
+
+def _cut_listing_error(directory: str) -> UnsupportedError:
+    """Return the error for a store that knows only the first version of ListObjects: boto3 would end after a page."""
+    return UnsupportedError(
+        "the store does not list all objects of a directory: it does not support ListObjectsV2",
+        path=directory,
+        expected="the token of the next page (NextContinuationToken)",
+        found="a page that is not the last one, without a token",
+        advice="use a store that supports ListObjectsV2",
+    )
 
 
 def _bucket_and_prefix(directory: str) -> tuple[str, str]:
