@@ -89,6 +89,29 @@ def test_run_draws_its_progress_and_answers_as_without_a_terminal(tmp_path: Path
     assert seen.rindex("\x1b[?25h") > seen.rindex("\x1b[?25l"), "the cursor stays hidden"
 
 
+def test_run_whose_terminal_goes_away_is_finished(tmp_path: Path) -> None:
+    """A run in the background outlives the shell that started it, if the shell has disowned it."""
+    reader, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, *rescale("run", directory("2-clicks"), "--target", str(tmp_path / "t"), "--parallelism", "3")],
+        env={**PLAIN, "TERM": "xterm-256color"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        text=True,
+    ) as process:
+        os.close(terminal)
+        shown = b""
+        while b"the job starts with" not in shown:
+            chunk = _read(reader)
+            assert chunk, shown
+            shown += chunk
+        os.close(reader)
+        stdout = process.stdout.read() if process.stdout else ""
+    assert process.returncode == 0
+    assert "is published" in stdout
+
+
 BAR = """
 import sys
 from rescale.cli.drawing import Drawing

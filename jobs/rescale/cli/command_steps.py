@@ -7,8 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from rescale.cli.output import print_remark
-from rescale.cli.terminal import can_draw
+from rescale.cli.terminal import can_draw, print_remark
 from rescale.lasting_process import LastingProcess
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from io import TextIOWrapper
 from itertools import pairwise
 
-from rescale.cli.output import Output, output_error, print_remark, redirect_to_devnull
+from rescale.cli.output import Output, output_error
 from rescale.cli.parser import Formatter, Parser
+from rescale.cli.terminal import print_remark, redirect_to_devnull
 from rescale.cli.version import ShowVersion
 from rescale.text.advice import About, Advice, Mention
 from rescale.text.errors import RequestError, RescaleError, StoreError, error_to_show

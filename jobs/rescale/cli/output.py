@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable
-from typing import TextIO
 
 import msgspec
 
-from rescale.cli.terminal import coloured, console, shows_colours
+from rescale.cli.terminal import coloured, console, print_remark, redirect_to_devnull, shows_colours
 from rescale.cli.termination import exit_code_of
 from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError, StoreError
@@ -78,16 +76,6 @@ def print_answer(text: str) -> None:
         raise output_error(error) from None
 
 
-def print_remark(text: str) -> None:
-    """Print the text on standard error; if it cannot take the text, as on a full disk, discard all further output."""
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError:  # the exit code still shows how the command ended
-        redirect_to_devnull(sys.stderr)
-
-
 def output_error(error: OSError) -> StoreError:
     """Return the error for an answer that cannot be written, and discard all further output."""
     redirect_to_devnull(sys.stdout)
@@ -96,11 +84,6 @@ def output_error(error: OSError) -> StoreError:
         found=error,
         advice="make room where standard output goes, and run the command again",
     )
-
-
-def redirect_to_devnull(stream: TextIO) -> None:
-    """Point the stream at the null device: later writes are discarded, and none fails."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _escaped(line: str) -> str:

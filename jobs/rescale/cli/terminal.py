@@ -1,4 +1,4 @@
-"""Output on a terminal: spinners and colours. Only this module needs `rich`, which is slow to import."""
+"""Output on standard error, and on a terminal: spinners and colours. They need `rich`, which is slow to import."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOBase
 from threading import Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rescale.text.errors import RescaleError
 from rescale.text.names import printable
@@ -35,7 +36,38 @@ def shows_colours() -> bool:
 def console() -> Console:
     from rich.console import Console
 
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    standard_error: Any = _StandardError()
+    return Console(file=standard_error, highlight=False, soft_wrap=True)
+
+
+class _StandardError(TextIOBase):
+    """Standard error, which a terminal may leave during a run: then `print_remark` discards the output."""
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return sys.stderr.encoding
+
+    def isatty(self) -> bool:
+        return sys.stderr.isatty()
+
+    def write(self, text: str) -> int:
+        print_remark(text, end="")
+        return len(text)
+
+
+def print_remark(text: str, end: str = "\n") -> None:
+    """Print the text on standard error; if it cannot take the text, as on a full disk, discard all further output."""
+    try:
+        print(text, end=end, file=sys.stderr, flush=True)
+    except BrokenPipeError:
+        raise
+    except OSError:  # the exit code still shows how the command ended
+        redirect_to_devnull(sys.stderr)
+
+
+def redirect_to_devnull(stream: TextIO) -> None:
+    """Point the stream at the null device: later writes are discarded, and none fails."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
