@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +92,18 @@ def test_refused_claim_names_the_plan_run_and_time_of_the_claim(plans: Callable[
     assert "UTC" in str(caught.value.found)
     assert plans("2").digest[:8] in str(caught.value.expected)
     assert "rescale discard" in str(caught.value.advice)
+
+
+def test_refused_claim_names_the_checkpoint_with_which_the_other_run_has_begun(tmp_path: Path) -> None:
+    """The same command may plan with another checkpoint by now, and could not resume."""
+    checkpoints, target = tmp_path / "checkpoints", str(tmp_path / "target")
+    shutil.copytree(FINISHED, checkpoints / "chk-1")
+    claim(plan_rescale(str(checkpoints), target, ["3"]))
+    shutil.copytree(FINISHED, checkpoints / "chk-2")
+    with pytest.raises(RequestError, match="claimed by another plan") as caught:
+        claim(plan_rescale(str(checkpoints), target, ["3"]))
+    assert f"to resume that run, use its source {checkpoints}/chk-1, and its options; else " in caught.value.advice
+    claim(plan_rescale(f"{checkpoints}/chk-1", target, ["3"]))
 
 
 def test_claim_without_the_name_of_a_run_holds_the_plan_alone(plans: Callable[[str], Plan]) -> None:

@@ -282,7 +282,7 @@ def refuse_unless_allowed(
         found=claim,
         advice=_PREPARE_ADVICE
         if transition is Transition.PREPARE and state in (State.CLAIMED, State.MOVED, State.CERTIFIED)
-        else _advice(state, target, None if claim is None else state_of(target, claim.plan)),
+        else _advice(state, target, claim),
     )
 
 
@@ -306,7 +306,7 @@ def refuse_unpublished(target: str) -> None:
     claiming_plan = claimed_by(target)
     state = None if claiming_plan is None else state_of(target, claiming_plan)
     if state in (State.GONE, State.EMPTIED):
-        raise RequestError(_STATE_CLAUSES[state], path=target, advice=_advice(state, target, None))
+        raise RequestError(_STATE_CLAUSES[state], path=target, advice=_advice(state, target))
     if state is not None:
         raise RequestError(
             "a run has claimed this target, and has not published its result",
@@ -319,13 +319,14 @@ def refuse_unpublished(target: str) -> None:
 class Claim(NamedTuple):
     """Claim on a target: the plan's digest, the run that made the claim (as keys and values), and the time.
 
-    `is_last_round` says whether the run makes the last round of the target's follower.
+    `is_last_round` says whether the run makes the last round of the target's follower. `source` is the plan's source.
     """
 
     plan: str
     by: Mapping[str, str]
     at: str | None
     is_last_round: bool = False
+    source: str | None = None
 
     def __str__(self) -> str:
         return ", ".join([f"plan {self.plan[:8]}", *(f"{k} {v}" for k, v in self.by.items()), *filter(None, [self.at])])
@@ -343,9 +344,9 @@ def claim_on(target: str, store: Store | None = None) -> Claim | None:
     data = store.read_all(uri, DOCUMENT_LIMIT)[0]
     try:
         document = json.loads(data)
-        at = document.get("at")
+        at, source = (None if (value := document.get(name)) is None else str(value) for name in ("at", "source"))
         by, is_last_round = dict(document.get("by", {})), bool(document.get("last_round", False))
-        return Claim(str(document["plan"]), by, None if at is None else str(at), is_last_round)
+        return Claim(str(document["plan"]), by, at, is_last_round, source)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise RequestError(
             "the file in the place of the claim is not a claim that Rescale wrote",
@@ -366,8 +367,8 @@ def is_being_discarded(target: str) -> bool:
     return exists(discarding_place(target))
 
 
-def _advice(state: State, target: str, holder_state: State | None) -> str:
-    """Return advice for a target in this state; `holder_state` is its state for the plan that has claimed it."""
+def _advice(state: State, target: str, claim: Claim | None = None) -> str:
+    """Return advice for a target in this state; `claim` is the claim of another plan."""
     match state:
         case State.CLAIMED | State.MOVED:
             return Advice(SAME_COMMAND, ": it resumes")
@@ -382,10 +383,13 @@ def _advice(state: State, target: str, holder_state: State | None) -> str:
             return Advice("remove these documents, or name another target: ", command("discard", quoted(target)))
         case State.PUBLISHED | State.OCCUPIED:
             return "to remove it, delete the directory yourself"
-        case State.TAKEN if holder_state is not None and Transition.DISCARD not in TRANSITIONS[holder_state]:
+        case State.TAKEN if claim and Transition.DISCARD not in TRANSITIONS[state_of(target, claim.plan)]:
             return "name another target"
         case State.TAKEN:
+            # The source of a request may be a directory of checkpoints, whose newest one is another by now.
+            source = claim.source if claim else None
             return Advice(
+                *([f"to resume that run, use its source {source}, and its options; else "] if source else []),
                 "name another target; if that run has ended, remove what it left: ",
                 command("discard", quoted(target)),
             )
