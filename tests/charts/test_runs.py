@@ -151,3 +151,10 @@ def test_values_are_not_interpreted_by_a_shell() -> None:
     assert arguments == ["sh", f"{place}/clicks-1", "k8s://https://kubernetes.default.svc"]
     assert '--target "$1"' in script
     assert '--master "$2"' in script
+
+
+def test_pods_of_a_job_know_which_job_they_are_a_try_of() -> None:
+    (container,) = manifest_of(rendered(*RUN), "Job", "")["spec"]["template"]["spec"]["containers"]
+    label_of = {entry["name"]: entry["valueFrom"]["fieldRef"]["fieldPath"] for entry in container["env"][:4]}
+    assert label_of["RESCALE_JOB_NAME"] == "metadata.labels['batch.kubernetes.io/job-name']"
+    assert label_of["RESCALE_JOB_UID"] == "metadata.labels['batch.kubernetes.io/controller-uid']"

@@ -35,6 +35,11 @@ containers:
       - name: SPARK_SUBMISSION_ID
         valueFrom: {fieldRef: {fieldPath: "metadata.labels['sparkoperator.k8s.io/submission-id']"}}
       {{- else }}
+      # Every try of a Job has these, and so goes on with the checkpoint of the first try.
+      - name: RESCALE_JOB_NAME
+        valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/job-name']"}}
+      - name: RESCALE_JOB_UID
+        valueFrom: {fieldRef: {fieldPath: "metadata.labels['batch.kubernetes.io/controller-uid']"}}
       - name: SPARK_CONF_DIR
         value: /etc/rescale/spark
       {{- end }}

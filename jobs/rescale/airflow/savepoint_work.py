@@ -41,7 +41,6 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof_scope import proof_sentence
 from rescale.planning.prepare import prepare
 from rescale.planning.request.operator_shapes import by_operator
-from rescale.planning.request.request import Request
 from rescale.report.documents import ReportDocument
 from rescale.report.pages.inspection import inspection, inspection_text
 from rescale.report.pages.outcome import outcome
@@ -50,21 +49,18 @@ from rescale.report.pages.planned import plan_document, plan_text
 from rescale.report.report_page import html_report
 from rescale.report.stored import put_report
 from rescale.runstate.certificate import Certificate, read_certificate
-from rescale.runstate.claim import claim, refuse_unavailable_target
+from rescale.runstate.claim import claim, refuse_unavailable_target, source_of_run
 from rescale.runstate.documents import load_plan, put_document, read_document
 from rescale.runstate.follower.rounds import refuse_followed_target
-from rescale.runstate.places import Places, places_of
+from rescale.runstate.places import places_of
 from rescale.runstate.publication import is_published, publish, was_published
 from rescale.runstate.removal import discard
 from rescale.runstate.runs import note_run
-from rescale.runstate.states import claim_on
 from rescale.snapshot.kafka.audit import stopped_consumers
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.model import Snapshot
-from rescale.snapshot.reading.discovery import METADATA
 from rescale.snapshot.reading.opening import open_snapshot
-from rescale.storage.locations import contains, join, normalise
-from rescale.storage.store import exists
+from rescale.storage.locations import normalise
 from rescale.text.errors import RequestError, UnsupportedError
 from rescale.text.units import counted, human_bytes
 
@@ -138,7 +134,7 @@ def make_plan(
     A plan that changes nothing is a mistake in the form, or, with `skip_without_work`, a reason to skip the task.
     """
     request = request_of(params, places)
-    request = replace(request, source=_source_of_this_run(request, dag_run))
+    request = replace(request, source=source_of_run(request.source, request.target, this_run(dag_run)))
     plan, snapshot, kafka_sources = prepare(request)
     document = plan_document(plan, snapshot, kafka_sources, cluster_of_environment(os.environ))
     if skip_without_work and not _has_work(plan, params):
@@ -161,20 +157,6 @@ def make_plan(
     ti.task.lineage = planned_lineage(plan)
     summary = as_output(plan_summary(plan, document, published=is_already_published))
     return {**summary, "source": plan.source, "asked": describe_request(request)}
-
-
-def _source_of_this_run(request: Request, dag_run: Any) -> str:
-    """Return the source of the plan for which an earlier try of this run has claimed the target, or the request's.
-
-    The request may name a job's directory of checkpoints. With the newest checkpoint of now, the next try would have
-    another plan than the first one, and could not resume.
-    """
-    earlier_claim = claim_on(request.target)
-    if earlier_claim is None or earlier_claim.by != this_run(dag_run):
-        return request.source
-    plan_uri = Places(request.target, earlier_claim.plan).plan
-    source = load_plan(plan_uri).source if exists(plan_uri) else request.source
-    return source if contains(request.source, source) and exists(join(source, METADATA)) else request.source
 
 
 def _does_more_than_copy(plan: Plan) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rescale.cli.completion import complete_operators
 from rescale.flink.release_line import RELEASE_LINES, ReleaseLine
@@ -17,6 +18,7 @@ from rescale.options.text_files import read_text
 from rescale.planning.continuing import continued_plan, refuse_format
 from rescale.planning.prepare import PreparedPlan, prepare
 from rescale.planning.request.request import Request, parse_uids, request_of_values
+from rescale.runstate.claim import source_of_run
 from rescale.runstate.pinned_snapshots import open_base
 from rescale.snapshot.moves import Move, parse_moves
 from rescale.storage.locations import normalise
@@ -137,9 +139,14 @@ def add_base(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def prepared_plan_of(arguments: argparse.Namespace) -> PreparedPlan:
-    """Return the plan of the command's request; with `--base`, a plan that continues the result that `--base` names."""
+def prepared_plan_of(arguments: argparse.Namespace, job: Mapping[str, str] | None = None) -> PreparedPlan:
+    """Return the plan of the command's request; with `--base`, a plan that continues the result that `--base` names.
+
+    `job` is the name of the Job of which this process is a try: it goes on with the source of an earlier try.
+    """
     request = request_of(arguments)
+    if job is not None:
+        request = replace(request, source=source_of_run(request.source, request.target, job))
     if arguments.base is None:
         return prepare(request)
     refuse_format(request)

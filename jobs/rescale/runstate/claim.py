@@ -18,13 +18,14 @@ from datetime import UTC, datetime
 from rescale.plan.new_streams import CompactedDirectory, RekeyedDirectory
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import certificate_beside
-from rescale.runstate.documents import read_document, store_plan
+from rescale.runstate.documents import load_plan, read_document, store_plan
 from rescale.runstate.places import Places, certificate_place, is_prepared_file, places_of, plan_in_name, probe_place
-from rescale.runstate.states import State, Transition, claimed_by, is_being_discarded, permit, state_of
+from rescale.runstate.states import State, Transition, claim_on, claimed_by, is_being_discarded, permit, state_of
 from rescale.runstate.target_safety import mark_documents, refuse_misplaced, refuse_unsafe_target
+from rescale.snapshot.reading.discovery import METADATA
 from rescale.storage.files.temporary_files import is_temporary
-from rescale.storage.locations import name
-from rescale.storage.store import Store, open_store
+from rescale.storage.locations import contains, join, name
+from rescale.storage.store import Store, exists, open_store
 from rescale.text.advice import Advice, command, mention
 from rescale.text.errors import LockedError, RequestError, RescaleError, UnsupportedError
 from rescale.text.names import quoted
@@ -65,6 +66,20 @@ def claim(
             _probe_conditions(store, plan.target)
             store.put_if_absent(place, document)
     permit(plan, Transition.ASK)
+
+
+def source_of_run(source: str, target: str, by: Mapping[str, str]) -> str:
+    """Return the source of the plan for which an earlier try of the run `by` has claimed the target; else `source`.
+
+    `source` may be a job's directory of checkpoints. With the newest checkpoint of now, the next try would have another
+    plan than the first one, and could not resume.
+    """
+    earlier_claim = claim_on(target)
+    if earlier_claim is None or earlier_claim.by != by:
+        return source
+    plan_uri = Places(target, earlier_claim.plan).plan
+    planned_source = load_plan(plan_uri).source if exists(plan_uri) else source
+    return planned_source if contains(source, planned_source) and exists(join(planned_source, METADATA)) else source
 
 
 def _probe_conditions(store: Store, target: str) -> None:

@@ -9,9 +9,10 @@ from functools import partial
 
 from rescale.cli.arguments import add_master, add_request_options, add_target
 from rescale.cli.command_steps import lasting_mover
-from rescale.cli.commands.run import carry_out, errors_in_report, move, name_of_this_process
+from rescale.cli.commands.run import carry_out, errors_in_report, move
 from rescale.cli.consent import confirm_mixed_maxima
 from rescale.cli.output import Output
+from rescale.cli.run_name import name_of_this_run
 from rescale.cli.terminal import waiting
 from rescale.following.follower import Follower
 from rescale.following.limits import Limits
@@ -83,7 +84,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
                 move_round(plan, proof)
 
         follower = Follower(
-            target, job, name_of_this_process(), move_plan, output.say, arguments.accept_unconditional_publish
+            target, job, name_of_this_run(), move_plan, output.say, arguments.accept_unconditional_publish
         )
         if arguments.finish:
             _finish(follower, arguments.master, output, yes=arguments.yes)

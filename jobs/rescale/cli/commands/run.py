@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
@@ -13,6 +12,7 @@ from rescale.cli.command_steps import lasting_mover, run_command_step
 from rescale.cli.consent import confirm_losses, confirm_mixed_maxima, confirm_restarts
 from rescale.cli.output import Output
 from rescale.cli.preparing import execute_preparation
+from rescale.cli.run_name import name_of_this_job, name_of_this_run
 from rescale.cli.terminal import waiting
 from rescale.insight.cluster import cluster_of_environment
 from rescale.options.profiles import add_profiles
@@ -68,7 +68,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         execute_preparation(arguments, output)
         return
     with waiting(f"reading {arguments.source}"):
-        prepared = prepared_plan_of(arguments)
+        prepared = prepared_plan_of(arguments, name_of_this_job())
     refuse_followed_target(prepared.plan.target)
     proof = None if arguments.proof is None else Proof(arguments.proof)
     accept = arguments.accept_unconditional_publish
@@ -111,7 +111,7 @@ def carry_out(
             claim(
                 plan,
                 accept_unconditional=accept_unconditional,
-                by=name_of_this_process(),
+                by=name_of_this_run(),
                 is_last_round=is_last_round,
             )
 
@@ -130,11 +130,6 @@ def carry_out(
         output.say(_unused_proof_remark(plan, published, proof))
     document = outcome(plan, published, planned.warnings)
     output.answer(document, lambda: outcome_text(document))
-
-
-def name_of_this_process() -> dict[str, str]:
-    """Return the name of this process for its claims."""
-    return {"host": socket.gethostname(), "process": str(os.getpid())}
 
 
 def _unused_proof_remark(plan: Plan, published: Published, requested_proof: Proof) -> str:
