@@ -1,4 +1,4 @@
-"""An option with a single value may be given once."""
+"""Options of the command line: values that are given twice, or look like options."""
 
 from __future__ import annotations
 
@@ -47,6 +47,13 @@ def test_repeated_options_add_up_within_one_command_line_only() -> None:
         command_line = ["plan", "/s", "--target", "/t", "--parallelism", "a=1", "--parallelism", "b=2", "--drop", "c"]
         arguments = command_parser.parse_args(command_line)
         assert (arguments.target, arguments.parallelism, arguments.drop) == ("/t", ["a=1", "b=2"], ["c"])
+
+
+def test_two_dashes_may_be_the_value_of_an_option(capsys: Captured) -> None:
+    arguments = parser().parse_args(["run", "/s", "--target=--", "--drop=--", "--drop", "a"])
+    assert (arguments.target, arguments.drop) == ("--", ["--", "a"])
+    assert main(["run", "/s", "--target", "/t", "--proof=--"]) == 2
+    assert "invalid choice: '--'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", [["--output", "json"], ["--output=json"], ["-o", "x"]])

@@ -24,4 +24,9 @@ class StrictArgumentParser(argparse.ArgumentParser):
             if action in self._given_actions:
                 raise argparse.ArgumentError(action, "given more than once, and only one value is taken")
             self._given_actions.add(action)
+        if action.option_strings and arg_strings == ["--"]:
+            # Before Python 3.13, argparse takes this value, as in `--drop=--`, for the end of the options.
+            value = self._get_value(action, "--")
+            self._check_value(action, value)
+            return value
         return super()._get_values(action, arg_strings)
