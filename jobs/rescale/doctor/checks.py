@@ -11,6 +11,7 @@ import msgspec
 
 from rescale.text.advice import Advice, Mention
 from rescale.text.errors import InternalError, RescaleError, as_rescale_error
+from rescale.text.names import encodable
 
 _PERMISSIONS = "check who may read and write there"
 
@@ -77,10 +78,11 @@ class CheckList:
             trial.fail(result_text(error), meaning, error.advice)
 
     def add(self, trial: Trial, outcome: CheckOutcome, result: str, meaning: str, advice: str | None) -> None:
-        """Add a check; an `Advice` becomes text, since msgspec cannot encode it."""
+        """Add a check. An `Advice`, and names that are not UTF-8, become texts that JSON can hold."""
         if isinstance(advice, Advice):
             advice = str(advice) if self._wording is None else advice.worded(self._wording)
-        self.done.append(Check(trial.subject, trial.tried, outcome, result, meaning, advice))
+        tried, result = encodable(trial.tried), encodable(result)
+        self.done.append(Check(trial.subject, tried, outcome, result, meaning, advice))
 
 
 @dataclass(frozen=True)

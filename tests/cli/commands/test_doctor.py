@@ -36,6 +36,17 @@ def test_failed_check_decides_the_exit_code_and_gives_advice(capsys: Captured, m
     assert 'what to do: pip install "flink-rescale[spark]"' in text
 
 
+def test_document_names_files_whose_names_are_not_utf_8(capsys: Captured, tmp_path: Path) -> None:
+    beside = tmp_path / "target.rescale"
+    beside.mkdir()
+    (beside / "caf\udce9").touch()
+    code, document = answer(capsys, "doctor", "--target", str(tmp_path / "target"))
+    assert code == 2
+    assert r"found: other files, such as caf\udce9" in next(
+        check["result"] for check in document["checks"] if check["outcome"] == "error"
+    )
+
+
 @pytest.mark.parametrize(
     "arguments", [["--target", "/"], ["--source", "ftp://a/b"], ["--flink", "jobmanager"], ["SOURCE"]]
 )
