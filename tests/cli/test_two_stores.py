@@ -93,6 +93,21 @@ def test_follower_pins_and_rounds_are_on_the_targets_side(stores: TwoStores, tmp
     assert stores.at_source().list(f"s3://{BUCKET}") == before
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("stores", [True], indirect=True)
+def test_published_rounds_are_on_the_targets_side(stores: TwoStores, tmp_path: Path) -> None:
+    job = checkpoints_in("2-rocksdb-incremental", PLACE, tmp_path / "scratch")
+    follow = ("follow", job.directory, "--target", RESULT, "--max-parallelism", "1000", "--master", "local[2]")
+    code, document, _ = rescale(stores, *follow, *PROFILES, "--max-rounds", "0")
+    assert code == 0, document
+    job.copy_newest(job.number + 1)
+    before = stores.at_source().list(f"s3://{BUCKET}")
+    code, document, _ = rescale(stores, *follow, *PROFILES, "--max-rounds", "1", "--publish-every", "1")
+    assert code == 0, document
+    assert stores.at_target().stat(f"{RESULT}-{job.number}/_metadata") is not None
+    assert stores.at_source().list(f"s3://{BUCKET}") == before
+
+
 def test_every_command_takes_the_profile_of_its_place(stores: TwoStores, tmp_path: Path) -> None:
     source = stores.put_source("2-clicks", PLACE)
     page = str(tmp_path / "report.html")

@@ -33,6 +33,7 @@ from rescale.report.step_results import StepResult
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.documents import load_plan, refuse_unsafe_result
 from rescale.storage.locations import normalise
+from rescale.storage.sides import target_of
 from rescale.storage.store import exists, open_store
 from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError, as_rescale_error
@@ -80,8 +81,11 @@ def load_plan_with_targets(uri: str, result: str) -> Plan:
     locations = [uri, normalise(result)]
     use_targets(locations)
     plan = load_plan(uri)
-    bases = [] if plan.continued is None else [plan.continued.target]
-    use_targets([*locations, plan.target, *bases])
+    results = [] if plan.continued is None else [plan.continued.target]
+    follower_target = target_of(plan.source)
+    if follower_target != plan.source and plan.target.startswith(f"{follower_target}-"):
+        results.append(follower_target)  # the plan publishes a copy of a follower's round
+    use_targets([*locations, plan.target, *results])
     return plan
 
 

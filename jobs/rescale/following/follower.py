@@ -36,6 +36,7 @@ from rescale.following.starts import (
     take_over,
     waiting_sentence,
 )
+from rescale.options.profiles import use_targets
 from rescale.options.rows import OPTIONS
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
@@ -387,6 +388,7 @@ class Follower:
         source = round_target(self.target, newest.checkpoint)
         reference_options = _with_unset_values({"allow-prefix": [rounds_place(self.target)]})
         request = request_of_values(source, f"{self.target}-{newest.checkpoint}", reference_options)
+        use_targets([self.target, request.target])
         plan = prepare(request).plan
         if not was_published(plan):
             by_files = any(operator.databases for operator in plan.operators)

@@ -154,7 +154,7 @@ def profile_of(side: StoreSide, environment: Mapping[str, str]) -> str | None:
 
 def declare_targets(targets: Iterable[str]) -> None:
     """Declare the targets of this process and its children. For a location beside a target, the target is declared."""
-    os.environ[TARGETS] = json.dumps(sorted({_root(target) for target in targets}))
+    os.environ[TARGETS] = json.dumps(sorted({target_of(target) for target in targets}))
 
 
 def configure_side(side: StoreSide, variables: Mapping[str, str]) -> None:
@@ -194,17 +194,17 @@ def _replace_environment(old: Mapping[str, str], new: Mapping[str, str]) -> None
     os.environ.update({name: value for name, value in new.items() if old.get(name) != value})
 
 
-def _root(target: str) -> str:
-    """Return the target to which a location beside it belongs, such as that of a round. Return a target as it is.
+def target_of(location: str) -> str:
+    """Return the target to which a location beside it belongs, such as that of a round; else the location itself.
 
     The name of a bucket, or of a directory around the target, may end as that of a directory of documents does.
     """
-    components = target.split("/")
+    components = location.split("/")
     for end, (component, below) in enumerate(pairwise(components), 1):
-        is_bucket = end == _BUCKET_END and is_s3(target)
+        is_bucket = end == _BUCKET_END and is_s3(location)
         if component.endswith(DOCUMENTS_SUFFIX) and not is_bucket and (below in FOLDERS or below.endswith(".json")):
             return "/".join(components[:end]).removesuffix(DOCUMENTS_SUFFIX)
-    return target
+    return location
 
 
 @lru_cache(maxsize=8)
