@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from rescale.plan.proof import Proof
 from rescale.report.detail import DETAIL_LEVELS
 from rescale.report.documents import PlanDocument, ReportDocument
 from rescale.report.page import Bullets, Page, RunProgress, Section, Verdict, WarningBlock
@@ -34,11 +35,29 @@ def test_verdict_tells_how_far_a_run_has_come(plan: PlanDocument) -> None:
     assert verdict.progress is RunProgress.SEEN
     planned = verdict_of(ReportDocument(plan=plan))
     assert planned.progress is RunProgress.PLANNED
-    assert "nothing is written yet" in planned.sentence
+    assert "nothing is published yet" in planned.sentence
     published = proven(plan)
     assert verdict_of(published).progress is RunProgress.PROVEN
     assert "the result is published" in verdict_of(published).sentence
     assert "nothing is published yet" in verdict_of(msgspec.structs.replace(published, published=False)).sentence
+
+
+@pytest.mark.parametrize(
+    ("proof", "clause"),
+    [
+        (Proof.RECORDS, "compared, every part of the source"),
+        (Proof.FILES, "compared, by files or checksums of the store where possible, every part of the source"),
+        (
+            Proof.CHANGES,
+            "compared, all that changed since the base; with the base's certificate, every part of the source",
+        ),
+    ],
+)
+def test_verdict_says_what_was_compared(plan: PlanDocument, proof: Proof, clause: str) -> None:
+    document = proven(plan)
+    assert document.certificate is not None
+    certificate = replace(document.certificate, proof=proof)
+    assert clause in verdict_of(msgspec.structs.replace(document, certificate=certificate)).sentence
 
 
 def test_verdict_of_a_failed_run_has_the_details_of_its_error(plan: PlanDocument) -> None:

@@ -34,6 +34,12 @@ from rescale.text.error_document import ErrorDocument
 from rescale.text.names import first_of
 from rescale.text.units import arrow, counted, human_bytes, instant_text
 
+_PROOF_CLAUSES = {
+    Proof.FILES: "by files or checksums of the store where possible, ",
+    Proof.CHANGES: "all that changed since the base; with the base's certificate, ",
+}
+"""What a verdict says about proofs that do not compare every record."""
+
 _MOST_NAMED = 3
 _MOST_SENTENCES = 3
 
@@ -48,13 +54,13 @@ def verdict(document: ReportDocument) -> list[Block]:
         return [Verdict(RunProgress.REFUSED, error.what), *_error_details(error)]
     if certificate is None:
         size_text = human_bytes(plan.bytes_moved if plan is not None else 0)
-        return [Verdict(RunProgress.PLANNED, f"{size_text} to write; nothing is written yet")]
+        return [Verdict(RunProgress.PLANNED, f"{size_text} to write; nothing is published yet")]
     published_clause = "and the result is published" if document.published else "and nothing is published yet"
     size_text = human_bytes(certificate.bytes)
-    by_files = "by files or checksums of the store where possible, " if certificate.proof == Proof.FILES else ""
+    method = _PROOF_CLAUSES.get(certificate.proof, "")
     exceptions = exceptions_clause(certificate.surgery)
     sentence = (
-        f"{size_text} compared, {by_files}every part of the source is in the result{exceptions}, {published_clause}"
+        f"{size_text} compared, {method}every part of the source is in the result{exceptions}, {published_clause}"
     )
     return [Verdict(RunProgress.PROVEN, sentence)]
 
