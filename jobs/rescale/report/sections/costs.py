@@ -95,7 +95,7 @@ def _step_times(insight: Insight, seconds_by_step: dict[str, float]) -> list[Blo
             bars.append(_step_bar(1, f"{name}: took", measured_seconds, largest))
         rows.append((name, duration(step.seconds), duration(measured_seconds) if measured_seconds is not None else ""))
     drawn = StackedBars(tuple(bars), ("estimated", "took")[: 2 if seconds_by_step else 1])
-    caption = "The steps of the run, estimated for Spark on two cores" + (
+    caption = "The steps of the run, estimated for two cores" + (
         ", and the time they took." if seconds_by_step else "."
     )
     return [Figure("Time by step", caption, drawn, table(("step", "estimated", "took"), rows))]
