@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.message import Message
@@ -22,7 +22,7 @@ class Answer:
     etag: str = '"abc"'
     sent: int | None = None
     chunked: bool = False
-    content_range: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 HANG_UP = Answer(0)
@@ -89,8 +89,8 @@ def scripted_server() -> Iterator[ScriptedServer]:
             else:
                 self.send_header("Content-Length", str(len(answer.body)))
             self.send_header("ETag", answer.etag)
-            if answer.content_range:
-                self.send_header("Content-Range", answer.content_range)
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(answer.body[: answer.sent])

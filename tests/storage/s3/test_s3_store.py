@@ -126,6 +126,29 @@ def test_endpoint_that_answers_with_a_web_page_is_refused(
         ask(S3Store(), _URI)
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        S3Store.stat,
+        S3Store.list,
+        lambda store, uri: store.read(uri, 0, 4),
+        lambda store, uri: store.put(uri, b"1234"),
+        lambda store, uri: store.put_if_absent(uri, b"1234"),
+    ],
+)
+def test_endpoint_that_redirects_requests_is_refused(
+    ask: Callable[[S3Store, str], object], status: int, server: ScriptedServer
+) -> None:
+    """An ingress redirects from http:// to https://, and a proxy to its login page; boto3 would ask without an end."""
+    page = b"<html><head><title>Moved</title></head></html>"
+    server.answers = [Answer(status, page, headers={"Location": "https://store.example/bucket"})]
+    with pytest.raises(RequestError, match="redirects requests to another address") as caught:
+        ask(S3Store(), _URI)
+    assert "https://store.example/bucket" in str(caught.value.found)
+    assert len(server.requests) <= 3
+
+
 def test_read_from_a_store_that_ignores_ranges_is_a_store_error(server: ScriptedServer) -> None:
     server.answers = [Answer(200, b"1234")]
     with pytest.raises(StoreError, match="more bytes of an object than were requested"):
@@ -147,7 +170,7 @@ def test_answer_to_another_range_is_refused(
     """A cache that does not tell ranges apart sends the same bytes for each of them, with the ETag of the object."""
     if checks_answers:  # then boto3 sends the requests
         monkeypatch.setenv("AWS_RESPONSE_CHECKSUM_VALIDATION", "when_supported")
-    server.answers = [Answer(206, b"1234", content_range="bytes 0-3/8")]
+    server.answers = [Answer(206, b"1234", headers={"Content-Range": "bytes 0-3/8"})]
     assert S3Store().read(_URI, 0, 4, _PIN) == b"1234"
     with pytest.raises(StoreError, match="other bytes of an object than were requested") as caught:
         S3Store().read(_URI, 4, 4, _PIN)
@@ -155,7 +178,7 @@ def test_answer_to_another_range_is_refused(
 
 
 def test_object_that_ends_within_a_range_is_too_short(server: ScriptedServer) -> None:
-    server.answers = [Answer(206, b"34", content_range="bytes 2-3/4")]
+    server.answers = [Answer(206, b"34", headers={"Content-Range": "bytes 2-3/4"})]
     with pytest.raises(SnapshotError, match="ends too early"):
         S3Store().read(_URI, 2, 4)
 

@@ -66,6 +66,15 @@ _BLOCKED_PAYER = ErrorCode(
 _OTHER_REGION = ErrorCode(
     "the bucket is in another region than the request was sent to", s3_advice("set {AWS_REGION} to the bucket's region")
 )
+REDIRECTED = ErrorCode(
+    "the endpoint redirects requests to another address",
+    s3_advice(
+        "let {AWS_ENDPOINT_URL} name the S3 API of the store itself: not a login page, and with https:// if the store "
+        "demands it"
+    ),
+)
+"""The meaning of a redirect that is not S3's own, which would name the region of the bucket."""
+
 _NO_BUCKET = ErrorCode("there is no such bucket", "create it, or name another bucket")
 _INVALID_BUCKET_NAME = ErrorCode("no bucket can have this name", "name another bucket")
 _NO_ACCESS_POINT = ErrorCode(

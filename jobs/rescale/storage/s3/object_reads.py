@@ -28,7 +28,7 @@ from botocore.response import StreamingBody
 from botocore.utils import percent_encode
 
 from rescale.storage.s3 import s3_client
-from rescale.storage.s3.s3_client import ATTEMPTS
+from rescale.storage.s3.s3_client import ATTEMPTS, REDIRECT_STATUSES
 from rescale.storage.s3.s3_requests import REQUESTS
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ _PLACEHOLDER_KEY = "x"
 _OK_STATUSES = (200, 206)
 _PLAIN_SIGNATURES = ("v4", "s3v4")
 _BUSY_STATUSES = (429, 500, 502, 503, 504)
-_REDIRECT_STATUSES = (301, 302, 307)
-_STATUSES_FOR_BOTO3 = (*_REDIRECT_STATUSES, 400)
+_STATUSES_FOR_BOTO3 = (*REDIRECT_STATUSES, 400)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.1, 20.0
 """Shortest and longest pause between two attempts, in seconds."""
 
@@ -108,7 +107,7 @@ class ObjectReads:
                     return cast("GetObjectOutputTypeDef", result)
                 if answer.status_code in _STATUSES_FOR_BOTO3:
                     body.close()
-                    if answer.status_code in _REDIRECT_STATUSES:
+                    if answer.status_code in REDIRECT_STATUSES:
                         self._addresses[bucket] = None
                     return self._client.get_object(**parameters)
                 error = self._error(answer, body.read())

@@ -12,7 +12,7 @@ import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.credentials import ContainerProvider
-from botocore.exceptions import BotoCoreError, ProfileNotFound
+from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
 
 from rescale.storage.s3.object_settings import ObjectSettings
 from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
@@ -39,6 +39,9 @@ RETRY_SECONDS = 50
 Two attempts fit into this time. With the longest pause of botocore between attempts (20 s), a store that accepts
 connections but never answers is reported within two minutes.
 """
+
+REDIRECT_STATUSES = (301, 302, 307)
+"""Statuses of answers that botocore takes for a redirect to the region of the bucket."""
 
 _CONNECTIONS = 32
 
@@ -69,6 +72,7 @@ def client_for(side: StoreSide = StoreSide.TARGET) -> S3Client:
         raise with_store_named(RequestError(what, advice=s3_advice("{CONFIGURATION}")), side) from None
     settings.apply(client)
     limit_retry_time(client)
+    _end_redirects(client)
     REQUESTS.count_requests_of(client)
     return client
 
@@ -126,6 +130,22 @@ def limit_retry_time(client: S3Client) -> None:
 
     client.meta.events.register("before-call.s3", begin)
     client.meta.events.register_first("needs-retry.s3", give_up)
+
+
+def _end_redirects(client: S3Client) -> None:
+    """Make `client` give up a request that is redirected, but not to the region of the bucket.
+
+    To learn the region, botocore sends HeadBucket. If that request is redirected, too, botocore sends another one for
+    it, and so on.
+    """
+
+    def give_up(response: tuple[Any, Any] | None, **_: Any) -> None:
+        if response is not None and response[0].status_code in REDIRECT_STATUSES:
+            headers = response[1]["ResponseMetadata"]["HTTPHeaders"]
+            if "x-amz-bucket-region" not in headers:
+                raise ClientError(response[1], "HeadBucket")
+
+    client.meta.events.register_first("needs-retry.s3.HeadBucket", give_up)
 
 
 def _region() -> str | None:

@@ -27,7 +27,7 @@ from botocore.exceptions import (
 )
 
 from rescale.storage.locations import split_s3
-from rescale.storage.s3.error_codes import ERROR_CODES, KMS_DENIED, STORE_FULL, WRONG_ENCRYPTION, ErrorCode
+from rescale.storage.s3.error_codes import ERROR_CODES, KMS_DENIED, REDIRECTED, STORE_FULL, WRONG_ENCRYPTION, ErrorCode
 from rescale.storage.s3.s3_advice import s3_advice
 from rescale.storage.s3.side_errors import with_store_named
 from rescale.storage.sides import side_of
@@ -68,6 +68,7 @@ _NOT_ABOUT_COPIES = (
 _WRITES = ("PutObject", "CreateMultipartUpload", "UploadPart", "CopyObject", "UploadPartCopy")
 _DENIED_STATUSES = (401, 403)
 _NO_ROOM_STATUS = 507
+_REDIRECTS = (301, 302, 303, 307, 308)
 
 
 @contextmanager
@@ -196,6 +197,8 @@ def _meaning_of(error: ClientError) -> ErrorCode:
         return WRONG_ENCRYPTION
     if (meaning := ERROR_CODES.get(code)) is not None:
         return meaning
+    if status in _REDIRECTS and code in ("", str(status)):
+        return REDIRECTED
     if status == _NO_ROOM_STATUS:
         return STORE_FULL
     if status in _DENIED_STATUSES:
@@ -221,8 +224,11 @@ def _message_of(error: ClientError) -> str:
 
 
 def _found_text(error: ClientError) -> str:
-    """Return the code, and the storage class of an archived object."""
+    """Return the code, and the storage class of an archived object or the address to which a request is redirected."""
     storage_class = error.response["Error"].get("StorageClass")
+    address = error.response["ResponseMetadata"].get("HTTPHeaders", {}).get("location")
+    if address and status_of(error) in _REDIRECTS:
+        return f"status {status_of(error)}, to {address}"
     return f"{code_of(error)}, storage class {storage_class}" if storage_class else code_of(error)
 
 
