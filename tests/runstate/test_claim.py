@@ -102,8 +102,12 @@ def test_refused_claim_names_the_checkpoint_with_which_the_other_run_has_begun(t
     shutil.copytree(FINISHED, checkpoints / "chk-2")
     with pytest.raises(RequestError, match="claimed by another plan") as caught:
         claim(plan_rescale(str(checkpoints), target, ["3"]))
-    assert f"to resume that run, use its source {checkpoints}/chk-1, and its options; else " in caught.value.advice
+    assert f"to resume that run, use its source {checkpoints}/chk-1, and its options; else " in str(caught.value.advice)
     claim(plan_rescale(f"{checkpoints}/chk-1", target, ["3"]))
+    shutil.rmtree(checkpoints / "chk-1")
+    with pytest.raises(RequestError, match="claimed by another plan") as caught:
+        claim(plan_rescale(str(checkpoints), target, ["3"]))
+    assert str(caught.value.advice).startswith("name another target"), "the run cannot be resumed any more"
 
 
 def test_claim_without_the_name_of_a_run_holds_the_plan_alone(plans: Callable[[str], Plan]) -> None:

@@ -84,6 +84,7 @@ from rescale.runstate.decisions import approval_of
 from rescale.runstate.documents import DOCUMENT_LIMIT
 from rescale.runstate.places import Places, claim_place, discarding_place, places_of
 from rescale.runstate.target_safety import mark_documents, refuse_unsafe_target
+from rescale.snapshot.reading.discovery import holds_snapshot
 from rescale.storage.rereads import DOCUMENTS, read_again_on_failure
 from rescale.storage.store import Store, exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice, command
@@ -387,7 +388,7 @@ def _advice(state: State, target: str, claim: Claim | None = None) -> str:
             return "name another target"
         case State.TAKEN:
             # The source of a request may be a directory of checkpoints, whose newest one is another by now.
-            source = claim.source if claim else None
+            source = claim.source if claim and claim.source and holds_snapshot(claim.source) else None
             return Advice(
                 *([f"to resume that run, use its source {source}, and its options; else "] if source else []),
                 "name another target; if that run has ended, remove what it left: ",

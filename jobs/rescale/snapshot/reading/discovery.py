@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from operator import itemgetter
 
 from rescale.storage.locations import join, name, parent
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import exists, open_store
-from rescale.text.errors import RequestError
+from rescale.text.errors import RequestError, RescaleError
 
 METADATA = "_metadata"
 
@@ -43,6 +44,13 @@ def find_metadata(uri: str) -> str:
         )
     refuse_two_starts(uri, checkpoints)
     return join(checkpoint_directory(uri, checkpoints[-1]), METADATA)
+
+
+def holds_snapshot(directory: str) -> bool:
+    """Return whether a directory holds a snapshot; False if it cannot be read."""
+    with suppress(RescaleError):
+        return exists(join(directory, METADATA))
+    return False
 
 
 def complete_checkpoints(directory: str, metadata_name: str = METADATA) -> list[int]:
