@@ -134,6 +134,14 @@ def test_progress_bar_fits_into_eighty_columns() -> None:
     assert "compiling" in lines
 
 
+def test_progress_is_drawn_in_ascii_on_a_terminal_without_utf_8() -> None:
+    code, _, seen = on_a_terminal(["-c", BAR], PYTHONIOENCODING="latin-1")
+    assert code == 0, seen
+    assert "1 GB of 3 GB" in seen
+    assert "\\u" not in seen
+    assert seen.isascii()
+
+
 @pytest.mark.parametrize(
     ("tick", "progress"),
     [

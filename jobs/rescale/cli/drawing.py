@@ -7,11 +7,10 @@ from typing import Self
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
-from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from rescale.cli.terminal import console
+from rescale.cli.terminal import console, spinner
 from rescale.text.units import duration, human_bytes
 from rescale.ticks import Tick
 
@@ -24,7 +23,7 @@ class Drawing:
 
     def __init__(self) -> None:
         self._tick: Tick | None = None
-        self._spinner = Spinner("dots")
+        self._spinner = spinner()
         self._live = Live(
             get_renderable=self._renderable,
             console=console(),

@@ -16,6 +16,7 @@ from rescale.text.names import printable
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.live import Live
+    from rich.spinner import Spinner
     from rich.text import Text
 
 _SPINNER_DELAY_SECONDS = 1.0
@@ -70,6 +71,15 @@ def redirect_to_devnull(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def spinner(text: str = "") -> Spinner:
+    """Return a spinner with a text behind it; on a terminal without UTF-8, it consists of ASCII characters."""
+    from rich.spinner import Spinner
+    from rich.text import Text
+
+    takes_dots = sys.stderr.encoding.lower().startswith("utf")
+    return Spinner("dots" if takes_dots else "line", Text(printable(text)))
+
+
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
     """Show a spinner with the text `what` on a terminal if the block takes more than a second."""
@@ -80,11 +90,8 @@ def waiting(what: str) -> Iterator[None]:
 
     def show() -> None:
         from rich.live import Live
-        from rich.spinner import Spinner
-        from rich.text import Text
 
-        spinner = Spinner("dots", Text(printable(what)))
-        live = Live(spinner, console=console(), transient=True, redirect_stdout=False, redirect_stderr=False)
+        live = Live(spinner(what), console=console(), transient=True, redirect_stdout=False, redirect_stderr=False)
         live.start()
         displays.append(live)
 
