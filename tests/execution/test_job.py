@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import validate_coverage
-from rescale.execution.job import run_job
+from rescale.execution.job import load_plan_with_targets, run_job
 from rescale.execution.tasks.spark.session import spark_context
 from rescale.text.errors import IntegrityError, RequestError
 from support.airflow_server import wait_for
@@ -103,6 +103,11 @@ def test_contradictory_arguments_are_refused(
         validate_coverage.main()
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_plan_of_a_discarded_target_is_reported_as_gone(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match="its target was discarded meanwhile"):
+        load_plan_with_targets(str(tmp_path / f"target.rescale/plan-{'0' * 64}.json"), str(tmp_path / "result.json"))
 
 
 def test_job_ends_with_its_children_when_its_standard_input_is_closed() -> None:

@@ -35,8 +35,9 @@ from rescale.runstate.documents import load_plan, refuse_unsafe_result
 from rescale.storage.locations import normalise
 from rescale.storage.sides import target_of
 from rescale.storage.store import exists, open_store
+from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.error_document import ErrorDocument
-from rescale.text.errors import RescaleError, as_rescale_error
+from rescale.text.errors import RequestError, RescaleError, SnapshotError, as_rescale_error
 
 
 def job_parser(
@@ -77,10 +78,23 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
 
 
 def load_plan_with_targets(uri: str, result: str) -> Plan:
-    """Return a plan, and declare its targets, whose store may differ from the source's (`use_targets`)."""
+    """Return a plan, and declare its targets, whose store may differ from the source's (`use_targets`).
+
+    Raises `RequestError` if there is no plan at `uri`.
+    """
     locations = [uri, normalise(result)]
     use_targets(locations)
-    plan = load_plan(uri)
+    try:
+        plan = load_plan(uri)
+    except SnapshotError:
+        if exists(uri):
+            raise
+        raise RequestError(
+            "the plan does not exist: it was never stored here, or its target was discarded meanwhile",
+            path=uri,
+            expected="the plan of a run, beside the target that the run has claimed",
+            advice=Advice("if somebody has discarded the target of this run, ", SAME_COMMAND, ": it begins anew"),
+        ) from None
     results = [] if plan.continued is None else [plan.continued.target]
     follower_target = target_of(plan.source)
     if follower_target != plan.source and plan.target.startswith(f"{follower_target}-"):
