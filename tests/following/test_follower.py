@@ -5,6 +5,7 @@ Later checkpoints share the files of earlier ones, so no row changes; real jobs 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 from dataclasses import replace
 from unittest.mock import Mock
@@ -294,18 +295,60 @@ def test_each_checkpoint_is_pinned_while_a_job_is_followed(job: Checkpoints, hom
 def test_too_many_checkpoints_in_between_are_not_opened(
     job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    """All of them are in memory at once. Without them, the round reads all files that differ."""
+    """Opening them takes time. Without them, the round reads all files that differ."""
     follower = follower_of(job, home)
     follow(follower, 0)
     for number in (4, 5):
         checkpoints_follow(job, [number])
         Pins(follower.target, job.directory).pin_flushed(number)
     checkpoints_follow(job, [6])
-    monkeypatch.setattr(followers, "_MOST_BETWEEN", most)
+    monkeypatch.setattr("rescale.runstate.follower.pins._MOST_BETWEEN", most)
     opened = Mock(wraps=Pins(follower.target, job.directory).open_flushed)
     monkeypatch.setattr(Pins, "open_flushed", opened)
     (new_round,) = follow(follower, 1)
     assert (new_round.kind, opened.call_count) == (RoundKind.ROUND, 2 if most == 2 else 0)
+
+
+def test_checkpoints_in_between_are_in_memory_a_few_at_a_time(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes more memory than its `_metadata`."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    for number in range(4, 10):
+        checkpoints_follow(job, [number])
+        Pins(follower.target, job.directory).pin_flushed(number)
+    checkpoints_follow(job, [10])
+    open_flushed, opened, alive = Pins.open_flushed, list[weakref.ref[Snapshot]](), list[int]()
+
+    def open_and_count(pins: Pins, number: int) -> Snapshot:
+        snapshot = open_flushed(pins, number)
+        opened.append(weakref.ref(snapshot))
+        alive.append(sum(reference() is not None for reference in opened))
+        return snapshot
+
+    monkeypatch.setattr("rescale.runstate.follower.pins._OPEN_AT_ONCE", 1)
+    monkeypatch.setattr(Pins, "open_flushed", open_and_count)
+    (new_round,) = follow(follower, 1)
+    assert (new_round.kind, len(alive)) == (RoundKind.ROUND, 6)
+    assert max(alive) <= 2
+
+
+def test_unreadable_checkpoint_in_between_is_left_out(job: Checkpoints, home: str) -> None:
+    """It only saves reading, so the round is made without it."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    pins = Pins(follower.target, job.directory)
+    pins.pin_flushed(4)
+    flushed = join(pins.directory, "chk-4/_flushed")
+    store = open_store(home)
+    content = store.read_all(flushed, 1 << 20)[0]
+    store.delete([flushed])
+    store.put(flushed, content[:-1])
+    checkpoints_follow(job, [5])
+    (new_round,) = follow(follower, 1)
+    assert (new_round.kind, new_round.checkpoint) == (RoundKind.ROUND, 5)
 
 
 def test_missing_document_of_a_round_is_written_again(job: Checkpoints, home: str) -> None:

@@ -31,6 +31,7 @@ from rescale.rocksdb.engine.changes.changed_keys import Candidates
 from rescale.rocksdb.engine.changes.keys import NO_KEYS
 from rescale.runstate.pinned_snapshots import open_base
 from rescale.snapshot.databases import unshared_tables
+from rescale.snapshot.databases.unshared_tables import files_between
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
@@ -72,7 +73,9 @@ class Chain(NamedTuple):
     def plan(self, target: Path) -> Plan:
         request = make_request(self.later, str(target), ["4"], max_parallelism=["1000"], allow_prefixes=self.prefixes)
         full, between = prepare(request), [open_snapshot(path, allow_prefixes=self.prefixes) for path in self.between]
-        return continued_plan(full.plan, full.snapshot, open_base(self.base, self.prefixes), between)
+        return continued_plan(
+            full.plan, full.snapshot, open_base(self.base, self.prefixes), files_between([between], full.snapshot)
+        )
 
 
 @pytest.fixture(scope="module")

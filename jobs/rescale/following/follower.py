@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
@@ -70,13 +70,9 @@ from rescale.snapshot.reading.discovery import (
     newest_complete_checkpoint,
     refuse_two_starts,
 )
-from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
 
 POLL_SECONDS = 1.0
-_MOST_BETWEEN = 100
-"""Largest number of checkpoints between two rounds that are opened, all in memory at once; if there are more, none."""
-
 _ATTEMPTS = 5
 """Attempts to pin the newest checkpoint: Flink may delete some of its files before its `_metadata`."""
 
@@ -343,12 +339,9 @@ class Follower:
         rounds = rounds_place(self.target)
         return plan_round(request, self._bases(newest), checkpoints_between, reserve=reserve, refers_to=rounds)
 
-    def _between(self, newest: Round | None, checkpoint: int) -> list[Snapshot]:
-        """Open the pinned files of the checkpoints between the newest round and `checkpoint`; none if they are many."""
-        if newest is None:
-            return []
-        numbers = [number for number in self._pins.flushed_numbers() if newest.checkpoint < number < checkpoint]
-        return side_by_side(self._pins.open_flushed, numbers) if len(numbers) <= _MOST_BETWEEN else []
+    def _between(self, newest: Round | None, checkpoint: int) -> Iterable[Sequence[Snapshot]]:
+        """Return the pinned checkpoints between the newest round and `checkpoint`, in batches."""
+        return () if newest is None else self._pins.open_between(newest.checkpoint, checkpoint)
 
     def _make_round(self, planned: RoundPlan) -> Round:
         plan = planned.prepared.plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from rescale.plan.plan import Plan
@@ -14,6 +14,7 @@ from rescale.planning.request.request import Request
 from rescale.runstate.follower.rounds import RoundKind
 from rescale.runstate.pinned_snapshots import open_base
 from rescale.runstate.preparation import prepared_sizes
+from rescale.snapshot.databases.unshared_tables import files_between
 from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 
@@ -61,27 +62,28 @@ def is_light(plan: Plan) -> bool:
 def plan_round(
     request: Request,
     bases: Sequence[str],
-    checkpoints_between: Sequence[Snapshot],
+    checkpoints_between: Iterable[Sequence[Snapshot]],
     *,
     reserve: int,
     refers_to: str | None = None,
 ) -> RoundPlan:
     """Plan a round that continues the first of `bases` that can be continued, or a full run if none can.
 
-    `bases` are the newest round, then its anchor. `checkpoints_between` were made by the job since the newest round.
-    `reserve` levels of the databases stay free for rounds after this one. If the round continues one of `bases`, its
-    result refers to SST files in the directory `refers_to`, and has copies of the others.
+    `bases` are the newest round, then its anchor. `checkpoints_between` were made by the job since the newest round,
+    in batches. `reserve` levels of the databases stay free for rounds after this one. If the round continues one of
+    `bases`, its result refers to SST files in the directory `refers_to`, and has copies of the others.
     """
     start_time = time.monotonic()
     full_plan = prepare(request)
     reasons = []
+    files = files_between(checkpoints_between, full_plan.snapshot)
     for kind, target in zip((RoundKind.ROUND, RoundKind.JOINED), bases, strict=False):
         try:
             base = open_base(target, request.allow_prefixes)
             if rounds_left(base) <= reserve:
                 reasons.append(_NO_LEVEL)
                 continue
-            plan = continued_plan(full_plan.plan, full_plan.snapshot, base, checkpoints_between, refers_to)
+            plan = continued_plan(full_plan.plan, full_plan.snapshot, base, files, refers_to)
         except (RequestError, UnsupportedError, SnapshotError, IntegrityError) as error:
             where = f" (operator {error.operator!r})" if error.operator else ""
             detail = f": {error.found}" if error.found else ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from types import MappingProxyType
 
 from rescale.flink.keyed.header import LEFT_OUT, require_header
 from rescale.flink.serializers.subclasses import merge_all_snapshots
@@ -28,17 +28,18 @@ from rescale.rocksdb.assembly.new_database import place_of_changes
 from rescale.rocksdb.database_layout import LEVELS
 from rescale.runstate.pinned_snapshots import FULL_RUN, Base, refuse_surgery
 from rescale.snapshot.databases.unshared_tables import (
+    FileBetween,
+    FilesBetween,
     UnsharedTables,
     paired_databases,
     replaced_backend,
-    tables_in_between,
     unshared_tables,
 )
 from rescale.snapshot.keyed_state import Database
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.places import ChangePlace, ChangeSide, DatabasePlace, PassedFile, database_place
-from rescale.storage.contract import Pin, Span
+from rescale.storage.contract import Span
 from rescale.storage.side_by_side import side_by_side
 from rescale.text.advice import Advice, mention
 from rescale.text.errors import RequestError, UnsupportedError
@@ -64,11 +65,15 @@ def refuse_format(request: Request) -> None:
 
 
 def continued_plan(
-    plan: Plan, later: Snapshot, base: Base, checkpoints_between: Sequence[Snapshot] = (), refers_to: str | None = None
+    plan: Plan,
+    later: Snapshot,
+    base: Base,
+    files_between: FilesBetween = MappingProxyType({}),
+    refers_to: str | None = None,
 ) -> Plan:
     """Return a plan that continues `base`, made from `plan`: the plan of a full run from the checkpoint `later`.
 
-    `checkpoints_between`, taken between the base's source and `later`, show which files were only rewritten by
+    `files_between`, of checkpoints between the base's source and `later`, show which files were only rewritten by
     compactions; such files are not read. The result refers to the SST files of the base in the directory `refers_to`,
     which must be kept as long as the result. Operators that cannot be continued are moved whole, with a warning. Raises
     `UnsupportedError` if no operator can be continued, and `RequestError` if the base belongs to another job, shape or
@@ -85,7 +90,7 @@ def continued_plan(
     reasons: list[tuple[str, str]] = []
     for number, operator in enumerate(plan.operators):
         continuation = _OperatorContinuation(
-            operator, later.operators[number], later, base, checkpoints_between, files, *file_numbers
+            operator, later.operators[number], later, base, files_between, files, *file_numbers
         )
         if operator.rekeying is None or not _is_written_by_row(operator.rekeying):
             operators.append(operator)
@@ -160,14 +165,6 @@ def _refuse_another_job(plan: Plan, base: Base) -> None:
     refuse_another_shape("the base has another shape", base.plan, shapes, f"request the base's shape, or {FULL_RUN}")
 
 
-class _FileBetween(NamedTuple):
-    """SST file of a checkpoint between the base's source and the later one: an extent of `uri` in the version `pin`."""
-
-    uri: str
-    pin: Pin
-    extent: Extent
-
-
 @dataclass(frozen=True)
 class _OperatorContinuation:
     """Plans the continuation of an operator: `planned` in the plan of a full run, `later` in the later checkpoint.
@@ -180,7 +177,7 @@ class _OperatorContinuation:
     later: Operator
     later_snapshot: Snapshot
     base: Base
-    checkpoints_between: Sequence[Snapshot]
+    files_between: FilesBetween
     plan_files: PlanFiles
     later_numbers: Sequence[int]
     source_numbers: Sequence[int]
@@ -302,22 +299,12 @@ class _OperatorContinuation:
 
     def _unshared_tables(
         self, before: Database | None, after: Database | None
-    ) -> tuple[UnsharedTables, dict[str, _FileBetween]]:
-        """Return a directory's SST files that may hold changes, and the files of the `checkpoints_between` by name."""
-        checkpoints = [
-            (snapshot, database)
-            for snapshot in self.checkpoints_between
-            for operator in snapshot.operators
-            if operator.operator_id == self.planned.operator_id
-            for database in operator.databases
-            if before is not None and database.key_groups == before.key_groups
-        ]
-        files_between = {
-            name: _FileBetween(*snapshot.files[extent.file], extent)
-            for name, snapshot, extent in tables_in_between(checkpoints, self.later_snapshot, after)
-        }
-        sizes = {name: file.extent.length for name, file in files_between.items()}
-        return unshared_tables(self.base.source, before, self.later_snapshot, after, sizes), files_between
+    ) -> tuple[UnsharedTables, Mapping[str, FileBetween]]:
+        """Return a directory's SST files that may hold changes, and its `files_between` by name."""
+        directory = None if before is None else (self.planned.operator_id, before.key_groups)
+        files = {} if directory is None else self.files_between.get(directory, {})
+        sizes = {name: file.extent.length for name, file in files.items()}
+        return unshared_tables(self.base.source, before, self.later_snapshot, after, sizes), files
 
     def _changes(
         self,
@@ -325,7 +312,7 @@ class _OperatorContinuation:
         before: Database | None,
         after: Database | None,
         tables: UnsharedTables,
-        files_between: Mapping[str, _FileBetween],
+        files_between: Mapping[str, FileBetween],
     ) -> PlannedSource | None:
         """Return a directory's changes as a source to read; None if both checkpoints have the same files and states."""
         states = [frozenset[str]() if database is None else database.states for database in (before, after)]
@@ -348,7 +335,7 @@ class _OperatorContinuation:
         )
         return PlannedSource(place, None, _scaled_sizes(existing_database.key_group_sizes, place.size))
 
-    def _extent(self, file: _FileBetween) -> Extent:
+    def _extent(self, file: FileBetween) -> Extent:
         return file.extent._replace(file=self.plan_files.number_of(file.uri, file.pin))
 
     def _base_database(self, database: Database) -> BaseDatabase:

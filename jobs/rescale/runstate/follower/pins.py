@@ -18,7 +18,8 @@ SST files of level 1 and higher, which compactions write, are left out. The `_me
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from rescale.runstate.follower.removal import FLUSHED, delete_in_order
@@ -34,10 +35,16 @@ from rescale.storage.keeping import keep
 from rescale.storage.locations import contains, join, name, parent
 from rescale.storage.side_by_side import side_by_side
 from rescale.storage.store import open_store, stats_of
-from rescale.text.errors import SnapshotError
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 _ELSEWHERE = "elsewhere"
 _HASH_DIGITS = 16
+
+_MOST_BETWEEN = 100
+"""Largest number of checkpoints between two rounds that are opened; if there are more, none."""
+
+_OPEN_AT_ONCE = 4
+"""Number of checkpoints between two rounds that are opened together: each takes more memory than its `_metadata`."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,21 @@ class Pins:
         metadata = self._metadata_uri(number, FLUSHED)
         moves = self._moves(self._original_uris(number, FLUSHED))
         return open_candidate(metadata, parent(metadata), self.allow_prefixes, moves=moves)
+
+    def open_between(self, earlier: int, later: int) -> Iterator[list[Snapshot]]:
+        """Open the checkpoints between two numbers whose flushed SST files are pinned, a few at a time.
+
+        Yields none if there are more than `_MOST_BETWEEN`, and leaves out those that cannot be read.
+        """
+        numbers = [number for number in self.flushed_numbers() if earlier < number < later]
+        for first in range(0, len(numbers) if len(numbers) <= _MOST_BETWEEN else 0, _OPEN_AT_ONCE):
+            snapshots = side_by_side(self._open_if_readable, numbers[first : first + _OPEN_AT_ONCE])
+            yield [snapshot for snapshot in snapshots if snapshot is not None]
+
+    def _open_if_readable(self, number: int) -> Snapshot | None:
+        with suppress(SnapshotError, UnsupportedError):
+            return self.open_flushed(number)
+        return None
 
     def numbers(self) -> list[int]:
         """Return the numbers of checkpoints of which all files are pinned, in order."""

@@ -13,7 +13,8 @@ that session.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -27,8 +28,9 @@ from rescale.snapshot.databases.table_sizes import open_table
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import Operator, Snapshot
+from rescale.storage.contract import Pin
 from rescale.storage.side_by_side import side_by_side
-from rescale.text.errors import UnsupportedError
+from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class UnsharedTables(NamedTuple):
@@ -115,15 +117,61 @@ def replaced_backend(earlier: Operator, later: Operator) -> tuple[int, str, str]
     return None
 
 
+class FileBetween(NamedTuple):
+    """SST file of a checkpoint in between: an extent of `uri` in the version `pin`."""
+
+    uri: str
+    pin: Pin
+    extent: Extent
+
+
+FilesBetween = Mapping[tuple[str, KeyGroupRange], Mapping[str, FileBetween]]
+"""SST files of checkpoints in between by name, for each directory: (operator id, key groups)."""
+
+
+def files_between(batches: Iterable[Sequence[Snapshot]], later: Snapshot) -> FilesBetween:
+    """Return the existing SST files that earlier checkpoints have and the later one does not have.
+
+    The earlier checkpoints come in `batches`, of which one is needed at a time (`tables_in_between`).
+    """
+    later_databases = _databases_of(later)
+    files: dict[tuple[str, KeyGroupRange], dict[str, FileBetween]] = {directory: {} for directory in later_databases}
+    for batch in batches:
+        databases = [(snapshot, _databases_of(snapshot)) for snapshot in batch]
+
+        directories = [
+            (after, [(snapshot, own[directory]) for snapshot, own in databases if directory in own])
+            for directory, after in later_databases.items()
+        ]
+        files_of_batch = side_by_side(lambda pair: _files_between(pair[1], later, pair[0]), directories)
+        for directory, directory_files in zip(files, files_of_batch, strict=True):
+            files[directory] |= directory_files
+    return files
+
+
+def _files_between(
+    checkpoints: Sequence[tuple[Snapshot, Database]], later: Snapshot, after: Database
+) -> dict[str, FileBetween]:
+    """Return the files of one directory; none if a MANIFEST cannot be read, which only costs reading more files."""
+    later_names = {file.name for file in after.files}
+    with suppress(SnapshotError):
+        return {
+            name: FileBetween(*snapshot.files[extent.file], extent)
+            for name, snapshot, extent in tables_in_between(checkpoints, later, after)
+            if name not in later_names
+        }
+    return {}
+
+
 def tables_in_between(
-    checkpoints: Sequence[tuple[Snapshot, Database]], later: Snapshot, after: Database | None
+    checkpoints: Sequence[tuple[Snapshot, Database]], later: Snapshot, after: Database
 ) -> Iterator[tuple[str, Snapshot, Extent]]:
     """Yield (name, snapshot, extent) of the SST files that a directory had in earlier checkpoints and that still exist.
 
     `after` is the directory in the later checkpoint. A checkpoint is left out if its MANIFEST is not the beginning of
     the later MANIFEST: then its directory belongs to another database with the same key groups.
     """
-    if after is None:
+    if not checkpoints:
         return
     _, history = _manifest(later, after)
     for snapshot, database in checkpoints:
@@ -131,6 +179,15 @@ def tables_in_between(
             for file in database.files:
                 if file.name.endswith(".sst") and snapshot.files[file.extent.file][0] not in snapshot.missing:
                     yield file.name, snapshot, file.extent
+
+
+def _databases_of(snapshot: Snapshot) -> dict[tuple[str, KeyGroupRange], Database]:
+    """Return the RocksDB directories of a snapshot by (operator id, key groups)."""
+    return {
+        (operator.operator_id, database.key_groups): database
+        for operator in snapshot.operators
+        for database in operator.databases
+    }
 
 
 class _Place(NamedTuple):
