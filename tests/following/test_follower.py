@@ -31,7 +31,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
-from rescale.text.errors import RequestError, UnsupportedError
+from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 from support.checkpoints import Checkpoints
 from support.diffing import diff
 from support.followers import (
@@ -193,6 +193,25 @@ def test_base_is_made_from_the_newest_checkpoint_after_an_unsupported_one(
     checkpoints_follow(job, [4])
     (base,) = follow(follower, 0)
     assert base.checkpoint == 4
+
+
+@pytest.mark.parametrize("work", ["plan", "move"])
+def test_newer_checkpoint_is_taken_after_a_damaged_one(job: Checkpoints, home: str, work: str) -> None:
+    """The same command takes the newest checkpoint: a pinned one that is damaged would fail again and again."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    damage = Mock(side_effect=SnapshotError("the checksum of a block is wrong"))
+    with pytest.MonkeyPatch.context() as patches:
+        if work == "plan":
+            patches.setattr(followers, "plan_round", damage)
+        with pytest.raises(SnapshotError, match="checksum"):
+            follow(replace(follower, move=damage) if work == "move" else follower, 1)
+    checkpoints_follow(job, [5])
+    (new_round,) = follow(follower, 1)
+    assert (new_round.kind, new_round.checkpoint) == (RoundKind.ROUND, 5)
+    assert Pins(follower.target, job.directory).numbers() == [3, 5]
+    assert_rounds_are_whole(follower.target)
 
 
 def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) -> None:

@@ -186,17 +186,16 @@ class Follower:
         while True:
             pinned = self._next_pinned(newest_number)
             before = self.newest_round()
-            try:
-                planned = self._plan(pinned, before)
-            except UnsupportedError as error:
-                if before is None:
-                    with self._pins_lock:  # so that the same command takes a newer checkpoint
-                        self._pins.remove_all_but(())
-                    raise
-                self.say(f"checkpoint {pinned.checkpoint} is skipped: {error.what}")
-                newest_number = pinned.checkpoint
-                continue
-            finished_round = self._make_round(planned)
+            with self._unpinning_unreadable(before):
+                try:
+                    planned = self._plan(pinned, before)
+                except UnsupportedError as error:
+                    if before is None:
+                        raise
+                    self.say(f"checkpoint {pinned.checkpoint} is skipped: {error.what}")
+                    newest_number = pinned.checkpoint
+                    continue
+                finished_round = self._make_round(planned)
             self._prune(finished_round)
             copy_ahead(self.target, finished_round, self._copied_roots, self.say)
             return compare_records(self.target, finished_round, self.move, self.say)
@@ -366,11 +365,20 @@ class Follower:
         self.move(plan, proof)
         publish(plan, accept_unconditional=self.accept_unconditional)
 
-    def _prune(self, newest: Round) -> None:
+    @contextmanager
+    def _unpinning_unreadable(self, newest: Round | None) -> Iterator[None]:
+        """Remove pins after the newest round if the block cannot read the state: a retry takes a newer checkpoint."""
+        try:
+            yield
+        except (SnapshotError, UnsupportedError):
+            self._prune(newest)
+            raise
+
+    def _prune(self, newest: Round | None) -> None:
         """Remove rounds that no later round can continue, then the pins that only the removed rounds needed."""
         kept_rounds = remove_unneeded_rounds(self.target, newest)
         with self._pins_lock:
-            newer = [number for number in self._pins.flushed_numbers() if number > newest.checkpoint]
+            newer = [number for number in self._pins.flushed_numbers() if newest and number > newest.checkpoint]
             self._pins.remove_all_but(kept_rounds, newer)
 
     def _publish_due(self, limits: Limits) -> None:
