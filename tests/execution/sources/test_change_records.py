@@ -283,6 +283,23 @@ def test_rows_flushed_and_compacted_between_two_checkpoints_are_changes(library:
         changes_by_state(ChangeReader(128, checkpoints.files, misnamed))
 
 
+@pytest.mark.parametrize("later", [1, 2])
+def test_changed_row_may_be_as_large_as_in_a_full_run(library: FlinksRocksdb, tmp_path: Path, later: int) -> None:
+    """The row lies in a new file, or in one that was compacted away before the later checkpoint."""
+    state, value = STATES[0], bytes(65 << 20)
+    paths = [tmp_path / f"checkpoint-{number}" for number in range(3)]
+    puts = [("put", state, b"\4a", b"2"), ("put", state, b"\6a", value)]
+    steps = [[("put", state, b"\5a", b"1")], puts, [("compact", state)]]
+    with library.opened(tmp_path / "job", STATES, "disable_auto_compactions=1") as database:
+        for some, path in zip(steps, paths, strict=True):
+            database.write([*some, ("checkpoint", path)])
+    checkpoints = Checkpoints(paths)
+    place = checkpoints.place_without_compactions(0, later)
+    assert len(place.transient) == later - 1
+    reader = ChangeReader(128, checkpoints.files, place, check_every=1)
+    assert changes_by_state(reader) == {state: {b"\4a": b"2", b"\6a": value}, **{other: {} for other in STATES[1:]}}
+
+
 def test_all_rows_of_a_directory_that_one_side_lacks_are_changes(library: FlinksRocksdb, tmp_path: Path) -> None:
     rng = random.Random(7)
     steps = random_steps(rng, ALL, 128, 300)

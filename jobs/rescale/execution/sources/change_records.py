@@ -38,8 +38,7 @@ from rescale.rocksdb.engine.changes.entries import Entries
 from rescale.rocksdb.engine.changes.keys import Keys, joined_keys, keys_of
 from rescale.rocksdb.manifest.version_edit import ABOVE_ALL_SEQUENCES, VALUE
 from rescale.rocksdb.sst.table import SstTable
-from rescale.snapshot.databases.live_tables import listed_files
-from rescale.snapshot.locate import Extent
+from rescale.snapshot.databases.table_sizes import open_extent
 from rescale.snapshot.places import ChangePlace
 from rescale.snapshot.snapshot_files import SnapshotFiles
 from rescale.text.errors import SnapshotError
@@ -175,12 +174,13 @@ class ChangeReader:
 
         Raises `SnapshotError` if a file belongs to another state.
         """
-        for owner, name, extent in self._place.transient:
+        for owner, _, extent in self._place.transient:
             if owner == state:
-                (file,) = listed_files(self._files, [(name, extent)])
-                table = SstTable(partial(_read_part, self._files, extent), extent.length, file.uri, extent.start)
+                table = open_extent(extent, self._files)
                 if (other := table.properties.column_family) != state:
-                    raise SnapshotError("an SST file belongs to another state", path=file.uri, state=state, found=other)
+                    raise SnapshotError(
+                        "an SST file belongs to another state", path=table.path, state=state, found=other
+                    )
                 yield table
 
 
@@ -190,10 +190,6 @@ def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple
         first, limit = max(begin, tombstone.begin), min(end, tombstone.end)
         if first < limit:
             yield first, limit
-
-
-def _read_part(files: SnapshotFiles, extent: Extent, start: int, size: int) -> bytes:
-    return files.read(extent.part(start, size))
 
 
 def _union(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
