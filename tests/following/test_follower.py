@@ -8,6 +8,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
+from random import Random
 from unittest.mock import Mock
 
 import pytest
@@ -32,6 +34,7 @@ from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
 from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
+from support.changing_job import ChangingJob
 from support.checkpoints import Checkpoints
 from support.diffing import diff
 from support.followers import (
@@ -351,6 +354,33 @@ def test_checkpoints_in_between_are_in_memory_a_few_at_a_time(
     (new_round,) = follow(follower, 1)
     assert (new_round.kind, len(alive)) == (RoundKind.ROUND, 6)
     assert max(alive) <= 2
+
+
+def test_files_of_checkpoints_in_between_are_read_instead_of_compacted_ones(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the rounds, the job flushes rows, completes a checkpoint, and compacts all files."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    work = tmp_path / "databases"
+    work.mkdir()
+    job = ChangingJob(join(home, "job"), work, Random(3))
+    job.complete_checkpoint()
+    follower = follower_of(job.checkpoints, home)
+    follow(follower, 0)
+    job.complete_checkpoint()
+    between = job.checkpoints.number
+    Pins(follower.target, job.checkpoints.directory).pin_flushed(between)
+    job.compact()
+    job.complete_checkpoint()
+    job.close()
+    (new_round,) = follow(follower, 1)
+    plan = certified_plan(round_target(follower.target, new_round.checkpoint))
+    changes = [change for operator in plan.operators if operator.rekeying for change in operator.rekeying.changes]
+    files_between = [plan.files[file.extent.file].uri for change in changes for file in change.transient]
+    assert (new_round.kind, new_round.checkpoint) == (RoundKind.ROUND, between + 1)
+    assert files_between
+    finish(follower)
+    validate_published(job.checkpoints.newest, follower.target, InProcessTasks(2, None))
 
 
 def test_unreadable_checkpoint_in_between_is_left_out(job: Checkpoints, home: str) -> None:

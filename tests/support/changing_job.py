@@ -56,6 +56,12 @@ class ChangingJob:
         self._uploaded.clear()
         self._open()
 
+    def compact(self) -> None:
+        """Compact all files of all states."""
+        for writer, states in zip(self._writers, self._states, strict=True):
+            for state in states:
+                writer.compact(state)
+
     def _open(self) -> None:
         self._writers = [Writer(self._path(number), states, OPTIONS) for number, states in enumerate(self._states)]
 
