@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import tempfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from unittest.mock import patch
@@ -17,6 +19,7 @@ from rescale.rocksdb.engine.changes import entry_batches as entries_module
 from rescale.rocksdb.engine.changes.entry_batches import entry_batches
 from rescale.rocksdb.manifest.edit_reader import EditReader
 from rescale.rocksdb.manifest.version_edit import LiveFile
+from rescale.rocksdb.sst.block_checksums import BlockChecksums
 from rescale.rocksdb.sst.footer import FOOTER_SIZE, read_footer
 from rescale.rocksdb.sst.table import SstTable
 from rescale.rocksdb.sst.table_blocks import BlockHandle, ChecksumType, DataBlocks
@@ -31,6 +34,19 @@ from support.rocksdb_writer import MERGE, Writer, written
 FLINK = sorted(path.name for path in FIXTURES.glob("*-rocksdb*") if path.name.split("-")[1] == "rocksdb")
 DELETE, VALUE, MERGED, SINGLE_DELETE = 0, 1, 2, 7
 STATES = ["values", "lists"]
+
+FLINK_1_7 = zlib.decompress(
+    base64.b85decode(
+        "c-n=Nv1=4T6vp42W)BY=FXtH&1dD*4;^5iYC{eVvxHKXLW^dnJhRn_`GqZQMb_N1sC)TzW+6va`w6Yb%LJR+ZAZVv=cH{0MQ3rm@"
+        "?fbrYJKxM4bl8$$42m&?4huroD&Ma9N1?o9*B-(8ag&U9Y!vcP(GMO9ixGDsRLG@{aKT-kVlnd~`@1zYIFSoJk;<WwdU^#e|HD1s"
+        "PUyLVc|BnWE7gQ?qOw@?iHN1jxr`XB21jdJ#5h)xB<QZzmN*qgxWp)&p`yyo+~HhWyj3Z%95n3)t(A!$X_2NmoL;IlgTj%(os4n!"
+        ";Pr<9PF2f{gcID#hd6*<T||YBf>JmOuw2#4poJY8QEAgkGgqjmZX2LqYl(@4<1;jVZ2;X$DG$c?T5I@YG*jeBibm*&KHgtBLZR#<"
+        "=Qn&KO;Jaiw?~_I59@HIYNfNdj8~kUWsM+SLQO5uw%~00clq!F;KCU(re?*_=uD~98CYx8Hopp&`*T$2jrRV7#`YO8FLuLc>ov0Z"
+        "`b?+{3#GWqmxz1B6XJ!x&cqL*N0)m@+#$AzjCe}CBKC=o#7XLKp14l<ZhORYqVF4bF6<7Vd+d)TQ{KU|p!)M{y?yx^PPE$XpXGq{"
+        "O8OKZ++h2`xvxPV{yTh>@9)3uz1jHk_!q|@9!C"
+    )
+)
+"""File of the state `clicks`, written by RocksDB 5.7.5, the library of Flink 1.7."""
 
 
 def opened(data: bytes, path: str = "some.sst") -> SstTable:
@@ -84,11 +100,12 @@ def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
     assert decoded_entries(table) == [row._replace(sequence=properties.global_sequence or row.sequence) for row in rows]
     assert table.first_and_last_row() == ((rows[0], rows[-1]) if rows else None)
     assert properties.column_family == family
-    assert len(rows) == properties.entries - properties.range_deletions
+    range_deletions = len(list(table.range_tombstones()))
+    assert len(rows) == properties.entries - range_deletions
     assert [row.key for row in rows] == sorted(row.key for row in rows)
     assert all(live.smallest <= row.key <= live.largest for row in rows)
     assert all(live.smallest_sequence <= row.sequence <= live.largest_sequence for row in rows if row.sequence)
-    if not properties.range_deletions:
+    if not range_deletions:
         assert (rows[0].key, rows[-1].key) == (live.smallest, live.largest)
         assert sum(len(row.key) + 8 for row in rows) == stored_number(table, "raw.key.size")
         assert sum(len(row.value) for row in rows) == stored_number(table, "raw.value.size")
@@ -119,6 +136,15 @@ def by_state(files: Iterable[StoredFile], states: list[str]) -> dict[str, dict[b
         for family in manifest.column_families
         if family.name != "default"
     }
+
+
+def test_file_of_the_oldest_release_of_flink_is_read() -> None:
+    """Its properties say less than those of later releases."""
+    table = opened(FLINK_1_7)
+    assert rows_of(table) == [TableRow(b"\5a", 1, VALUE, b"1"), TableRow(b"\6b", 2, VALUE, b"2")]
+    assert (table.properties.column_family, table.properties.entries) == ("clicks", 2)
+    assert [group.tolist() for group in table.key_groups_of_blocks(1)] == [[7], [36]]
+    assert b"".join(BlockChecksums(table).checked([FLINK_1_7])) == FLINK_1_7
 
 
 @pytest.mark.parametrize("name", FLINK)

@@ -28,4 +28,4 @@ def test_random_range_tombstone_is_read_back(begin: bytes, end: bytes, sequence:
     assert list(table.range_tombstones()) == [RangeTombstone(begin, end, sequence)]
     assert list(table.index()) == []
     properties = table.properties
-    assert (properties.column_family, properties.entries, properties.range_deletions) == (state, 1, 1)
+    assert (properties.column_family, properties.entries) == (state, 1)

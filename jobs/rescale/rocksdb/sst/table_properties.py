@@ -35,7 +35,6 @@ class TableProperties:
 
     column_family: str
     entries: int
-    range_deletions: int
     index_size: int
     has_partitioned_index: bool
     index_format: IndexFormat
@@ -59,6 +58,10 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
     def number(name: str) -> int:
         return content(name).varint()
 
+    def is_set(name: str) -> bool:
+        """Return whether a property of the index is set, which RocksDB 5.7 (in Flink 1.7) did not know."""
+        return f"{PREFIX}{name}".encode() in values and number(name) != 0
+
     kind = int.from_bytes(content("block.based.table.index.type").raw(4), "little")
     if kind not in (_BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS):
         raise UnsupportedError(
@@ -70,12 +73,11 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
     return TableProperties(
         column_family=values.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
         entries=number("num.entries"),
-        range_deletions=number("num.range-deletions"),
         index_size=number("index.size"),
         has_partitioned_index=kind == _PARTITIONED,
         index_format=IndexFormat(
-            has_user_keys=number("index.key.is.user.key") != 0,
-            is_delta_encoded=number("index.value.is.delta.encoded") != 0,
+            has_user_keys=is_set("index.key.is.user.key"),
+            is_delta_encoded=is_set("index.value.is.delta.encoded"),
             has_first_keys=kind == _WITH_FIRST_KEYS,
         ),
         global_sequence=int.from_bytes(values.get(_GLOBAL_SEQUENCE, b""), "little"),
