@@ -258,6 +258,11 @@ class Snapshot:
         handles = {moved_place(path, self.moves): path for path in self.moved_files}
         return tuple(handles.get(uri, uri) for uri, _ in self.files)
 
+    @cached_property
+    def missing_uris(self) -> frozenset[str]:
+        """The `missing` files, as a set in which many files can be looked up."""
+        return frozenset(self.missing)
+
     @property
     def metadata_sha256(self) -> str:
         return hashlib.sha256(self.data).hexdigest()

@@ -177,7 +177,7 @@ def tables_in_between(
     for snapshot, database in checkpoints:
         if history.startswith(_manifest(snapshot, database)[1]):
             for file in database.files:
-                if file.name.endswith(".sst") and snapshot.files[file.extent.file][0] not in snapshot.missing:
+                if file.name.endswith(".sst") and snapshot.files[file.extent.file][0] not in snapshot.missing_uris:
                     yield file.name, snapshot, file.extent
 
 
