@@ -76,15 +76,14 @@ def rewritten_files(
         groups |= dict.fromkeys(group.numbers, group)
     live_numbers = {file.number for file in read_manifest(later, path).files.values()}
     files, transient = set[str](), set[TransientTable]()
-    for number, group in groups.items():
+    for group in {id(group): group for group in groups.values()}.values():
         removed_numbers = (group.numbers & flushed_tables.keys()) - live_numbers
         can_be_read = len(removed_numbers) <= MOST_TRANSIENT and all(
             readable_sizes.get(flushed_tables[number].name) == sizes[number] for number in removed_numbers
         )
         if group.is_traceable and can_be_read:
             transient |= {flushed_tables[number] for number in removed_numbers}
-            if number not in flushed_tables or number not in live_numbers:
-                files.add(table_name(number))
+            files |= {table_name(number) for number in group.numbers - (flushed_tables.keys() & live_numbers)}
     return RewrittenFiles(frozenset(files), frozenset(transient))
 
 
@@ -103,7 +102,7 @@ class _Group:
 def _joined(groups: Iterable[_Group], outputs: set[int], is_traceable: bool) -> _Group:
     """Return the union of `groups`, which have the input files of an edit, and of the edit's `outputs`."""
     joined_group = _Group(set(outputs), is_traceable)
-    for group in groups:
+    for group in {id(group): group for group in groups}.values():  # many inputs are of one group
         joined_group.numbers |= group.numbers
         joined_group.is_traceable &= group.is_traceable
     return joined_group
