@@ -201,7 +201,8 @@ TABLES = [
     ("table", "compression"),
     [
         *((table, "kSnappyCompression") for table in TABLES),
-        *((TABLES[0], f"k{name}") for name in ("NoCompression", "LZ4Compression", "LZ4HCCompression", "ZSTD")),
+        *((TABLES[0], f"k{name}Compression") for name in ("No", "Zlib", "BZip2", "LZ4", "LZ4HC")),
+        (TABLES[0], "kZSTD"),
     ],
 )
 def test_tables_of_every_supported_format_and_compression_are_read(
@@ -263,7 +264,6 @@ def test_entries_of_any_history_give_what_rocksdb_reads(
     [
         ("block_based_table_factory={format_version=6}", "an unsupported format"),
         ("block_based_table_factory={checksum=kNoChecksum;format_version=5}", "an unsupported format"),
-        ("compression=kZlibCompression;block_based_table_factory={format_version=5}", "unsupported compression"),
         (
             "block_based_table_factory={format_version=5;data_block_index_type=kDataBlockBinaryAndHash}",
             "hash index",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import zlib
 from collections.abc import Sequence
 
 import cramjam
@@ -20,11 +22,13 @@ from rescale.rocksdb.sst.table_blocks import (
 )
 from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
-NO_COMPRESSION, SNAPPY, LZ4, ZSTD = 0, 1, 4, 7
+NO_COMPRESSION, SNAPPY, ZLIB, BZIP2, LZ4, ZSTD = 0, 1, 2, 3, 4, 7
 CONTENT = b"some content, " * 20
 COMPRESSED = {
     NO_COMPRESSION: CONTENT,
     SNAPPY: bytes(cramjam.snappy.compress_raw(CONTENT)),
+    ZLIB: varint(len(CONTENT)) + zlib.compress(CONTENT, wbits=-14),
+    BZIP2: varint(len(CONTENT)) + bz2.compress(CONTENT),
     LZ4: varint(len(CONTENT)) + bytes(cramjam.lz4.compress_block(CONTENT, store_size=False)),
     ZSTD: varint(len(CONTENT)) + bytes(cramjam.zstd.compress(CONTENT)),
 }
@@ -32,7 +36,7 @@ OFFSET = 1000
 
 
 @pytest.mark.parametrize("kind", ChecksumType)
-@pytest.mark.parametrize("compressions", [[NO_COMPRESSION] * 3, [SNAPPY, NO_COMPRESSION, LZ4, ZSTD]])
+@pytest.mark.parametrize("compressions", [[NO_COMPRESSION] * 3, [SNAPPY, NO_COMPRESSION, ZLIB, BZIP2, LZ4, ZSTD]])
 def test_blocks_are_uncompressed_together_as_one_by_one(kind: ChecksumType, compressions: Sequence[int]) -> None:
     stored_blocks = [stored_block(COMPRESSED[compression], compression, kind) for compression in compressions]
     assert [uncompressed_content(block, kind, "table", 0) for block in stored_blocks] == [CONTENT] * len(stored_blocks)
@@ -52,14 +56,18 @@ def test_first_wrong_checksum_is_refused_with_its_offset(kind: ChecksumType) -> 
 @pytest.mark.parametrize(
     ("compression", "stored", "error", "what"),
     [
-        (2, CONTENT, UnsupportedError, "unsupported compression"),
+        (6, CONTENT, UnsupportedError, "unsupported compression"),
         (LZ4, b"", SnapshotError, "length of a compressed block"),
         (SNAPPY, b"\xff", SnapshotError, "length of a compressed block"),
         (ZSTD, b"\xff" * 5 + b"\1", SnapshotError, "length of a compressed block"),
         *(
             (kind, varint(LARGEST_BLOCK + 1) + COMPRESSED[kind], UnsupportedError, "too large")
-            for kind in (SNAPPY, LZ4, ZSTD)
+            for kind in (SNAPPY, ZLIB, BZIP2, LZ4, ZSTD)
         ),
+        (ZLIB, varint(len(CONTENT) + 1) + COMPRESSED[ZLIB][2:], SnapshotError, "does not have the length"),
+        (BZIP2, varint(len(CONTENT) - 1) + COMPRESSED[BZIP2][2:], SnapshotError, "does not have the length"),
+        (ZLIB, varint(len(CONTENT)) + b"\xff" * 9, SnapshotError, "cannot be decompressed"),
+        (BZIP2, varint(len(CONTENT)) + b"\xff" * 9, SnapshotError, "cannot be decompressed"),
         (LZ4, varint(len(CONTENT) + 1) + COMPRESSED[LZ4][2:], SnapshotError, "does not have the length"),
         (ZSTD, varint(len(CONTENT) + 1) + COMPRESSED[ZSTD][2:], SnapshotError, "does not have the length"),
         *((kind, COMPRESSED[kind][:-3], SnapshotError, "cannot be decompressed") for kind in (SNAPPY, LZ4, ZSTD)),

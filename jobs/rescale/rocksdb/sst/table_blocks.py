@@ -8,6 +8,8 @@ as a varint; for snappy, the varint is part of snappy's own format.
 
 from __future__ import annotations
 
+import bz2
+import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -31,9 +33,11 @@ A block may end with a row of any size, after smaller rows up to RocksDB's block
 """
 
 _LAST_BYTE_FACTOR = 0x6B9083D9
-_SNAPPY, _ZSTD = 1, 7
+_SNAPPY, _ZLIB, _BZIP2, _ZSTD = 1, 2, 3, 7
 _LZ4 = (4, 5)
-_COMPRESSIONS = frozenset((_SNAPPY, *_LZ4, _ZSTD))
+_COMPRESSIONS = frozenset((_SNAPPY, _ZLIB, _BZIP2, *_LZ4, _ZSTD))
+_LARGEST_WINDOW = -15
+"""Largest window of zlib, as the logarithm of its size; negative for content without zlib's own header."""
 
 Buffer = bytes | memoryview
 
@@ -173,11 +177,15 @@ def _decompressed(stored: bytes, start: int, end: int, path: str, offset: int) -
         if compression == _SNAPPY:
             content = cramjam.snappy.decompress_raw(stored[start:end])
             content_size = len(content)
+        elif compression in (_ZLIB, _BZIP2):
+            decompressor = zlib.decompressobj(_LARGEST_WINDOW) if compression == _ZLIB else bz2.BZ2Decompressor()
+            content = decompressor.decompress(stored[start + varint_size : end], size + 1)
+            content_size = len(content)
         else:
             content = bytearray(size)
             decompress_into = cramjam.lz4.decompress_block_into if compression in _LZ4 else cramjam.zstd.decompress_into
             content_size = decompress_into(stored[start + varint_size : end], content)
-    except (cramjam.DecompressionError, ValueError) as error:
+    except (cramjam.DecompressionError, zlib.error, OSError, ValueError) as error:
         raise SnapshotError(f"a block cannot be decompressed: {error}", path=path, offset=offset) from None
     if content_size != size:
         raise SnapshotError(
