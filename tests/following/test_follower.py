@@ -33,7 +33,7 @@ from rescale.snapshot.model import Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import join
 from rescale.storage.store import open_store
-from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
+from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
 from support.changing_job import ChangingJob
 from support.checkpoints import Checkpoints
 from support.diffing import diff
@@ -196,6 +196,31 @@ def test_base_is_made_from_the_newest_checkpoint_after_an_unsupported_one(
     checkpoints_follow(job, [4])
     (base,) = follow(follower, 0)
     assert base.checkpoint == 4
+
+
+def test_round_whose_files_were_damaged_is_made_again(
+    job: Checkpoints, home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its moving steps have ended, so another try would compare the same files."""
+    monkeypatch.setattr("rescale.planning.streams.inline.INLINE_LIMIT", 0)
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+
+    def move_and_damage(plan: Plan, proof: Proof) -> None:
+        move(plan, InProcessTasks())
+        store = open_store(home)
+        written = next(entry.uri for entry in store.list(plan.target) if entry.uri.endswith("MANIFEST-000004"))
+        content = store.read_all(written, 1 << 20)[0]
+        store.delete([written])
+        store.put(written, content[:-1] + bytes([content[-1] ^ 1]))
+        certify(plan, proof)
+
+    with pytest.raises(IntegrityError):
+        follow(replace(follower, move=move_and_damage), 1)
+    (new_round,) = follow(follower, 1)
+    assert (new_round.kind, new_round.checkpoint) == (RoundKind.ROUND, 4)
+    assert_rounds_are_whole(follower.target)
 
 
 @pytest.mark.parametrize("work", ["plan", "move"])

@@ -70,7 +70,7 @@ from rescale.snapshot.reading.discovery import (
     newest_complete_checkpoint,
     refuse_two_starts,
 )
-from rescale.text.errors import RequestError, RescaleError, SnapshotError, UnsupportedError
+from rescale.text.errors import IntegrityError, RequestError, RescaleError, SnapshotError, UnsupportedError
 
 POLL_SECONDS = 1.0
 _ATTEMPTS = 5
@@ -186,7 +186,7 @@ class Follower:
         while True:
             pinned = self._next_pinned(newest_number)
             before = self.newest_round()
-            with self._unpinning_unreadable(before):
+            with self._removing_failed(pinned, before):
                 try:
                     planned = self._plan(pinned, before)
                 except UnsupportedError as error:
@@ -366,12 +366,13 @@ class Follower:
         publish(plan, accept_unconditional=self.accept_unconditional)
 
     @contextmanager
-    def _unpinning_unreadable(self, newest: Round | None) -> Iterator[None]:
-        """Remove pins after the newest round if the block cannot read the state: a retry takes a newer checkpoint."""
+    def _removing_failed(self, pinned: PinnedCheckpoint, newest: Round | None) -> Iterator[None]:
+        """Remove the round of the block, and its pins, if it fails for good: it would fail again and again."""
         try:
             yield
-        except (SnapshotError, UnsupportedError):
+        except (SnapshotError, UnsupportedError, IntegrityError):
             self._prune(newest)
+            self.say(f"the begun round of checkpoint {pinned.checkpoint} was removed: another try takes the newest one")
             raise
 
     def _prune(self, newest: Round | None) -> None:

@@ -22,8 +22,9 @@ the target is FREE meanwhile (`states`). The state of a follower is not stored: 
 A round continues the newest finished round, or its *anchor*: the round whose records were all compared with its
 checkpoint. As long as there is none, the anchor is the *root*, the full run on which the rounds are based. So newest
 round and anchor are kept, with the pins of their checkpoints, and the root, whose plan may need an approval. All other
-rounds are removed after a round, `_metadata` first. Two followers of one target remove the same files; if one removes a
-round too early, the other refuses to continue it.
+rounds are removed after a round, `_metadata` first. A round that fails for good is removed, too, with its pins, because
+it would fail again and again. Two followers of one target remove the same files; if one removes a round too early, the
+other refuses to continue it.
 
 A round has no copies of the SST files of the round that it continues: it refers to them, wherever they lie in `rounds`.
 So files of a removed round stay as long as the certificate of a kept round names them. The last round refers to no
