@@ -203,7 +203,7 @@ class Follower:
     def plan_last(self) -> RoundPlan:
         """Plan the last round, into the target itself; it reads the newest checkpoint, not the pins."""
         refuse_another_job(self.target, self.job)
-        complete_newest_round(self.target)
+        newest = complete_newest_round(self.target)
         numbers = complete_checkpoints(self.job.checkpoints)
         if not numbers:
             raise RequestError(
@@ -217,7 +217,6 @@ class Follower:
             )
         refuse_two_starts(self.job.checkpoints, numbers)
         source = checkpoint_directory(self.job.checkpoints, numbers[-1])
-        newest = self.newest_round()
         request, checkpoints_between = self._request(source, self.target), self._between(newest, numbers[-1])
         planned = plan_round(request, self._bases(newest), checkpoints_between, reserve=0)
         is_taken = state_of(self.target, planned.prepared.plan.digest) is State.TAKEN
@@ -240,8 +239,7 @@ class Follower:
         Raises `RequestError` if nothing shows that the rounds belong to an earlier start of this job. Does nothing if
         there are no rounds, if they belong to this directory, or if they have another shape.
         """
-        complete_newest_round(self.target)
-        newest = self.newest_round()
+        newest = complete_newest_round(self.target)
         if newest is not None and take_over(self.target, self.job, newest, self._prefixes):
             begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
             self.say(f"the job was started again, and its checkpoints are in {self.job.checkpoints} now")

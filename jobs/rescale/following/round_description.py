@@ -50,14 +50,21 @@ def describe_round(plan: Plan, certificate: Certificate, before: Round | None) -
     )
 
 
-def complete_newest_round(target: str) -> None:
-    """Write the document of a target's newest round, if the process that made the round was killed before that."""
+def complete_newest_round(target: str) -> Round | None:
+    """Return a target's newest round, or None if there is none.
+
+    Writes its document first, if the process that made the round was killed before that.
+    """
     for number in finished_rounds(target)[-1:]:
-        if read_round(target, number) is None:
-            place = round_target(target, number)
-            plan = certified_plan(place)
-            before = newest_round(target, plan.checkpoint_id)
-            write_round(target, describe_round(plan, read_certificate(place), before))
+        if (described_round := read_round(target, number)) is not None:
+            return described_round
+        place = round_target(target, number)
+        plan = certified_plan(place)
+        before = newest_round(target, plan.checkpoint_id)
+        completed_round = describe_round(plan, read_certificate(place), before)
+        write_round(target, completed_round)
+        return completed_round
+    return None
 
 
 def _kind(plan: Plan, before: Round | None) -> RoundKind:
