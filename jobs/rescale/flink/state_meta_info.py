@@ -94,7 +94,7 @@ def read_bounded_states(reader: ByteReader, starts: Sequence[int], end: int) -> 
 
 
 def _ends(reader: ByteReader, number: int, starts: Sequence[int], end: int) -> list[int]:
-    """Return the ends of `number` entries, which begin at `starts` and lie end to end from the reader to `end`."""
+    """Return the ends of `number` entries at `starts`, end to end from the reader's position to `end`."""
     first, *ends = (*starts, end)
     if len(ends) != number or first != reader.position:
         raise reader.error("the count in a header differs from the number of entries", expected=number, found=len(ends))

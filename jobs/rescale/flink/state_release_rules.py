@@ -25,9 +25,9 @@ _ACKNOWLEDGING = "MessageAcknowledgingSourceBase"
 
 
 class _RemovedClass(NamedTuple):
-    """State of a class (`rule`) that Flink 1 has and Flink 2 does not have: `what` it holds, and `advice`."""
+    """State of a class (`flink_class`) that Flink 1 has and Flink 2 does not have: `what` it holds, and `advice`."""
 
-    rule: str
+    flink_class: str
     what: str
     advice: str
 
@@ -92,7 +92,7 @@ def operator_state_reason(state: str, writer_major: int, line: ReleaseLine) -> R
     removed_class = _REMOVED_CLASSES.get(state)
     if removed_class is not None and writer_major < line.major:
         why = f"{removed_class.what}, a class that connectors for Flink {line.major} do not contain"
-        return Reason(Restores.NO, why, removed_class.rule, removed_class.advice)
+        return Reason(Restores.NO, why, removed_class.flink_class, removed_class.advice)
     connector = _CONNECTOR_STATES.get(state)
     return _connector_reason(connector, line) if connector is not None else None
 
@@ -137,12 +137,12 @@ def source_reason(line: ReleaseLine) -> Reason:
 
 def untyped_state_reason(kind: str, line: ReleaseLine) -> Reason:
     """Return why `line` may not restore a kind of state without known types; `kind` is a key of `_UNTYPED_STATES`."""
-    rule, why, advice = _UNTYPED_STATES[kind]
-    return Reason(Restores.UNKNOWN, why, rule, advice.replace("that Flink", f"Flink {line}"))
+    flink_class, why, advice = _UNTYPED_STATES[kind]
+    return Reason(Restores.UNKNOWN, why, flink_class, advice.replace("that Flink", f"Flink {line}"))
 
 
-def _connector_reason(rule: str, line: ReleaseLine) -> Reason:
+def _connector_reason(flink_class: str, line: ReleaseLine) -> Reason:
     why = (
         "only the connector can read these bytes, and it is unknown whether another release of the connector reads them"
     )
-    return Reason(Restores.UNKNOWN, why, rule, _TRY_CONNECTOR.format(line=line))
+    return Reason(Restores.UNKNOWN, why, flink_class, _TRY_CONNECTOR.format(line=line))

@@ -130,7 +130,7 @@ def _worst_outcome(restores: Iterable[Restores]) -> str:
 
 
 def _explained(reason: Reason | None) -> RestoreReason | None:
-    return None if reason is None else RestoreReason(reason.why, reason.rule, reason.way)
+    return None if reason is None else RestoreReason(reason.why, reason.flink_class, reason.way)
 
 
 class _Judge:

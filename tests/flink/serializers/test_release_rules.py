@@ -44,7 +44,7 @@ def test_values_of_kryo_2_have_the_rule_of_their_class(class_name: str, restores
     wrapped = (lambda inner: inner, pojo, lambda inner: pojo(LONG, pojo(inner)), lambda inner: pojo(LONG, sub=inner))
     for wrap in wrapped:
         (reason,) = reasons_of(wrap(kryo(class_name)), 1, V2)
-        assert (reason.restores, reason.rule) == (restores, rule)
+        assert (reason.restores, reason.flink_class) == (restores, rule)
         assert class_name in reason.why
         assert reason.way
         assert reasons_of(wrap(kryo(class_name)), 1, V1) == []

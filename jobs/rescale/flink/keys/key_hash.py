@@ -156,7 +156,7 @@ def refuse_no_hash(
 
 
 class _FormulaTest(NamedTuple):
-    """Result of testing formulas; `fitting_hashes` has the hash codes of the keys by formula that fits all keys."""
+    """Result of testing formulas; `fitting_hashes` has each formula that fits all keys, with the keys' hash codes."""
 
     type_name: str
     formula_count: int

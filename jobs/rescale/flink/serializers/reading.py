@@ -42,7 +42,7 @@ def read_snapshot(reader: ByteReader, depth: int = 0) -> SerializerSnapshot:
 
 
 def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnapshot:
-    """Return the snapshot after the version of the proxy. The class may be unknown if the snapshot's `end` is given.
+    """Return the snapshot that follows a `PROXY_VERSION`. Its class may be unknown if the snapshot's `end` is given.
 
     Raises the errors of `read_snapshot`.
     """
@@ -58,7 +58,7 @@ def read_versioned(reader: ByteReader, end: int | None = None) -> SerializerSnap
 
 
 def write_versioned(out: ByteWriter, snapshot: SerializerSnapshot) -> None:
-    """Write a snapshot after the version of the proxy; the inverse of `read_versioned`."""
+    """Write `PROXY_VERSION`, then a snapshot; the inverse of `read_versioned`."""
     out.i32(PROXY_VERSION).raw(snapshot_bytes(snapshot))
 
 

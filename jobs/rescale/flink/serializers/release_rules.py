@@ -32,17 +32,17 @@ class Restores(StrEnum):
 
 
 class Reason(NamedTuple):
-    """Reason why state is not restored, or may not be; `rule` is a class of Flink, `way` what users can do."""
+    """Reason why state is not restored, or may not be; `flink_class` has the rule, `way` what users can do."""
 
     restores: Restores
     why: str
-    rule: str
+    flink_class: str
     way: str
 
     @property
     def fails_all(self) -> bool:
         """Whether the whole header cannot be read, so that none of its states is restored."""
-        return self.rule == _HEADER
+        return self.flink_class == _HEADER
 
 
 _PACKAGES_OF_FLINK = tuple(

@@ -62,11 +62,11 @@ def _checked_layout(row: Serializer, distribution: str) -> Callable[[Body], None
 
 
 def _checked_values(
-    row: Serializer, values: Callable[[SerializerSnapshot, TreeOf], TypeTree], distribution: str
+    row: Serializer, make_tree: Callable[[SerializerSnapshot, TreeOf], TypeTree], distribution: str
 ) -> Callable[[SerializerSnapshot, TreeOf], TypeTree]:
     def checked(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
         with _faults_of(row, distribution, "does not return the tree of its values"):
-            tree = values(snapshot, tree_of)
+            tree = make_tree(snapshot, tree_of)
             _check_tree(tree)
         return tree
 
