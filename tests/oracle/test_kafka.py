@@ -81,7 +81,7 @@ def test_every_record_is_read_once_after_each_rescale(
         savepoint = flink.collect(next_job, tmp_path / f"phase-{phase}", len(expected), restored=target)
         assert sorted(savepoint.results) == expected
         after = offsets_of(savepoint.path)
-        held = {position.partition: subtask for position, subtask in zip(after.positions, after.stored_by, strict=True)}
+        held = {position.partition: subtask for position, subtask in zip(after.positions, after.subtasks, strict=True)}
         expected_holders = {position.partition: subtask for position, subtask in dealt.items()}
         if phase == 2:
             late = late_partition(seed)
@@ -142,7 +142,7 @@ def test_consumer_of_flink_1_becomes_a_source_that_reads_every_record_once(
     read = flink.collect(job, tmp_path / "again", len(expected), restored=target)
     assert sorted(read.results) == expected
     after = offsets_of(read.path)
-    held = {position.partition: subtask for position, subtask in zip(after.positions, after.stored_by, strict=True)}
+    held = {position.partition: subtask for position, subtask in zip(after.positions, after.subtasks, strict=True)}
     late = late_partition(seed)
     assert held == {**dealt, late: owning_subtask(*late, 3)}
 

@@ -96,8 +96,8 @@ def job(parallelism: int, maximum: int, operators: int = 3, seed: int = 7) -> tu
         for reader in range(parallelism)
         for partition in range(reader, partitions, parallelism)
     ]
-    stored_by = tuple(reader for reader in range(parallelism) for _ in range(reader, partitions, parallelism))
-    kafka = KafkaOffsets(source, KafkaKind.SOURCE, tuple(positions), stored_by)
+    subtasks = tuple(reader for reader in range(parallelism) for _ in range(reader, partitions, parallelism))
+    kafka = KafkaOffsets(source, KafkaKind.SOURCE, tuple(positions), subtasks)
     files = [(f"{SOURCE}/_metadata", Pin(9))]
     files += [(f"{SOURCE}/{number}", Pin(1 << 30)) for number in range(1, parallelism + 1)]
     taken = replace(synthetic.snapshot(*operators_so_far), files=tuple(files), directory=SOURCE)

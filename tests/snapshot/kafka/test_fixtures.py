@@ -61,9 +61,9 @@ def test_stale_offsets_of_a_stopped_consumer_are_reported(fixture: KafkaFixture)
 @pytest.mark.parametrize("fixture", READ, ids=lambda fixture: fixture.name)
 def test_partitions_are_assigned_to_readers_as_by_the_connector(fixture: KafkaFixture) -> None:
     offsets = only(fixture)
-    assert offsets.stored_by == tuple(owning_subtask(*position.partition, 2) for position in offsets.positions)
-    assert offsets.stored_by == offsets.holders(2)
-    assert set(offsets.stored_by) == {0, 1}
+    assert offsets.subtasks == tuple(owning_subtask(*position.partition, 2) for position in offsets.positions)
+    assert offsets.subtasks == offsets.holders(2)
+    assert set(offsets.subtasks) == {0, 1}
 
 
 @pytest.mark.parametrize("fixture", READ, ids=lambda fixture: fixture.name)

@@ -56,7 +56,7 @@ UNREAD_KINDS = {
 class KafkaOffsets:
     """Offsets of a Kafka source; the `positions` are in the order of the stored elements.
 
-    `stored_by` has, for each position, the old subtask that stored it. `enumerator` is None for a `FlinkKafkaConsumer`,
+    `subtasks` has, for each position, the old subtask that stored it. `enumerator` is None for a `FlinkKafkaConsumer`,
     and if the enumerator's state is missing or could not be read. `unread_reason` says why the positions were not
     read, and `unread_enumerator_reason` why the enumerator's state was not.
     """
@@ -64,7 +64,7 @@ class KafkaOffsets:
     operator: Operator
     kind: KafkaKind
     positions: tuple[Position, ...] = ()
-    stored_by: tuple[int, ...] = ()
+    subtasks: tuple[int, ...] = ()
     enumerator: Enumerator | None = None
     unread_reason: str | None = None
     unread_enumerator_reason: str | None = None
@@ -91,7 +91,7 @@ class KafkaOffsets:
         layouts = layouts_of(self.operator, self.operator.operator)
         for subtask, shares in enumerate(redistribute(layouts, parallelism) if self.positions else ()):
             for run in (run for share in shares if share.name == READER_STATE for run in share.runs):
-                first = self.stored_by.index(run.source) + run.first
+                first = self.subtasks.index(run.source) + run.first
                 holders[first : first + run.count] = [subtask] * run.count
         return tuple(holders)
 
@@ -129,10 +129,10 @@ def has_consumer(operator: Operator) -> bool:
 
 def _consumer_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets:
     try:
-        stored_by, positions = _positions(snapshot, operator, OFFSETS_STATE, read_consumer_element)
+        subtasks, positions = _positions(snapshot, operator, OFFSETS_STATE, read_consumer_element)
     except UnreadError as error:
         return KafkaOffsets(operator, KafkaKind.CONSUMER, unread_reason=str(error))
-    return KafkaOffsets(operator, KafkaKind.CONSUMER, positions, stored_by)
+    return KafkaOffsets(operator, KafkaKind.CONSUMER, positions, subtasks)
 
 
 def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | None:
@@ -156,10 +156,10 @@ def _source_offsets(snapshot: Snapshot, operator: Operator) -> KafkaOffsets | No
         operator, KafkaKind.SOURCE, enumerator=enumerator, unread_enumerator_reason=unread_enumerator_reason
     )
     try:
-        stored_by, positions = _positions(snapshot, operator, READER_STATE, _read_split)
+        subtasks, positions = _positions(snapshot, operator, READER_STATE, _read_split)
     except UnreadError as error:
         return replace(offsets, unread_reason=str(error))
-    return replace(offsets, positions=positions, stored_by=stored_by)
+    return replace(offsets, positions=positions, subtasks=subtasks)
 
 
 def _unread_kind(snapshot: Snapshot, operator: Operator, coordinator: bytes) -> KafkaKind | None:
@@ -204,10 +204,10 @@ def _positions(
     size = sum(extent.length for _, state in states for extent in state.elements)
     if size > STATE_LIMIT:
         raise UnreadError(f"{name} has {size} bytes, above the limit of {STATE_LIMIT} bytes")
-    stored_by = tuple(stream.subtask for stream, state in states for _ in state.elements)
+    subtasks = tuple(stream.subtask for stream, state in states for _ in state.elements)
     try:
         contents = side_by_side(lambda pair: contents_of(snapshot, pair[0], pair[1].elements), states)
-        return stored_by, tuple(read(element) for elements in contents for element in elements)
+        return subtasks, tuple(read(element) for elements in contents for element in elements)
     except UnknownVersionError as error:
         raise UnreadError(str(error)) from None
     except SnapshotError as error:
