@@ -143,7 +143,7 @@ class FaultyStore:
         replacement = _ALWAYS.get(self._faults.kind)
         store = replacement(self._store) if replacement and verb in vars(replacement) else self._store
         call = getattr(store, verb)
-        if not callable(call) or verb == "read_size":  # `read_size` sends no request
+        if not callable(call) or verb == "chunk_size":  # `chunk_size` sends no request
             return call
 
         def counted(subject: Any, *arguments: Any) -> Any:

@@ -108,7 +108,7 @@ class Store(Protocol):
     def checksums(self, uri: str, pin: Pin) -> Sequence[Checksum]:
         """Return the checksums of the pinned version that the store computed itself, the strongest first."""
 
-    def read_size(self, length: int, at_once: int | None = None) -> int:
+    def chunk_size(self, length: int, at_once: int | None = None) -> int:
         """Return the best size of one read in bytes, for a caller that needs `length` bytes.
 
         The caller processes `at_once` bytes together; None if any size suits the caller.

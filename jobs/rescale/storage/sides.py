@@ -195,7 +195,7 @@ def _replace_environment(old: Mapping[str, str], new: Mapping[str, str]) -> None
 
 
 def target_of(location: str) -> str:
-    """Return the target to which a location beside it belongs, such as that of a round; else the location itself.
+    """Return the target beside which a location lies, such as that of a round; else the location itself.
 
     The name of a bucket, or of a directory around the target, may end as that of a directory of documents does.
     """

@@ -43,7 +43,7 @@ def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: 
     Raises the same errors as `Store.read`.
     """
     store = open_store(uri)
-    step = store.read_size(length, at_once)
+    step = store.chunk_size(length, at_once)
     for offset in range(0, length, step):
         yield store.read(uri, start + offset, min(step, length - offset), pin)
 

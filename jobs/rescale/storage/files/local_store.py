@@ -77,7 +77,7 @@ class LocalStore:
     def checksums(self, uri: str, pin: Pin) -> Sequence[Checksum]:  # noqa: ARG002
         return ()
 
-    def read_size(self, length: int, at_once: int | None = None) -> int:  # noqa: ARG002
+    def chunk_size(self, length: int, at_once: int | None = None) -> int:  # noqa: ARG002
         return at_once or 1 << 20  # 1 MiB stays in the processor's cache for the hash or comparison that follows
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:

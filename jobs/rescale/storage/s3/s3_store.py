@@ -90,7 +90,7 @@ class S3Store:
         # A directory bucket has ETags that only look like MD5.
         return [c for c in checksums if c.algorithm != ETAG] if is_directory_bucket(split_s3(uri)[0]) else checksums
 
-    def read_size(self, length: int, at_once: int | None = None) -> int:
+    def chunk_size(self, length: int, at_once: int | None = None) -> int:
         return request_size(length, at_once)
 
     def read(self, uri: str, start: int, length: int, pin: Pin | None = None) -> bytes:

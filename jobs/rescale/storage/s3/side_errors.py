@@ -55,7 +55,7 @@ def _description(side: StoreSide) -> str:
 
 
 def _part_for_side(part: str | Mention, side: StoreSide) -> str | Mention:
-    """Return a part of advice with the setting in it worded for a side: by its own variables or its AWS profile."""
+    """Return a part of advice; a setting in it is named as the side has it: by own variables or an AWS profile."""
     if not isinstance(part, Mention) or part.about is not About.SETTING:
         return part
     profile, text = profile_of(side, os.environ), part.text
