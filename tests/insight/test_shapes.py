@@ -37,7 +37,7 @@ def test_divisor_nearest_to_the_requested_parallelism_is_recommended(
 
 def test_parallelism_that_does_not_divide_leaves_capacity_idle() -> None:
     advised = advice(100, [10] * 128)
-    requested = advised.asked
+    requested = advised.requested
     assert requested.parallelism == 100
     assert (requested.least_key_groups, requested.most_key_groups) == (1, 2)
     assert requested.evenness == pytest.approx(20 * 100 / 1280)

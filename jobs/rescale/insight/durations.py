@@ -68,8 +68,8 @@ Each entry is decoded twice, and each key is looked up in the result for the pro
 """
 
 DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS = 0.04, 0.03
-"""CPU time to read the MANIFEST and open the database of a RocksDB directory: of one in both checkpoints, and of one in
-base and result."""
+"""CPU time to read MANIFESTs and open databases: for each RocksDB directory of the job (in both checkpoints), and for
+each one of the result (in base and result)."""
 
 S3_CONNECTION_RATE = 85 * MB
 """Bytes per second that an S3 connection sends or receives (Amazon S3 performance guidelines: 85 to 90 MB/s)."""

@@ -74,7 +74,7 @@ class ShapeAdvice:
     few_keys: int | None
 
     @property
-    def asked(self) -> Candidate:
+    def requested(self) -> Candidate:
         """The candidate with the parallelism that the advice is for."""
         return next(candidate for candidate in self.candidates if candidate.parallelism == self.parallelism)
 

@@ -74,5 +74,5 @@ def _are_equal(snapshot: Snapshot, first: ElementState, second: ElementState) ->
     """Return whether two subtasks wrote the same elements in any order; false if they are too large to compare."""
     if snapshot.missing or 2 * sum(extent.length for extent in first.elements) > MOST_BYTES_READ:
         return False
-    contents = snapshot.contents
-    return sorted(contents.read_each(first.elements)) == sorted(contents.read_each(second.elements))
+    files = snapshot.contents
+    return sorted(files.read_each(first.elements)) == sorted(files.read_each(second.elements))

@@ -191,7 +191,7 @@ def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) 
         keyed_bytes=operator.bytes_of(Slot.KEYED, Slot.RAW_KEYED),
         operator_bytes=operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR),
         evenness=shape.now if shape else 1.0,
-        new_evenness=shape.asked.evenness if shape else 1.0,
+        new_evenness=shape.requested.evenness if shape else 1.0,
         states=operator.states,
         elements=dealt_elements(old, operator),
         subtasks=tuple(_subtask_shares(operator)),
