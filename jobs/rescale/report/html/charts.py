@@ -21,7 +21,7 @@ from rescale.report.html.svg import (
     text,
 )
 
-_BAR_HEIGHT, _CURVE_HEIGHT, _HEAD, _FOOT, _MARGIN = 120, 150, 14, 22, 0.06
+_BAR_HEIGHT, _CURVE_HEIGHT, _ABOVE, _BELOW, _MARGIN = 120, 150, 14, 22, 0.06
 _STACK_HEIGHT, _SPARK_HEIGHT = 16, 18
 
 
@@ -74,21 +74,21 @@ def curve(figure: Curve, description: str) -> Element:
         return percentage(_MARGIN + at * (1 - 1.5 * _MARGIN))
 
     def y(at: float) -> str:
-        return f"{_HEAD + 12 + (_CURVE_HEIGHT - 18) * (1 - at):.1f}"
+        return f"{_ABOVE + 12 + (_CURVE_HEIGHT - 18) * (1 - at):.1f}"
 
     def dot(point: Point) -> Node:
         kind = "asked" if point.requested else "even" if point.even else None
         radius = "6" if point.requested else "3.5" if point.even else "1.5"
         return circle(cx=x(point.x), cy=y(point.y), r=radius, class_=kind)[hover_text(point.tooltip)]
 
-    bottom = _HEAD + _CURVE_HEIGHT + 16
+    bottom = _ABOVE + _CURVE_HEIGHT + 16
     sorted_points = sorted(figure.points, key=lambda point: point.requested)
     segments = zip(figure.points, figure.points[1:], strict=False)
     return drawing(
         description,
-        _HEAD + _CURVE_HEIGHT + 2 * _FOOT,
+        _ABOVE + _CURVE_HEIGHT + 2 * _BELOW,
         g(class_="axes")[
-            text(x=0, y=_FOOT // 2)[figure.y_label], text(x="50%", y=bottom + _FOOT, class_="of-x")[figure.x_label]
+            text(x=0, y=_BELOW // 2)[figure.y_label], text(x="50%", y=bottom + _BELOW, class_="of-x")[figure.x_label]
         ],
         g(class_="grid")[
             (line(x1=x(0), x2=x(1), y1=y(tick.at), y2=y(tick.at)) for tick in figure.y_ticks),

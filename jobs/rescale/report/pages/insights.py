@@ -15,8 +15,8 @@ from rescale.text.units import arrow, counted, duration, human_bytes
 _MOST_SHAPES = 10
 _MOST_NAMED = 3
 _MOST_LISTED = 12
-_NOTABLE_LOSS = 0.05
-_NOTABLE_BYTES = 1_000_000
+_NOTABLE_IDLE_SHARE = 0.05
+_NOTABLE_HOT_BYTES = 1_000_000
 
 RESTORES = "What Flink itself would do at restore"
 FORMATS = "What restoring the result costs Flink, by format"
@@ -159,12 +159,12 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
     """Yield sentences about parallelisms that do not divide the max parallelism, hot key groups, and few keys."""
     shapes: dict[tuple[int, int], list[ShapeAdvice]] = {}
     for shape in _shapes_with_enough_keys(insight):
-        if shape.idle >= _NOTABLE_LOSS:
+        if shape.idle >= _NOTABLE_IDLE_SHARE:
             shapes.setdefault((shape.parallelism, shape.max_parallelism), []).append(shape)
     for same_shape in shapes.values():
         yield _idle_sentence(same_shape)
     for shape in insight.shapes:
-        if shape.hot and shape.hot[0].bytes >= _NOTABLE_BYTES:
+        if shape.hot and shape.hot[0].bytes >= _NOTABLE_HOT_BYTES:
             hot_text = first_of([f"{group.key_group} ({group.share:.0%})" for group in shape.hot], _MOST_NAMED)
             yield f"{shape.label}: hot key groups, which no parallelism can split: {hot_text} of the keyed bytes"
     with_few_keys = [shape for shape in insight.shapes if shape.few_keys is not None]

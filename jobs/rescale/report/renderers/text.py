@@ -22,7 +22,7 @@ from rescale.report.page import (
 from rescale.text.names import printable
 
 _INDENT = "  "
-_WIDEST = 100
+_LONGEST_CELL = 100
 
 
 def render_text(page: Page) -> str:
@@ -59,7 +59,7 @@ def _render_block(block: Block) -> str:
 
 def _cut_cell(cell: str) -> str:
     """Shorten a long cell to its two ends: SQL gives operators names of thousands of characters."""
-    return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST // 2]} … {cell[-_WIDEST // 2 :]}"
+    return cell if len(cell) <= _LONGEST_CELL else f"{cell[: _LONGEST_CELL // 2]} … {cell[-_LONGEST_CELL // 2 :]}"
 
 
 def _render_line(line: Line) -> str:
