@@ -240,7 +240,7 @@ class Follower:
         there are no rounds, if they belong to this directory, or if they have another shape.
         """
         newest = complete_newest_round(self.target)
-        if newest is not None and take_over(self.target, self.job, newest, self._prefixes):
+        if newest is not None and take_over(self.target, self.job, newest, self._allow_prefixes):
             begin_following(self.target, self.job, accept_unconditional=self.accept_unconditional)
             self.say(f"the job was started again, and its checkpoints are in {self.job.checkpoints} now")
 
@@ -277,10 +277,10 @@ class Follower:
 
     @property
     def _pins(self) -> Pins:
-        return Pins(self.target, self.job.checkpoints, tuple(self._prefixes))
+        return Pins(self.target, self.job.checkpoints, tuple(self._allow_prefixes))
 
     @property
-    def _prefixes(self) -> tuple[str, ...]:
+    def _allow_prefixes(self) -> tuple[str, ...]:
         return self._request(self.job.checkpoints, self.target).allow_prefixes
 
     def _bases(self, newest: Round | None) -> list[str]:

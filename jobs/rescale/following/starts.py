@@ -93,7 +93,7 @@ def refuse_no_checkpoint_directory(checkpoints: str) -> None:
             )
 
 
-def take_over(target: str, job: FollowedJob, newest: Round, prefixes: Sequence[str]) -> bool:
+def take_over(target: str, job: FollowedJob, newest: Round, allow_prefixes: Sequence[str]) -> bool:
     """Let a target with rounds follow a later start of its job, whose checkpoints are in another directory.
 
     Returns False and changes nothing if the target has no follower, or one for the same directory or with other
@@ -107,22 +107,22 @@ def take_over(target: str, job: FollowedJob, newest: Round, prefixes: Sequence[s
         or current_job.checkpoints in (BETWEEN_STARTS, job.checkpoints)
     ):
         return False
-    _refuse_unrelated_job(target, newest, job, prefixes)
+    _refuse_unrelated_job(target, newest, job, allow_prefixes)
     if may_be_discarded(target, current_job):
         discard(target, keeps_follower=True)
     end_following(target)
     return True
 
 
-def _refuse_unrelated_job(target: str, newest: Round, job: FollowedJob, prefixes: Sequence[str]) -> None:
+def _refuse_unrelated_job(target: str, newest: Round, job: FollowedJob, allow_prefixes: Sequence[str]) -> None:
     advice = Advice("name another target, or remove what that follower left: ", command("discard", quoted(target)))
-    number, later = _open_newest(job.checkpoints, prefixes)
+    number, later = _open_newest(job.checkpoints, allow_prefixes)
     if later is None:
         evidence = "no complete checkpoint"
         advice = Advice("wait for a checkpoint if the job was just started again; otherwise ", advice)
     elif not _is_later(job.checkpoints, number, newest):
         evidence = f"chk-{number}, which was written before that checkpoint"
-    elif not _have_common_backends(open_base(round_target(target, newest.checkpoint), prefixes).source, later):
+    elif not _have_common_backends(open_base(round_target(target, newest.checkpoint), allow_prefixes).source, later):
         evidence = f"chk-{number}, which has other state backends"
     else:
         return
@@ -164,7 +164,7 @@ def waiting_sentence(checkpoints: str, newest_number: int, numbers: Sequence[int
     return ""
 
 
-def _open_newest(checkpoints: str, prefixes: Sequence[str]) -> tuple[int, Snapshot | None]:
+def _open_newest(checkpoints: str, allow_prefixes: Sequence[str]) -> tuple[int, Snapshot | None]:
     """Open a running job's newest complete checkpoint; return (number, snapshot), or (-1, None) if there is none."""
     for attempt in range(_ATTEMPTS):
         numbers = complete_checkpoints(checkpoints)
@@ -172,7 +172,7 @@ def _open_newest(checkpoints: str, prefixes: Sequence[str]) -> tuple[int, Snapsh
             break
         refuse_two_starts(checkpoints, numbers)
         try:
-            return numbers[-1], open_snapshot(checkpoint_directory(checkpoints, numbers[-1]), prefixes)
+            return numbers[-1], open_snapshot(checkpoint_directory(checkpoints, numbers[-1]), allow_prefixes)
         except SnapshotError:
             if attempt == _ATTEMPTS - 1 or newest_complete_checkpoint(checkpoints) == numbers[-1]:
                 raise
