@@ -46,8 +46,8 @@ def claim(
 ) -> None:
     """Store the plan beside its target and claim the target for it, unless the plan has claimed it before.
 
-    The claim records the time and `by`, the name of the run; errors of refused runs show both. It also records whether
-    the plan is the last round of the target's follower, which may discard it (`is_last_round`).
+    The claim records the time and `by`, the name of the run; errors of refused runs show both. With
+    `is_last_round`, it also records that this run is the last round of the target's follower, which may discard it.
 
     Raises `RequestError` if the target holds files that are not this plan's, and `UnsupportedError` if the store
     ignores conditional writes, unless `accept_unconditional`.
