@@ -1,4 +1,4 @@
-"""Committed snapshots as planning sees them, and their streams with their bytes."""
+"""Committed snapshots (`tests/fixtures`), opened as planning opens them, and bytes of their streams."""
 
 from __future__ import annotations
 
