@@ -73,8 +73,8 @@ def read_state_meta_info(reader: ByteReader, end: int | None = None) -> StateMet
     if kind not in StateKind._value2member_map_:
         raise reader.error("an unknown kind of state", at=at, expected=f"0 to {max(StateKind)}", found=kind)
     options = tuple((reader.utf(), reader.utf()) for _ in range(reader.count(4)))
-    number = reader.count(12)
-    ends = [None] * number if end is None else _ends(reader, number, serializer_starts(reader, end), end)
+    count = reader.count(12)
+    ends = [None] * count if end is None else _ends(reader, count, serializer_starts(reader, end), end)
     serializers = tuple((reader.utf(), read_versioned(reader, end)) for end in ends)
     return StateMetaInfo(name, StateKind(kind), options, serializers, reader.data[start : reader.position])
 

@@ -100,8 +100,8 @@ def _edited_version_2(reader: ByteReader, edit: Edit) -> bytes:
 
 
 def _edited_version_3(reader: ByteReader, edit: Edit) -> bytes:
-    number, version = reader.i32(), reader.raw(4)
-    kept_entries = [(_edited_split(reader.blob(), edit), reader.raw(4)) for _ in range(number)]
+    split_count, version = reader.i32(), reader.raw(4)
+    kept_entries = [(_edited_split(reader.blob(), edit), reader.raw(4)) for _ in range(split_count)]
     entries = [_with_length(split) + status for split, status in kept_entries if split is not None]
     number_and_entries = _with_count(entries)
     return number_and_entries[:4] + version + number_and_entries[4:]

@@ -135,8 +135,8 @@ def _read_with_status(reader: ByteReader) -> Enumerator:
 
 
 def _read_with_offsets(reader: ByteReader) -> Enumerator:
-    number, version = reader.count(8), reader.i32()
-    entries = [(read_split(Versioned(version, reader.blob())), _read_is_assigned(reader)) for _ in range(number)]
+    split_count, version = reader.count(8), reader.i32()
+    entries = [(read_split(Versioned(version, reader.blob())), _read_is_assigned(reader)) for _ in range(split_count)]
     reader.boolean()
     return _enumerator(entries)
 

@@ -188,9 +188,9 @@ def _read_delta(reader: ByteReader, depth: int) -> ChangelogDelta:
 def _read_in_memory_changelog(reader: ByteReader) -> InMemoryChangelogHandle:
     first, count = read_key_group_range(reader)
     start, end = (reader.non_negative(reader.i64, "sequence number") for _ in range(2))
-    number = reader.count(item_size=8)
+    change_count = reader.count(item_size=8)
     position = reader.position
-    changes = tuple(_read_change(reader) for _ in range(number))
+    changes = tuple(_read_change(reader) for _ in range(change_count))
     return InMemoryChangelogHandle(first, count, start, end, changes, reader.utf(), position)
 
 

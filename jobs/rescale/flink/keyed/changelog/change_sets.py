@@ -45,8 +45,8 @@ def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChan
     buffer = _ChunkBuffer(_chained(rest, source) if flag == _PLAIN else decompressed(_chained(rest, source)))
     buffer.skip(offset)
     for _ in range(buffer.count("key groups")):
-        number, key_group = buffer.count("changes"), buffer.number()
-        for _ in range(number):
+        change_count, key_group = buffer.count("changes"), buffer.number()
+        for _ in range(change_count):
             yield key_group, buffer.take(buffer.count("bytes of a change"))
 
 

@@ -65,13 +65,13 @@ def parsed_changes(
     starts = limits - np.array([len(change.data) for change in changes], np.int64)
     states = np.array([change.state for change in changes], np.int64)
     groups = np.array([change.key_group for change in changes], np.int64)
-    array = np.frombuffer(data, np.uint8)
+    change_bytes = np.frombuffer(data, np.uint8)
     key_starts, key_ends, namespace_ends = (np.empty(len(changes), np.int64) for _ in range(3))
     for state, layout in layouts.items():
         indices = np.flatnonzero(states == state)
-        _check_operations(layout, array[starts[indices]])
-        parts = _find_parts(layout, array, starts[indices], limits[indices], indices)
-        _check_key_groups(layout, array, parts, limits[indices], groups[indices], max_parallelism)
+        _check_operations(layout, change_bytes[starts[indices]])
+        parts = _find_parts(layout, change_bytes, starts[indices], limits[indices], indices)
+        _check_key_groups(layout, change_bytes, parts, limits[indices], groups[indices], max_parallelism)
         key_starts[indices], key_ends[indices], namespace_ends[indices] = (
             parts.key_starts,
             parts.key_ends,
