@@ -127,7 +127,7 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
 
 def _driver_memory(work: Workload, run_stages: tuple[EstimatedStage, ...]) -> int:
     parts = work.bytes // part_size(work)
-    units = min(work.copied // part_size(work), MOST_UNITS)
+    units = min(work.copied_bytes // part_size(work), MOST_UNITS)
     ranges = sum(max(records.new_pieces, 1) for records in work.rekeyed)
     tasks = max((stage.tasks for stage in run_stages), default=0)
     file_bytes = FILE_MEMORY * (work.source_files + work.new_files)

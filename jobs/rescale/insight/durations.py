@@ -164,7 +164,7 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
     places_in_s3 = sum([is_s3(plan.source), is_s3(plan.target)])
     transfer_time_per_byte = places_in_s3 / S3_CONNECTION_RATE
     has_workers = False
-    for step, work, size, bytes_in_python in (
+    for step, work_time, size, bytes_in_python in (
         ("reshuffle", keyed_time + changes_time / 2, plan.bytes_moved - dealt_bytes, rekeyed_bytes),
         ("redistribute", elements_time, dealt_bytes, 0),
         ("validate", compare_time + changes_time / 2, plan.bytes_moved, rekeyed_bytes + dealt_bytes),
@@ -172,7 +172,7 @@ def _step_seconds(plan: Plan, records: Mapping[str, int]) -> Iterator[StepSecond
         starts_workers = not has_workers and (size if places_in_s3 else bytes_in_python) > LITTLE_BYTES
         has_workers = has_workers or starts_workers
         start = PROCESS_SECONDS + (WORKERS_SECONDS if starts_workers else 0)
-        yield StepSeconds(step, start + (work + transfer_time_per_byte * size) / CORES)
+        yield StepSeconds(step, start + (work_time + transfer_time_per_byte * size) / CORES)
 
 
 def change_seconds(key_count: int, directory_count: int, new_directory_count: int) -> float:

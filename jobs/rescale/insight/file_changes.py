@@ -154,7 +154,7 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     changes_of_operators = [_changes(a, a.operator(operator.operator_id), b, operator) for operator in b.operators]
     operators, directory_count = (
         tuple(changes for changes, _ in changes_of_operators),
-        sum(number for _, number in changes_of_operators),
+        sum(count for _, count in changes_of_operators),
     )
     new_directory_count = sum(
         min(len(operator.databases), changes.entries) for operator, changes in zip(b.operators, operators, strict=True)

@@ -120,7 +120,7 @@ def _slice_size(size: int, cluster: Cluster) -> int:
 
 def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]:
     part_bytes = part_size(work)
-    for name, size in (("copy key groups", work.copied), ("deal operator state", work.elements)):
+    for name, size in (("copy key groups", work.copied_bytes), ("deal operator state", work.operator_bytes)):
         unit = max(min(part_bytes, size), _slice_size(size, cluster))
         requests = EstimatedRequests(_number_of_parts(size, part_bytes), _number_of_parts(size, part_bytes))
         cpu = 1 / WHOLE_KEY_GROUPS.move
@@ -159,9 +159,9 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
             writing_requests,
             shuffled_bytes,
         )
-    copied = work.bytes - rekeyed_bytes
+    other_bytes = work.bytes - rekeyed_bytes
     compared_sizes_and_rates = [
-        (copied, WHOLE_KEY_GROUPS.compare),
+        (other_bytes, WHOLE_KEY_GROUPS.compare),
         *((records.bytes, records.rates.compare) for records in work.rekeyed),
     ]
     size = work.bytes
@@ -169,10 +169,11 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         tasks = max(1, -(-2 * size // max(_slice_size(2 * size, cluster), 1)))
         largest = max([size // tasks, *(max(records.largest, records.new_largest) for records in work.rekeyed)])
         cpu = sum(compared / rate for compared, rate in compared_sizes_and_rates) / size
-        reads = _number_of_reads(copied, min(UNIT_SIZE, copied)) * 2
+        reads = _number_of_reads(other_bytes, min(UNIT_SIZE, other_bytes)) * 2
         reads += sum(
-            _number_of_reads(n.bytes, n.bytes // n.pieces) + _number_of_reads(n.bytes, n.bytes // n.new_pieces)
-            for n in work.rekeyed
+            _number_of_reads(records.bytes, records.bytes // pieces)
+            for records in work.rekeyed
+            for pieces in (records.pieces, records.new_pieces)
         )
         yield _UntimedStage(
             "compare source and result", tasks, size, largest, cpu, 2, 2, 0, EstimatedRequests(0, reads), prefixes=2

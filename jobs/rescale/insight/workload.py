@@ -31,14 +31,14 @@ class RekeyedWork:
 
 @dataclass(frozen=True)
 class Workload:
-    """Work of a plan: bytes of keyed state to copy (`copied`) and of operator state (`elements`), and records to rekey.
+    """Work of a plan: `copied_bytes` of keyed state, `operator_bytes` of operator state, and records to rekey.
 
     `source_files` and `new_files` are numbers of files. `largest_file` is the largest keyed state of one operator in
     one new subtask, and `part_size` what a task writes at once, both in bytes.
     """
 
-    copied: int
-    elements: int
+    copied_bytes: int
+    operator_bytes: int
     rekeyed: tuple[RekeyedWork, ...]
     source_files: int
     new_files: int
@@ -47,18 +47,18 @@ class Workload:
 
     @property
     def bytes(self) -> int:
-        return self.copied + self.elements + sum(records.bytes for records in self.rekeyed)
+        return self.copied_bytes + self.operator_bytes + sum(records.bytes for records in self.rekeyed)
 
 
 def workload_of(plan: Plan) -> Workload:
-    rekeyed_work = tuple(_rekeyed_work(plan))
-    elements = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
-    copied = plan.bytes_moved - elements - sum(operator.rekeyed_bytes for operator in plan.operators)
-    new_file_count = sum(
+    rekeyed = tuple(_rekeyed_work(plan))
+    operator_bytes = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
+    copied_bytes = plan.bytes_moved - operator_bytes - sum(operator.rekeyed_bytes for operator in plan.operators)
+    new_files = sum(
         len(operator.streams) + len(operator.rekeyed_streams) + len(operator.compacted) for operator in plan.operators
     )
     largest = max((max(operator.new_keyed_bytes, default=0) for operator in plan.operators), default=0)
-    return Workload(max(0, copied), elements, rekeyed_work, len(plan.files), new_file_count, largest, plan.part_size)
+    return Workload(max(0, copied_bytes), operator_bytes, rekeyed, len(plan.files), new_files, largest, plan.part_size)
 
 
 def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
