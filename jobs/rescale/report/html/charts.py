@@ -62,9 +62,9 @@ _MOST_STEPS = 200
 
 
 def _area(chart: Bars) -> Element:
-    number = len(chart.heights)
-    steps = min(number, _MOST_STEPS)
-    sampled_points = [(i / (steps - 1), chart.heights[i * (number - 1) // (steps - 1)]) for i in range(steps)]
+    last = len(chart.heights) - 1
+    steps = min(last + 1, _MOST_STEPS)
+    sampled_points = [(i / (steps - 1), chart.heights[i * last // (steps - 1)]) for i in range(steps)]
     outline = path_through([(0.0, 0.0), *sampled_points, (1.0, 0.0)])
     return stretched(0, _BAR_HEIGHT, path(class_="area", d=outline + "Z"))
 

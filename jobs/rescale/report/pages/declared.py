@@ -89,18 +89,18 @@ def _lines_of_changes(surgery: Surgery, dropped_records: RecordCounts, old_rows:
         losses = f"{human_bytes(dropped.bytes)} of state are lost"
         yield f"{_label(dropped)} is dropped: {losses}{': ' if states else ''}{states}"
     for state in surgery.dropped_states:
-        number = dropped_records.get((new_ids.get(state.operator_id, state.operator_id), state.name))
+        record_count = dropped_records.get((new_ids.get(state.operator_id, state.operator_id), state.name))
         losses = (
-            f"{counted(number, 'record')}, {_lost_bytes_phrase(state)},"
-            if number is not None
+            f"{counted(record_count, 'record')}, {_lost_bytes_phrase(state)},"
+            if record_count is not None
             else _lost_bytes_phrase(state)
         )
         yield f"the state {_state_text(state)} of {_label(state)} is dropped: {losses} are lost"
     for rows in surgery.old_rows:
-        numbers = old_rows.get((new_ids.get(rows.operator_id, rows.operator_id), rows.name))
+        left_out = old_rows.get((new_ids.get(rows.operator_id, rows.operator_id), rows.name))
         yield (
             f"the state {rows.name} ({rows.type}) of {_label(rows)} loses the rows that were last accessed at or "
-            f"before {format_time(rows.until)}: {_old_rows_phrase(rows, numbers)}"
+            f"before {format_time(rows.until)}: {_old_rows_phrase(rows, left_out)}"
         )
     for restarted in surgery.restarted:
         yield f"{_finished_phrase(restarted)} of {_label(restarted)} run again: {_repeated_input_phrase(restarted)}"
@@ -156,12 +156,12 @@ def _repeated_input_phrase(restarted: Restarted) -> str:
     )
 
 
-def _old_rows_phrase(rows: OldRows, numbers: CertifiedOldRows | None) -> str:
+def _old_rows_phrase(rows: OldRows, left_out: CertifiedOldRows | None) -> str:
     """Return a phrase for the old rows that are left out; before the run, it says that the run counts them."""
-    if numbers is None:
+    if left_out is None:
         return f"the run counts them, in {human_bytes(rows.of_bytes)} of keyed state"
-    rows_text = counted(numbers.rows, "row")
-    return f"{rows_text}, {counted(numbers.elements, 'list element')} in all" if numbers.elements else rows_text
+    rows_text = counted(left_out.rows, "row")
+    return f"{rows_text}, {counted(left_out.elements, 'list element')} in all" if left_out.elements else rows_text
 
 
 def _label(operator: Renamed | Dropped | DroppedState | Restarted | OldRows) -> str:

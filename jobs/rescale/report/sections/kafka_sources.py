@@ -30,11 +30,11 @@ def kafka_section(documents: Sequence[KafkaSource], detail: DetailLevel) -> list
         if source.partitions
     ]
     if sparks:
-        rows, number = list(_partitions(shown_sources)), sum(len(source.partitions) for source in documents)
+        rows, total = list(_partitions(shown_sources)), sum(len(source.partitions) for source in documents)
         is_planned = bool(shown_sources[0].partitions) and shown_sources[0].partitions[0].new_subtask is not UNSET
         headers = ("source", "topic", "partition", "next record", "subtask", *(["new subtask"] if is_planned else []))
         is_cut = len(rows) > 4 * detail.rows
-        rows_note = f"the first {4 * detail.rows} of {counted(number, 'partition')}" if is_cut else "partitions"
+        rows_note = f"the first {4 * detail.rows} of {counted(total, 'partition')}" if is_cut else "partitions"
         caption = "How many partitions each subtask reads. Offsets stay the same, except for declared differences."
         numbers = table(headers, rows[: 4 * detail.rows])
         blocks.append(Figure("Partitions by subtask", caption, Sparks(tuple(sparks)), numbers, rows_note))

@@ -84,15 +84,15 @@ def _axis_label(which: str, shape: KeyedShape) -> str:
 
 
 def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
-    number = len(side.sizes)
-    cells = _resampled(side.sizes, min(number, _MOST_CELLS))
+    group_count = len(side.sizes)
+    cells = _resampled(side.sizes, min(group_count, _MOST_CELLS))
     mean = sum(cells) / len(cells) or 1.0
     return Strip(
         f"{side.name}: {_shape_text(side.shape)}",
         tuple(_subtask_shares(side) if detail.parts and side.shape.parallelism <= MOST_DRAWN_SUBTASKS else ()),
         tuple(_shade(cell / mean / _FULL_SHADE) for cell in cells),
-        tuple(_part_shares(side.sizes, min(number, detail.parts)) if detail.parts else ()),
-        tuple(Mark((group + 0.5) / number, tooltip) for group, tooltip in hot.items()),
+        tuple(_part_shares(side.sizes, min(group_count, detail.parts)) if detail.parts else ()),
+        tuple(Mark((group + 0.5) / group_count, tooltip) for group, tooltip in hot.items()),
     )
 
 
