@@ -73,8 +73,8 @@ class S3Store:
     def stats(self, uris: Sequence[str]) -> list[Pin | None]:
         listed_pins: dict[str, Pin] = {}
         wanted_uris = set(uris)
-        for directory, number in Counter(map(parent, uris)).items():
-            if number >= LEAST_OBJECTS_TO_LIST:
+        for directory, object_count in Counter(map(parent, uris)).items():
+            if object_count >= LEAST_OBJECTS_TO_LIST:
                 listed_pins |= list_pins(self._client, directory, wanted_uris)
         return side_by_side(lambda uri: listed_pins.get(uri) or self.stat(uri), uris)
 
