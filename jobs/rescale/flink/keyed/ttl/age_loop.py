@@ -80,8 +80,8 @@ def shorten_lists(
 ) -> tuple[Long, Long]:
     """Remove old elements from the lists with the indices `chosen`, in place; clear the flags of lists left empty.
 
-    An element is old up to the time `cutoff`; `instructions` are as for `_element_end`. The loop updates the lengths in
-    `data`, and `ends`. Returns (index of a list that cannot be read, error code), or (-1, `FINE`).
+    An element is old if its time is at most `cutoff`; `instructions` are as for `_element_end`. The loop updates
+    `ends`, and the lengths in `data`. Returns (index of a list that cannot be read, error code), or (-1, `FINE`).
     """
     numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     for i in chosen:
