@@ -197,7 +197,7 @@ def _replace_environment(old: Mapping[str, str], new: Mapping[str, str]) -> None
 def target_of(location: str) -> str:
     """Return the target beside which a location lies, such as that of a round; else the location itself.
 
-    The name of a bucket, or of a directory around the target, may end as that of a directory of documents does.
+    The name of a bucket, or of a directory around the target, may also end with `DOCUMENTS_SUFFIX`.
     """
     components = location.split("/")
     for end, (component, below) in enumerate(pairwise(components), 1):
