@@ -60,7 +60,7 @@ def _result_formats(insight: Insight) -> list[Block]:
         )
         for option in formats
     ]
-    caption = "Every new subtask reads only its own state: records, which it puts one by one, or files, which it opens."
+    caption = "A new subtask reads only its own state: records, which it inserts one by one, or files, which it opens."
     return [Figure(FORMATS, caption, _bars(rows), formats_table(insight))]
 
 
