@@ -36,6 +36,7 @@ from rescale.flink.keyed.header import KeyedHeader, require_header
 from rescale.rocksdb.engine.changes.changed_keys import Candidates, changed_keys
 from rescale.rocksdb.engine.changes.entries import Entries
 from rescale.rocksdb.engine.changes.keys import Keys, joined_keys, keys_of
+from rescale.rocksdb.key_range import key_range
 from rescale.rocksdb.manifest.version_edit import ABOVE_ALL_SEQUENCES, VALUE
 from rescale.rocksdb.sst.table import SstTable
 from rescale.snapshot.databases.table_sizes import open_extent
@@ -123,8 +124,8 @@ class ChangeReader:
 
         `before` or `after` is None if that checkpoint does not have the state.
         """
-        key_groups, prefix = KeyGroupRange(*self._place.key_groups), prefix_size(self._max_parallelism)
-        begin, end = key_groups.first.to_bytes(prefix, "big"), (key_groups.last + 1).to_bytes(prefix, "big")
+        all_keys = key_range(KeyGroupRange(*self._place.key_groups), self._max_parallelism)
+        begin, end = all_keys.begin, all_keys.end
         ranges = [(begin, end)]  # all keys, if only one side has the state
         candidates: Iterator[Candidates] = iter(())
         if before is not None and after is not None:

@@ -19,6 +19,7 @@ from rescale.flink.keyed.blocks.records import Records
 from rescale.rocksdb.engine.open_database import OpenDatabase, RowIterator
 from rescale.rocksdb.engine.scan import buffer_for_row
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
+from rescale.rocksdb.key_range import key_range
 from rescale.text.errors import SnapshotError
 
 _BUFFER_SIZE = 8 * 1024 * 1024
@@ -55,11 +56,10 @@ class KeyGroupRows(NamedTuple):
         from rescale.rocksdb.engine.row_loop import key_group_of_row
 
         prefix = prefix_size(self.max_parallelism)
-        begin = self.key_groups.first.to_bytes(prefix, "big")
-        end = (self.key_groups.last + 1).to_bytes(prefix, "big")
+        keys = key_range(self.key_groups, self.max_parallelism)
         states = sorted(self.state_ids, key=lambda state: self.state_ids[state])
         with ExitStack() as stack:
-            rows = [stack.enter_context(database.rows(state, begin, end)) for state in states]
+            rows = [stack.enter_context(database.rows(state, keys.begin, keys.end)) for state in states]
             iterators = _StateIterators(
                 database, arrays, prefix, states, [self.state_ids[state] for state in states], rows
             )

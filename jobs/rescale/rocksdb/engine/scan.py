@@ -17,6 +17,7 @@ from rescale.flink.keyed.blocks.record_marks import LARGEST_RECORD
 from rescale.flink.keyed.blocks.records import BUFFER_SIZE, RECORDS_AT_ONCE, Records
 from rescale.rocksdb.engine.open_database import OpenDatabase
 from rescale.rocksdb.engine.shared_arrays import SharedArrays
+from rescale.rocksdb.key_range import key_range
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 
@@ -40,11 +41,10 @@ class StateRows(NamedTuple):
     def read(self, database: OpenDatabase, arrays: SharedArrays) -> Generator[Records, None, None]:
         """Yield batches of rows, each valid until the next. Raises `SnapshotError` if RocksDB finds damage."""
         prefix = prefix_size(self.max_parallelism)
-        begin = self.key_groups.first.to_bytes(prefix, "big")
-        end = (self.key_groups.last + 1).to_bytes(prefix, "big")
+        keys = key_range(self.key_groups, self.max_parallelism)
         states = arrays.longs("column 5", self.batch_factor * RECORDS_AT_ONCE)
         states[:] = self.state_id
-        batches = copied_rows(database, arrays, self.state, begin, end, prefix, self.batch_factor)
+        batches = copied_rows(database, arrays, self.state, keys.begin, keys.end, prefix, self.batch_factor)
         for data, (starts, key_ends, ends, groups) in batches:
             yield Records(data[: ends[-1]], starts, key_ends, ends, states[: len(starts)], groups)
 
