@@ -48,7 +48,7 @@ def sampled(java_type: JavaType, values: list[object], max_parallelism: int = 12
 def test_known_hash_is_chosen_without_formulas() -> None:
     assert known_hash(parsed(LONG)) == choose(INTEGER, [1], 2, snapshot=LONG)
     known = named_hash(parsed(LONG), "java")
-    assert (known.name, known.is_known, known.program.hashable) == ("java", True, True)
+    assert (known.name, known.program.hashable) == ("java", True)
 
 
 @pytest.mark.parametrize("data", [pojo({"id": INT}), ENUM, KRYO, CaseClass([INTEGER]).snapshot])
@@ -73,7 +73,7 @@ def test_users_own_class_has_no_known_hash(data: bytes) -> None:
 @pytest.mark.parametrize("max_parallelism", [64, 97, 4096])
 def test_formula_that_fits_the_keys_is_chosen(java_type: Pojo, name: str, max_parallelism: int) -> None:
     chosen = choose(java_type, VALUES, max_parallelism)
-    assert (chosen.name, chosen.is_known) == (name, False)
+    assert chosen.name == name
     assert chosen == named_hash(parsed(java_type.snapshot), name)
 
 
@@ -82,7 +82,7 @@ def test_formula_of_a_nested_class_is_chosen() -> None:
     assert choose(java_type, list(enumerate(VALUES))).name == "lombok(town,id)"
     case_class = CaseClass([INTEGER, TEXT])
     chosen = choose(case_class, [(number, tuple(b"x" * number)) for number in range(50)])
-    assert (chosen.name, chosen.is_known) == ("case-class", False)
+    assert chosen.name == "case-class"
 
 
 def test_first_of_formulas_that_agree_on_all_keys_is_chosen() -> None:

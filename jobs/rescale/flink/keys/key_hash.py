@@ -45,13 +45,12 @@ _OWN_FUNCTION = Advice("give your own function, ", mention("key-hash", "module:f
 
 @dataclass(frozen=True)
 class KeyHash:
-    """A hash of keys; `is_known` is true if classes of Flink or the JDK define it, and false for a formula.
+    """A hash of keys; its `name` is `KNOWN` if classes of Flink or the JDK define it, otherwise its formula.
 
     `named_hash` returns the hash for its `name`.
     """
 
     name: str
-    is_known: bool
     program: Program
 
 
@@ -61,7 +60,7 @@ def known_hash(snapshot: SerializerSnapshot) -> KeyHash | None:
         program = compile_key_program(snapshot)
     except UnsupportedError:
         return None
-    return KeyHash(KNOWN, True, program) if program.hashable else None
+    return KeyHash(KNOWN, program) if program.hashable else None
 
 
 def candidate_hashes(snapshot: SerializerSnapshot) -> Iterator[KeyHash]:
@@ -86,7 +85,7 @@ def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
     """
     program = compile_key_program(snapshot)
     if name == KNOWN and program.hashable:
-        return KeyHash(KNOWN, True, program)
+        return KeyHash(KNOWN, program)
     classes = classes_with_hash_code(program.tree)
     formula = parse_formula(name)
     if program.hashable or formula is None or not _fits_classes(formula, classes):
@@ -257,7 +256,7 @@ def _fitting_candidates(candidates: list[KeyHash], keys: _Keys, max_parallelism:
 
 
 def _key_hash(program: Program, classes: tuple[ClassWithHashCode, ...], formula: Formula) -> KeyHash:
-    return KeyHash(str(formula), False, replace(program, tree=apply_formula(program.tree, classes, formula)))
+    return KeyHash(str(formula), replace(program, tree=apply_formula(program.tree, classes, formula)))
 
 
 def _has_case_class(program: Program) -> bool:
