@@ -146,10 +146,6 @@ class ByteWriter:
     def __init__(self) -> None:
         self.data = bytearray()
 
-    @property
-    def position(self) -> int:
-        return len(self.data)
-
     def u8(self, value: int) -> Self:
         return self.raw(bytes((value,)))
 

@@ -44,9 +44,8 @@ class RawChange(NamedTuple):
 
 @dataclass(frozen=True)
 class _ChangeParts:
-    """Indices of all changes to a state, with the starts and ends of their keys, and the ends of their namespaces."""
+    """Starts and ends of the keys of all changes to a state, and the ends of their namespaces."""
 
-    indices: Longs
     key_starts: Longs
     key_ends: Longs
     namespace_ends: Longs
@@ -70,7 +69,7 @@ def parsed_changes(
     for state, layout in layouts.items():
         indices = np.flatnonzero(states == state)
         _check_operations(layout, change_bytes[starts[indices]])
-        parts = _find_parts(layout, change_bytes, starts[indices], limits[indices], indices)
+        parts = _find_parts(layout, change_bytes, starts[indices], limits[indices])
         _check_key_groups(layout, change_bytes, parts, limits[indices], groups[indices], max_parallelism)
         key_starts[indices], key_ends[indices], namespace_ends[indices] = (
             parts.key_starts,
@@ -93,13 +92,13 @@ def parsed_changes(
     ]
 
 
-def _find_parts(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs, indices: Longs) -> _ChangeParts:
+def _find_parts(layout: ChangeLayout, data: Bytes, starts: Longs, limits: Longs) -> _ChangeParts:
     begins = starts + CHANGE_HEAD_SIZE
     if layout.kind is EntryKind.QUEUE_ELEMENT:
-        return _ChangeParts(indices, begins, begins, begins)
+        return _ChangeParts(begins, begins, begins)
     key_ends = _ends(layout, layout.key, "key", data, begins, limits)
     namespace_ends = _ends(layout, layout.namespace, "namespace", data, key_ends, limits)
-    return _ChangeParts(indices, begins, key_ends, namespace_ends)
+    return _ChangeParts(begins, key_ends, namespace_ends)
 
 
 def _ends(layout: ChangeLayout, program: Program, what: str, data: Bytes, begins: Longs, limits: Longs) -> Longs:
