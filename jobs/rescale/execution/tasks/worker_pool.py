@@ -67,7 +67,7 @@ class WorkerPool:
         None. Raises the first final error of a task, and the last error of a task that failed, or lost its worker,
         `ATTEMPTS` times.
         """
-        stage = _Stage(SharedFunction.pack(body), tasks, progress, stops_at)
+        stage = _Stage(SharedFunction.pack(body), tasks, stops_at)
         try:
             while stage.due_tasks or stage.running_tasks:
                 self._hand_out_tasks(stage)
@@ -171,12 +171,9 @@ class WorkerPool:
 class _Stage:
     """Tasks with the same work, their attempts and their results."""
 
-    def __init__(
-        self, work: SharedFunction[StageWork], tasks: Sequence[Any], progress: Progress, stops_at: Callable[[Any], bool]
-    ) -> None:
+    def __init__(self, work: SharedFunction[StageWork], tasks: Sequence[Any], stops_at: Callable[[Any], bool]) -> None:
         self.work = work
         self.tasks = tasks
-        self.progress = progress
         self.due_tasks = deque(range(len(tasks)))
         self.attempts = [0] * len(tasks)
         self.results: list[Any] = [None] * len(tasks)
