@@ -21,10 +21,6 @@ class KeyGroupSizes(NamedTuple):
     sizes: tuple[int, ...]
     exact: bool
 
-    @property
-    def total(self) -> int:
-        return sum(self.sizes)
-
 
 def key_group_sizes(operator: Operator) -> KeyGroupSizes:
     """Return the bytes of all keyed state of an operator by key group, without headers."""
