@@ -18,6 +18,7 @@ from rescale.execution.compare.diff.snapshots import diff_snapshots
 from rescale.execution.rekeying import block_buffer
 from rescale.execution.rekeying.block_buffer import BlockBuffer
 from rescale.execution.rekeying.sorted_blocks import SortedBlocks
+from rescale.execution.sources.planned_records import read_header
 from rescale.execution.steps import validate_published
 from rescale.execution.tasks.in_process import InProcessTasks
 from rescale.execution.writers import windows
@@ -31,6 +32,7 @@ from rescale.execution.writers.whole_streams import (
     WrittenWholeStream,
 )
 from rescale.flink.key_groups import key_group_range
+from rescale.flink.keyed.header import require_header
 from rescale.flink.keyed.timers.heap_timers import read_services
 from rescale.flink.slot import Slot
 from rescale.plan.new_streams import RekeyedHeapGroups, RekeyedTimers
@@ -202,6 +204,8 @@ def test_stream_without_records_consists_of_empty_key_groups(
     work = WholeStreamWork(WriteRange(place[0], stream.subtask, own.first, own.last, 0), place[1], 0)
     with BlockBuffer() as buffer:
         written = writer.write(work, SortedBlocks(3, none, none, none, none, buffer))
-    groups = [writer.group_writer(operator, stream).empty(group) for group in range(own.first, own.last + 1)]
+    header = require_header(read_header(plan, stream.header))
+    group_writer = writer.group_writer(header, operator.new_max_parallelism)
+    groups = [group_writer.empty(group) for group in range(own.first, own.last + 1)]
     assert written == WrittenWholeStream(*place, stream.header_size + sum(map(len, groups)), tuple(map(len, groups)))
     assert Path(stream_uri(plan, operator, stream)).read_bytes()[stream.header_size :] == b"".join(groups)

@@ -6,15 +6,13 @@ it is written, and a stream is one write range.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from rescale.execution.sources.chunks import Chunk
 from rescale.execution.sources.planned_records import read_header
 from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.files import part_size, stream_uri
@@ -25,10 +23,7 @@ from rescale.execution.writers.windows import windows
 from rescale.flink.keyed.header import require_header
 from rescale.flink.keyed.heap.heap_writer import HeapWriter
 from rescale.flink.keyed.timers.timer_writer import RecordBlock, TimerWriter
-from rescale.plan.new_streams import RekeyedStream
-from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.piece_bytes import piece_chunks
-from rescale.plan.pieces import Piece
 from rescale.plan.plan import Plan
 from rescale.plan.rekeying import Rekeying
 from rescale.runstate.places import places_of
@@ -52,32 +47,16 @@ class WrittenWholeStream(NamedTuple):
     key_groups: tuple[int, ...]
 
 
-class GroupWriter(Protocol):
-    def empty(self, key_group: int) -> bytes:
-        """Return a key group without records."""
-
-    def write(self, key_group: int, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[Chunk]:
-        """Yield the bytes of a key group in pieces.
-
-        `blocks_of` returns the records of the state with a given id; it may be called more than once for a state.
-        """
-
-
 @dataclass(frozen=True)
-class WholeStreamWriter(ABC):
-    """Base of writers of whole streams; subclasses define the format of a key group."""
+class WholeStreamWriter:
+    """Base of writers of whole streams; subclasses say how key groups look, and whether a header comes first."""
 
     plan: Plan
 
     order = RecordOrder.SOURCE
-    whole_entries: ClassVar[bool] = False
-
-    @abstractmethod
-    def header_pieces(self, stream: RekeyedStream) -> Sequence[Piece]:
-        """Return the pieces before the first key group."""
-
-    @abstractmethod
-    def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter: ...
+    whole_entries: ClassVar[bool]
+    has_header: ClassVar[bool]
+    group_writer: ClassVar[type[HeapWriter | TimerWriter]]
 
     def range_size(self, rekeying: Rekeying, preferred: int) -> None:  # noqa: ARG002
         return None
@@ -88,12 +67,12 @@ class WholeStreamWriter(ABC):
     def write(self, work: WholeStreamWork, blocks: Blocks) -> WrittenWholeStream:
         operator = self.plan.operators[work.range.operator]
         stream = operator.rekeyed_streams[work.stream]
-        writer = self.group_writer(operator, stream)
+        writer = self.group_writer(require_header(read_header(self.plan, stream.header)), operator.new_max_parallelism)
         by_cell = _blocks_by_cell(blocks)
         filled_groups = {cell // blocks.number_of_states for cell in by_cell}
         uri = stream_uri(self.plan, operator, stream)
         sink = StreamSink(uri, places_of(self.plan).staging, part_size(self.plan, work.size), inline=False)
-        for chunk in piece_chunks(self.plan, self.header_pieces(stream)):
+        for chunk in piece_chunks(self.plan, [stream.header] if self.has_header else []):
             sink.write(chunk)
         lengths = []
         for key_group in range(work.range.first, work.range.last + 1):
@@ -128,43 +107,20 @@ class WholeStreamWriter(ABC):
         return [handle(stream) for stream in streams]
 
 
-@dataclass(frozen=True)
 class HeapStreamsWriter(WholeStreamWriter):
     """Writer of streams in heap framing."""
 
     whole_entries = True
-
-    def header_pieces(self, stream: RekeyedStream) -> Sequence[Piece]:
-        return [stream.header]
-
-    def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter:
-        header = require_header(read_header(self.plan, stream.header))
-        return HeapWriter(header, operator.new_max_parallelism)
+    has_header = True
+    group_writer = HeapWriter
 
 
-@dataclass(frozen=True)
 class TimersWriter(WholeStreamWriter):
     """Writer of raw keyed timers, which RocksDB jobs may keep on the heap."""
 
-    def header_pieces(self, stream: RekeyedStream) -> Sequence[Piece]:  # noqa: ARG002
-        return ()
-
-    def group_writer(self, operator: OperatorPlan, stream: RekeyedStream) -> GroupWriter:
-        header = require_header(read_header(self.plan, stream.header))
-        return _TimerGroups(TimerWriter(header, operator.new_max_parallelism))
-
-
-@dataclass(frozen=True)
-class _TimerGroups:
-    """Writes key groups of timers, which do not contain the number of the key group."""
-
-    writer: TimerWriter
-
-    def empty(self, key_group: int) -> bytes:  # noqa: ARG002
-        return self.writer.empty
-
-    def write(self, key_group: int, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[Chunk]:  # noqa: ARG002
-        return self.writer.write(blocks_of)
+    whole_entries = False
+    has_header = False
+    group_writer = TimerWriter
 
 
 def _blocks_by_cell(blocks: Blocks) -> dict[int, Blocks]:

@@ -76,7 +76,7 @@ def rewritten(
     """Return a key group with the services of `like`, written from the block's records; for `cuts`, see `runs_of`."""
     runs = runs_of(read(reader_of(like, max_parallelism), {7: block}), new_max_parallelism, cuts)
     writer = TimerWriter(timer_header(read_services(like) or ()), new_max_parallelism)
-    return b"".join(map(bytes, writer.write(runs)))
+    return b"".join(map(bytes, writer.write(7, runs)))
 
 
 @given(st.sampled_from([128, 129]), st.sampled_from([100, 1000]), st.lists(st.integers(1, 5), max_size=3), st.data())
@@ -97,7 +97,7 @@ def test_raw_timers_of_flink_are_written_back_byte_for_byte(name: str) -> None:
 
 
 def test_a_key_group_without_timers_lists_the_services() -> None:
-    assert TimerWriter(timer_header(read_services(WRITTEN) or ()), 128).empty == WRITTEN
+    assert TimerWriter(timer_header(read_services(WRITTEN) or ()), 128).empty(7) == WRITTEN
 
 
 @pytest.mark.parametrize("name", FIXTURES)

@@ -19,7 +19,8 @@ RecordBlock = tuple[Bytes, int, int]
 class TimerWriter:
     """Writes the key groups that `TimerReader` reads; state ids are those of `header`.
 
-    A key group without timers also lists the timer services, because Flink writes all services of a subtask.
+    A key group does not contain its number. Without timers, it also lists the timer services, because Flink writes all
+    services of a subtask.
     """
 
     def __init__(self, header: KeyedHeader, max_parallelism: int) -> None:
@@ -28,9 +29,17 @@ class TimerWriter:
         self._head = BLOCK_HEAD + _i32(len(services))
         self._services = [ByteWriter().utf(service.name).raw(service.serializers).bytes() for service in services]
         self._out = np.empty(0, np.uint8)
-        self.empty = b"".join(self.write(lambda _: ()))
+        self._empty = b"".join(self.write(0, lambda _: ()))
 
-    def write(self, blocks_of: Callable[[int], Iterable[RecordBlock]]) -> Iterator[bytes | memoryview]:
+    def empty(self, key_group: int) -> bytes:  # noqa: ARG002
+        """Return the bytes of a key group without timers."""
+        return self._empty
+
+    def write(
+        self,
+        key_group: int,  # noqa: ARG002
+        blocks_of: Callable[[int], Iterable[RecordBlock]],
+    ) -> Iterator[bytes | memoryview]:
         """Yield a key group in pieces; each piece overwrites the previous one.
 
         `blocks_of(state_id)` returns the blocks of a state. The writer calls it twice for each state, because the
