@@ -36,6 +36,10 @@ class OperatorStateHeader:
     list_states: tuple[StateMetaInfo, ...]
     broadcast_states: tuple[StateMetaInfo, ...]
 
+    @property
+    def states(self) -> tuple[StateMetaInfo, ...]:
+        return (*self.list_states, *self.broadcast_states)
+
 
 def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
     """Return the header in `data`, which must end after the header (if compressed, after the snappy identifier).

@@ -236,7 +236,7 @@ def _states(operator: Operator) -> frozenset[StateSignature]:
     element_signatures = set()
     for stream in (*operator.operator, *operator.raw_operator):
         header = stream.parsed
-        description_by_name = {s.name: s.raw for s in (*header.list_states, *header.broadcast_states)} if header else {}
+        description_by_name = {s.name: s.raw for s in header.states} if header else {}
         element_signatures |= {
             StateSignature(state.name, state.mode.name, description_by_name.get(state.name, b""))
             for state in stream.states

@@ -128,7 +128,7 @@ def _readable_serializers(snapshot: Snapshot) -> Iterator[SerializerSnapshot]:
         yield from (header.key_serializer for header in keyed_headers.values())
         states = [state for header in keyed_headers.values() for state in header.states]
         for header in element_headers.values():
-            states += (*header.list_states, *header.broadcast_states)
+            states += header.states
         yield from (serializer for state in states for _, serializer in state.serializers)
 
 

@@ -184,9 +184,7 @@ class _Judge:
             yield JudgedState(state.name, self._worst_reason(filter(None, (reason_by_name, state.reason))))
 
     def _judged_elements(self, operator: Operator, header: OperatorStateHeader) -> Iterator[JudgedState]:
-        for state in self._judged_by_header(
-            (*header.list_states, *header.broadcast_states), (), states_fail_alone=True
-        ):
+        for state in self._judged_by_header(header.states, (), states_fail_alone=True):
             is_source = state.name == READER_STATE
             reason_by_name = (
                 self._reason_of_source(operator)

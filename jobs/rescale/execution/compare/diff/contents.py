@@ -63,7 +63,7 @@ class ElementFormatter:
 def _element_types(headers: Iterable[OperatorStateHeader | None], state: str) -> tuple[TypeTree, ...] | None:
     """Return the type of a state's elements, or the types of a broadcast state's keys and values; None if unknown."""
     for header in headers:
-        for info in (*header.list_states, *header.broadcast_states) if header is not None else ():
+        for info in header.states if header is not None else ():
             if info.name == state:
                 parts = (info.serializer(SerializerKey.KEY), info.serializer(SerializerKey.VALUE))
                 try:

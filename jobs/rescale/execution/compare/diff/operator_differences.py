@@ -85,7 +85,7 @@ def element_types(operator: Operator | None) -> dict[str, str]:
     """
     types_by_name: dict[str, set[str]] = defaultdict(set)
     for stream in operator.operator if operator is not None else ():
-        for info in (*stream.parsed.list_states, *stream.parsed.broadcast_states) if stream.parsed is not None else ():
+        for info in stream.parsed.states if stream.parsed is not None else ():
             types_by_name[info.name].add(_type_text(info))
     return {name: ", ".join(sorted(types)) for name, types in types_by_name.items()}
 

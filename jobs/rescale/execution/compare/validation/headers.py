@@ -116,11 +116,8 @@ class ElementHeaders:
                 raise IntegrityError("a header with an unknown serializer differs from the source's")
             merged_header = merge_operator_state_headers(headers)
         check_equal(f"operator-state header of subtask {stream.subtask}", merged_header, stream.parsed, self._label)
-        source_states = {
-            state.name for header in headers[1:] for state in (*header.list_states, *header.broadcast_states)
-        }
-        states = (*merged_header.list_states, *merged_header.broadcast_states)
-        _refuse_surplus(self._label, subject, source_states, [state.name for state in states])
+        source_states = {state.name for header in headers[1:] for state in header.states}
+        _refuse_surplus(self._label, subject, source_states, [state.name for state in merged_header.states])
 
 
 def check_equal(subject: str, expected: object, actual: object, label: str | None = None) -> None:
