@@ -101,7 +101,10 @@ class ByteReader:
         The number 0 stands for null, which is returned as "".
         """
         at = self.position
-        units = max(0, self.packed() - 1)
+        return self.utf16(max(0, self.packed() - 1), at)
+
+    def utf16(self, units: int, at: int) -> str:
+        """Read that many UTF-16 units, all `packed`; `at` is the position of their number, for errors."""
         if units > self.remaining:
             raise self.error("an impossible length", at=at, expected=f"at most {self.remaining}", found=units)
         utf16_bytes = b"".join((self.packed() & 0xFFFF).to_bytes(2, "big") for _ in range(units))

@@ -88,7 +88,7 @@ def _format_fixed(data: bytes, rule: FixedHash) -> str:
     if rule is FixedHash.BOOLEAN:
         return "true" if data[0] else "false"
     if rule is FixedHash.CHARACTER:
-        return _quoted(data)
+        return _quoted(data.decode("utf-16-be", "surrogatepass"))
     if rule in (FixedHash.FLOAT, FixedHash.DOUBLE):
         return repr(struct.unpack(">f" if rule is FixedHash.FLOAT else ">d", data)[0])
     return format_bytes(data)
@@ -98,16 +98,12 @@ def _format_string(reader: ByteReader, *, has_null: bool) -> str:
     at, units = reader.position, reader.packed()
     if has_null and units == 0:
         return NULL
-    units -= has_null
-    if units > reader.remaining:
-        raise reader.error("an impossible length", at=at, expected=f"at most {reader.remaining}", found=units)
-    return _quoted(b"".join((reader.packed() & 0xFFFF).to_bytes(2, "big") for _ in range(units)))
+    return _quoted(reader.utf16(units - has_null, at))
 
 
-def _quoted(utf16: bytes) -> str:
+def _quoted(text: str) -> str:
     """Return text in quotation marks, with single surrogates as escapes."""
-    text = json.dumps(utf16.decode("utf-16-be", "surrogatepass"), ensure_ascii=False)
-    return text.encode("utf-8", "backslashreplace").decode()
+    return json.dumps(text, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
 
 
 def _format_number(reader: ByteReader, *, scaled: bool) -> str:
