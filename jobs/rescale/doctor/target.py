@@ -20,7 +20,7 @@ from rescale.storage.files import owned
 from rescale.storage.files.document_folders import STAGING
 from rescale.storage.locations import is_s3, join
 from rescale.storage.sides import is_one_store
-from rescale.storage.store import Store, open_store
+from rescale.storage.store import Store, existing, open_store
 from rescale.text.advice import Advice, command
 from rescale.text.errors import LockedError, RequestError, RescaleError
 from rescale.text.names import quoted
@@ -208,21 +208,14 @@ class _Probes:
             f"delete the probes in {run_directory(self._target)}",
             "discard, and a run that resumes, delete what a run has put",
         ) as trial:
-            existing_probes = [
-                uri for uri, pin in zip(probes, self._store.stats(probes), strict=True) if pin is not None
-            ]
+            existing_probes = existing(probes)
             try:
                 self._store.delete(existing_probes)
             except LockedError as error:
                 meaning = "a run publishes all the same, and its leftovers stay until the lock ends"
                 trial.warn(result_text(error), meaning, None)
                 return
-            remaining_probes = [
-                uri
-                for uri, pin in zip(existing_probes, self._store.stats(existing_probes), strict=True)
-                if pin is not None
-            ]
-            if remaining_probes:
+            if remaining_probes := existing(existing_probes):
                 trial.fail(
                     f"still there: {', '.join(remaining_probes)}", "the store does not delete", "delete them yourself"
                 )

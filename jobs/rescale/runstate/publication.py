@@ -20,7 +20,7 @@ from rescale.runstate.preparation import remove_unused_files
 from rescale.runstate.removal import discard
 from rescale.runstate.states import Claim, State, Transition, claim_on, is_being_discarded, permit, state_of
 from rescale.storage.rereads import DOCUMENTS, RESULT, misread_error, read_again_on_failure
-from rescale.storage.store import exists, open_store
+from rescale.storage.store import existing, exists, open_store
 from rescale.text.advice import SAME_COMMAND, Advice
 from rescale.text.errors import IntegrityError, RequestError, StoreError
 
@@ -170,7 +170,7 @@ def withdraw(plan: Plan) -> None:
     store, certificate = open_store(plan.target), certificate_beside(plan.target)
     files = () if certificate is None else certificate.files
     uris = [places_of(plan).metadata, *(file.uri(plan.target) for file in files if not file.is_elsewhere)]
-    existing_uris = [uri for uri, pin in zip(uris, store.stats(uris), strict=True) if pin is not None]
+    existing_uris = existing(uris)
     store.delete(existing_uris[:1])
     store.delete(existing_uris[1:])
     discard(plan.target, keeps_follower=True)

@@ -38,7 +38,7 @@ from rescale.runstate.states import (
 )
 from rescale.runstate.target_safety import is_same_place, mark_documents
 from rescale.storage.locations import name
-from rescale.storage.store import exists, open_store
+from rescale.storage.store import existing, exists, open_store
 from rescale.text.advice import Advice, command
 from rescale.text.errors import RequestError, SnapshotError, StoreError
 from rescale.text.names import encodable, quoted
@@ -100,7 +100,7 @@ def discard(target: str, *, keeps_follower: bool = False) -> DiscardAnswer:
         files += _remove_new_files(target, plan_digest)
     _remove_last_batches(listing, plan_digest)
     removed_files = (*files, *files_of_follower, *listing.documents)
-    left_files = _existing(sorted({*listing.in_target, *listing.in_run_directory} - {*removed_files}), target)
+    left_files = existing(sorted({*listing.in_target, *listing.in_run_directory} - {*removed_files}))
     return DiscardAnswer(removed_files, tuple(map(encodable, left_files)))
 
 
@@ -197,7 +197,7 @@ def _files_of_the_plan(listing: _Listing, digest: str | None, state: State) -> l
 def _remove_documents(listing: _Listing, plan_digest: str | None) -> None:
     """Remove all documents except `listing.last_batches`; the certificate goes before the documents that it names."""
     target, places = listing.target, [certificate_place(listing.target)]
-    if certificate := _existing(places, target):
+    if certificate := existing(places):
         _remove(certificate, target, plan_digest)
     last_uris = [uri for batch in listing.last_batches for uri in batch]
     _remove([uri for uri in listing.documents if uri not in (*places, *last_uris)], target, plan_digest)
@@ -210,7 +210,7 @@ def _remove_files(target: str, files: Sequence[str], plan_digest: str | None) ->
 
 def _remove_last_batches(listing: _Listing, plan_digest: str | None) -> None:
     for batch in listing.last_batches:
-        _remove(_existing(batch, listing.target), listing.target, plan_digest)
+        _remove(existing(batch), listing.target, plan_digest)
 
 
 def _remove(uris: Sequence[str], target: str, plan_digest: str | None) -> None:
@@ -269,12 +269,8 @@ def _refuse_overtaken(target: str, digest: str | None) -> None:
 
 
 def _delete_existing(uris: Sequence[str], target: str) -> None:
-    open_store(target).delete(_existing(uris, target))
-
-
-def _existing(uris: Sequence[str], target: str) -> list[str]:
-    """Return the files that exist, because a bucket policy may refuse to delete an object that is not there."""
-    return [uri for uri, pin in zip(uris, open_store(target).stats(uris), strict=True) if pin is not None]
+    """Delete the files that exist: a bucket policy may refuse to delete an object that is not there."""
+    open_store(target).delete(existing(uris))
 
 
 def _remove_new_files(target: str, digest: str) -> list[str]:

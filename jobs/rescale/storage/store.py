@@ -11,7 +11,7 @@ from rescale.storage.files.local_store import LocalStore
 from rescale.storage.locations import is_s3
 from rescale.storage.sides import StoreSide, has_two_stores, side_of
 
-__all__ = ["Entry", "Pin", "Store", "exists", "forget_stores", "open_store", "read_in_chunks", "stats_of"]
+__all__ = ["Entry", "Pin", "Store", "existing", "exists", "forget_stores", "open_store", "read_in_chunks", "stats_of"]
 
 
 def open_store(uri: str) -> Store:
@@ -34,6 +34,11 @@ def stats_of(uris: Sequence[str]) -> dict[str, Pin | None]:
     for store, own_uris in by_store.items():
         pins |= zip(own_uris, store.stats(own_uris), strict=True)
     return pins
+
+
+def existing(uris: Sequence[str]) -> list[str]:
+    """Return the files that exist."""
+    return [uri for uri, pin in stats_of(uris).items() if pin is not None]
 
 
 def read_in_chunks(uri: str, start: int, length: int, pin: Pin | None, at_once: int | None = None) -> Iterator[bytes]:
