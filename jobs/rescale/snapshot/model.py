@@ -172,6 +172,12 @@ class Operator:
         return self.raw_timers if all(name in state_names.get(subtask, ()) for subtask, name in states) else ()
 
     @property
+    def duplicate_states(self) -> frozenset[str]:
+        """Names of the states of the duplicate timers."""
+        headers = [stream.parsed for stream in self.duplicate_timers if stream.parsed is not None]
+        return frozenset(name for header in headers for name in header.names)
+
+    @property
     def raw_keyed_without_timers(self) -> tuple[KeyedStream, ...]:
         """The raw keyed streams without timers, whose format only the operator knows."""
         return tuple(stream for stream in self.raw_keyed if stream.services is None)

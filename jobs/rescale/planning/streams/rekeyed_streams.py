@@ -46,9 +46,8 @@ def plan_rekeyed(
         return None
     owners_of(operator, old_holders)
     owners_of(operator, timers)
-    duplicates = operator.duplicate_timers if created is not None else ()
-    duplicate_states = {state.name for part in duplicates if part.parsed is not None for state in part.parsed.states}
-    header = header_planner.plan(old_holders, timers, duplicate_states | operator.dropped_states)
+    left_out = operator.dropped_states | (operator.duplicate_states if created is not None else frozenset())
+    header = header_planner.plan(old_holders, timers, left_out)
     compressed = bool(old_holders) and is_compressed(old_holders[0].header)
     header_piece = (
         header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)

@@ -243,14 +243,8 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
     """Check the layout of keyed state whose records moved one by one; digests prove the records themselves."""
     old_holders, new_holders = old.managed_keyed, new.managed_keyed
     timers = () if new.raw_keyed else old.heap_timers
-    duplicates = old.duplicate_timers if new.raw_keyed else ()
-    left_out = {
-        state.name
-        for timer_stream in duplicates
-        if timer_stream.parsed is not None
-        for state in timer_stream.parsed.states
-    }
-    index, headers = KeyGroupIndex(old_holders), KeyedHeaders(old.label, timers, left_out | old.dropped_states)
+    left_out = old.dropped_states | (old.duplicate_states if new.raw_keyed else frozenset())
+    index, headers = KeyGroupIndex(old_holders), KeyedHeaders(old.label, timers, left_out)
     subtasks = list(range(new.parallelism)) if old_holders or timers else []
     same_groups = old.max_parallelism == new.max_parallelism
     if old.databases and new.databases and same_groups:

@@ -82,8 +82,7 @@ def _compare_duplicates(
     operator: Operator, keyed_digests: Mapping[str, StateDigest], raw_digests: Mapping[str, StateDigest]
 ) -> None:
     """Raise `SnapshotError` if timers that are stored twice differ: only one copy is in the result."""
-    states = {state.name for stream in operator.duplicate_timers if stream.parsed for state in stream.parsed.states}
-    for state in sorted(states):
+    for state in sorted(operator.duplicate_states):
         keyed_digest, raw_digest = keyed_digests.get(state, StateDigest()), raw_digests.get(state, StateDigest())
         if keyed_digest != raw_digest:
             raise SnapshotError(
