@@ -10,7 +10,7 @@ from rescale.execution.rekeying.read_units import split_into_read_units
 from rescale.execution.rekeying.write_ranges import plan_write_ranges
 from rescale.execution.tasks.slices import slices_of
 from rescale.execution.writers.canonical.canonical_writer import CanonicalWriter
-from rescale.insight.cluster import Cluster, cluster_of, cluster_of_environment
+from rescale.insight.cluster import Cluster, cluster_of_environment
 from rescale.insight.cluster_estimate import STARTS_LIMIT, Need, estimate
 from rescale.insight.stages import number_of_read_tasks, number_of_write_tasks, used_part
 from rescale.insight.workload import workload_of
@@ -78,8 +78,8 @@ def test_estimate_names_resources_that_are_too_small() -> None:
 
 
 def test_cluster_is_read_from_options_and_environment() -> None:
-    assert cluster_of({"executors": None, "cores": None}) is None
-    assert cluster_of({"executors": "40", "cores": "8", "bandwidth": "1.2GB"}) == FORTY
+    assert cluster_of_environment({}, {"executors": None, "cores": None}) is None
+    assert cluster_of_environment({}, {"executors": "40", "cores": "8", "bandwidth": "1.2GB"}) == FORTY
     environment = {"RESCALE_CLUSTER": "executors=4 scratch=20Gi driver-memory=2Gi"}
     expected = Cluster(40, 2, scratch=20 << 30, driver_memory=2 << 30)
     assert cluster_of_environment(environment, {"executors": "40", "cores": None}) == expected

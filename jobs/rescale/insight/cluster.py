@@ -40,29 +40,7 @@ class Cluster:
         return self.executors * self.cores
 
 
-def cluster_of(values: Mapping[str, str | None]) -> Cluster | None:
-    """Return the cluster with these values, by the names of its fields; None if all values are None.
-
-    Raises `RequestError` for an unknown name or a value that cannot be read.
-    """
-    given_values = {name: value for name, value in values.items() if value is not None}
-    if not given_values:
-        return None
-    unknown = sorted(given_values.keys() - _PARSERS.keys())
-    if unknown:
-        raise RequestError(
-            "the cluster's description has an unknown name",
-            expected=", ".join(_PARSERS),
-            found=", ".join(unknown),
-            advice=_ADVICE,
-        )
-    parsed: dict[str, Any] = {
-        name.replace("-", "_"): _PARSERS[name](name, value) for name, value in given_values.items()
-    }
-    return Cluster(**parsed)
-
-
-def parse_description(text: str) -> dict[str, str]:
+def _parse_description(text: str) -> dict[str, str]:
     """Return the values of a text like `executors=40 cores=8` by name.
 
     Raises `RequestError` if a value is missing or given twice.
@@ -86,9 +64,27 @@ def parse_description(text: str) -> dict[str, str]:
 def cluster_of_environment(
     environment: Mapping[str, str], values: Mapping[str, str | None] = MappingProxyType({})
 ) -> Cluster | None:
-    """Return the cluster that `CLUSTER_VARIABLE` describes; `values` that are not None override its values."""
-    given_values = {name: value for name, value in values.items() if value is not None}
-    return cluster_of({**parse_description(environment.get(CLUSTER_VARIABLE, "")), **given_values})
+    """Return the cluster that `CLUSTER_VARIABLE` describes, or None if nothing describes one.
+
+    `values` that are not None override its values. Raises `RequestError` for an unknown name or a value that cannot be
+    read.
+    """
+    given_values = _parse_description(environment.get(CLUSTER_VARIABLE, ""))
+    given_values |= {name: value for name, value in values.items() if value is not None}
+    if not given_values:
+        return None
+    unknown = sorted(given_values.keys() - _PARSERS.keys())
+    if unknown:
+        raise RequestError(
+            "the cluster's description has an unknown name",
+            expected=", ".join(_PARSERS),
+            found=", ".join(unknown),
+            advice=_ADVICE,
+        )
+    parsed: dict[str, Any] = {
+        name.replace("-", "_"): _PARSERS[name](name, value) for name, value in given_values.items()
+    }
+    return Cluster(**parsed)
 
 
 _MOST_DIGITS = 20
