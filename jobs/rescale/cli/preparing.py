@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from msgspec import structs
+
 from rescale.cli.arguments import request_of
 from rescale.cli.command_steps import run_command_step
 from rescale.cli.output import Output
@@ -52,15 +54,7 @@ def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
         else:
             prepared_files = result.read(PreparedFiles)
             bytes_left = plan.bytes_moved - prepared_files.bytes
-            return Preparation(
-                plan.target,
-                plan.source,
-                prepared_files.files,
-                prepared_files.bytes,
-                prepared_files.new_files,
-                prepared_files.new_bytes,
-                bytes_left,
-            )
+            return Preparation(plan.target, plan.source, **structs.asdict(prepared_files), bytes_left=bytes_left)
     raise AssertionError
 
 
