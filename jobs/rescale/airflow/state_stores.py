@@ -41,14 +41,13 @@ class Variables(NamedTuple):
         return f"rescale_{hashlib.sha256(self.owner.encode()).hexdigest()[:_HASH_DIGITS]}_{key}"
 
 
-def task_state(store: Any, ti: Any) -> StateStore:
+def task_state(store: StateStore | None, ti: Any) -> StateStore:
     """Return the state that all tries of a task instance share.
 
     `store` is Airflow's store of the task; None before Airflow 3.3.
     """
     if store is not None:
-        airflow_store: StateStore = store
-        return airflow_store
+        return store
     return Variables(f"task {ti.task_id}, run {ti.run_id}, DAG {ti.dag_id}, map index {ti.map_index}")
 
 
@@ -57,12 +56,9 @@ def run_state(run: str) -> StateStore:
     return Variables(f"run {run}")
 
 
-def window_state(store: Any, dag_id: str) -> StateStore:
+def window_state(store: StateStore | None, dag_id: str) -> StateStore:
     """Return the state that all runs of a window share.
 
     `store` is Airflow's store of the window's asset; None before Airflow 3.3.
     """
-    if store is not None:
-        airflow_store: StateStore = store
-        return airflow_store
-    return Variables(f"window {dag_id}")
+    return Variables(f"window {dag_id}") if store is None else store

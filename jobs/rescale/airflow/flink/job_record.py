@@ -17,7 +17,7 @@ from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.questions import FlinkQuestion
 from rescale.airflow.flink.stopping import JobToRestart, job_started_by_others, question_for_started_job, still_runs
 from rescale.airflow.state_stores import run_state
-from rescale.airflow.steps.earlier_tasks import ENDED_STATES
+from rescale.airflow.steps.earlier_tasks import ENDED_STATES, task_states
 from rescale.text.errors import RequestError, RescaleError, StoreError
 
 log = logging.getLogger(__name__)
@@ -156,8 +156,7 @@ class JobRecord(NamedTuple):
         If somebody marks a task as failed, its process still runs for some seconds. In this time, the task that goes
         back may already have found that the job still runs, and left it alone.
         """
-        states = self.ti.get_task_states(dag_id=self.ti.dag_id, run_ids=[self.ti.run_id])[self.ti.run_id]
-        if (state := states.get(self.ti.task_id)) in ENDED_STATES:
+        if (state := task_states(self.ti).get(self.ti.task_id)) in ENDED_STATES:
             what = "nothing more is done to the job, because somebody has ended this task"
             raise RescaleError(what, expected="a task that runs", found=state)
 
