@@ -59,7 +59,7 @@ class KeyedStream:
     @property
     def state_names(self) -> tuple[str, ...]:
         """Names of the states, by state id; empty if the header has an unknown serializer."""
-        return tuple(state.name for state in self.parsed.states) if self.parsed is not None else ()
+        return self.parsed.names if self.parsed is not None else ()
 
     @property
     def present_groups(self) -> Iterator[tuple[int, Extent]]:

@@ -46,7 +46,7 @@ def whole_file(plan: Plan, stream: PlannedStream) -> Span | None:
 
 def is_copied_whole(plan: Plan, span: Span) -> bool:
     """Return whether the span is a whole file in the target's store that one request can copy."""
-    return span.is_whole and span.length <= copied_size(plan, span.length) and _is_in_one_store(plan, span.uri)
+    return span.is_whole and span.length <= copied_size(plan, span.length) and is_one_store(span.uri, plan.target)
 
 
 def part_of_a_file(plan: Plan, stream: PlannedStream, pieces: Sequence[Piece]) -> Span | None:
@@ -87,11 +87,7 @@ def _source_span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None
     if piece.file is None or not isinstance(stream, CopiedKeyGroups | CopiedElements | CopiedFile):
         return None
     file = plan.files[piece.file]
-    return Span(file.uri, piece.start, piece.length, file.pin) if _is_in_one_store(plan, file.uri) else None
-
-
-def _is_in_one_store(plan: Plan, uri: str) -> bool:
-    return is_one_store(uri, plan.target)
+    return Span(file.uri, piece.start, piece.length, file.pin) if is_one_store(file.uri, plan.target) else None
 
 
 def _cut_short_pieces(begin: int, end: int, part_size: int) -> Iterator[Cut]:

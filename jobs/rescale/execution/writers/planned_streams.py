@@ -13,7 +13,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from rescale.execution.progress import ByteAction, Progress
-from rescale.execution.tasks.protocol import Tasks, Weighed
+from rescale.execution.tasks.protocol import Tasks
 from rescale.execution.writers.cuts import Cut, cuts, whole_file
 from rescale.execution.writers.files import begin_upload, part_size, report_refused_copies, stream_uri, unpack_receipts
 from rescale.execution.writers.new_handles import WrittenStream, written_database, written_handle
@@ -89,9 +89,10 @@ def _write_streams(
         return []
     size = sum(_planned_stream(plan, index)[1].size for index in indexes)
     units_by_stream = side_by_side(partial(_units_to_write, plan, existing_sizes, -(-size // MOST_UNITS)), indexes)
-    sized_units = [(unit.length, unit) for units_of_stream in units_by_stream for unit in units_of_stream]
-    in_threads = _threads_suffice(plan, sized_units)
-    units = list(_interleaved(units_by_stream)) if in_threads else [unit for _, unit in sized_units]
+    units = [unit for units_of_stream in units_by_stream for unit in units_of_stream]
+    in_threads = _threads_suffice(plan, units)
+    if in_threads:
+        units = list(_interleaved(units_by_stream))
     progress = Progress(progress_name, sum(unit.length for unit in units), ByteAction.WRITTEN)
     results: dict[tuple[int, int], list[UnitResult]] = defaultdict(list)
     sized_units = [(unit.length, unit) for unit in units]
@@ -104,7 +105,7 @@ def _write_streams(
     return side_by_side(lambda index: _complete_stream(plan, index, results[index], tokens.get(index, "")), indexes)
 
 
-def _threads_suffice(plan: Plan, units: Weighed[StreamUnit]) -> bool:
+def _threads_suffice(plan: Plan, units: Sequence[StreamUnit]) -> bool:
     """Return whether threads are as fast as processes, because the system, not Python, copies nearly all bytes."""
     if is_s3(plan.source) or is_s3(plan.target):
         return False
@@ -112,7 +113,7 @@ def _threads_suffice(plan: Plan, units: Weighed[StreamUnit]) -> bool:
     def is_copied(unit: StreamUnit) -> bool:
         return stream_writer(plan, *_planned_stream(plan, _StreamIndex(unit.operator, unit.stream))).may_be_cut
 
-    return fits_in_process([(size, unit) for size, unit in units if not is_copied(unit)])
+    return fits_in_process([(unit.length, unit) for unit in units if not is_copied(unit)])
 
 
 def _interleaved(units_by_stream: Sequence[Sequence[StreamUnit]]) -> Iterator[StreamUnit]:

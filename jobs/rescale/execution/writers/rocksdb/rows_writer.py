@@ -194,14 +194,14 @@ class RowsWriter:
 
     def _planned_stream(
         self, operator_index: int, stream_index: int
-    ) -> tuple[OperatorPlan, RekeyedDirectory, list[str]]:
+    ) -> tuple[OperatorPlan, RekeyedDirectory, tuple[str, ...]]:
         """Return the operator, its rekeyed stream, and the names of the stream's states."""
         operator = self.plan.operators[operator_index]
         stream = operator.rekeyed_streams[stream_index]
         if not isinstance(stream, RekeyedDirectory):
             raise TypeError(f"expected a stream of RocksDB rows: {stream}")
         header = require_header(read_header(self.plan, stream.header))
-        return operator, stream, [state.name for state in header.states]
+        return operator, stream, header.names
 
     def _inline_streams(self, streams: Sequence[StreamToWrite]) -> set[tuple[int, int]]:
         """Return the streams, as (operator, number), whose files go into `_metadata`, because they are small."""
