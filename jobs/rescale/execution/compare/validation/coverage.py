@@ -29,7 +29,7 @@ from rescale.flink.metadata.properties import savepoint_properties
 from rescale.flink.slot import Slot
 from rescale.planning.request.operator_shapes import Shape
 from rescale.runstate.certificate import Certificate, refuse_changed_metadata
-from rescale.snapshot.keyed_state import KeyedStream
+from rescale.snapshot.keyed_state import KeyedStateHolder, KeyedStream
 from rescale.snapshot.locate import Extent
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
 from rescale.storage.contract import Pin
@@ -179,10 +179,9 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
     pairs: dict[int, GroupPair] = {}
     index, headers = KeyGroupIndex(sources), KeyedHeaders(old.label)
     for stream in results:
-        expected_key_groups = new.key_groups_of(stream.subtask)
-        check_equal(f"key groups of subtask {stream.subtask}", expected_key_groups, stream.key_groups, old.label)
+        _check_key_groups(stream, new, old.label)
         id_maps = (
-            headers.compare(distinct_by_header(index.overlapping(expected_key_groups)), stream)
+            headers.compare(distinct_by_header(index.overlapping(stream.key_groups)), stream)
             if slot is Slot.KEYED
             else {}
         )
@@ -205,6 +204,12 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
             found=f"{len(lost_groups)} missing",
         )
     return list(pairs.values())
+
+
+def _check_key_groups(part: KeyedStateHolder, new: Operator, label: str, subject: str = "key groups") -> None:
+    """Check that a part of the result's keyed state has the key groups of its subtask."""
+    expected_key_groups = new.key_groups_of(part.subtask)
+    check_equal(f"{subject} of subtask {part.subtask}", expected_key_groups, part.key_groups, label)
 
 
 def is_compared_by_record(old: Operator, new: Operator) -> bool:
@@ -255,12 +260,11 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         check_equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
     all_old_holders = distinct_by_header(old_holders)
     for stream in new_holders:
-        expected_key_groups = new.key_groups_of(stream.subtask)
-        check_equal(f"key groups of subtask {stream.subtask}", expected_key_groups, stream.key_groups, old.label)
+        _check_key_groups(stream, new, old.label)
         expected_framing = Framing.HEAP if old.heap_streams and new.heap_streams else Framing.CANONICAL
         check_equal(f"framing of subtask {stream.subtask}", expected_framing, stream.framing, old.label)
         headers.compare(
-            distinct_by_header(index.overlapping(expected_key_groups))
+            distinct_by_header(index.overlapping(stream.key_groups))
             if new.databases and same_groups
             else all_old_holders,
             stream,
@@ -295,8 +299,7 @@ def pair_database_files(old: Operator, new: Operator) -> list[FilePair]:
     """Pair the files of the operator's RocksDB directories in source and result, headers included."""
     check_equal("RocksDB directories", _directory_layouts(old), _directory_layouts(new), old.label)
     for database in new.databases:
-        expected_key_groups = new.key_groups_of(database.subtask)
-        check_equal(f"key groups of subtask {database.subtask}", expected_key_groups, database.key_groups, old.label)
+        _check_key_groups(database, new, old.label)
     return [
         FilePair(new_database.subtask, name, source, result)
         for old_database, new_database in zip(old.databases, new.databases, strict=True)
@@ -356,10 +359,7 @@ def check_raw_timers(old: Operator, new: Operator) -> None:
     stream and timers are keyed states. The timers themselves are compared as records.
     """
     for stream in new.raw_timers:
-        expected_key_groups = new.key_groups_of(stream.subtask)
-        check_equal(
-            f"key groups of the timers of subtask {stream.subtask}", expected_key_groups, stream.key_groups, old.label
-        )
+        _check_key_groups(stream, new, old.label, "key groups of the timers")
     if new.raw_timers and old.max_parallelism != new.max_parallelism:
         subtasks = list(range(new.parallelism)) if old.raw_timers else []
         check_equal("subtasks with raw timers", subtasks, [stream.subtask for stream in new.raw_timers], old.label)
