@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from rescale.flink.keyed.heap.heap_entries import can_delimit_entries
@@ -13,7 +12,7 @@ from rescale.flink.serializers.reading import type_name
 from rescale.flink.state_meta_info import StateKind
 from rescale.insight.insight import snapshot_insight
 from rescale.planning.obstacles import obstacles
-from rescale.report.documents import InspectedOperator, InspectedState, Inspection
+from rescale.report.documents import DealtState, InspectedOperator, InspectedState, Inspection
 from rescale.report.page import Block, Bullets, Page, Table, WarningBlock, paragraph, table
 from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks
@@ -184,6 +183,7 @@ def _operator(operator: Operator) -> InspectedOperator:
     entry = operator.entry
     headers = operator.parsed_headers
     keyed_holders = [*operator.managed_keyed, *operator.raw_keyed]
+    elements = dealt_elements(operator)
     return InspectedOperator(
         operator_id=entry.operator_id,
         label=operator.label,
@@ -194,31 +194,24 @@ def _operator(operator: Operator) -> InspectedOperator:
         key=type_name(headers[0].key_serializer) if headers else None,
         keyed_bytes=sum(holder.size for holder in keyed_holders) + sum(other.size for other in operator.other_keyed),
         operator_bytes=sum(stream.extent.length for stream in (*operator.operator, *operator.raw_operator)),
-        states=tuple(_states(operator)),
-        elements=dealt_elements(operator),
+        states=tuple(_states(operator, elements)),
+        elements=elements,
         remark=", ".join(_remarks(operator)),
     )
 
 
-def _states(operator: Operator) -> list[InspectedState]:
-    """Return the keyed states that the headers list, and the operator states with the number of their elements."""
+def _states(operator: Operator, elements: Iterable[DealtState]) -> list[InspectedState]:
+    """Return the keyed states that the headers list, and the operator states with the number of their `elements`."""
     states: dict[str, InspectedState] = {}
     for state in operator.keyed_states:
         content = ", ".join(map(type_name, state.content_serializers))
         states.setdefault(state.name, InspectedState(state.name, state.state_type, content))
-    elements: Counter[tuple[str, str]] = Counter()
-    sizes: Counter[tuple[str, str]] = Counter()
-    for prefix, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
-        for element_stream in streams:
-            for element_state in element_stream.states:
-                key = (element_state.name, prefix + element_state.mode.name)
-                elements[key] += len(element_state.elements)
-                sizes[key] += sum(extent.length for extent in element_state.elements)
     inspected_states = list(states.values())
-    for (name, mode), count in elements.items():
-        size = sizes[name, mode]
-        number_text = counted(count, "copy", "copies") if mode == "BROADCAST" else counted(count, "element")
-        inspected_states.append(InspectedState(name, mode, f"{number_text}, {human_bytes(size)}", size))
+    for dealt in elements:
+        mode = f"raw {dealt.mode}" if dealt.raw else dealt.mode
+        noun = ("copy", "copies") if mode == "BROADCAST" else ("element", "elements")
+        content = f"{counted(dealt.elements, *noun)}, {human_bytes(dealt.bytes)}"
+        inspected_states.append(InspectedState(dealt.state, mode, content, dealt.bytes))
     return inspected_states
 
 
