@@ -11,7 +11,7 @@ from rescale.report.figures import KeyGroupMap, Mark, Matrix, Ribbon, Share, Str
 from rescale.report.flows import KeyedShape, flow_matrix, flows, groups_stay_together, subtask_loads
 from rescale.report.page import Figure, Table, table
 from rescale.report.sections.keyed_operator import KeyedOperator, KeyedSide
-from rescale.report.sections.loads import MOST_DRAWN_SUBTASKS, fullest
+from rescale.report.sections.loads import MOST_DRAWN_SUBTASKS, fullest, group_counts_text
 from rescale.text.units import counted, human_bytes
 
 _MOST_CELLS = 512
@@ -169,25 +169,16 @@ def _moved_bytes_sentence(old: KeyedSide, new: KeyedSide) -> str:
 def _subtasks_table(operator: KeyedOperator, detail: DetailLevel) -> Table:
     rows: list[tuple[object, ...]] = []
     for side in operator.sides:
-        subtask_bytes, ranges = subtask_loads(side.sizes, side.shape.parallelism), list(pairwise(side.shape.starts))
+        shown_loads = sorted(fullest(subtask_loads(side.sizes, side.shape.parallelism), detail.rows))
+        ranges = list(pairwise(side.shape.starts))
         rows += [
-            (side.name, subtask, _range_text(*ranges[subtask]), human_bytes(subtask_bytes[subtask]))
-            for subtask in _shown_subtasks(subtask_bytes, detail.rows)
+            (side.name, subtask, _range_text(*ranges[subtask]), human_bytes(size)) for subtask, size in shown_loads
         ]
     return table(("", "subtask", "key groups", "keyed state"), rows)
 
 
-def _shown_subtasks(subtask_bytes: Sequence[int], most_rows: int) -> list[int]:
-    """Return the subtasks that a table shows, in order; `subtask_bytes` are their bytes.
-
-    If there are more than `most_rows`, only the fullest are returned.
-    """
-    return sorted(subtask for subtask, _ in fullest(subtask_bytes, most_rows))
-
-
 def _shape_text(shape: KeyedShape) -> str:
-    least, most = shape.max_parallelism // shape.parallelism, -(-shape.max_parallelism // shape.parallelism)
-    each_text = f"{least}" if least == most else f"{least} or {most}"
+    each_text = group_counts_text(shape.max_parallelism, shape.parallelism)
     return f"{counted(shape.parallelism, 'subtask')} of {each_text} key groups, {shape.max_parallelism:,} in all"
 
 

@@ -76,7 +76,7 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
         (
             number,
             f"{evenness[number]:.2f}",
-            _group_counts_text(maximum, number),
+            group_counts_text(maximum, number),
             "asked" if number == requested else "",
         )
         for number in nearest_numbers
@@ -99,7 +99,7 @@ def _curve(evenness: Mapping[int, float], last: int, requested: int, maximum: in
         Point(
             _log_position(number, last),
             (min(height, top) - 1) / (top - 1),
-            f"parallelism {number}: worst ÷ mean {height:.2f}, {_group_counts_text(maximum, number)} key groups each",
+            f"parallelism {number}: worst ÷ mean {height:.2f}, {group_counts_text(maximum, number)} key groups each",
             maximum % number == 0,
             number == requested,
         )
@@ -134,12 +134,10 @@ def _tick_numbers(last: int) -> Iterator[int]:
         number *= 2 if last <= 64 else 4 if last <= 4096 else 8
 
 
-def _group_counts_text(maximum: int, parallelism: int) -> str:
-    return (
-        str(maximum // parallelism)
-        if maximum % parallelism == 0
-        else f"{maximum // parallelism} or {maximum // parallelism + 1}"
-    )
+def group_counts_text(maximum: int, parallelism: int) -> str:
+    """Return the number of key groups that a subtask owns, as in `42 or 43`; `maximum` is the max parallelism."""
+    least, rest = divmod(maximum, parallelism)
+    return f"{least} or {least + 1}" if rest else str(least)
 
 
 def fullest(sizes: Sequence[int], number: int) -> list[tuple[int, int]]:
