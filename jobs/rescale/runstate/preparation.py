@@ -48,7 +48,7 @@ from rescale.storage.files.temporary_files import is_temporary
 from rescale.storage.keeping import keep
 from rescale.storage.locations import join, name
 from rescale.storage.side_by_side import side_by_side
-from rescale.storage.store import exists, open_store
+from rescale.storage.store import existing, exists, open_store
 from rescale.text.errors import RequestError, SnapshotError
 from rescale.text.units import counted, human_bytes
 
@@ -164,9 +164,9 @@ def prepare_with_links(plan: Plan, say: Callable[[str], None]) -> None:
 def remove_preparation(target: str) -> None:
     """Remove the files that were copied ahead into a target, unless a run has claimed it. The call can be repeated."""
     if claimed_by(target) is None:
-        store, documents = open_store(target), (copies_place(target), prepared_place(target))
+        store = open_store(target)
         store.delete(_unused_files(target, ()) if is_prepared(target) else [])
-        store.delete([uri for uri in documents if exists(uri)])
+        store.delete(existing([copies_place(target), prepared_place(target)]))
 
 
 def end_preparing(plan: Plan) -> None:

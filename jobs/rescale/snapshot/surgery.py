@@ -107,7 +107,6 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
     if not surgery:
         return snapshot
     snapshot = with_kafka_changes(snapshot, surgery.kafka)
-    dropped_ids = {operator.operator_id for operator in surgery.dropped}
     renamed_by_id = {operator.operator_id: operator for operator in surgery.renamed}
     holds_uids = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
     dropped_names: dict[str, set[str]] = defaultdict(set)
@@ -126,7 +125,7 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
             holds_uids=holds_uids,
         )
         for operator in (_restarted(o) if o.operator_id in restarted_ids else o for o in snapshot.operators)
-        if operator.operator_id not in dropped_ids
+        if operator.operator_id not in surgery.dropped_ids
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
     return replace(snapshot, metadata=metadata, operators=operators, missing=_missing_files(snapshot, operators))

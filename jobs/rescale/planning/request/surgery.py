@@ -162,12 +162,11 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mappin
 
     Raises `RequestError` if there is a value for an operator that the surgery drops, or two for one that it renames.
     """
-    dropped_ids = {operator.operator_id for operator in surgery.dropped}
     by_id = {operator.operator_id: operator for operator in operators}
     new_values: dict[str, T] = {}
     for selector, value in values.items():
         operator_id = (find_operator(by_id, selector) if selector else None) or ""
-        if operator_id in dropped_ids:
+        if operator_id in surgery.dropped_ids:
             raise RequestError(
                 "an operator is dropped, but the request also changes it in another way",
                 operator=by_id[operator_id].label,

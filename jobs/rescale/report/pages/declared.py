@@ -80,7 +80,7 @@ def _counts_text(*parts: tuple[int, str]) -> str:
 
 
 def _lines_of_changes(surgery: Surgery, dropped_records: RecordCounts, old_rows: OldRowCounts) -> Iterator[str]:
-    new_ids = {operator.operator_id: operator.new_operator_id for operator in surgery.renamed}
+    new_ids = surgery.new_ids
     for operator in surgery.renamed:
         new_text = f"{operator.uid} ({operator.new_operator_id})" if operator.uid else operator.new_operator_id
         yield f"{_label(operator)} is renamed to {new_text}"

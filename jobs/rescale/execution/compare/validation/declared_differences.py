@@ -71,8 +71,7 @@ def _check_ids(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
         if renaming.uid:
             new_id = operator_id_of_uid(renaming.uid)
             check_equal(f"id of the uid {renaming.uid!r}", new_id, renaming.new_operator_id, renaming.label)
-    dropped_ids = {operator.operator_id for operator in surgery.dropped}
-    entries = [entry for entry in source.metadata.operators if entry.operator_id not in dropped_ids]
+    entries = [entry for entry in source.metadata.operators if entry.operator_id not in surgery.dropped_ids]
     expected = [surgery.new_ids.get(entry.operator_id, entry.operator_id) for entry in entries]
     actual = [entry.operator_id for entry in result.metadata.operators]
     if expected != actual:
