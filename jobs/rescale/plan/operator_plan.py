@@ -57,6 +57,11 @@ class OperatorPlan:
         return tuple(rekeying for rekeying in (self.rekeying, self.heap_timers) if rekeying is not None)
 
     @property
+    def writes_rows(self) -> bool:
+        """Whether the new keyed state is RocksDB directories that are written row by row."""
+        return self.rekeying is not None and self.rekeying.stream_type is RekeyedDirectory
+
+    @property
     def is_continued(self) -> bool:
         """Whether the new keyed state continues that of an earlier result."""
         return self.rekeying is not None and bool(self.rekeying.bases)

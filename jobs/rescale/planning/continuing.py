@@ -15,7 +15,6 @@ from types import MappingProxyType
 from rescale.flink.keyed.header import LEFT_OUT, require_header
 from rescale.flink.serializers.subclasses import merge_all_snapshots
 from rescale.plan.continuation import BaseDatabase
-from rescale.plan.new_streams import RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.pieces import Piece, piece_of
 from rescale.plan.plan import Plan
@@ -92,7 +91,7 @@ def continued_plan(
         continuation = _OperatorContinuation(
             operator, later.operators[number], later, base, files_between, files, *file_numbers
         )
-        if operator.rekeying is None or not _is_written_by_row(operator.rekeying):
+        if not operator.writes_rows:
             operators.append(operator)
             reasons += continuation.reasons_not_rewritten()
             continue
@@ -130,11 +129,7 @@ def rounds_left(base: Base) -> int:
 
     Only directories that the base's run wrote row by row count.
     """
-    row_written_ids = {
-        operator.operator_id
-        for operator in base.plan.operators
-        if operator.rekeying is not None and _is_written_by_row(operator.rekeying)
-    }
+    row_written_ids = {operator.operator_id for operator in base.plan.operators if operator.writes_rows}
     places = [
         place_of_changes(database.source.manifest)
         for operator in base.snapshot.operators
@@ -239,7 +234,7 @@ class _OperatorContinuation:
         only_databases = len(rekeying.databases) == len(rekeying.sources)
         if not only_databases or any(LEFT_OUT in table for table in self.planned.id_tables):
             return "its timers are raw keyed state in the source, and rows in the result"
-        if rekeying_before is None or not _is_written_by_row(rekeying_before):
+        if rekeying_before is None or not base_plan.writes_rows:
             return "the base has no RocksDB directories that were written for it row by row"
         if rekeying_before.key_hash != rekeying.key_hash:
             return f"its keys are hashed by {rekeying.key_hash}, but in the base by {rekeying_before.key_hash}"
@@ -342,10 +337,6 @@ class _OperatorContinuation:
         place = place_of_changes(database.known_source.manifest)
         assert place is not None
         return BaseDatabase(_place_of(database, self.result_numbers), place)
-
-
-def _is_written_by_row(rekeying: Rekeying) -> bool:
-    return rekeying.stream_type is RekeyedDirectory
 
 
 def _place_of(database: Database, numbers: Sequence[int]) -> DatabasePlace[Piece]:

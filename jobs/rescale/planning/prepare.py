@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.plan.new_streams import RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
@@ -49,10 +48,10 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
     key_hashes: dict[str, str] = {}
 
     def rewrites_records(operator: Operator) -> bool:
-        return is_rewritten_by_record(operator, shapes[operator.entry.operator_id], request.format)
+        return is_rewritten_by_record(operator, shapes[operator.operator_id], request.format)
 
     def is_joined(operator: Operator) -> bool:
-        return joins_databases(operator, shapes[operator.entry.operator_id], request.format)
+        return joins_databases(operator, shapes[operator.operator_id], request.format)
 
     if any(
         operator.databases and (rewrites_records(operator) or is_joined(operator)) for operator in snapshot.operators
@@ -64,18 +63,13 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
 
         snapshot = with_ingested_files(with_key_group_sizes(with_tables(snapshot)), is_joined)
         surgery = with_stored_sizes(surgery, snapshot)
-    rekeyed_shapes = {
-        o.entry.operator_id: shapes[o.entry.operator_id] for o in snapshot.operators if rewrites_records(o)
-    }
-    for operator in snapshot.operators:
-        if operator.entry.operator_id in rekeyed_shapes:
-            refuse_undelimited_entries(
-                operator
-            )  # checked first: if entries cannot be read, a hash of keys does not help
-    if rekeyed_shapes:
+    rekeyed_operators = [operator for operator in snapshot.operators if rewrites_records(operator)]
+    for operator in rekeyed_operators:
+        refuse_undelimited_entries(operator)  # checked first: if entries cannot be read, a hash of keys does not help
+    if rekeyed_operators:
         from rescale.planning.request.key_hashes import choose_key_hashes  # imports numpy
 
-        maxima = {operator_id: shape.max_parallelism for operator_id, shape in rekeyed_shapes.items()}
+        maxima = {operator.operator_id: shapes[operator.operator_id].max_parallelism for operator in rekeyed_operators}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
     kafka = kafka_offsets(snapshot)
     ahead = ahead or is_prepared(request.target)
@@ -91,5 +85,4 @@ def _levels_needed(operator: OperatorPlan) -> int:
 
     Rewritten rows go into the last level. A compaction of whole files may move files from level 0 to level 1.
     """
-    is_rewritten = operator.rekeying is not None and operator.rekeying.stream_type is RekeyedDirectory
-    return LEVELS if is_rewritten else 2 if operator.compacted else 0
+    return LEVELS if operator.writes_rows else 2 if operator.compacted else 0
