@@ -5,7 +5,6 @@ Only running tasks import this module, because it imports most of this package.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -50,7 +49,7 @@ from rescale.report.report_page import html_report
 from rescale.report.stored import put_report
 from rescale.runstate.certificate import Certificate, read_certificate
 from rescale.runstate.claim import claim, refuse_unavailable_target, source_of_run
-from rescale.runstate.documents import load_plan, put_document, read_document
+from rescale.runstate.documents import document_sha256, load_plan, put_document
 from rescale.runstate.follower.rounds import refuse_followed_target
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import is_published, publish, was_published
@@ -198,7 +197,7 @@ def publish_result(plan_output: Summary | None, params: Mapping[str, Any], ti: A
     published = publish(plan, accept_unconditional=params["accept_unconditional_publish"])
     document = outcome(plan, published)
     log.info("%s", put_report(plan))
-    digest = hashlib.sha256(read_document(document.certificate)).hexdigest()
+    digest = document_sha256(document.certificate)
     certificate = read_certificate(plan.target)
     compared_text = f"{counted(len(certificate.operators), 'operator')}, {human_bytes(certificate.bytes)} compared"
     log.info("verdict: %s (proof by %s): %s", certificate.verdict, certificate.proof.value, compared_text)
@@ -245,7 +244,7 @@ def add_event(plan: Plan, asset: Asset, inlet_events: Any, outlet_events: Any) -
         "source": plan.source,
         "shape": _new_shapes(plan),
         "certificate": places_of(plan).certificate,
-        "certificate_sha256": hashlib.sha256(read_document(places_of(plan).certificate)).hexdigest(),
+        "certificate_sha256": document_sha256(places_of(plan).certificate),
     }
     events = inlet_events[asset]
     # In Airflow 3.1, this is a list of all events.

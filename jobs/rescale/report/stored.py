@@ -6,7 +6,6 @@ source again, and there is a report even if the source is gone.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -22,7 +21,7 @@ from rescale.report.pages.planned import plan_document
 from rescale.report.report_page import html_report
 from rescale.report.step_results import FailedResult
 from rescale.runstate.certificate import read_certificate, refuse_changed_metadata
-from rescale.runstate.documents import load_plan, put_document, read_document
+from rescale.runstate.documents import document_sha256, load_plan, put_document, read_document
 from rescale.runstate.follower.rounds import Round
 from rescale.runstate.pinned_snapshots import refuse_another_source
 from rescale.runstate.places import Places, places_of
@@ -156,7 +155,7 @@ def run_document(plan: Plan) -> ReportDocument:
     certificate = read_certificate(plan.target) if state in _CERTIFIED_STATES else None
     if certificate is not None and state is State.PUBLISHED:
         metadata = places_of(plan).metadata
-        refuse_changed_metadata(metadata, hashlib.sha256(read_document(metadata)).hexdigest(), certificate)
+        refuse_changed_metadata(metadata, document_sha256(metadata), certificate)
     return ReportDocument(
         plan=_stored_document(plan) or _document_from_source(plan),
         certificate=None if certificate is None else certificate.document(),

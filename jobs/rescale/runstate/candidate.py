@@ -17,7 +17,7 @@ from rescale.flink.metadata.writer import write_metadata
 from rescale.flink.slot import Slot
 from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
-from rescale.runstate.documents import put_document, read_document
+from rescale.runstate.documents import document_sha256, put_document
 from rescale.runstate.places import places_of
 from rescale.runstate.states import STEPS, State, Transition, permit
 from rescale.runstate.written_handles import WrittenHandles, read_handles
@@ -39,7 +39,7 @@ def put_candidate(plan: Plan, source: Metadata) -> StoredCandidate:
     """
     places = places_of(plan)
     if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
-        return StoredCandidate(places.metadata, hashlib.sha256(read_document(places.metadata)).hexdigest())
+        return StoredCandidate(places.metadata, document_sha256(places.metadata))
     written_handles = [handles for step in STEPS if (handles := read_handles(plan, step)) is not None]
     data = build_candidate(source, plan, written_handles)
     put_document(places.candidate, data)

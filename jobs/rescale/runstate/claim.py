@@ -7,7 +7,6 @@ absent", two runs could mix their files. So a run tests the condition on a probe
 
 from __future__ import annotations
 
-import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,7 @@ from datetime import UTC, datetime
 from rescale.plan.new_streams import CompactedDirectory, RekeyedDirectory
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import certificate_beside
-from rescale.runstate.documents import load_plan, read_document, store_plan
+from rescale.runstate.documents import document_sha256, load_plan, store_plan
 from rescale.runstate.places import Places, certificate_place, is_prepared_file, places_of, plan_in_name, probe_place
 from rescale.runstate.states import State, Transition, claim_on, claimed_by, is_being_discarded, permit, state_of
 from rescale.runstate.target_safety import mark_documents, refuse_misplaced, refuse_unsafe_target
@@ -174,7 +173,7 @@ def _published_result(target: str, is_published: bool) -> str | None:
         return None
     try:
         certificate = certificate_beside(target)
-        published_sha256 = hashlib.sha256(read_document(Places(target, "").metadata)).hexdigest()
+        published_sha256 = document_sha256(Places(target, "").metadata)
     except RescaleError:  # the caller's error about the occupied target matters more
         return None
     if certificate is None or certificate.candidate_sha256 != published_sha256:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Any, TypeVar
 
@@ -26,6 +27,11 @@ DOCUMENT_LIMIT = 1 << 30
 def read_document(uri: str) -> bytes:
     """Return the bytes of a document. Raises `SnapshotError` if it is larger than `DOCUMENT_LIMIT`."""
     return open_store(uri).read_all(uri, DOCUMENT_LIMIT)[0]
+
+
+def document_sha256(uri: str) -> str:
+    """Return the SHA-256 (hex) of a document."""
+    return hashlib.sha256(read_document(uri)).hexdigest()
 
 
 def read_json(uri: str, kind: type[T]) -> T:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +30,7 @@ from rescale.plan.plan import Plan
 from rescale.planning.request.request import target_place
 from rescale.report.stored import put_report
 from rescale.runstate.certificate import read_certificate
-from rescale.runstate.documents import read_document
+from rescale.runstate.documents import document_sha256
 from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import FollowedJob, described_rounds
 from rescale.runstate.places import places_of
@@ -153,7 +152,7 @@ def _summary_of_run(plan: Plan, old_job: JobToRestart, start_answer: Answer) -> 
         "target": plan.target,
         "metadata_sha256": read_certificate(plan.target).candidate_sha256,
         "certificate": certificate,
-        "certificate_sha256": hashlib.sha256(read_document(certificate)).hexdigest(),
+        "certificate_sha256": document_sha256(certificate),
         "start": plan.start.command,
         "starting": plan.start._asdict(),
         **start_answer,
