@@ -7,7 +7,7 @@ applies to them, too. An operator in the request that is not a vertex may be one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from rescale.airflow.forms.form import title
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
@@ -25,10 +25,8 @@ _CHAIN_SEPARATOR = " -> "
 
 def has_shape(job: Job, request: Request) -> bool:
     """Return whether the request is for a shape only, and every task of the job has that shape already."""
-    vertex_ids = {vertex.operator_id for vertex in job.vertices}
-    selectors = [*request.parallelism, *request.max_parallelism]
-    names_only_vertices = {_operator_id(selector, request) for selector in selectors if selector} <= vertex_ids
-    has_requested_shape = names_only_vertices and all(
+    selectors = (*request.parallelism, *request.max_parallelism)
+    has_requested_shape = _are_vertices(selectors, job, request) and all(
         _requested_shape(vertex, request) == Shape(vertex.parallelism, vertex.max_parallelism)
         for vertex in job.vertices
     )
@@ -92,18 +90,20 @@ def check_proof(job: Job, request: Request, proof: Proof, *, may_hold_rocksdb_fi
 
 def changes_max_parallelism(job: Job, request: Request) -> bool:
     """Return whether the max parallelism of any operator changes, or may change if the operator is not a vertex."""
-    return not _names_only_vertices(job, request) or not all(_keeps_maximum(vertex, request) for vertex in job.vertices)
+    has_other_operators = not _are_vertices(request.max_parallelism, job, request)
+    return has_other_operators or not all(_keeps_maximum(vertex, request) for vertex in job.vertices)
 
 
 def _keeps_a_max_parallelism(job: Job, request: Request) -> bool:
     """Return whether the max parallelism of any operator stays, or may stay if an operator is not a vertex."""
-    return not _names_only_vertices(job, request) or any(_keeps_maximum(vertex, request) for vertex in job.vertices)
+    has_other_operators = not _are_vertices(request.max_parallelism, job, request)
+    return has_other_operators or any(_keeps_maximum(vertex, request) for vertex in job.vertices)
 
 
-def _names_only_vertices(job: Job, request: Request) -> bool:
-    """Return whether the request names max parallelisms of vertices only, not of later operators of a chain."""
+def _are_vertices(selectors: Iterable[str], job: Job, request: Request) -> bool:
+    """Return whether the selectors in a request name vertices only, not later operators of a chain."""
     vertex_ids = {vertex.operator_id for vertex in job.vertices}
-    return {_operator_id(selector, request) for selector in request.max_parallelism if selector} <= vertex_ids
+    return {_operator_id(selector, request) for selector in selectors if selector} <= vertex_ids
 
 
 def _keeps_maximum(vertex: Vertex, request: Request) -> bool:
@@ -123,9 +123,8 @@ def _requested_shape(vertex: Vertex, request: Request) -> Shape:
 
 def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator[int]:
     """Yield the requested parallelism of the operators after the first one of the chain `vertex`, if it is known."""
-    named_ids = {_operator_id(selector, request) for selector in request.parallelism if selector}
-    vertex_ids = {vertex.operator_id for vertex in job.vertices}
-    if _CHAIN_SEPARATOR in vertex.name and "" in request.parallelism and named_ids <= vertex_ids:
+    is_for_all = "" in request.parallelism and _are_vertices(request.parallelism, job, request)
+    if _CHAIN_SEPARATOR in vertex.name and is_for_all:
         yield request.parallelism[""]
 
 
