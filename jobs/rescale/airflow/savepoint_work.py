@@ -158,17 +158,14 @@ def make_plan(
     return {**summary, "source": plan.source, "asked": describe_request(request)}
 
 
-def _does_more_than_copy(plan: Plan) -> bool:
-    """Return whether the plan changes state, shapes or key groups of operators."""
-    return bool(plan.surgery) or any(operator.is_changed or operator.rekeyings for operator in plan.operators)
-
-
 def _no_change_clause(plan: Plan) -> str:
     return f"the state in {plan.source} already has the requested shape"
 
 
 def _has_work(plan: Plan, params: Mapping[str, Any]) -> bool:
-    return params["same_shape"] or _does_more_than_copy(plan)
+    """Return whether the plan changes state, shapes or key groups of operators, or the form asks for a copy."""
+    changes_operators = any(operator.is_changed or operator.rekeyings for operator in plan.operators)
+    return params["same_shape"] or bool(plan.surgery) or changes_operators
 
 
 def _refuse_run(plan: Plan, params: Mapping[str, Any], ti: Any) -> None:

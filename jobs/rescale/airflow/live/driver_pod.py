@@ -20,7 +20,7 @@ from kubernetes.client import V1EnvVar, V1Pod
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from rescale.airflow.steps.leftover_pods import call_kubernetes
+from rescale.airflow.steps.leftover_pods import call_kubernetes, delete_pod
 from rescale.airflow.steps.pods import CLUSTER_ACCESS, CONTAINER, exit_code
 from rescale.airflow.steps.trace_context import trace_context
 from rescale.mailbox import Sender
@@ -62,11 +62,7 @@ class DriverPod:
         return self
 
     def __exit__(self, *_: object) -> None:
-        try:
-            call_kubernetes(self._client.delete_namespaced_pod, self._pod.metadata.name, self._pod.metadata.namespace)
-        except ApiException as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
+        delete_pod(self._client, self._pod)
 
     def result(self, uri: str) -> ResultDocument:
         """Wait for the result document `uri`, and return it.

@@ -16,7 +16,7 @@ from airflow.providers.cncf.kubernetes.hooks.kubernetes import KubernetesHook
 from airflow.providers.cncf.kubernetes.kubernetes_helper_functions import generic_api_retry
 from airflow.providers.cncf.kubernetes.pod_generator import PodGenerator, make_safe_label_value
 from airflow.sdk.exceptions import AirflowException
-from kubernetes.client import V1Pod
+from kubernetes.client import CoreV1Api, V1Pod
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 from urllib3.exceptions import HTTPError
@@ -44,7 +44,7 @@ def delete_leftover_pods(template: str, dag_id: str, run_id: str, task_ids: Sequ
         hook = KubernetesHook(**CLUSTER_ACCESS)
         namespace = metadata.namespace or hook.get_namespace() or "default"
         for pod in call_kubernetes(hook.core_v1_client.list_namespaced_pod, namespace, label_selector=selector).items:
-            _delete_pod(hook, pod)
+            delete_pod(hook.core_v1_client, pod)
             log.warning("deleted the pod %s, which no task of this run had deleted", pod.metadata.name)
     except _KUBERNETES_ERRORS as error:
         reason = getattr(error, "reason", None) or error
@@ -67,11 +67,12 @@ def labels_of_run(dag_id: str, run_id: str) -> dict[str, str]:
     return {name: make_safe_label_value(value) for name, value in labels.items()}
 
 
-def _delete_pod(hook: KubernetesHook, pod: V1Pod) -> None:
+def delete_pod(client: CoreV1Api, pod: V1Pod) -> None:
+    """Delete a pod, unless somebody else has deleted it."""
     try:
-        call_kubernetes(hook.core_v1_client.delete_namespaced_pod, pod.metadata.name, pod.metadata.namespace)
+        call_kubernetes(client.delete_namespaced_pod, pod.metadata.name, pod.metadata.namespace)
     except ApiException as error:
-        if error.status != HTTPStatus.NOT_FOUND:  # the pod's task may have deleted it first
+        if error.status != HTTPStatus.NOT_FOUND:
             raise
 
 
