@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException
+from airflow.utils.types import DagRunType
 
 from rescale.airflow.windows import window_tasks
 from rescale.airflow.windows.closing import WindowHours
@@ -17,6 +18,9 @@ from rescale.airflow.windows.window_tasks import opened_window
 
 NOW = datetime(2026, 11, 28, 3, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+
+_STARTED_BY_SOMEBODY = ["manual", "operator_triggered", "asset_materialization"]
+"""Types of runs that the schedule did not start. Airflow 3.1 calls all of these `manual`."""
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +66,16 @@ def test_run_that_begins_before_the_opening_gets_its_time(run_type: str) -> None
     assert document["target"] == f"/rescaled/{logical_time:%Y-%m-%d-%H%M}", "a target is named by the opening"
 
 
+def test_every_type_of_run_belongs_to_the_schedule_or_to_somebody() -> None:
+    """A window has no schedule on assets."""
+    assert {*DagRunType} - {*_STARTED_BY_SOMEBODY, "scheduled", "backfill"} == {DagRunType.ASSET_TRIGGERED}
+
+
+def test_backfill_has_the_hours_of_its_own_window() -> None:
+    with pytest.raises(AirflowSkipException, match="too late: the window opened at 2026-11-28 03:00 UTC"):
+        open_window_task(NOW, NOW + HOUR, "backfill", now=NOW + 48 * HOUR)
+
+
 def test_run_that_is_late_has_the_hours_of_its_own_window() -> None:
     opens, closes = NOW + 3 * HOUR, NOW + 4 * HOUR
     document = open_window_task(opens, closes, "scheduled", 3 * HOUR, now=NOW + 3.5 * HOUR)
@@ -79,13 +93,15 @@ def test_manual_run_outside_the_hours_may_cut_over_at_once() -> None:
     assert "opens" not in open_window_task(NOW + 3 * HOUR, NOW + 4 * HOUR, "manual", HOUR, **{OUTSIDE_HOURS: True})
 
 
-def test_manual_run_outside_the_hours_is_skipped() -> None:
+@pytest.mark.parametrize("run_type", _STARTED_BY_SOMEBODY)
+def test_manual_run_outside_the_hours_is_skipped(run_type: str) -> None:
     with pytest.raises(AirflowSkipException, match=OUTSIDE_HOURS):
-        open_window_task(NOW - 3 * HOUR, NOW - HOUR, "manual")
+        open_window_task(NOW - 3 * HOUR, NOW - HOUR, run_type)
 
 
-def test_manual_run_outside_the_hours_is_executed_if_its_form_asks_for_it() -> None:
-    document = open_window_task(NOW - 3 * HOUR, NOW - HOUR, "manual", **{OUTSIDE_HOURS: True})
+@pytest.mark.parametrize("run_type", _STARTED_BY_SOMEBODY)
+def test_manual_run_outside_the_hours_is_executed_if_its_form_asks_for_it(run_type: str) -> None:
+    document = open_window_task(NOW - 3 * HOUR, NOW - HOUR, run_type, **{OUTSIDE_HOURS: True})
     assert datetime.fromisoformat(document["closes"]) == NOW + 23 * HOUR
 
 

@@ -29,6 +29,13 @@ log = logging.getLogger(__name__)
 
 CLOSE = "close_window"
 
+_SCHEDULED_RUNS = ("scheduled", "backfill")
+"""Types of runs that begin when the schedule says so (`DagRunType`).
+
+Somebody starts all other runs: in the UI, over REST, by `TriggerDagRunOperator`, or by materialising the window's
+asset.
+"""
+
 _LAST_RESCALED = "last"
 
 
@@ -98,7 +105,7 @@ def opened_window(
     if (fault := pattern_fault(params["target"])) is not None:
         expected, actual = fault
         raise RequestError("the target of the window is not valid", expected=expected, found=actual)
-    run_start, is_manual = dag_run.run_after.astimezone(hours.zone), dag_run.run_type == "manual"
+    run_start, is_manual = dag_run.run_after.astimezone(hours.zone), dag_run.run_type not in _SCHEDULED_RUNS
     is_outside_hours = is_manual and params[OUTSIDE_HOURS]
     opening = run_start if is_outside_hours else hours.opening_time(run_start, is_scheduled=not is_manual)
     hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if is_manual and not is_outside_hours else ""
