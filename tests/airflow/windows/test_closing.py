@@ -10,7 +10,7 @@ import pytest
 from airflow.timetables.base import DataInterval, TimeRestriction
 from airflow.timetables.trigger import CronTriggerTimetable
 
-from rescale.airflow.windows.closing import closing_time
+from rescale.airflow.windows.closing import WindowHours, closing_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -57,3 +57,34 @@ def test_airflow_opens_a_window_by_local_time(schedule: str, day: str, opened: s
     opening = timetable.next_dagrun_info(last_automated_data_interval=before, restriction=anytime)
     assert opening is not None
     assert opening.run_after == utc(opened)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "closes", "opened", "closed"),
+    [
+        ("0 2 * * *", "03:00", "01:00", "2026-03-29 01:00"),  # no time passes from 2 to 3 o'clock
+        ("30 2 * * *", "03:15", "01:30", "2026-03-29 01:15"),  # closed before Airflow starts the run, at 3:30
+        ("30 2 * * *", "04:00", "01:30", "2026-03-29 02:00"),
+        ("30 2 * * *", "02:45", "01:30", "2026-03-29 01:45"),  # the clock skips both times
+        ("30 2 * * *", "02:15", "01:30", "2026-03-30 00:15"),  # closes on the next day
+        ("30 3 * * *", "03:15", "01:30", "2026-03-30 01:15"),  # the clock does not skip the opening
+    ],
+)
+@pytest.mark.parametrize("lead", [timedelta(), timedelta(hours=2)])
+def test_window_whose_opening_the_clock_skips_closes_on_time(
+    schedule: str, closes: str, opened: str, closed: str, lead: timedelta
+) -> None:
+    hours = WindowHours(schedule, time.fromisoformat(closes), lead, BERLIN)
+    opening = hours.opening_time(utc(f"2026-03-29 {opened}") - lead, is_scheduled=True)
+    assert opening is not None
+    assert opening.astimezone(UTC) == utc(f"2026-03-29 {opened}")
+    assert hours.closing_time(opening).astimezone(UTC) == utc(closed)
+
+
+@pytest.mark.parametrize("started", ["2026-10-25 00:30", "2026-10-25 01:30", "2026-06-01 09:17"])
+def test_window_of_a_scheduled_run_opens_when_the_run_was_due(started: str) -> None:
+    """Even if the hour passes twice, or if the schedule in the file is another one by now."""
+    hours = WindowHours("30 2 * * *", time(4), timedelta(), BERLIN)
+    opening = hours.opening_time(utc(started), is_scheduled=True)
+    assert opening is not None
+    assert opening.astimezone(UTC) == utc(started)

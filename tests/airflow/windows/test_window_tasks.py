@@ -127,3 +127,14 @@ def test_run_that_has_stopped_its_job_goes_on_after_the_window_has_closed(
         with pytest.raises(AirflowSkipException, match="too late"):
             open_window_task(NOW - 2 * HOUR, NOW - HOUR, "scheduled", **hours)
     assert runs == ["rescale_night/a-run"]
+
+
+@pytest.mark.parametrize("lead", [timedelta(), 2 * HOUR])
+def test_window_whose_hours_the_clock_skips_is_not_open(lead: timedelta) -> None:
+    """It must not be open until the next night instead."""
+    opens = datetime(2026, 3, 29, 1, tzinfo=UTC)
+    hours = WindowHours("0 2 * * *", time(3), lead, ZoneInfo("Europe/Berlin"))
+    run = SimpleNamespace(run_after=opens - lead, run_type="scheduled", dag_id="rescale_night", run_id="a-run")
+    form = {"target": "/rescaled/{date}", OUTSIDE_HOURS: False}
+    with pytest.raises(AirflowSkipException, match="clock skips its hours: from 2026-03-29 02:00 CET"):
+        opened_window("night", hours, form, run, None, run.run_after)

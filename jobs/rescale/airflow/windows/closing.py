@@ -3,7 +3,9 @@
 A run may begin before its window opens.
 
 All comparisons are between instants. The local clock skips an hour in spring and repeats one in autumn, so a window
-over such a night is shorter or longer. If the closing time occurs twice, the first one after the opening counts.
+over such a night is shorter or longer. If the closing time occurs twice, the first one after the opening counts. If the
+clock skips the opening, Airflow begins the run later by the skipped hour, and the window still closes at its closing
+time: it may have closed by then.
 """
 
 from __future__ import annotations
@@ -30,10 +32,12 @@ class WindowHours(NamedTuple):
         """Return when the window opens, or opened, for a run that began at `run_start`; None if it never opens.
 
         A run that was triggered by hand (not `is_scheduled`) belongs to the window whose scheduled run was due last
-        before it.
+        before it. The result may have a local time that the clock skips.
         """
         instant = (run_start.astimezone(UTC) + self.begins_before).astimezone(self.zone)
-        return instant if is_scheduled else last_opening(self.schedule, instant, self.zone)
+        opening = last_opening(self.schedule, instant, self.zone)
+        is_other_opening = is_scheduled and (opening is None or opening.timestamp() != instant.timestamp())
+        return instant if is_other_opening else opening
 
     def closing_time(self, opening: datetime) -> datetime:
         """Return when a window closes after its `opening`, in the zone's time."""
@@ -52,8 +56,15 @@ def last_opening(expression: str, instant: datetime, zone: ZoneInfo) -> datetime
 
 
 def closing_time(opening: datetime, closes: time, zone: ZoneInfo) -> datetime:
-    """Return the first instant after `opening` at which clocks of the zone show `closes`, in the zone's time."""
-    day = opening.astimezone(zone).date()
+    """Return the first instant after `opening` at which clocks of the zone show `closes`, in the zone's time.
+
+    If `opening` is a local time of the zone that the clock skips, the result may be at or before it.
+    """
+    local_opening = opening.astimezone(zone)  # if it is in this zone already, a skipped time stays as it is
+    day = local_opening.date()
+    if local_opening.replace(tzinfo=None) != local_opening.astimezone(UTC).astimezone(zone).replace(tzinfo=None):
+        closing_day = day + timedelta(days=closes <= local_opening.time())
+        return _instants_of_day(closes, closing_day, zone)[0].astimezone(zone)
     instants = (instant for days in (0, 1) for instant in _instants_of_day(closes, day + timedelta(days=days), zone))
     return min(instant for instant in instants if instant > opening).astimezone(zone)
 

@@ -112,6 +112,11 @@ def opened_window(
     if opening is None:
         skip_task(f"the window has never been open{hint}")
     closes_at = hours.closing_time(opening)
+    if closes_at.timestamp() <= opening.timestamp():
+        skip_task(
+            f"the window is not open on this day, because the clock skips its hours: from {_format_instant(opening)} "
+            f"until {_format_instant(closes_at)}{hint}"
+        )
     if now > closes_at and not ("job" in params and stopped_job(run_name(dag_run))):
         skip_task(
             f"too late: the window opened at {_format_instant(opening)} and closed at {_format_instant(closes_at)}, "
