@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from rescale.doctor.pod_rights import AIRFLOW, DRIVER
-from rescale.insight.cluster import Cluster, cluster_of_environment
+from rescale.insight.cluster import Cluster, bytes_of, cluster_of_environment
 from rescale.storage.sides import StoreSide
 from support.helm import (
     CHART,
@@ -294,6 +294,19 @@ def test_plans_are_estimated_for_the_cluster_in_the_values(all_manifests: dict[s
         environment = {entry["name"]: entry.get("value", "") for entry in container["env"]}
         expected = Cluster(4, 2, scratch=20 << 30, driver_memory=2 << 30)
         assert cluster_of_environment(environment) == expected
+
+
+@pytest.mark.parametrize("size", ["1.5Ti", "0.5Gi", "500G", "2000000k", "640Mi", "2000000000"])
+def test_sizes_that_the_values_may_have_can_be_read(size: str) -> None:
+    values = {"scratch.size": size, "driver.resources.limits.memory": size, "driver.memory": "1m"}
+    options = [f"--set={name}={value}" for name, value in values.items()]
+    specs = {name: spec for name, spec in pod_specs(rendered(*RUN, *options)) if name.startswith("Job/")}
+    for spec in specs.values():
+        environment = {entry["name"]: entry.get("value", "") for entry in spec["containers"][0]["env"]}
+        cluster = cluster_of_environment(environment)
+        assert cluster is not None
+        assert cluster.scratch == cluster.driver_memory == bytes_of(size)
+    assert specs
 
 
 def test_large_numbers_are_written_in_full(tmp_path: Path) -> None:
