@@ -52,6 +52,7 @@ with DAG(
                 for value in flink.get(
                     f"/jobs/{job_id}/vertices/{vertex['id']}/subtasks/metrics", params={"get": metric, "agg": "max"}
                 ).json()
+                if value["max"] != "NaN"  # a source with the interface SourceFunction does not measure it
             ]
         busiest = max(values, default=0)  # Flink lists no metrics of a job that has just started
         old = max(vertex["parallelism"] for vertex in vertices)

@@ -1,4 +1,4 @@
-"""The example that scales a job out starts the job again only if no job of its name runs."""
+"""The example that scales a job out asks how busy the job is, and starts it again only if no job of its name runs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,37 @@ EXAMPLE = Path(__file__).parents[3] / "dags" / "examples" / "scale_out.py"
 @pytest.fixture(scope="module")
 def dag() -> Any:
     return runpy.run_path(str(EXAMPLE))["dag"]
+
+
+@pytest.mark.parametrize(
+    ("busy_times", "shape"),
+    [
+        (["NaN", 950.0], {"old": 2, "new": 4}),  # the first vertex is a legacy source (`SourceStreamTask`)
+        ([950.0, "NaN"], {"old": 2, "new": 4}),
+        ([100.0, "NaN"], {}),
+        (["NaN"], {}),
+        ([], {}),  # Flink has fetched no metrics yet
+    ],
+)
+def test_job_with_a_legacy_source_is_scaled_out_when_it_is_busy(
+    busy_times: list[Any], shape: dict[str, int], dag: Any
+) -> None:
+    class Handler(QuietHandler):
+        def answer(self) -> None:
+            job = {"jid": "1" * 32, "name": "clicks", "state": "RUNNING"}
+            vertices = [{"id": str(number), "parallelism": 2} for number in range(len(busy_times) or 1)]
+            if self.path == "/jobs/overview":
+                document: Any = {"jobs": [job]}
+            elif self.path.endswith("&agg=max"):
+                number = int(self.path.split("/")[4])
+                document = [{"id": "busyTimeMsPerSecond", "max": busy} for busy in busy_times[number : number + 1]]
+            else:
+                document = {**job, "vertices": vertices}
+            self.reply(200, json.dumps(document))
+
+    with serving(LocalServer(Handler)) as server:
+        params = {"flink": server.address, "job": "clicks", "busy_ms": 900}
+        assert dag.get_task("shape_if_busy").python_callable(params) == shape
 
 
 @pytest.mark.parametrize(
