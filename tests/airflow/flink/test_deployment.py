@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
 import msgspec
 import pytest
-from kubernetes.client import ApiException
+from kubernetes.client import ApiClient, ApiException, Configuration, CustomObjectsApi
 
 from rescale.airflow.flink import deployment, inspection, stopping
-from rescale.airflow.flink.deployment import DeploymentSpec, redeploy
+from rescale.airflow.flink.deployment import DeploymentSpec, read_deployment, redeploy
 from rescale.airflow.flink.questions import JobEndQuestion, RedeploymentQuestion
 from rescale.airflow.flink.starting import check_hand_over, start_job
 from rescale.airflow.flink.stopping import (
@@ -27,6 +29,7 @@ from rescale.flink.start import Start
 from rescale.flink_rest.client import StopMode
 from rescale.flink_rest.running_job import JobOverview
 from rescale.text.errors import RequestError, StoreError
+from support.http_servers import LocalServer, QuietHandler, serving
 
 WHERE = PatchDeployment("flink", "clicks")
 
@@ -40,7 +43,7 @@ def resource() -> dict[str, Any]:
 def patch(resource: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Return the mock of the request to Kubernetes that patches a FlinkDeployment."""
     patch = Mock(return_value=resource)
-    api = SimpleNamespace(get_namespaced_custom_object=lambda *_: resource, patch_namespaced_custom_object=patch)
+    api = SimpleNamespace(get_namespaced_custom_object=lambda *_, **__: resource, patch_namespaced_custom_object=patch)
     monkeypatch.setattr(deployment, "open_kubernetes", lambda _: api)
     return patch
 
@@ -50,6 +53,27 @@ def test_missing_right_to_patch_is_refused_before_the_job_is_stopped(patch: Mock
     with pytest.raises(RequestError, match="Kubernetes refuses to patch") as caught:
         check_hand_over(WHERE)
     assert "give the service account the right to patch flinkdeployments" in str(caught.value)
+
+
+def test_api_server_that_does_not_answer_is_a_temporary_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wait for the new job, and so the wait for the cut-over's end, must not hang."""
+    ended = Event()
+
+    class Handler(QuietHandler):
+        def answer(self) -> None:
+            if not ended.wait(5):
+                self.reply(200, json.dumps({"spec": {"job": {}}}))
+
+    monkeypatch.setattr(deployment, "_SECONDS_TO_ANSWER", 0.1)
+    with serving(LocalServer(Handler)) as server:
+        configuration = Configuration(host=server.address)
+        configuration.retries = False
+        monkeypatch.setattr(deployment, "open_kubernetes", lambda _: CustomObjectsApi(ApiClient(configuration)))
+        try:
+            with pytest.raises(StoreError, match="Kubernetes cannot be reached"):
+                read_deployment(WHERE)
+        finally:
+            ended.set()
 
 
 def test_check_of_the_right_to_patch_changes_nothing(patch: Mock) -> None:

@@ -72,7 +72,7 @@ def patch_of_deployment(monkeypatch: pytest.MonkeyPatch) -> Mock:
         return resource
 
     patch = Mock(side_effect=patch_resource)
-    api = SimpleNamespace(get_namespaced_custom_object=lambda *_: resource, patch_namespaced_custom_object=patch)
+    api = SimpleNamespace(get_namespaced_custom_object=lambda *_, **__: resource, patch_namespaced_custom_object=patch)
     monkeypatch.setattr(deployment, "open_kubernetes", lambda _: api)
     return patch
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -32,6 +32,9 @@ _GROUP_AND_VERSION = ("flink.apache.org", "v1beta1")
 _PLURALS = {"FlinkDeployment": "flinkdeployments", "FlinkSessionJob": "flinksessionjobs"}
 _GIVEN_UP_STATES = ("FAILED", "ROLLING_BACK", "ROLLED_BACK")
 """Values of `ResourceLifecycleState` from which a redeployment does not recover by itself."""
+
+_SECONDS_TO_ANSWER = 30
+"""Timeout of a request; without one, the client would wait for ever for an API server that hangs."""
 
 _AUTOSCALER_OPTION = "job.autoscaler.enabled"
 _OVERRIDES_OPTION = "pipeline.jobvertex-parallelism-overrides"
@@ -290,30 +293,23 @@ def _reconciled_nonce(status: _Status) -> int | None:
 
 
 def _get_resource(hand_over: PatchDeployment) -> _Resource:
-    return _call_kubernetes(
-        hand_over, "get", lambda api, resource_path: api.get_namespaced_custom_object(*resource_path)
-    )
+    return _call_kubernetes(hand_over, "get")
 
 
 def _patch_resource(hand_over: PatchDeployment, patch: Mapping[str, object], **keywords: str) -> _Resource:
-    keywords["_content_type"] = "application/merge-patch+json"
-    return _call_kubernetes(
-        hand_over,
-        "patch",
-        lambda api, resource_path: api.patch_namespaced_custom_object(*resource_path, patch, **keywords),
-    )
+    return _call_kubernetes(hand_over, "patch", patch, _content_type="application/merge-patch+json", **keywords)
 
 
-def _call_kubernetes(
-    hand_over: PatchDeployment, verb: str, function: Callable[[Any, tuple[str, ...]], object]
-) -> _Resource:
+def _call_kubernetes(hand_over: PatchDeployment, verb: str, *arguments: object, **keywords: object) -> _Resource:
+    """Call a method of `CustomObjectsApi`, and return the resource in its answer."""
     from kubernetes.client import ApiException
     from urllib3.exceptions import HTTPError
 
     plural = _PLURALS[hand_over.resource]
     resource_path = (*_GROUP_AND_VERSION, hand_over.namespace, plural, hand_over.name)
     try:
-        document = function(open_kubernetes(hand_over.connection), resource_path)
+        method = getattr(open_kubernetes(hand_over.connection), f"{verb}_namespaced_custom_object")
+        document = method(*resource_path, *arguments, **keywords, _request_timeout=_SECONDS_TO_ANSWER)
     except HTTPError as error:
         raise StoreError("Kubernetes cannot be reached", path=hand_over.full_name, found=error) from None
     except ApiException as error:
