@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from rescale.airflow.flink.deployment import DeploymentSpec, check_patch, read_deployment, redeploy
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.ids import derived_ids, running_job_id
@@ -13,9 +15,12 @@ from rescale.airflow.flink.questions import (
     RedeploymentQuestion,
 )
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
+from rescale.flink.release_line import ReleaseLine
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
 from rescale.flink_rest.client import Flink, PackagedProgram
 from rescale.text.errors import RequestError, RescaleError
+
+_FIRST_WITH_OPTIONS_OF_JARS = ReleaseLine(1, 17)
 
 
 def check_hand_over(hand_over: HandOver) -> None:
@@ -28,10 +33,28 @@ def check_hand_over(hand_over: HandOver) -> None:
                 advice="remove the option: the run sets a new max parallelism; an unchanged one is in the snapshot",
             )
         with open_flink(hand_over.flink) as flink:
+            _refuse_old_release(flink)
             _program_of(flink, hand_over)
     elif isinstance(hand_over, PatchDeployment):
         read_deployment(hand_over)
         check_patch(hand_over)
+
+
+def _refuse_old_release(flink: Flink) -> None:
+    """Raise `RequestError` if the cluster cannot start a jar with options of Flink.
+
+    Releases before 1.17 have no such field in `JarRequestBody`, and refuse requests with unknown fields.
+    """
+    release = flink.version()
+    with suppress(ValueError):
+        if ReleaseLine.parse(release) < _FIRST_WITH_OPTIONS_OF_JARS:
+            raise RequestError(
+                "this release of Flink cannot start a jar with options, so the run could not start the job again",
+                path=flink.address,
+                expected=f"Flink {_FIRST_WITH_OPTIONS_OF_JARS} or newer",
+                found=f"Flink {release}",
+                advice="choose to print the command, and start the job by hand",
+            )
 
 
 def jar_plan(flink: Flink, hand_over: RunJar, parallelism: int) -> dict[str, str]:
