@@ -156,6 +156,16 @@ def test_job_that_starts_late_is_cancelled_when_the_run_goes_back(cluster: Clust
     assert cluster.cancelled == [late]
 
 
+def test_job_that_is_lost_while_it_starts_is_started_again(cluster: Cluster) -> None:
+    """The JobManager was replaced, without high availability. No job would run if the task did not try again."""
+    question = go_back(BEFORE, RUN, "s3://b/savepoint")
+    assert isinstance(question, JobStartQuestion)
+    with pytest.raises(StoreError, match="Flink no longer knows the job"):
+        question.ask()
+    assert go_back(BEFORE, RUN, "s3://b/savepoint") == question
+    assert cluster.asked_for == ["/jars/1_clicks.jar/run"] * 2
+
+
 def test_forgotten_savepoint_of_a_running_job_is_found_in_its_statistics(cluster: Cluster) -> None:
     cluster.jobs[BEFORE.job_id] = "RUNNING"
     question = SavepointQuestion(

@@ -119,7 +119,7 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
                 return None
             overview = flink.job_overview(self.job_id)
             if overview is None:
-                raise RescaleError("Flink no longer knows the job", path=flink.address, found=self.job_id)
+                raise StoreError("Flink no longer knows the job", path=flink.address, found=self.job_id)
             if overview.has_ended and not overview.runs:
                 why = flink.failure_messages(self.job_id)
                 raise RescaleError(
