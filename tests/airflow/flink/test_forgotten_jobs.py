@@ -242,6 +242,33 @@ def test_new_job_whose_start_comes_through_late_is_ended(cluster: Cluster, monke
     assert cluster.jobs[new] == "CANCELED"
 
 
+def test_going_back_waits_for_hours_for_a_savepoint_that_stops_the_job(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task that takes the savepoint has given up after an hour. If this one did so, no task would start the job."""
+    trigger_id, location = next(derived_ids("savepoint", "a-dag/manual")), "s3://b/savepoints/savepoint-1"
+    cluster.jobs[BEFORE.job_id], cluster.savepoints[trigger_id] = "RUNNING", _GOES_ON
+    half_hours = iter(range(0, 24 * 3600, 1800))
+    monkeypatch.setattr("rescale.airflow.flink.triggers.time", Mock(monotonic=lambda: next(half_hours)))
+    ask = SavepointQuestion.ask
+
+    def complete_after_some_hours(question: SavepointQuestion) -> Any:
+        if next(half_hours) > 5 * 3600:
+            cluster.jobs[BEFORE.job_id], cluster.savepoints[trigger_id] = (
+                "FINISHED",
+                {"operation": {"location": location}},
+            )
+        return ask(question)
+
+    monkeypatch.setattr(SavepointQuestion, "ask", complete_after_some_hours)
+    sources: list[object] = []
+    monkeypatch.setattr(
+        "rescale.airflow.job.job_operators.go_back", lambda *arguments: sources.append(arguments[2]) or RUNS
+    )
+    run_operator(GoBack(task_id="back", old_job_document=msgspec.to_builtins(BEFORE)), "manual")
+    assert sources == [None], "Flink itself knows the savepoint"
+
+
 def test_task_that_has_ended_the_new_job_starts_the_old_one(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A hand-over whose task was ended by hand may still report that the new job runs, before its process ends."""
     cluster.jobs[next(derived_ids(*stopping._seed("a-dag/manual", BEFORE)))] = "RUNNING"

@@ -48,12 +48,12 @@ class WaitingOperator(BaseOperator):
         if isinstance(question_or_answer, dict):
             return self._finish(question_or_answer)
         if (answer := question_or_answer.ask()) is None:
-            self._defer(question_or_answer, "answered")
+            self._defer(question_or_answer, "answered", self.patience)
         return self._finish(answer)
 
-    def _defer(self, question: FlinkQuestion, resume_method: str) -> NoReturn:
+    def _defer(self, question: FlinkQuestion, resume_method: str, patience: timedelta) -> NoReturn:
         self.log.info("waiting for %s", question.waits_for)
-        trigger = AnswerTrigger(msgspec.to_builtins(question), self.patience.total_seconds(), _PERIOD_SECONDS)
+        trigger = AnswerTrigger(msgspec.to_builtins(question), patience.total_seconds(), _PERIOD_SECONDS)
         self.defer(trigger=trigger, method_name=resume_method)
 
     def _run_name(self, context: Context) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import Context
@@ -28,6 +29,9 @@ from rescale.airflow.steps.step_task import delete_pods_of_run
 from rescale.flink.start import Start
 from rescale.flink_rest.client import StopMode
 from rescale.text.errors import RescaleError
+
+_PATIENCE_WITH_PENDING_WORK = timedelta(days=1)
+"""Time to wait for the end of a savepoint in progress: it stops the job, and after this time nobody would start it."""
 
 
 class TakeSavepoint(WaitingOperator):
@@ -139,7 +143,7 @@ class GoBack(WaitingOperator):
         """
         while (question := end_pending_work(old_job, self._run_name(context))) is not None:
             if question.ask() is None:
-                self._defer(question, "cleared")
+                self._defer(question, "cleared", _PATIENCE_WITH_PENDING_WORK)
 
     def cleared(self, context: Context, event: dict[str, Any]) -> Answer:
         """Resume when the pending work has ended, and start the job again.
