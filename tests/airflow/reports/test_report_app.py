@@ -17,11 +17,12 @@ import msgspec
 import pytest
 from airflow.api_fastapi.common.db.common import _get_session
 from airflow.api_fastapi.core_api import security
+from airflow.sdk.execution_time.xcom import XCom
 from fastapi.testclient import TestClient
 from httpx import Response
 
 from rescale.airflow.reports.report_app import report_app
-from rescale.airflow.reports.report_link import URL_PREFIX, ReportPage, airflow_url, report_url
+from rescale.airflow.reports.report_link import URL_PREFIX, ReportLink, ReportPage, airflow_url, report_url
 from rescale.airflow.reports.report_plugin import RescalePlugin
 from rescale.plan.plan import Plan
 from rescale.report.pages.planned import plan_document
@@ -144,6 +145,38 @@ def test_report_url_names_the_run_and_the_planning_task(monkeypatch: pytest.Monk
     assert report_url("a", "manual__1+1/2", "g.plan") == f"{run}?task=g.plan"
     monkeypatch.delenv("AIRFLOW__API__BASE_URL")
     assert airflow_url("/x") == "/x"
+
+
+@pytest.mark.parametrize(
+    ("link", "task", "index", "query"),
+    [
+        (ReportLink(), "copy", 3, "task=copy&map_index=3"),  # a `RescaleOperator` that was expanded
+        (ReportLink(), "copy", -1, "task=copy"),
+        (ReportLink("plan"), "g.publish", -1, "task=g.plan"),
+    ],
+)
+def test_link_leads_to_the_report_of_its_own_task_instance(
+    link: ReportLink, task: str, index: int, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planning_task = query.partition("&")[0].removeprefix("task=")
+    stored_for = {"dag_id": "a", "run_id": "r", "key": "rescale_report", "task_id": planning_task, "map_index": index}
+    monkeypatch.setattr(XCom, "get_one", lambda **asked_for: {} if asked_for == stored_for else None)
+    key = SimpleNamespace(dag_id="a", run_id="r", task_id=task, map_index=index)
+    assert link.get_link(None, ti_key=key).endswith(f"/rescale/report/a/r?{query}")
+
+
+def test_report_of_a_mapped_task_is_asked_for_by_its_index(plan: Plan, manager: Manager) -> None:  # noqa: ARG001
+    queries: list[str] = []
+
+    def scalars(query: Any) -> Any:
+        queries.append(str(query.compile(compile_kwargs={"literal_binds": True})))
+        return SimpleNamespace(first=lambda: SimpleNamespace(value=place_of(plan)))
+
+    app = report_app()
+    session = SimpleNamespace(scalars=scalars)
+    app.dependency_overrides = {_get_session: lambda: session, security.get_user: lambda: "vera"}
+    assert TestClient(app).get(f"{PATH}?task=copy&map_index=3").status_code == 200
+    assert "map_index = 3" in queries[0]
 
 
 def test_plugin_brings_one_application() -> None:

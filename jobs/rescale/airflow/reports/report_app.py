@@ -66,9 +66,15 @@ def report(
     permission: MaySeeTheRun,  # noqa: ARG001
     session: SessionDep,
     task: str | None = None,
+    map_index: int | None = None,
 ) -> Response:
-    """Respond with the report of a run. If the run has several, `task` is the task that planned; None for any."""
-    report_query = XComModel.get_many(run_id=run_id, key=REPORT_KEY, dag_ids=dag_id, task_ids=task, limit=1)
+    """Respond with the report of a run.
+
+    If the run has several, `task` is the task that planned, and `map_index` its index if it was mapped; None for any.
+    """
+    report_query = XComModel.get_many(
+        run_id=run_id, key=REPORT_KEY, dag_ids=dag_id, task_ids=task, map_indexes=map_index, limit=1
+    )
     # Airflow's type hints say that the row is a tuple, but it is the XCom itself.
     xcom: Any = session.scalars(report_query).first()
     value = None if xcom is None else xcom.value

@@ -63,18 +63,21 @@ class ReportLink(BaseOperatorLink):
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002
         from airflow.sdk.execution_time.xcom import XCom
 
-        dag_id, run_id = ti_key.dag_id, ti_key.run_id
-        plan_task_id = (
-            ti_key.task_id if self.plan_task_id is None else sibling_task_id(ti_key.task_id, self.plan_task_id)
-        )
-        place = XCom.get_one(key=REPORT_KEY, dag_id=dag_id, task_id=plan_task_id, run_id=run_id, map_index=-1)
-        return "" if place is None else report_url(dag_id, run_id, plan_task_id)
+        dag_id, run_id, task_id, map_index = ti_key.dag_id, ti_key.run_id, ti_key.task_id, ti_key.map_index
+        if self.plan_task_id is not None:
+            task_id, map_index = sibling_task_id(task_id, self.plan_task_id), -1
+        place = XCom.get_one(key=REPORT_KEY, dag_id=dag_id, task_id=task_id, run_id=run_id, map_index=map_index)
+        return "" if place is None else report_url(dag_id, run_id, task_id, map_index)
 
 
-def report_url(dag_id: str, run_id: str, plan_task_id: str) -> str:
-    """Return the address of the report that the task `plan_task_id` of a run has stored."""
+def report_url(dag_id: str, run_id: str, plan_task_id: str, map_index: int = -1) -> str:
+    """Return the address of the report that the task `plan_task_id` of a run has stored.
+
+    `map_index` is the index of a task that was mapped; -1 for any other task.
+    """
     run_path = f"{quote(dag_id, safe='')}/{quote(run_id, safe='')}"
-    return airflow_url(f"{URL_PREFIX}/report/{run_path}?task={quote(plan_task_id, safe='')}")
+    index_query = "" if map_index < 0 else f"&map_index={map_index}"
+    return airflow_url(f"{URL_PREFIX}/report/{run_path}?task={quote(plan_task_id, safe='')}{index_query}")
 
 
 def airflow_url(path: str) -> str:
