@@ -11,6 +11,7 @@ from unittest.mock import patch
 import pytest
 from airflow.providers.common.compat.sdk import AirflowSkipException, TaskDeferred
 from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import DAG, BaseOperator
 
 from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
 from rescale.airflow.live import cut_over_question
@@ -170,3 +171,10 @@ def test_question_shows_the_newest_figures() -> None:
     assert "All state is written." in text
     assert REPEATED_RECORDS in text
     assert "nothing has to be moved" in cut_over_question_text({"asks": True, "first_checkpoint": ""})
+
+
+def test_question_needs_no_slot_of_the_pool_in_the_settings() -> None:
+    """The followed job's task holds a slot until the question is answered, and the pool may have a single one."""
+    with DAG("rescale_job", schedule=None, default_args={"pool": "rescale"}):
+        assert BaseOperator(task_id="another").pool == "rescale"
+        assert AskToCutOver().pool == "default_pool"

@@ -29,6 +29,12 @@ log = logging.getLogger(__name__)
 
 CUT_OVER, NOT_YET, GIVE_UP = "Cut over", "Not yet", "Give up"
 
+_DEFAULT_POOL = "default_pool"
+"""The pool that every Airflow has.
+
+In the pool of the platform's settings, the tasks that follow jobs may hold all slots until this question is answered.
+"""
+
 _PAUSE_BETWEEN_LOOKS = timedelta(seconds=15)
 _REFRESH_AFTER = timedelta(minutes=10)
 """Time after which a question without an answer is asked again, with newer figures."""
@@ -48,6 +54,7 @@ class AskToCutOver(HITLOperator):
             options=[CUT_OVER, NOT_YET, GIVE_UP],
             defaults=NOT_YET,
             execution_timeout=None,  # Airflow would also apply a time limit of the task to the answer
+            pool=_DEFAULT_POOL,
             **RETRIES,
             **arguments,
         )
