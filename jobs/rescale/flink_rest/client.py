@@ -359,7 +359,7 @@ class Flink:
         url = self.address + path.partition("?")[0]
         try:
             answer = self._http.request(method, path, json=body)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise StoreError(
                 "Flink cannot be reached",
                 path=url,

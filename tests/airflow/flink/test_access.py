@@ -7,10 +7,12 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.hand_overs import PatchDeployment, Print, RunJar, hand_over_of
+from rescale.flink_rest.client import Flink
 from rescale.text.errors import RequestError, StoreError
 from support.http_servers import LocalServer, QuietHandler, serving
 
@@ -177,6 +179,13 @@ def test_refusal_of_flink_is_final_and_server_trouble_is_a_store_error(
 def test_unreachable_flink_raises_store_error() -> None:
     with open_flink("http://127.0.0.1:9") as flink, pytest.raises(StoreError, match="Flink cannot be reached"):
         flink.job("0" * 32)
+
+
+def test_answer_that_a_proxy_has_damaged_raises_store_error() -> None:
+    answer = httpx.Response(200, headers={"Content-Encoding": "gzip"}, stream=httpx.ByteStream(b'{"jobs": []}'))
+    flink = Flink("http://flink", transport=httpx.MockTransport(lambda _: answer))
+    with pytest.raises(StoreError, match="Flink cannot be reached"):
+        flink.jobs()
 
 
 def test_unknown_job_or_savepoint_is_none(proxy: Proxy) -> None:
