@@ -41,15 +41,25 @@ def resource() -> dict[str, Any]:
 
 @pytest.fixture
 def patch(resource: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Mock:
-    """Return the mock of the request to Kubernetes that patches a FlinkDeployment."""
+    """Return the mock of the request to Kubernetes that patches a FlinkDeployment; `dry_run` is that of dry runs."""
     patch = Mock(return_value=resource)
-    api = SimpleNamespace(get_namespaced_custom_object=lambda *_, **__: resource, patch_namespaced_custom_object=patch)
+
+    def after(*arguments: Any) -> Any:
+        job = {**resource["spec"]["job"], **arguments[-1]["spec"]["job"]}
+        return {**resource, "spec": {**resource["spec"], "job": job}}
+
+    patch.dry_run.side_effect = after
+
+    def send(*arguments: Any, dry_run: str | None = None, **_: Any) -> Any:
+        return (patch if dry_run is None else patch.dry_run)(*arguments)
+
+    api = SimpleNamespace(get_namespaced_custom_object=lambda *_, **__: resource, patch_namespaced_custom_object=send)
     monkeypatch.setattr(deployment, "open_kubernetes", lambda _: api)
     return patch
 
 
 def test_missing_right_to_patch_is_refused_before_the_job_is_stopped(patch: Mock) -> None:
-    patch.side_effect = ApiException(403, "Forbidden")
+    patch.dry_run.side_effect = ApiException(403, "Forbidden")
     with pytest.raises(RequestError, match="Kubernetes refuses to patch") as caught:
         check_hand_over(WHERE)
     assert "give the service account the right to patch flinkdeployments" in str(caught.value)
@@ -78,8 +88,23 @@ def test_api_server_that_does_not_answer_is_a_temporary_problem(monkeypatch: pyt
 
 def test_check_of_the_right_to_patch_changes_nothing(patch: Mock) -> None:
     check_hand_over(WHERE)
-    (called,) = patch.call_args_list
-    assert (called.args[-1], called.kwargs["dry_run"]) == ({}, "All")
+    patch.dry_run.assert_called_once()
+    patch.assert_not_called()
+
+
+@pytest.mark.parametrize("nonce", [None, 4])
+def test_resource_that_would_lose_its_nonce_is_refused(
+    nonce: int | None, resource: dict[str, Any], patch: Mock
+) -> None:
+    """Releases of the operator before 1.8 have no such field. They would start the job, perhaps without state."""
+    resource["spec"]["job"]["savepointRedeployNonce"] = nonce
+    patch.dry_run.side_effect = lambda *_: resource
+    refused = [lambda: check_hand_over(WHERE)]
+    refused += [lambda: redeploy(WHERE, DeploymentSpec("s3://b/savepoint", 4, None))] if nonce is None else []
+    for refuse in refused:
+        with pytest.raises(RequestError, match="Kubernetes would drop the field"):
+            refuse()
+    patch.assert_not_called()
 
 
 @pytest.mark.parametrize(
@@ -98,7 +123,7 @@ def test_autoscaler_is_warned_of_before_the_job_is_stopped(
     resource["spec"]["flinkConfiguration"] = options
     check_hand_over(WHERE)
     assert "Flink's operator scales this job (job.autoscaler.enabled)" in caplog.text
-    assert patch.called
+    assert patch.dry_run.called
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, 1), (4, 5)])
@@ -115,7 +140,7 @@ def test_parallelism_overrides_of_vertices_are_refused(resource: dict[str, Any],
     with pytest.raises(RequestError, match="sets the parallelism of single vertices") as caught:
         check_hand_over(WHERE)
     assert "pipeline.jobvertex-parallelism-overrides: ab:2" in str(caught.value.found)
-    assert all(call.kwargs.get("dry_run") == "All" for call in patch.call_args_list)
+    patch.assert_not_called()
 
 
 def test_session_job_is_patched_like_a_deployment(patch: Mock) -> None:
@@ -126,10 +151,10 @@ def test_session_job_is_patched_like_a_deployment(patch: Mock) -> None:
         "flinksessionjob/flink/clicks",
     )
     check_hand_over(session_job)
-    assert patch.call_args.args[:-1] == ("flink.apache.org", "v1beta1", "flink", "flinksessionjobs", "clicks")
+    assert patch.dry_run.call_args.args[:-1] == ("flink.apache.org", "v1beta1", "flink", "flinksessionjobs", "clicks")
     deployment.redeploy(session_job, deployment.DeploymentSpec("s3://b/savepoint", 4, None))
     assert patch.call_args.args[-1]["spec"]["job"]["initialSavepointPath"] == "s3://b/savepoint"
-    patch.side_effect = ApiException(403, "Forbidden")
+    patch.dry_run.side_effect = ApiException(403, "Forbidden")
     with pytest.raises(RequestError, match="refuses to patch the FlinkSessionJob") as caught:
         check_hand_over(session_job)
     assert "the right to patch flinksessionjobs" in str(caught.value)

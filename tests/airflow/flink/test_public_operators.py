@@ -67,12 +67,15 @@ def patch_of_deployment(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Return the mock of the request to Kubernetes that patches a FlinkDeployment."""
     resource: dict[str, Any] = {"spec": {"job": {"parallelism": 2}}}
 
-    def patch_resource(*arguments: Any, **_: Any) -> dict[str, Any]:
+    def patch_resource(*arguments: Any) -> dict[str, Any]:
         resource["spec"] = arguments[-1]["spec"]
         return resource
 
+    def send(*arguments: Any, dry_run: str | None = None, **_: Any) -> Any:
+        return patch(*arguments) if dry_run is None else arguments[-1]
+
     patch = Mock(side_effect=patch_resource)
-    api = SimpleNamespace(get_namespaced_custom_object=lambda *_, **__: resource, patch_namespaced_custom_object=patch)
+    api = SimpleNamespace(get_namespaced_custom_object=lambda *_, **__: resource, patch_namespaced_custom_object=send)
     monkeypatch.setattr(deployment, "open_kubernetes", lambda _: api)
     return patch
 

@@ -11,7 +11,7 @@ the job, because the other patch has already set the same nonce.
 
 The operator's autoscaler remembers parallelisms of single vertices, which would outlive the redeployment. A new
 `spec.job.autoscalerResetNonce` makes the autoscaler forget them. Releases before 1.10 do not know this field, and
-Kubernetes drops it.
+Kubernetes drops it. Releases before 1.8 do not know `savepointRedeployNonce`: resources of these are refused.
 """
 
 from __future__ import annotations
@@ -168,8 +168,8 @@ def claim_mode(hand_over: PatchDeployment) -> str | None:
 
 
 def check_patch(hand_over: PatchDeployment) -> None:
-    """Raise `RequestError` if a dry run of the patch is refused, or if the resource fixes parallelisms of vertices."""
-    resource = _patch_resource(hand_over, {}, dry_run="All")
+    """Raise `RequestError` if the resource cannot be redeployed, or if it fixes parallelisms of vertices."""
+    resource = _try_redeployment(hand_over, read_deployment(hand_over))
     if (overrides := _option(resource.spec, _OVERRIDES_OPTION)) is not None:
         raise RequestError(
             f"the {hand_over.resource} sets the parallelism of single vertices, which would outlive the rescale",
@@ -186,6 +186,28 @@ def check_patch(hand_over: PatchDeployment) -> None:
         )
 
 
+def _try_redeployment(hand_over: PatchDeployment, deployment: Deployment) -> _Resource:
+    """Return the resource after a dry run of a redeployment. Raises `RequestError` if it is refused or has no effect.
+
+    Kubernetes drops fields that the custom resource definition does not have, and Helm does not update definitions with
+    the operator. Without the nonce, the operator would take the patch for a plain upgrade, and start the job from
+    another snapshot than the one in the patch, or without state.
+    """
+    nonce = (deployment.nonce or 0) + 1
+    job = {"initialSavepointPath": deployment.fields.snapshot or "file:///savepoint", "savepointRedeployNonce": nonce}
+    resource = _patch_resource(hand_over, {"spec": {"job": job}}, dry_run="All")
+    if resource.spec.job is None or resource.spec.job.savepoint_redeploy_nonce != nonce:
+        raise RequestError(
+            "Kubernetes would drop the field that lets Flink's operator start the job from a snapshot",
+            path=hand_over.full_name,
+            expected="spec.job.savepointRedeployNonce in the custom resource definition (release 1.8 of the operator)",
+            found="a definition without this field",
+            advice="update Flink's operator and its custom resource definitions (Helm leaves these alone), or "
+            "choose to print the command",
+        )
+    return resource
+
+
 def redeploy(hand_over: PatchDeployment, new_fields: DeploymentSpec) -> int:
     """Patch the resource to have `new_fields`, unless it has them already. Return the nonce of its redeployment."""
     deployment = read_deployment(hand_over)
@@ -197,6 +219,8 @@ def redeploy(hand_over: PatchDeployment, new_fields: DeploymentSpec) -> int:
         deployment.reconciled_nonce == deployment.nonce and deployment.lifecycle in _GIVEN_UP_STATES
     ):
         return deployment.nonce or 0
+    if deployment.nonce is None:
+        _try_redeployment(hand_over, deployment)
     nonce = (deployment.nonce or 0) + 1
     job = {
         "initialSavepointPath": new_fields.snapshot,
