@@ -62,6 +62,15 @@ def test_hand_over_without_a_jar_prints_the_command() -> None:
     assert answer == {"start": "flink run -s /rescaled -p 3 <your-job.jar>"}
 
 
+def test_arguments_of_the_program_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    hand_over = Mock(return_value={"start": "flink run"})
+    monkeypatch.setattr("rescale.airflow.flink.operators.hand_job_over", hand_over)
+    start, program = {"snapshot": "/rescaled", "parallelism": 3, "max_parallelism": None}, ("--prefix", "", " a ", "b")
+    task = HandOverOperator(task_id="start", start=start, flink="flink", jar="a.jar", program_arguments=program)
+    run_operator(task, "run")
+    assert hand_over.call_args.args[0].arguments == program
+
+
 @pytest.fixture
 def patch_of_deployment(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """Return the mock of the request to Kubernetes that patches a FlinkDeployment."""

@@ -13,6 +13,7 @@ from rescale.airflow.flink.questions import Answer
 from rescale.airflow.forms.filled_form import trimmed_values
 from rescale.airflow.forms.given_values import check_values, list_of_tuple
 from rescale.airflow.forms.job_form import hand_over_of, job_form
+from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.public.task_name import task_name
 from rescale.airflow.steps.retries import task_errors
 
@@ -75,7 +76,10 @@ class HandOverOperator(HandOverJob):
             fields = job_form()
             check_values(values, {**fields, "program_arguments": fields["arguments"]})
             form = {**values, "hand_over": None, "flink": self.flink, "arguments": values["program_arguments"]}
-            self.hand_over = msgspec.to_builtins(hand_over_of(form))
+            hand_over = hand_over_of(form)
+            if isinstance(hand_over, RunJar):  # arguments of code may be empty or have spaces, unlike lines of a form
+                hand_over = msgspec.structs.replace(hand_over, arguments=tuple(self.program_arguments or ()))
+            self.hand_over = msgspec.to_builtins(hand_over)
         return super().execute(context)
 
     def _run_name(self, context: Context) -> str:
