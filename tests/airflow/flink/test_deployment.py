@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import msgspec
 import pytest
@@ -180,6 +180,20 @@ def test_session_job_of_the_operator_is_not_started_from_a_jar(
     expected = (RequestError, "manages the job as a FlinkSessionJob") if is_refused else (StoreError, "is not running")
     with pytest.raises(expected[0], match=expected[1]):
         inspection.inspect_job("flink", "clicks", StopMode.STOP, "s3://b/savepoints", RunJar("flink", "clicks.jar"))
+
+
+@pytest.mark.parametrize("taking", [StopMode.STOP, StopMode.CANCEL])
+def test_jobmanager_that_ends_with_its_job_is_refused_for_a_savepoint_too(
+    taking: StopMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hand-over and going back ask it whether the job has ended; both would fail, and no job would run."""
+    job = JobOverview("1" * 32, "clicks", "RUNNING")
+    options = {"execution.shutdown-on-application-finish": "true"}
+    cluster = MagicMock(address="http://flink", jobs=lambda: [job], configuration=lambda: options)
+    monkeypatch.setattr(inspection, "open_flink", lambda _: nullcontext(cluster))
+    monkeypatch.setattr(inspection, "check_hand_over", lambda _: None)
+    with pytest.raises(RequestError, match="the JobManager ends with its job"):
+        inspection.inspect_job("flink", "clicks", taking, "s3://b/savepoints", WHERE)
 
 
 def test_patch_is_for_the_version_that_was_read(resource: dict[str, Any], patch: Mock) -> None:

@@ -68,10 +68,10 @@ def inspect_job(
         parallelism = cluster.default_parallelism(overview.job_id) or details.parallelism
         if taking is StopMode.CHECKPOINT:
             directory = checkpoint_directory_of(cluster, overview.job_id)
-            if isinstance(hand_over, PatchDeployment):
-                _refuse_cluster_that_ends(cluster, hand_over)
         else:
             directory = _savepoint_directory(savepoints)
+        if isinstance(hand_over, PatchDeployment):
+            _refuse_cluster_that_ends(cluster, hand_over)
     old_job = JobToRestart(
         flink,
         overview.job_id,
@@ -87,8 +87,9 @@ def inspect_job(
 
 
 def _refuse_cluster_that_ends(cluster: Flink, hand_over: PatchDeployment) -> None:
-    """Raise `RequestError` if Flink's REST API, which has to report the last checkpoint, would end with the job.
+    """Raise `RequestError` if Flink's REST API would end with the job.
 
+    The run asks it for the savepoint or the last checkpoint, and whether the job has ended, before it starts the job.
     Flink's Kubernetes operator sets `_SHUTDOWN_OPTION` to false, unless the FlinkDeployment sets it
     (`FlinkConfigBuilder.applyJobOrSessionSpec`). The cluster of a FlinkSessionJob always outlives its jobs.
     """
@@ -97,11 +98,11 @@ def _refuse_cluster_that_ends(cluster: Flink, hand_over: PatchDeployment) -> Non
     shutdown_value = cluster.configuration().get(_SHUTDOWN_OPTION)
     if shutdown_value != "false":
         raise RequestError(
-            "the JobManager ends with its job, and could not be asked which checkpoint it completed last",
+            "the JobManager ends with its job, and could not be asked which savepoint or checkpoint it completed last",
             path=cluster.address,
             expected=f"{_SHUTDOWN_OPTION}: false",
             found=shutdown_value or "true, the default",
-            advice='set this option in the FlinkDeployment; or choose a savepoint under "What becomes of the job"',
+            advice="set this option in the FlinkDeployment",
         )
 
 
