@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
 
+from rescale.airflow.connections.extra import extra_of
 from rescale.airflow.connections.spark import platform_spark
 from rescale.text.errors import RequestError, RescaleError
 
@@ -170,7 +171,7 @@ def s3_store_of(connection_id: str) -> Store:
     from rescale.storage.s3.s3_store import S3Store
 
     connection = _aws_connection(connection_id)
-    settings = _object_settings(connection_id, _s3_fields(connection_id, connection.extra_dejson))
+    settings = _object_settings(connection_id, _s3_fields(connection_id, extra_of(connection_id, connection)))
     hook = AwsBaseHook(aws_conn_id=connection_id, client_type="s3")
     try:
         with translated_errors(connection_id):
@@ -201,7 +202,7 @@ def _aws_variables(connection_id: str, stack: ExitStack) -> dict[str, str]:
     from rescale.storage.s3.s3_errors import translated_errors
 
     connection = _aws_connection(connection_id)
-    variables = extra_variables(connection_id, connection.extra_dejson)
+    variables = extra_variables(connection_id, extra_of(connection_id, connection))
     try:
         with translated_errors(connection_id):
             credentials = AwsBaseHook(aws_conn_id=connection_id, client_type="s3").get_session().get_credentials()

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
 
+from rescale.airflow.connections.extra import extra_of
 from rescale.airflow.settings import SparkSettings, settings
 from rescale.options.spark_master import MASTERS, is_master, is_on_this_machine
 from rescale.text.errors import RequestError
@@ -65,19 +66,14 @@ def platform_spark() -> Spark:
 
 def spark_of(spark_settings: SparkSettings) -> Spark:
     """Return the Spark that settings choose. Raises `RequestError` if a connection is missing or names no master."""
-    if spark_settings.connection is None:
+    if (connection_id := spark_settings.connection) is None:
         return Spark(spark_settings.master or DEFAULT_MASTER, {})
-    connection = _spark_connection(spark_settings.connection)
+    connection = _spark_connection(connection_id)
     master = _master_of(connection)
     if not is_master(master):
-        raise _connection_error(
-            spark_settings.connection,
-            "does not name a Spark master",
-            MASTERS,
-            master,
-            "write it as the connection's host",
-        )
-    return Spark(master, _spark_properties(spark_settings.connection, master, connection.extra_dejson))
+        what, advice = "does not name a Spark master", "write it as the connection's host"
+        raise _connection_error(connection_id, what, MASTERS, master, advice)
+    return Spark(master, _spark_properties(connection_id, master, extra_of(connection_id, connection)))
 
 
 def _spark_connection(connection_id: str) -> Connection:

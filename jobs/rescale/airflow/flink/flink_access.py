@@ -13,6 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException
 from airflow.sdk import Connection
 
 from rescale.airflow.connections.access import missing_connection_error
+from rescale.airflow.connections.extra import extra_of
 from rescale.flink_rest.address import address_of
 from rescale.flink_rest.client import Flink
 from rescale.text.errors import RequestError
@@ -54,7 +55,8 @@ def open_flink(flink: str) -> Flink:
         )
     host = connection.host if "://" in connection.host else f"{connection.schema or 'http'}://{connection.host}"
     address = address_of(f"{host}:{connection.port}" if connection.port else host, _SECRETS_ADVICE)
-    headers, extra = _checked_headers(flink, _request_headers(flink, connection)), connection.extra_dejson
+    extra = extra_of(flink, connection)
+    headers = _checked_headers(flink, _request_headers(flink, connection, extra))
     transport = _tls_settings(flink, extra) | _proxy_settings(flink, extra, urlsplit(address).scheme)
     return Flink(address, headers, access_advice=_ACCESS_ADVICE, **transport)
 
@@ -79,8 +81,7 @@ def open_kubernetes(connection_id: str | None) -> Any:
         ) from None
 
 
-def _request_headers(connection_id: str, connection: Connection) -> dict[str, str]:
-    extra = connection.extra_dejson
+def _request_headers(connection_id: str, connection: Connection, extra: Mapping[str, Any]) -> dict[str, str]:
     # As for HttpHook, every field of the extra that is not one of its options is a header.
     extra_headers = {name: value for name, value in extra.items() if name not in _OPTION_FIELDS}
     all_headers = {**extra_headers, **_nested_fields(connection_id, "headers", extra.get("headers"))}
