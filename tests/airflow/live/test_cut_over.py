@@ -11,6 +11,7 @@ import pytest
 
 from rescale.airflow.flink import job_record, last_checkpoint
 from rescale.airflow.flink.job_record import JobRecord, Phase
+from rescale.airflow.flink.questions import LostJobError
 from rescale.airflow.flink.stopping import JobToRestart
 from rescale.airflow.hand_overs import RunJar
 from rescale.airflow.live import cut_over
@@ -20,7 +21,7 @@ from rescale.airflow.steps.earlier_tasks import FOLLOW
 from rescale.flink_rest.client import StopMode
 from rescale.following.round_plan import LIGHT_BYTES
 from rescale.runstate.follower.rounds import RoundKind
-from rescale.text.errors import RequestError, RescaleError, SnapshotError
+from rescale.text.errors import RequestError, RescaleError, SnapshotError, StoreError
 from support.deferring import TaskState
 
 ROUND: Any = SimpleNamespace(bytes_read=10)
@@ -247,6 +248,23 @@ def test_new_job_beside_the_old_one_is_ended(cut: Any, monkeypatch: pytest.Monke
     with pytest.raises(WentBackError, match="the job still runs"):
         cut(Job()).complete(Stopwatch())
     assert restarts == ["chk-1"]
+
+
+def test_job_that_is_lost_while_it_starts_is_started_again_at_once(cut: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The JobManager was replaced. The job must not stand still until the cut-over gives up."""
+    start: Any = SimpleNamespace(command="flink run", parallelism=2, _replace=lambda **_: start)
+    plan = SimpleNamespace(start=start, checkpoint_id=1)
+    monkeypatch.setattr(cut_over, "published_plan", lambda *_: plan)
+    monkeypatch.setattr(cut_over, "first_fresh_request_time", lambda *_: 0.0)
+    monkeypatch.setattr(cut_over, "refuse_later_snapshot", lambda *_: None)
+    monkeypatch.setattr(cut_over, "refuse_running_job", lambda *_: None)
+    ask = Mock(side_effect=[StoreError("Flink does not answer"), LostJobError("lost"), {"job": "new"}])
+    starts = Mock(return_value=Mock(ask=ask, waits_for="the job"))
+    monkeypatch.setattr(cut_over, "hand_job_over", starts)
+    stopwatch = Stopwatch()
+    assert cut(Job()).complete(stopwatch) == (plan, {"job": "new"})
+    assert starts.call_count == 2
+    assert stopwatch.elapsed < 10
 
 
 @pytest.mark.parametrize("is_published", [True, False])

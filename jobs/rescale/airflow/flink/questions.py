@@ -25,6 +25,10 @@ Answer = dict[str, Any]
 log = logging.getLogger(__name__)
 
 
+class LostJobError(StoreError):
+    """Raised if Flink does not know a job that was started; only another start helps, not another question."""
+
+
 class SavepointQuestion(msgspec.Struct, frozen=True, tag="SavepointTaken"):
     """Asks Flink for the savepoint that was triggered with `trigger_id`, and that Flink writes below `directory`.
 
@@ -119,7 +123,7 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
                 return None
             overview = flink.job_overview(self.job_id)
             if overview is None:
-                raise StoreError("Flink no longer knows the job", path=flink.address, found=self.job_id)
+                raise LostJobError("Flink no longer knows the job", path=flink.address, found=self.job_id)
             if overview.has_ended and not overview.runs:
                 why = flink.failure_messages(self.job_id)
                 raise RescaleError(

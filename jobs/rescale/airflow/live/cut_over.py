@@ -28,7 +28,7 @@ from rescale.airflow.flink.final_checkpoint import checkpoint_number, final_chec
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.job_record import JobRecord, Phase
 from rescale.airflow.flink.last_checkpoint import cancel, take_source_checkpoint, with_newest_checkpoint
-from rescale.airflow.flink.questions import Answer, FlinkQuestion, RedeploymentQuestion, describe_answer
+from rescale.airflow.flink.questions import Answer, FlinkQuestion, LostJobError, RedeploymentQuestion, describe_answer
 from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, refuse_running_job
 from rescale.airflow.live.mover import Mover
 from rescale.airflow.live.next_run import leave_rounds
@@ -289,11 +289,16 @@ class CutOver:
 
 
 def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], seconds: float) -> Answer:
-    """Wait for the answer to a question, and return it. Raises `StoreError` if there is none within `seconds`."""
+    """Wait for the answer to a question, and return it.
+
+    Raises `StoreError` if there is none within `seconds`, and `LostJobError` at once.
+    """
     end_time = time.monotonic() + seconds
     while not isinstance(question_or_answer, dict):
         try:
             answer = question_or_answer.ask()
+        except LostJobError:
+            raise
         except StoreError as error:
             log.warning("%s", error)
             answer = None
