@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG, task_group
 
 from rescale.airflow import RescaleOperator, rescale_task_group
 from rescale.airflow.forms.form import rescale_form
@@ -29,6 +30,18 @@ def test_every_field_of_the_form_is_a_documented_argument() -> None:
         name for name in RescaleOperator.template_fields if f":param {name}:" not in str(RescaleOperator.__doc__)
     ]
     assert undocumented == []
+
+
+def test_group_in_a_group_that_is_expanded_is_refused_when_the_dag_is_parsed() -> None:
+    @task_group
+    def each(source: str) -> None:
+        rescale_task_group("rescale", source=source, target="/rescaled", parallelism=2)
+
+    with DAG("mapped", schedule=None), pytest.raises(ValueError, match="expand RescaleOperator instead"):
+        each.expand(source=["/a", "/b"])
+    with DAG("plain", schedule=None) as dag:
+        each("/a")
+    assert "each.rescale.plan" in dag.task_ids
 
 
 @pytest.mark.slow

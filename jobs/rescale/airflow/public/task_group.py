@@ -104,6 +104,11 @@ def rescale_task_group(
     """
     given_arguments = {name: value for name, value in locals().items() if name not in ("group_id", "tooltip")}
     group = RescaleTaskGroup(group_id=group_id, tooltip=tooltip)
+    if any(group.iter_mapped_task_groups()):
+        raise ValueError(
+            f"the task group {group_id!r} is in a group that is expanded, where tasks would read outputs of all of its "
+            "instances: expand RescaleOperator instead, or let TriggerDagRunOperator trigger a run for each item"
+        )
     with group:
         task_group_graph(given_values(given_arguments))
     return group
