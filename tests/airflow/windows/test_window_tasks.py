@@ -136,5 +136,5 @@ def test_window_whose_hours_the_clock_skips_is_not_open(lead: timedelta) -> None
     hours = WindowHours("0 2 * * *", time(3), lead, ZoneInfo("Europe/Berlin"))
     run = SimpleNamespace(run_after=opens - lead, run_type="scheduled", dag_id="rescale_night", run_id="a-run")
     form = {"target": "/rescaled/{date}", OUTSIDE_HOURS: False}
-    with pytest.raises(AirflowSkipException, match="clock skips its hours: from 2026-03-29 02:00 CET"):
+    with pytest.raises(AirflowSkipException, match="from 2026-03-29 02:00 CET until 2026-03-29 03:00 CEST"):
         opened_window("night", hours, form, run, None, run.run_after)

@@ -111,17 +111,15 @@ def opened_window(
     hint = f"; to run it anyway, trigger it with {OUTSIDE_HOURS!r}" if is_manual and not is_outside_hours else ""
     if opening is None:
         skip_task(f"the window has never been open{hint}")
-    closes_at = hours.closing_time(opening)
+    closes_at, reason = hours.closing_time(opening), None
+    opens_text, closes_text = _format_instant(opening), _format_instant(closes_at)
     if closes_at.timestamp() <= opening.timestamp():
-        skip_task(
-            f"the window is not open on this day, because the clock skips its hours: from {_format_instant(opening)} "
-            f"until {_format_instant(closes_at)}{hint}"
-        )
-    if now > closes_at and not ("job" in params and stopped_job(run_name(dag_run))):
-        skip_task(
-            f"too late: the window opened at {_format_instant(opening)} and closed at {_format_instant(closes_at)}, "
-            f"and it is {_format_instant(now.astimezone(hours.zone))} now{hint}"
-        )
+        reason = f"the clock skips the hours of the window on this day, from {opens_text} until {closes_text}"
+    elif now > closes_at:
+        now_text = _format_instant(now.astimezone(hours.zone))
+        reason = f"too late: the window opened at {opens_text} and closed at {closes_text}, and it is {now_text} now"
+    if reason is not None and not ("job" in params and stopped_job(run_name(dag_run))):
+        skip_task(f"{reason}{hint}")
     log.info("the window is open until %s", _format_instant(closes_at))
     output = {
         "target": target_of(params["target"], name, run_start if is_manual else opening),
