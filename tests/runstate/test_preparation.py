@@ -230,6 +230,17 @@ def test_preparation_that_loses_against_a_run_does_not_change_the_run_s_plan(job
     execute_without_spark(plan)
 
 
+def test_run_removes_what_a_killed_preparation_left_after_the_plan(job: Checkpoints, target: str) -> None:
+    plan, other = plan_rescale(job.newest, target, SHAPE), plan_ahead(job, target)
+    begin_preparing(other)
+    claim(plan)
+    open_store(target).put(join(target, min(prepared_sizes(other))), b"the first file")
+    execute_without_spark(plan)
+    assert not is_prepared(target)
+    assert not [file for file in files_in(target) if is_prepared_file(file)]
+    assert plan_rescale(job.newest, target, SHAPE).digest == plan.digest, "the same command would be refused"
+
+
 def test_publish_removes_a_prepared_file_that_arrives_after_validation(job: Checkpoints, target: str) -> None:
     prepare_target(job, target)
     plan = plan_rescale(job.newest, target, SHAPE)

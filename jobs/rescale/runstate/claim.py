@@ -18,7 +18,15 @@ from rescale.plan.new_streams import CompactedDirectory, RekeyedDirectory
 from rescale.plan.plan import Plan
 from rescale.runstate.certificate import certificate_beside
 from rescale.runstate.documents import document_sha256, load_plan, store_plan
-from rescale.runstate.places import Places, certificate_place, is_prepared_file, places_of, plan_in_name, probe_place
+from rescale.runstate.places import (
+    Places,
+    certificate_place,
+    is_prepared_file,
+    places_of,
+    plan_in_name,
+    prepared_place,
+    probe_place,
+)
 from rescale.runstate.states import State, Transition, claim_on, claimed_by, is_being_discarded, permit, state_of
 from rescale.runstate.target_safety import mark_documents, refuse_misplaced, refuse_unsafe_target
 from rescale.snapshot.reading.discovery import METADATA
@@ -122,18 +130,13 @@ def refuse_unavailable_target(plan: Plan) -> None:
 
 @dataclass(frozen=True)
 class PlannedNames:
-    """Names of the files of a result. For files in RocksDB directories, only prefixes are known in advance.
-
-    With `prepared`, the names of all files that were copied ahead are included, because the run removes those that it
-    does not need.
-    """
+    """Names of the files of a result. For files in RocksDB directories, only prefixes are known in advance."""
 
     names: frozenset[str]
     prefixes: tuple[str, ...]
-    prepared: bool = False
 
     def __contains__(self, file: str) -> bool:
-        return file in self.names or file.startswith(self.prefixes) or (self.prepared and is_prepared_file(file))
+        return file in self.names or file.startswith(self.prefixes)
 
 
 def planned_names(plan: Plan) -> PlannedNames:
@@ -144,7 +147,7 @@ def planned_names(plan: Plan) -> PlannedNames:
     directories = tuple(
         f"{file}-" for file, stream in streams_by_name if isinstance(stream, RekeyedDirectory | CompactedDirectory)
     )
-    return PlannedNames(frozenset(file for file, _ in streams_by_name), directories, plan.prepared)
+    return PlannedNames(frozenset(file for file, _ in streams_by_name), directories)
 
 
 def _refuse_unplanned_files(plan: Plan, store: Store) -> None:
@@ -153,6 +156,8 @@ def _refuse_unplanned_files(plan: Plan, store: Store) -> None:
     unplanned_files = [
         entry.uri for entry in entries if name(entry.uri) != "_metadata" and name(entry.uri) not in names
     ]
+    if unplanned_files and exists(prepared_place(plan.target)):  # the run removes files that were copied ahead
+        unplanned_files = [uri for uri in unplanned_files if not is_prepared_file(name(uri))]
     is_published = any(name(entry.uri) == "_metadata" for entry in entries)
     if is_published and claimed_by(plan.target) != plan.digest:
         unplanned_files.append(places_of(plan).metadata)

@@ -207,9 +207,15 @@ def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
 
 
 def remove_unused_files(plan: Plan) -> None:
-    """Remove the prepared files that are not part of a run's result, before the run publishes it."""
-    if plan.prepared and permit(plan, Transition.CERTIFY) in _REMOVING_STATES:
-        open_store(plan.target).delete(_unused_files(plan.target, prepared_sizes(plan)))
+    """Remove the prepared files that are not part of a run's result, before the run publishes it.
+
+    If the plan was made before the target was prepared, `prepared.json` is removed, too, as in `give_up_preparing`.
+    """
+    target = plan.target
+    if (plan.prepared or is_prepared(target)) and permit(plan, Transition.CERTIFY) in _REMOVING_STATES:
+        used_names = prepared_sizes(plan) if plan.prepared else ()
+        documents = [] if plan.prepared else [prepared_place(target)]
+        open_store(target).delete([*_unused_files(target, used_names), *documents])
 
 
 def _unused_files(target: str, used_names: Collection[str]) -> list[str]:
