@@ -19,7 +19,7 @@ FOLDED_KEYS = (
 )
 """Types of keys whose hash is found by trying formulas."""
 
-UNKNOWN_KEYS = ("Enum", "POJO of an enum", "POJO beyond guessing")
+UNKNOWN_KEYS = ("Enum", "UUID", "External row", "POJO of an enum", "POJO beyond guessing")
 """Types of keys whose hash no formula finds."""
 
 KEYS_OF_SUBCLASSES = ("POJO of subclasses",)

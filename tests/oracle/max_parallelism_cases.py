@@ -81,4 +81,10 @@ MAX_PARALLELISM_CASES = (
     # Values of a serializer of the job's own, which Rescale does not know.
     Case(graph("typed", 2, money=1).with_(**ROCKSDB), 3, "native", max_after=1000, onto="rocksdb"),
     Case(graph("typed", 2, money=1), 3, max_after=1000, onto="rocksdb"),
+    # SQL of all sorts, and merging windows of Java records.
+    Case(graph("queries", 2, joins=1, upserts=1), 3, "native", max_after=1000),
+    Case(graph("queries", 2, overs=1, groups=1), 3, "native", max_after=1000),
+    Case(graph("merging", 2), 3, "native", max_after=1000),
+    Case(graph("queries", 2, ranks=1).with_(**ROCKSDB), 3, "native", max_after=64, onto="rocksdb"),
+    Case(graph("merging", 2, continuous=1).with_(**ROCKSDB), 3, "native", max_after=64, onto="rocksdb"),
 )

@@ -36,11 +36,14 @@ NOT_GUESSED = {"POJO of an enum": "contain an enum", "POJO beyond guessing": "no
 NOT_FOLLOWED = {"POJO of subclasses": "an object of a subclass of its POJO, which cannot be delimited"}
 """Errors of types whose keys cannot be delimited."""
 
+NOT_DELIMITED = {"UUID"}
+"""Types whose serializer is Kryo."""
+
 NOT_HASHED = {
     *FORMULAS,
     *NOT_GUESSED,
     *NOT_FOLLOWED,
-    *("Enum", "StringValue", "Map"),
+    *("Enum", "StringValue", "Map", "External row"),
     *("VoidNamespace", "TimeWindow", "GlobalWindow", "CountWindow", "SQL's TimeWindow"),
 }
 """Types with a user-defined hash, or one that differs between JVMs, and types that cannot be keys."""
@@ -87,6 +90,10 @@ def test_ends_and_hashes_of_keys_are_those_of_flink(flink: Flink) -> None:
     assert set(types) >= NOT_HASHED
     for name in types:
         keys = keys_of(flink, name)
+        if name in NOT_DELIMITED:
+            with pytest.raises(UnsupportedError, match=r"the length of a Kryo java\.util\.UUID is unknown"):
+                compile_program(keys.snapshot)
+            continue
         program = compile_program(keys.snapshot)
         length = keys.answer["length"]
         assert (name, program.fixed_length) == (name, None if length < 0 else length)

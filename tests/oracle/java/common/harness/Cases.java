@@ -11,7 +11,9 @@ import harness.graphs.Churn;
 import harness.graphs.Finished;
 import harness.graphs.Jam;
 import harness.graphs.Joins;
+import harness.graphs.Merging;
 import harness.graphs.Picked;
+import harness.graphs.Queries;
 import harness.graphs.Splits;
 import harness.graphs.Sql;
 import harness.graphs.Windows;
@@ -35,7 +37,9 @@ public final class Cases {
             Map.entry("clicks", new Clicks()),
             Map.entry("bootstrapped", new Bootstrapped()),
             Map.entry("windows", new Windows()),
+            Map.entry("merging", new Merging()),
             Map.entry("sql", new Sql()),
+            Map.entry("queries", new Queries()),
             Map.entry("splits", new Splits()),
             Map.entry("async", new Async()),
             Map.entry("cep", new Cep()),

@@ -28,6 +28,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.apache.flink.api.common.serialization.SerializerConfigImpl;
@@ -47,14 +48,18 @@ import org.apache.flink.runtime.state.VoidNamespace;
 import org.apache.flink.runtime.state.VoidNamespaceSerializer;
 import org.apache.flink.streaming.api.windowing.windows.GlobalWindow;
 import org.apache.flink.streaming.api.windowing.windows.TimeWindow;
+import org.apache.flink.table.api.DataTypes;
 import org.apache.flink.table.data.DecimalData;
+import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.data.StringData;
 import org.apache.flink.table.data.TimestampData;
 import org.apache.flink.table.data.binary.BinaryRowData;
 import org.apache.flink.table.data.writer.BinaryRowWriter;
 import org.apache.flink.table.runtime.operators.window.CountWindow;
 import org.apache.flink.table.runtime.typeutils.BinaryRowDataSerializer;
+import org.apache.flink.table.runtime.typeutils.ExternalSerializer;
 import org.apache.flink.table.runtime.typeutils.InternalSerializers;
+import org.apache.flink.table.types.DataType;
 import org.apache.flink.table.types.logical.BigIntType;
 import org.apache.flink.table.types.logical.RowType;
 import org.apache.flink.table.types.logical.VarCharType;
@@ -77,6 +82,7 @@ public final class Keys {
         ownHashes();
         nestedKinds();
         tableKinds();
+        externalKinds();
         namespaces();
     }
 
@@ -157,6 +163,7 @@ public final class Keys {
         add("LongValue", TypeInformation.of(LongValue.class), random -> new LongValue(number(random)));
         add("StringValue", TypeInformation.of(StringValue.class), random -> new StringValue(text(random)));
         add("Enum", Types.ENUM(TimeUnit.class), random -> TimeUnit.values()[random.nextInt(7)]);
+        add("UUID", TypeInformation.of(UUID.class), random -> new UUID(random.nextLong(), random.nextLong()));
     }
 
     private void ownHashes() {
@@ -268,6 +275,14 @@ public final class Keys {
             write(r, writer, 0, Keys::writeNumber);
             write(r, writer, 1, Keys::writeText);
         })));
+    }
+
+    /** Adds rows as in streams that come from tables. */
+    private void externalKinds() {
+        DataType row = DataTypes.ROW(DataTypes.BIGINT(), DataTypes.STRING(), DataTypes.DECIMAL(10, 2));
+        kinds.put("External row", new Kind<>(ExternalSerializer.<RowData, Row>of(row), random -> Row.of(
+                maybe(random, number(random)), maybe(random, "ü" + random.nextInt()),
+                maybe(random, new BigDecimal(new BigInteger(30, random), 2)))));
     }
 
     private void namespaces() {

@@ -28,6 +28,7 @@ public final class Run {
     private final CompletableFuture<Void> second = new CompletableFuture<>();
     private final List<String> results = new ArrayList<>();
     private final Map<String, String> last = new TreeMap<>();
+    private final Map<String, Integer> changes = new TreeMap<>();
 
     public Run(boolean restored) {
         this.restored = restored;
@@ -114,9 +115,17 @@ public final class Run {
         }
     }
 
+    /** Adds a change of a stream whose single changes depend on an undefined order of records. */
+    public void change(String row, int number) {
+        synchronized (results) {
+            changes.merge(row, number, (one, other) -> one + other == 0 ? null : one + other);
+        }
+    }
+
     public List<String> results() {
         synchronized (results) {
             List<String> all = new ArrayList<>(results);
+            changes.forEach((row, number) -> all.add(row + ": " + number));
             last.forEach((of, text) -> all.add("last " + of + ": " + text));
             return all;
         }
@@ -126,6 +135,7 @@ public final class Run {
         synchronized (results) {
             results.clear();
             last.clear();
+            changes.clear();
         }
     }
 }
