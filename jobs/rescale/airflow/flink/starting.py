@@ -15,12 +15,12 @@ from rescale.airflow.flink.questions import (
     RedeploymentQuestion,
 )
 from rescale.airflow.hand_overs import HandOver, PatchDeployment, Print, RunJar
-from rescale.flink.release_line import ReleaseLine
 from rescale.flink.start import MAX_PARALLELISM_OPTION, Start
 from rescale.flink_rest.client import Flink, PackagedProgram
 from rescale.text.errors import RequestError, RescaleError
 
-_FIRST_WITH_OPTIONS_OF_JARS = ReleaseLine(1, 17)
+_FIRST_WITH_OPTIONS_OF_JARS = (1, 17)
+"""First release line of Flink with the field `flinkConfiguration` in `JarRequestBody`."""
 
 
 def check_hand_over(hand_over: HandOver) -> None:
@@ -41,17 +41,17 @@ def check_hand_over(hand_over: HandOver) -> None:
 
 
 def _refuse_old_release(flink: Flink) -> None:
-    """Raise `RequestError` if the cluster cannot start a jar with options of Flink.
+    """Raise `RequestError` if the cluster refuses Flink's options beside a jar: a field that it does not know."""
+    # Imports modules about metadata that no DAG needs when it is parsed.
+    from rescale.flink.release_line import ReleaseLine
 
-    Releases before 1.17 have no such field in `JarRequestBody`, and refuse requests with unknown fields.
-    """
     release = flink.version()
     with suppress(ValueError):
         if ReleaseLine.parse(release) < _FIRST_WITH_OPTIONS_OF_JARS:
             raise RequestError(
                 "this release of Flink cannot start a jar with options, so the run could not start the job again",
                 path=flink.address,
-                expected=f"Flink {_FIRST_WITH_OPTIONS_OF_JARS} or newer",
+                expected=f"Flink {ReleaseLine(*_FIRST_WITH_OPTIONS_OF_JARS)} or newer",
                 found=f"Flink {release}",
                 advice="choose to print the command, and start the job by hand",
             )
