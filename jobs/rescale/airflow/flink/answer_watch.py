@@ -134,8 +134,8 @@ class AnswerWatch:
         """
         lifetime, now = self._cached.lifetime, time.monotonic()
         is_useful = lifetime > _SHORT_LIFETIME * _CANCEL_SECONDS and self._interval >= _SHORT_INTERVAL * lifetime
-        end_time = now + 2 * lifetime if is_useful else now
-        while now < end_time and self._thread.is_alive():
+        deadline = now + 2 * lifetime if is_useful else now
+        while now < deadline and self._thread.is_alive():
             made_after = self._cached.made_after
             if made_after is not None and (seconds_left := made_after + lifetime - self._cancel_seconds() - now) >= 0:
                 log.info("the cancel waits %.1f s for the time right before Flink makes a new answer", seconds_left)

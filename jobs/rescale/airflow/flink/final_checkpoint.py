@@ -137,14 +137,14 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
     newest = newest_complete_checkpoint(checkpoints)
-    end_time = first_fresh_request_time(flink, time.monotonic())
+    fresh_from = first_fresh_request_time(flink, time.monotonic())
     completed_number: int | None = None
     # A checkpoint that is gone was the running job's own: Flink deletes no other ones.
     while newest is not None and newest in complete_checkpoints(checkpoints):
         completed_number = _completed_number(flink.latest_checkpoints(job_id))
         if completed_number is not None and completed_number >= newest:
             return
-        if time.monotonic() >= end_time:
+        if time.monotonic() >= fresh_from:
             raise RequestError(
                 "the newest checkpoint in the job's directory is from an earlier start of the job",
                 path=checkpoints,

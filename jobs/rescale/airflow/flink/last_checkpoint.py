@@ -78,9 +78,9 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
 
 def take_checkpoint(flink: Flink, job_id: str) -> int | None:
     """Let a job make a checkpoint, wait for it, and return its number. Raises `StoreError` if it fails."""
-    trigger_id, end_time = uuid4().hex, time.monotonic() + _CHECKPOINT_TIMEOUT_SECONDS
+    trigger_id, deadline = uuid4().hex, time.monotonic() + _CHECKPOINT_TIMEOUT_SECONDS
     flink.trigger_checkpoint(job_id, trigger_id)
-    while time.monotonic() < end_time:
+    while time.monotonic() < deadline:
         progress = flink.triggered_checkpoint(job_id, trigger_id)
         if progress is None or progress.failure is not None:
             failure = None if progress is None else progress.failure
@@ -109,8 +109,8 @@ def cancel_after_checkpoint(
         answers.wait_until_answer_expires_soon()
         before_cancel(number)
         cancel(flink, job_id)
-        end_time = time.monotonic()
-    return answers.first_fresh_request_time(end_time)
+        job_end_time = time.monotonic()
+    return answers.first_fresh_request_time(job_end_time)
 
 
 def take_source_checkpoint(flink: Flink, job_id: str, checkpoints: str) -> int | None:
@@ -140,7 +140,7 @@ def cancel(flink: Flink, job_id: str) -> None:
 
     A request that Flink does not answer, or that a failover of the JobManager undoes, is repeated.
     """
-    end_time = time.monotonic() + _CANCEL_TIMEOUT_SECONDS
+    deadline = time.monotonic() + _CANCEL_TIMEOUT_SECONDS
     job: JobOverview | None = None
     while True:
         try:
@@ -150,10 +150,10 @@ def cancel(flink: Flink, job_id: str) -> None:
             if job.state != CANCELLING:
                 flink.cancel(job_id)
         except StoreError as error:
-            if time.monotonic() > end_time:
+            if time.monotonic() > deadline:
                 raise
             log.warning("%s", error)
-        if time.monotonic() > end_time:
+        if time.monotonic() > deadline:
             state = job and job.state
             raise StoreError("the job has not ended in time", path=flink.address, found=f"{job_id}: {state}")
         time.sleep(_POLL_SECONDS)

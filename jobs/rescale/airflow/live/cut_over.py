@@ -143,9 +143,9 @@ class CutOver:
         stopwatch = Stopwatch()
         with open_flink(self.old_job.flink) as flink, stopwatch.part("cancel"):
             cancel(flink, self.old_job.job_id)
-        end_time = time.monotonic()
+        job_end_time = time.monotonic()
         answers.end()
-        self._fresh_from = answers.first_fresh_request_time(end_time)
+        self._fresh_from = answers.first_fresh_request_time(job_end_time)
         return stopwatch
 
     def complete(self, stopwatch: Stopwatch) -> tuple[Plan, Answer]:
@@ -293,7 +293,7 @@ def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], seconds
 
     Raises `StoreError` if there is none within `seconds`, and `LostJobError` at once.
     """
-    end_time = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while not isinstance(question_or_answer, dict):
         try:
             answer = question_or_answer.ask()
@@ -304,7 +304,7 @@ def _wait_for_answer(question_or_answer: FlinkQuestion | dict[str, Any], seconds
             answer = None
         if answer is not None:
             return answer
-        if time.monotonic() > end_time:
+        if time.monotonic() > deadline:
             raise StoreError(
                 f"timed out while waiting for {question_or_answer.waits_for}", found=f"no answer in {seconds:.0f} s"
             )

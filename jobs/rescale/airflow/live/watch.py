@@ -285,8 +285,8 @@ class Watch:
         """
         is_short = self.last_round_is_short(newest_round)
         pause = min(_MOST_PAUSE_SECONDS, _PAUSE_FACTOR * (newest_round.seconds or 0.0)) if is_short else 0.0
-        end_time = time.monotonic() + max(pause, pause_after(newest_round, self.live.pause_above))
-        while time.monotonic() < end_time and self.waits_for(newest_round) is not None:
+        deadline = time.monotonic() + max(pause, pause_after(newest_round, self.live.pause_above))
+        while time.monotonic() < deadline and self.waits_for(newest_round) is not None:
             self.refuse_ended_job()
             time.sleep(_POLL_SECONDS)
         while (
