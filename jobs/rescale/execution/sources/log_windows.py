@@ -58,16 +58,16 @@ class LogWindows:
         """Yield windows that cover all key groups, in order; each can be read once, inside the block."""
         sizes = np.zeros(len(self._key_groups), np.int64)
         in_memory: list[RawChange] = []
-        total = 0
+        total_bytes = 0
         for change in self._changes():
             size = len(change.data) + _CHANGE_OVERHEAD
             sizes[change.key_group - self._key_groups.first] += size
-            total += size
-            if total <= WINDOW_BYTES:
+            total_bytes += size
+            if total_bytes <= WINDOW_BYTES:
                 in_memory.append(change)
             else:
                 in_memory.clear()
-        if total <= WINDOW_BYTES:
+        if total_bytes <= WINDOW_BYTES:
             yield [(self._key_groups, iter(in_memory))]
             return
         ranges = self._ranges(sizes)

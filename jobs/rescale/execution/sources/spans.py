@@ -17,14 +17,14 @@ T = TypeVar("T")
 def bounded_runs(items: Iterable[T], follows: Callable[[T, T], bool], size: Callable[[T], int]) -> Iterator[list[T]]:
     """Group items into runs of bounded size. A run also ends if the next item does not follow the last (`follows`)."""
     run: list[T] = []
-    total = 0
+    run_bytes = 0
     for item in items:
-        is_full = total + size(item) > _RUN_BYTES or len(run) >= _RUN_ITEMS
+        is_full = run_bytes + size(item) > _RUN_BYTES or len(run) >= _RUN_ITEMS
         if run and (is_full or not follows(run[-1], item)):
             yield run
-            run, total = [], 0
+            run, run_bytes = [], 0
         run.append(item)
-        total += size(item)
+        run_bytes += size(item)
     if run:
         yield run
 

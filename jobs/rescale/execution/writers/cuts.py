@@ -22,7 +22,7 @@ from rescale.storage.sides import is_one_store
 _SMALLEST_COPY = 5 * 1024 * 1024
 """Smallest part that is copied, in bytes: S3 takes no smaller parts, and copies no ranges of smaller objects."""
 
-_COPY_FACTOR = 4
+_COPIED_SIZE_FACTOR = 4
 """Size of a part that the store copies, as a multiple of a part that a task writes.
 
 If the store refuses the copy, a task holds the part in memory.
@@ -73,7 +73,7 @@ def cuts(plan: Plan, stream: PlannedStream) -> list[Cut]:
 
 def copied_size(plan: Plan, size: int) -> int:
     """Return the size of the parts that the store copies, for a file of `size` bytes."""
-    return max(_COPY_FACTOR * plan.part_size, part_size(plan, size))
+    return max(_COPIED_SIZE_FACTOR * plan.part_size, part_size(plan, size))
 
 
 def _smallest_copy(plan: Plan, stream: PlannedStream) -> int:

@@ -92,7 +92,7 @@ class Comparer:
                     )
 
     def _compare_groups(self, check: GroupCheck) -> Tally:
-        total = 0
+        digest_sum = 0
         for pair, digests in zip(check.pairs, self._group_digests(check.pairs), strict=True):
             in_source, in_result = digests
             if in_source != in_result:
@@ -105,9 +105,9 @@ class Comparer:
                     advice=f"{RERUN_ADVICE}; if it happens again, report it with both snapshots",
                 )
                 _raise_difference(difference, digests, next(self._group_digests((pair,))))
-            total += digest([in_result.to_bytes(16, "little")], seed=pair.key_group)
+            digest_sum += digest([in_result.to_bytes(16, "little")], seed=pair.key_group)
         size = sum(pair.result.length for pair in check.pairs)
-        return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, total % MODULUS)
+        return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, digest_sum % MODULUS)
 
     def _compare_file(self, check: FileCheck) -> Tally:
         blocks = self._block_checksums(check.pair)

@@ -120,13 +120,13 @@ class _SnapshotChecksums:
             return
         for crc in CRCS.values():
             if all(crc.name in self.checksums.get(file, ()) for file, _, _ in runs):
-                total = 0
+                total_crc = 0
                 for file, start, end in runs:
                     header = crc.compute(self._headers.read(Extent(file, 0, start)))
-                    total = crc.combine(
-                        total, crc.of_suffix(self.checksums[file][crc.name], header, end - start), end - start
+                    total_crc = crc.combine(
+                        total_crc, crc.of_suffix(self.checksums[file][crc.name], header, end - start), end - start
                     )
-                yield Checksum(crc.name, total)
+                yield Checksum(crc.name, total_crc)
 
     def _stored_checksums(self, file_index: int) -> dict[str, int]:
         uri, pin = self._contents.versions[file_index]
