@@ -26,7 +26,7 @@ TASKS_PER_CORE = 2
 WRITES_A_SECOND, READS_A_SECOND = 3500, 5500
 """Requests per second and prefix in S3 (Best practices design patterns: optimizing Amazon S3 performance)."""
 
-LAST_TASKS = 2
+LAST_WAIT_FACTOR = 2
 """Time for which cores wait for slow executors at the end of a stage, as a multiple of a task's duration."""
 
 _SORTING = 0.45
@@ -130,17 +130,17 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
     if rekeyed_bytes:
         reading_tasks = sum(number_of_read_tasks(records, cluster) for records in work.rekeyed)
         cpu = sum(records.bytes / records.rates.move for records in work.rekeyed) / rekeyed_bytes
-        largest = max(
+        most_bytes = max(
             max(records.largest, records.bytes // number_of_read_tasks(records, cluster)) for records in work.rekeyed
         )
         reading_requests = EstimatedRequests(
             0, sum(_number_of_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
         )
         yield _UntimedStage(
-            "read and sort records", reading_tasks, rekeyed_bytes, largest, cpu * _SORTING, 1, 1, 1, reading_requests
+            "read and sort records", reading_tasks, rekeyed_bytes, most_bytes, cpu * _SORTING, 1, 1, 1, reading_requests
         )
         writing_tasks = sum(number_of_write_tasks(records, cluster) for records in work.rekeyed)
-        largest = max(
+        most_bytes = max(
             max(records.new_largest, records.bytes // number_of_write_tasks(records, cluster))
             for records in work.rekeyed
         )
@@ -151,7 +151,7 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
             "write records",
             writing_tasks,
             rekeyed_bytes,
-            largest,
+            most_bytes,
             cpu,
             1,
             1 + remote_share,
@@ -167,7 +167,7 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
     size = work.bytes
     if size:
         tasks = max(1, -(-2 * size // max(_slice_size(2 * size, cluster), 1)))
-        largest = max([size // tasks, *(max(records.largest, records.new_largest) for records in work.rekeyed)])
+        most_bytes = max([size // tasks, *(max(records.largest, records.new_largest) for records in work.rekeyed)])
         cpu = sum(compared / rate for compared, rate in compared_sizes_and_rates) / size
         reads = _number_of_reads(other_bytes, min(UNIT_SIZE, other_bytes)) * 2
         reads += sum(
@@ -176,19 +176,19 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
             for pieces in (records.pieces, records.new_pieces)
         )
         yield _UntimedStage(
-            "compare source and result", tasks, size, largest, cpu, 2, 2, 0, EstimatedRequests(0, reads), prefixes=2
+            "compare source and result", tasks, size, most_bytes, cpu, 2, 2, 0, EstimatedRequests(0, reads), prefixes=2
         )
 
 
 def _time_stage(stage: _UntimedStage, cluster: Cluster) -> EstimatedStage:
     seconds_per_byte = stage.cpu + stage.passes / S3_CONNECTION_RATE
-    last_tasks_seconds = LAST_TASKS * stage.bytes / stage.tasks * seconds_per_byte
+    last_wait_seconds = LAST_WAIT_FACTOR * stage.bytes / stage.tasks * seconds_per_byte
     used_executors = min(cluster.executors, stage.tasks)
     limits: Mapping[str, float] = {
-        "cores": stage.bytes / cluster.slots * seconds_per_byte + last_tasks_seconds,
+        "cores": stage.bytes / cluster.slots * seconds_per_byte + last_wait_seconds,
         "the executors' network": stage.bytes * stage.network / (used_executors * cluster.bandwidth),
         "the executors' disks": stage.bytes * stage.disk / (used_executors * LOCAL_DISK_RATE),
-        "the largest key group, which one core works through": stage.most_bytes * seconds_per_byte + last_tasks_seconds,
+        "the largest key group, which one core works through": stage.most_bytes * seconds_per_byte + last_wait_seconds,
         "the driver, which starts task after task": stage.tasks / TASKS_A_SECOND,
         "S3's rate of requests per prefix": max(
             stage.requests.writes / WRITES_A_SECOND, stage.requests.reads / READS_A_SECOND / stage.prefixes
