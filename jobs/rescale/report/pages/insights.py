@@ -122,16 +122,16 @@ def shapes_table(insight: Insight) -> Table:
 
     The most uneven operators come first; operators with few keys are left out.
     """
-    shapes = sorted(_shapes_with_enough_keys(insight), key=lambda shape: -_evenness_at(shape, shape.parallelism))
+    shapes = sorted(_shapes_with_enough_keys(insight), key=lambda advice: -_evenness_at(advice, advice.parallelism))
     headers = ("operator", "bytes, worst ÷ mean at parallelism", "equal key groups at", "better max parallelism")
     rows = [
         (
-            shape.label,
-            ("" if shape.exact else "≈ ") + ", ".join(f"{c.parallelism}: {c.evenness:.2f}" for c in shape.candidates),
-            " or ".join(map(str, dict.fromkeys((shape.lower, shape.upper)))),
-            str(shape.recommended_max_parallelism or ""),
+            advice.label,
+            ("" if advice.exact else "≈ ") + ", ".join(f"{c.parallelism}: {c.evenness:.2f}" for c in advice.candidates),
+            " or ".join(map(str, dict.fromkeys((advice.lower, advice.upper)))),
+            str(advice.recommended_max_parallelism or ""),
         )
-        for shape in shapes[:_MOST_SHAPES]
+        for advice in shapes[:_MOST_SHAPES]
     ]
     return _without_empty_columns(headers, rows)
 
@@ -143,33 +143,33 @@ def _without_empty_columns(headers: Sequence[str], rows: Sequence[Sequence[str]]
 
 def _shapes_with_enough_keys(insight: Insight) -> list[ShapeAdvice]:
     """Return the shapes of operators with enough keys that their evenness is not due to chance."""
-    return [shape for shape in insight.shapes if shape.few_keys is None]
+    return [advice for advice in insight.shapes if advice.few_keys is None]
 
 
-def _evenness_at(shape: ShapeAdvice, parallelism: int) -> float:
+def _evenness_at(advice: ShapeAdvice, parallelism: int) -> float:
     """Return the worst ÷ mean of bytes at a parallelism, which must be one of the candidates."""
-    return _candidate(shape, parallelism).evenness
+    return _candidate(advice, parallelism).evenness
 
 
-def _candidate(shape: ShapeAdvice, parallelism: int) -> Candidate:
-    return next(candidate for candidate in shape.candidates if candidate.parallelism == parallelism)
+def _candidate(advice: ShapeAdvice, parallelism: int) -> Candidate:
+    return next(candidate for candidate in advice.candidates if candidate.parallelism == parallelism)
 
 
 def shape_sentences(insight: Insight) -> Iterator[str]:
     """Yield sentences about parallelisms that do not divide the max parallelism, hot key groups, and few keys."""
     shapes: dict[tuple[int, int], list[ShapeAdvice]] = {}
-    for shape in _shapes_with_enough_keys(insight):
-        if shape.idle >= _NOTABLE_IDLE_SHARE:
-            shapes.setdefault((shape.parallelism, shape.max_parallelism), []).append(shape)
+    for advice in _shapes_with_enough_keys(insight):
+        if advice.idle >= _NOTABLE_IDLE_SHARE:
+            shapes.setdefault((advice.parallelism, advice.max_parallelism), []).append(advice)
     for same_shape in shapes.values():
         yield _idle_sentence(same_shape)
-    for shape in insight.shapes:
-        if shape.hot and shape.hot[0].bytes >= _NOTABLE_HOT_BYTES:
-            hot_text = first_of([f"{group.key_group} ({group.share:.0%})" for group in shape.hot], _MOST_NAMED)
-            yield f"{shape.label}: hot key groups, which no parallelism can split: {hot_text} of the keyed bytes"
-    with_few_keys = [shape for shape in insight.shapes if shape.few_keys is not None]
+    for advice in insight.shapes:
+        if advice.hot and advice.hot[0].bytes >= _NOTABLE_HOT_BYTES:
+            hot_text = first_of([f"{group.key_group} ({group.share:.0%})" for group in advice.hot], _MOST_NAMED)
+            yield f"{advice.label}: hot key groups, which no parallelism can split: {hot_text} of the keyed bytes"
+    with_few_keys = [advice for advice in insight.shapes if advice.few_keys is not None]
     if with_few_keys:
-        most_keys = max(shape.few_keys or 0 for shape in with_few_keys)
+        most_keys = max(advice.few_keys or 0 for advice in with_few_keys)
         yield (
             f"{_labels(with_few_keys)}: {'at most ' if len(with_few_keys) > 1 else ''}about "
             f"{counted(most_keys, 'key')}, so few that their distribution is chance, and says nothing about a shape"
@@ -178,29 +178,29 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
 
 def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     """Return the sentence for operators that have one shape: about the number of key groups, then about bytes."""
-    shape = same_shape[0]
-    parallelism, maximum, recommended = shape.parallelism, shape.max_parallelism, shape.recommended
-    candidate = _candidate(shape, parallelism)
+    advice = same_shape[0]
+    parallelism, maximum, recommended = advice.parallelism, advice.max_parallelism, advice.recommended
+    candidate = _candidate(advice, parallelism)
     number_of_larger = maximum - parallelism * candidate.least_key_groups
-    better_maximum = shape.recommended_max_parallelism
+    better_maximum = advice.recommended_max_parallelism
     alternative_clause = (
         f"; or take max parallelism {better_maximum}, a multiple of {parallelism} with many divisors"
         if better_maximum
         else ""
     )
-    worst_evenness = max(_evenness_at(shape, recommended) for shape in same_shape)
+    worst_evenness = max(_evenness_at(advice, recommended) for advice in same_shape)
     return (
         f"{_labels(same_shape)}: {parallelism} does not divide {maximum}; "
         f"{counted(number_of_larger, 'subtask')} would own {counted(candidate.most_key_groups, 'key group')} and the "
-        f"others {candidate.least_key_groups}, so {shape.idle:.0%} of the capacity would be idle even if all key "
-        f"groups were equally large. All subtasks own equally many key groups at {shape.lower} and {shape.upper} "
+        f"others {candidate.least_key_groups}, so {advice.idle:.0%} of the capacity would be idle even if all key "
+        f"groups were equally large. All subtasks own equally many key groups at {advice.lower} and {advice.upper} "
         f"(recommended: {recommended}, with worst ÷ mean {worst_evenness:.2f} of bytes)"
         f"{alternative_clause}"
     )
 
 
 def _labels(same_shape: list[ShapeAdvice]) -> str:
-    labels = [shape.label for shape in same_shape]
+    labels = [advice.label for advice in same_shape]
     others_text = f" and {counted(len(labels) - _MOST_NAMED, 'other')}" if len(labels) > _MOST_NAMED else ""
     return ", ".join(labels[:_MOST_NAMED]) + others_text
 

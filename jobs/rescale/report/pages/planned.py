@@ -53,7 +53,7 @@ def plan_document(
     metadata_time = snapshot.metadata_time
     insight = plan_insight(plan, snapshot)
     estimate = cluster_report(plan, cluster) if cluster is not None else None
-    shapes = {shape.operator_id: shape for shape in insight.shapes}
+    advice_by_id = {advice.operator_id: advice for advice in insight.shapes}
     parallelism = {operator.operator_id: operator.new_parallelism for operator in plan.operators}
     return PlanDocument(
         plan=plan.digest,
@@ -62,7 +62,7 @@ def plan_document(
         target=plan.target,
         bytes_moved=plan.bytes_moved,
         operators=tuple(
-            _operator(operator, old, shapes.get(operator.operator_id))
+            _operator(operator, old, advice_by_id.get(operator.operator_id))
             for operator, old in zip(plan.operators, snapshot.operators, strict=True)
         ),
         kafka=tuple(kafka_document(offsets, parallelism[offsets.operator.operator_id]) for offsets in kafka),
@@ -174,10 +174,10 @@ _MOST_SUBTASKS = 16
 """Largest number of new subtasks of an operator that the text shows."""
 
 
-def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) -> PlannedOperator:
+def _operator(operator: OperatorPlan, old: Operator, advice: ShapeAdvice | None) -> PlannedOperator:
     """Return the document of an operator.
 
-    `old` is the operator in the snapshot. `shape` is None without keyed state or with max parallelism 1.
+    `old` is the operator in the snapshot. `advice` is None without keyed state or with max parallelism 1.
     """
     return PlannedOperator(
         operator_id=operator.operator_id,
@@ -190,8 +190,8 @@ def _operator(operator: OperatorPlan, old: Operator, shape: ShapeAdvice | None) 
         key_hash=next((rekeying.key_hash for rekeying in operator.rekeyings), None),
         keyed_bytes=operator.bytes_of(Slot.KEYED, Slot.RAW_KEYED),
         operator_bytes=operator.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR),
-        evenness=shape.now if shape else 1.0,
-        new_evenness=shape.requested.evenness if shape else 1.0,
+        evenness=advice.now if advice else 1.0,
+        new_evenness=advice.requested.evenness if advice else 1.0,
         states=operator.states,
         elements=dealt_elements(old, operator),
         subtasks=tuple(_subtask_shares(operator)),
