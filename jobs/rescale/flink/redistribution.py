@@ -56,8 +56,7 @@ def redistribute(old_layouts: Sequence[Sequence[StateLayout]], parallelism: int)
     """Return the shares of each of `parallelism` new subtasks.
 
     `old_layouts` has the layouts of each old subtask; a subtask without an operator handle has none. At another
-    parallelism, each new subtask gets a share of every state of any old subtask, in first-seen order; a share may be
-    empty.
+    parallelism, each new subtask gets a share, maybe empty, of each state of the old subtasks, in first-seen order.
     """
     if parallelism == len(old_layouts):
         return [
