@@ -63,7 +63,7 @@ discarded before. `discard` checks its note again before each request that delet
 has finished, and the files may belong to a new run.
 
 Followers and preparations. `follow` and `prepare` read checkpoints of a running job before a run claims the target: the
-target is FREE meanwhile. Their files have tables of their own (`follower`, `preparation`). No run uses the target of a
+target is FREE meanwhile. The tables of their files are in `follower` and `preparation`. No run uses the target of a
 follower, and no follower that of a run. If both begin at once, the run keeps the target, and the follower ends.
 
 Limits. No store can check one file and change another in one request, so a process can be paused for any time between
