@@ -1,4 +1,4 @@
-"""Reading and writing by the State Processor API (`harness.clicks`), where real Flink has it (`Flink.processor`)."""
+"""Reads and writes savepoints by the State Processor API, which real Flink loads if `Flink` gets a `processor`."""
 
 from __future__ import annotations
 

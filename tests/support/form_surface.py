@@ -19,8 +19,8 @@ from rescale.text.errors import RescaleError
 
 COMMANDS = "inspect|plan|run|follow|validate|diff|report|match|discard|virtual-keys|doctor|demo"
 
-_OF_A_SHELL = re.compile(rf"(?<![\w-])--[a-z]|\brescale ({COMMANDS})\b|(?<![{{\w])AWS_[A-Z]|same command")
-_OF_OTHERS = re.compile("flink savepoint --type canonical|uv sync --all-extras")
+_SHELL_WORDING = re.compile(rf"(?<![\w-])--[a-z]|\brescale ({COMMANDS})\b|(?<![{{\w])AWS_[A-Z]|same command")
+_OTHER_COMMANDS = re.compile("flink savepoint --type canonical|uv sync --all-extras")
 """Commands of other programs, which users of the form and of the command line have."""
 
 _SENTENCES = ("what", "expected", "advice")
@@ -37,7 +37,7 @@ _VARIABLES = ("storage/s3/object_settings.py", "storage/s3/s3_client.py")
 
 def is_of_a_shell(text: str) -> bool:
     """Return whether a text has an option, a command of `rescale`, or a variable of the AWS SDKs."""
-    return _OF_A_SHELL.search(_OF_OTHERS.sub("", text)) is not None
+    return _SHELL_WORDING.search(_OTHER_COMMANDS.sub("", text)) is not None
 
 
 class Detail(NamedTuple):

@@ -73,8 +73,8 @@ class Row(JavaType):
 
     def code(self, value: tuple[int, tuple[Any, ...]]) -> int:
         kind, fields = value
-        deep = folded([field.deep(item) for field, item in zip(self.fields, fields, strict=True)], 1)
-        return wrapped(31 * kind + deep)
+        deep_code = folded([field.deep_code(item) for field, item in zip(self.fields, fields, strict=True)], 1)
+        return wrapped(31 * kind + deep_code)
 
 
 @dataclass
@@ -94,8 +94,8 @@ class List(JavaType):
     def code(self, value: list[Any]) -> int:
         return folded(list(map(self.element.code_or_null, value)), 1)
 
-    def deep(self, value: list[Any] | None) -> int:
-        return 0 if value is None else folded(list(map(self.element.deep, value)), 1)
+    def deep_code(self, value: list[Any] | None) -> int:
+        return 0 if value is None else folded(list(map(self.element.deep_code, value)), 1)
 
 
 @dataclass
@@ -147,8 +147,8 @@ class Nullable(JavaType):
     def code(self, value: Any) -> int:
         return self.inner.code(value)
 
-    def deep(self, value: Any) -> int:
-        return 0 if value is None else self.inner.deep(value)
+    def deep_code(self, value: Any) -> int:
+        return 0 if value is None else self.inner.deep_code(value)
 
 
 @dataclass

@@ -56,8 +56,8 @@ class JavaType:
     def code_or_null(self, value: Any) -> int:
         return 0 if value is None else self.code(value)
 
-    def deep(self, value: Any) -> int:
-        """Return the share of the value in the hash of a row."""
+    def deep_code(self, value: Any) -> int:
+        """Return the hash code of the value in a row."""
         return 0 if value is None else wrapped(31 + self.code(value))
 
 

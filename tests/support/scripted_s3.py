@@ -40,7 +40,7 @@ class ScriptedServer:
     answers: list[Answer] = field(default_factory=list)
     requests: list[tuple[str, str | None, str | None]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
-    of_copies: list[str | None] = field(default_factory=list)
+    copy_conditions: list[str | None] = field(default_factory=list)
     headers: list[Message] = field(default_factory=list)
     ended: Event = field(default_factory=Event)
 
@@ -62,7 +62,7 @@ class ScriptedServer:
         self.requests.append((request.command, request.headers["If-Match"], request.headers["If-None-Match"]))
         self.paths.append(request.path)
         self.headers.append(request.headers)
-        self.of_copies.append(request.headers["x-amz-copy-source-if-match"])
+        self.copy_conditions.append(request.headers["x-amz-copy-source-if-match"])
         return self.answers[min(len(self.requests), len(self.answers)) - 1]
 
 

@@ -29,7 +29,7 @@ from support.needs import need
 from support.s3 import S3Server
 
 _JOBS = ("Counts", "Alarms", "Bulk", "Chains")
-_JOBS_OF_2 = ("AsyncCounts",)
+_FLINK_2_JOBS = ("AsyncCounts",)
 """Jobs with classes that Flink 1.x lacks."""
 
 _JOBS_OF_KAFKA = ("Exactly",)
@@ -219,7 +219,7 @@ def session_cluster(
         entrypoint = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
         runner = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
         libraries = [*flink_home(version), *(kafka_connector(connector) if connector is not None else [])]
-        names = _JOBS if version.startswith("1.") else _JOBS + _JOBS_OF_2
+        names = _JOBS if version.startswith("1.") else _JOBS + _FLINK_2_JOBS
         names += _JOBS_OF_KAFKA if connector is not None else ()
         manager, worker = (_Jvm(libraries, main, folder, memory) for main in (entrypoint, runner))
         with manager, worker:

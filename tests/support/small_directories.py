@@ -120,12 +120,12 @@ def sources(snapshot: Snapshot) -> list[SourceDatabase]:
     return [source for source in found_sources if source is not None]
 
 
-def assembled(parts: Sequence[tuple[int, int, Contents]], of: Snapshot, first: int, last: int) -> dict[str, bytes]:
-    """Return the files of these key groups' directory, assembled from the source's directories in `parts`."""
+def assembled(parts: Sequence[tuple[int, int, Contents]], old: Snapshot, first: int, last: int) -> dict[str, bytes]:
+    """Return the files of these key groups' directory, assembled from the directories `parts` of `old`."""
     own = KeyGroupRange(first, last)
     chosen = [
         (source, part)
-        for source, part in zip(sources(of), parts, strict=True)
+        for source, part in zip(sources(old), parts, strict=True)
         if len(source.key_groups.intersection(own))
     ]
     made = assemble([source for source, _ in chosen], own, MAXIMUM)
@@ -144,8 +144,8 @@ def compared(old: Snapshot, new: Snapshot) -> dict[int, DirectoryFiles]:
     return directories
 
 
-def contents(of: Snapshot, extent: Extent) -> bytes:
-    return Path(of.files[extent.file][0]).read_bytes()
+def contents(snapshot: Snapshot, extent: Extent) -> bytes:
+    return Path(snapshot.files[extent.file][0]).read_bytes()
 
 
 def refused(old: Snapshot, new: Snapshot, message: str) -> IntegrityError:

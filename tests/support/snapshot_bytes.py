@@ -48,9 +48,11 @@ def composite(class_name: str, *snapshots: bytes, outer: bytes = b"", outer_vers
     return snapshot(class_name, 3, i32(911108, outer_version) + outer + nested(*snapshots))
 
 
-def co_grouped(first: bytes, two: bytes) -> bytes:
+def co_grouped(first: bytes, second: bytes) -> bytes:
     """Return the serializer snapshot of the elements in a window over two streams."""
-    return composite("org.apache.flink.streaming.api.datastream.CoGroupedStreams$UnionSerializerSnapshot", first, two)
+    return composite(
+        "org.apache.flink.streaming.api.datastream.CoGroupedStreams$UnionSerializerSnapshot", first, second
+    )
 
 
 def list_of(element: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Users without access to a file."""
+"""Processes without access to a directory."""
 
 from __future__ import annotations
 

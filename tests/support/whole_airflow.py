@@ -89,7 +89,7 @@ clicks-back:
 """
 
 
-IN_AN_ADDRESS = "planted-in-an-address"
+ADDRESS_PASSWORD = "planted-in-an-address"
 
 SETTINGS = "settings.yaml"
 """File name of the platform's settings, in the Airflow's folder."""
@@ -150,5 +150,5 @@ def airflow_server(s3: S3Server, **options: str) -> Iterator[AirflowServer]:
 
 def broken_connection(connection: dict[str, object]) -> str:
     """Return a connection to a server that does not exist, with a password in its address."""
-    address = f"http://me:{IN_AN_ADDRESS}@127.0.0.1:9"
+    address = f"http://me:{ADDRESS_PASSWORD}@127.0.0.1:9"
     return json.dumps({**connection, "extra": {"endpoint_url": address, "region_name": "us-east-1"}})

@@ -21,7 +21,7 @@ from rescale.storage.store import open_store
 from support.airflow_server import AirflowServer, Run, request, wait_for
 from support.slow import slow_but
 from support.snapshots import directory
-from support.whole_airflow import IN_AN_ADDRESS
+from support.whole_airflow import ADDRESS_PASSWORD
 
 TASKS = ("inspect", "plan", "reshuffle_keyed_state", "redistribute_operator_state", "validate", "publish")
 """Tasks that run and have an output in every run."""
@@ -278,7 +278,7 @@ def test_store_error_is_retried(airflow: AirflowServer) -> None:
     assert any(line.startswith("S3 cannot be reached") for line in errors(run, "inspect", 1))
     log = run.log("inspect", 1)
     assert "Traceback" not in json.dumps(log)
-    assert IN_AN_ADDRESS not in json.dumps([run.task("inspect"), log])
+    assert ADDRESS_PASSWORD not in json.dumps([run.task("inspect"), log])
     run.cancel()
 
 

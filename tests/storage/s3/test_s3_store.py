@@ -338,7 +338,7 @@ def test_store_that_refuses_a_copy_is_not_asked_for_another(server: ScriptedServ
 def test_copy_is_repeated_with_an_etag_without_quotes(server: ScriptedServer) -> None:
     server.answers = [Answer(412), Answer(200, b"<CopyPartResult><ETag>x</ETag></CopyPartResult>")]
     assert S3Store().copy_part(_URI, "token", 1, 0, Span("s3://bucket/source", 0, 4, _PIN)) == "x"
-    assert server.of_copies == ['"abc"', "abc"]
+    assert server.copy_conditions == ['"abc"', "abc"]
 
 
 def test_copy_with_an_error_in_a_200_answer_is_repeated(server: ScriptedServer) -> None:
