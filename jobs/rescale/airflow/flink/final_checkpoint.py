@@ -158,7 +158,7 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
 
 def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> _CheckpointNumbers:
     """Return the checkpoint numbers once Flink's answer agrees with the directory, or is newer than this call."""
-    asked_from = time.monotonic()
+    call_time = time.monotonic()
     fresh_from: float | None = None
     while True:
         latest = flink.latest_checkpoints(job_id)
@@ -169,7 +169,7 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int
         numbers = _CheckpointNumbers(newest_complete_checkpoint(checkpoints), last_completed, latest is not None)
         if numbers.agree or latest is None:
             return numbers
-        fresh_from = fresh_from or first_fresh_request_time(flink, asked_from)
+        fresh_from = fresh_from or first_fresh_request_time(flink, call_time)
         if time.monotonic() >= fresh_from:
             return numbers
         time.sleep(_POLL_SECONDS)

@@ -27,5 +27,5 @@ def running_job_id(flink: Flink, *seed: str) -> str | None:
     The job may have a later id of the seed although Flink does not know the ids before it: Flink forgets ended jobs
     (`jobstore.expiration-time`).
     """
-    running_ids = {line.job_id for line in flink.jobs() if not line.has_ended}
+    running_ids = {job.job_id for job in flink.jobs() if not job.has_ended}
     return next((job_id for job_id in derived_ids(*seed) if job_id in running_ids), None)
