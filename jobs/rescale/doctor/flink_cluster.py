@@ -16,7 +16,7 @@ from rescale.text.units import counted, human_bytes
 MOST_JOBS = 20
 """Largest number of running jobs whose checkpoints are checked."""
 
-INCREMENTAL = ("execution.checkpointing.incremental", "state.backend.incremental")
+INCREMENTAL_OPTIONS = ("execution.checkpointing.incremental", "state.backend.incremental")
 """`CheckpointingOptions.INCREMENTAL_CHECKPOINTS`, and its name before Flink 2."""
 
 _SUBJECT = "Flink"
@@ -111,7 +111,7 @@ def _check_increments(
     """Check whether checkpoints are incremental, by the last checkpoint and the configuration of the cluster."""
     written_bytes = None if last is None else last.checkpointed_size
     is_smaller = last is not None and written_bytes is not None and written_bytes < last.state_size
-    is_configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL)
+    is_configured = any(options.get(name, "").lower() == "true" for name in INCREMENTAL_OPTIONS)
     backend = config.state_backend or "an unknown state backend"
     sizes_text = (
         f"the last one wrote {human_bytes(written_bytes or 0)} of {human_bytes(last.state_size)}"
