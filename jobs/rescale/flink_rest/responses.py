@@ -22,7 +22,7 @@ _UNITS = (
     (86400.0, "d day days"),
 )
 """Seconds of a unit, and its labels (`TimeUtils.TimeUnit`); a number without a unit is in milliseconds."""
-_SECONDS = {"": 0.001, **{label: seconds for seconds, labels in _UNITS for label in labels.split()}}
+_SECONDS_BY_UNIT = {"": 0.001, **{label: seconds for seconds, labels in _UNITS for label in labels.split()}}
 
 
 class Accepted(msgspec.Struct):
@@ -263,4 +263,4 @@ def seconds_of(duration: str) -> float:
     An unknown format counts as a minute.
     """
     match = _DURATION.fullmatch(duration.strip().lower())
-    return int(match[1]) * _SECONDS[match[2]] if match and match[2] in _SECONDS else 60.0
+    return int(match[1]) * _SECONDS_BY_UNIT[match[2]] if match and match[2] in _SECONDS_BY_UNIT else 60.0
