@@ -193,17 +193,20 @@ def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
     if claiming_digest is None and is_prepared(plan.target):
         return
     claimed_sizes: Mapping[str, int] = {}
+    gives_way = False
     if claiming_digest is not None:
         try:
             claiming_plan = load_plan(Places(plan.target, claiming_digest).plan)
         except SnapshotError:
             return
         claimed_sizes = prepared_sizes(claiming_plan) if claiming_plan.prepared else {}
-        if not claiming_plan.prepared and is_prepared(plan.target):
-            open_store(plan.target).delete([prepared_place(plan.target)])
+        gives_way = not claiming_plan.prepared
     new_files = [file for file in prepared_sizes(plan) if file not in before and file not in claimed_sizes]
-    existing_names = {name(entry.uri) for entry in open_store(plan.target).list(plan.target)}
-    open_store(plan.target).delete([join(plan.target, file) for file in new_files if file in existing_names])
+    store = open_store(plan.target)
+    existing_names = {name(entry.uri) for entry in store.list(plan.target)}
+    store.delete([join(plan.target, file) for file in new_files if file in existing_names])
+    if gives_way:
+        _forget_preparation(plan.target)
 
 
 def remove_unused_files(plan: Plan) -> None:
@@ -211,11 +214,16 @@ def remove_unused_files(plan: Plan) -> None:
 
     If the plan was made before the target was prepared, `prepared.json` is removed, too, as in `give_up_preparing`.
     """
-    target = plan.target
-    if (plan.prepared or is_prepared(target)) and permit(plan, Transition.CERTIFY) in _REMOVING_STATES:
+    if (plan.prepared or is_prepared(plan.target)) and permit(plan, Transition.CERTIFY) in _REMOVING_STATES:
         used_names = prepared_sizes(plan) if plan.prepared else ()
-        documents = [] if plan.prepared else [prepared_place(target)]
-        open_store(target).delete([*_unused_files(target, used_names), *documents])
+        open_store(plan.target).delete(_unused_files(plan.target, used_names))
+        if not plan.prepared:
+            _forget_preparation(plan.target)
+
+
+def _forget_preparation(target: str) -> None:
+    """Remove `prepared.json`, after the files: without it, these are files of others."""
+    open_store(target).delete(existing([prepared_place(target)]))
 
 
 def _unused_files(target: str, used_names: Collection[str]) -> list[str]:

@@ -235,7 +235,7 @@ def permit(plan: Plan, transition: Transition) -> State:
 def _permitted_state(plan: Plan, transition: Transition) -> State:
     claiming_plan = claimed_by(plan.target)
     state = _state_under(plan.target, plan.digest, claiming_plan)
-    claim = claim_on(plan.target) if state is State.TAKEN else None
+    claim = claim_on(plan.target) if state in (State.TAKEN, State.OCCUPIED) else None
     if claim is not None and claim.plan != claiming_plan:
         raise StoreError(
             "two reads of the claim differ", path=claim_place(plan.target), expected=claiming_plan, found=claim
