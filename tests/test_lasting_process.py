@@ -16,7 +16,7 @@ from rescale.plan.proof import Proof
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import publish
 from rescale.runstate.step import Step
-from rescale.text.errors import SnapshotError, StoreError
+from rescale.text.errors import RequestError, StoreError
 from support import snapshots
 from support.airflow_server import wait_for
 from support.faults import Faults
@@ -79,7 +79,7 @@ def test_a_run_that_fails_does_not_end_the_process(tmp_path: Path) -> None:
     messages: list[str] = []
     with LastingProcess("local[2]", [].append, sends_ticks=False) as process:
         unstored = plan_rescale(SOURCE, str(tmp_path / "nobodys"), ["3"])
-        with pytest.raises(SnapshotError):
+        with pytest.raises(RequestError, match="the plan does not exist"):
             process.carry_out(order_of(unstored, tmp_path / "result-0"))
         plan = claimed(tmp_path / "target")
         process.carry_out(order_of(plan, tmp_path / "result-1"), messages.append)
