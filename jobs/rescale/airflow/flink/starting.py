@@ -36,7 +36,6 @@ def check_hand_over(hand_over: HandOver) -> None:
             _refuse_old_release(flink)
             _program_of(flink, hand_over)
     elif isinstance(hand_over, PatchDeployment):
-        read_deployment(hand_over)
         check_patch(hand_over)
 
 
