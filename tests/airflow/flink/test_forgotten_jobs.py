@@ -13,13 +13,13 @@ import msgspec
 import pytest
 from airflow.sdk import Context
 
-from rescale.airflow.flink import inspection, stopping
+from rescale.airflow.flink import stopping
 from rescale.airflow.flink.checkpoint_stop import checkpoint_for_restart
 from rescale.airflow.flink.ids import derived_ids
 from rescale.airflow.flink.operators import HandOverJob
 from rescale.airflow.flink.questions import JobEndQuestion, JobStartQuestion, SavepointQuestion
 from rescale.airflow.flink.stopping import JobToRestart, end_pending_work, go_back, hand_job_over, take_savepoint
-from rescale.airflow.hand_overs import PatchDeployment, Print, RunJar
+from rescale.airflow.hand_overs import Print, RunJar
 from rescale.airflow.job.job_operators import GoBack, TakeSavepoint
 from rescale.airflow.steps.retries import TaskEnded
 from rescale.flink.start import Start
@@ -175,20 +175,6 @@ def test_forgotten_savepoint_of_a_running_job_is_found_in_its_statistics(cluster
         question.ask()
     cluster.latest = f"{RUNS_ON.savepoint_directory(RUN)}/savepoint-1"
     assert question.ask() == {"savepoint": cluster.latest, "job": BEFORE.job_id, "state": "RUNNING"}
-
-
-@pytest.mark.parametrize(("option", "is_refused"), [("false", False), ("true", True), (None, True)])
-def test_jobmanager_that_ends_with_its_job_is_refused(option: str | None, is_refused: bool) -> None:
-    """Without its JobManager, nobody knows which checkpoint was completed last. A session cluster does not end."""
-    options = [] if option is None else [{"key": "execution.shutdown-on-application-finish", "value": option}]
-    flink = Flink("http://flink", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=options)))
-    inspection._refuse_cluster_that_ends(flink, PatchDeployment("flink", "clicks", None, "FlinkSessionJob"))
-    application = PatchDeployment("flink", "clicks")
-    if is_refused:
-        with pytest.raises(RequestError, match="the JobManager ends with its job"):
-            inspection._refuse_cluster_that_ends(flink, application)
-    else:
-        inspection._refuse_cluster_that_ends(flink, application)
 
 
 def test_going_back_to_a_deployment_does_not_ask_flink(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
