@@ -42,7 +42,7 @@ def console() -> Console:
 
 
 class _StandardError(TextIOBase):
-    """Standard error, which a terminal may leave during a run: then `print_remark` discards the output."""
+    """Standard error for `rich`. If the terminal is closed during a run, `print_remark` discards the output."""
 
     @property
     def encoding(self) -> str:  # type: ignore[override]

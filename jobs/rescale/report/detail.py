@@ -9,7 +9,7 @@ class DetailLevel(NamedTuple):
     """Limits of a page.
 
     `drawn_operators` get all figures, and `strips` further operators only the map of their key groups. `parts` and
-    `ribbons` limit what a figure has of each, `rows` the rows of a table, and `list_items` the items of a list in the
+    `ribbons` limit their numbers in a figure, `rows` the rows of a table, and `list_items` the items of a list in the
     embedded JSON.
     """
 
