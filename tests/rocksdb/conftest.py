@@ -25,7 +25,7 @@ def libraries() -> Iterator[dict[str, FlinksRocksdb]]:
 def new_children(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[child.Child]]:
     """Yield the list of idle child processes, which is empty: new ones are forked, with what the test has changed."""
     idle: list[child.Child] = []
-    monkeypatch.setattr(child, "_idle", idle)
+    monkeypatch.setattr(child, "_idle_children", idle)
     yield idle
     for child_process in idle:
         child_process.close()

@@ -99,7 +99,7 @@ class Steps:
         if self.wish.base:
             prepare_with_links(plan_of_copies(self.wish.base, self.wish.target), lambda _: None)
             return
-        plan = prepare(self._request(), ahead=True).plan
+        plan = prepare(self._request(), copies_ahead=True).plan
         if prepared_sizes(plan):
             begin_preparing(plan)
             prepare_files(plan, self._tasks())

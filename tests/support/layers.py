@@ -44,7 +44,7 @@ def tables_of(changes: Sequence[Change], sequence: int, name: str) -> list[tuple
         np.frombuffer(bytes(data) or b"\0", np.uint8), *(column.copy() for column in columns), np.array(kinds, np.uint8)
     )
     writer = TableWriter(
-        lambda _: BytesIO(), name, created=CREATED, path="", state="", table_bytes=2000, sequence=sequence
+        lambda _: BytesIO(), name, creation_time=CREATED, path="", state="", table_bytes=2000, sequence=sequence
     )
     written = [*writer.write(rows, np.arange(len(changes))), *writer.finish()]
     return [

@@ -43,7 +43,7 @@ def rows(number: int, first: int, last: int, age: int = 1, level: int = 0, size:
 
 def deletion(number: int, first: int, end: int, age: int) -> tuple[LiveFile, bytes]:
     """Return a file that deletes all rows from the key group `first` up to the key group `end`, without `end`."""
-    data = write_tombstone(bytes([first]), bytes([end]), age, column_family=(1, "one"), created=1)
+    data = write_tombstone(bytes([first]), bytes([end]), age, column_family=(1, "one"), creation_time=1)
     keys = (
         InternalKey(bytes([first]), age, RANGE_DELETION),
         InternalKey(bytes([end]), LARGEST_SEQUENCE, RANGE_DELETION),

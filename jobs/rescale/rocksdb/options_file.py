@@ -60,11 +60,13 @@ def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
     Flink sets a filter for states with a TTL, which drops expired rows (`RocksDbTtlCompactFiltersManager`). Arguments
     and errors are those of `check_options`.
     """
-    filters = defaultdict[str, list[str]](list)
+    filters_by_family = defaultdict[str, list[str]](list)
     for family, option, value in _column_family_settings(data, path):
         if option in _FILTERS:
-            filters[family].append(value)
-    return frozenset(family for family, values in filters.items() if values == [_NONE] * len(_FILTERS))
+            filters_by_family[family].append(value)
+    return frozenset(
+        family for family, filter_values in filters_by_family.items() if filter_values == [_NONE] * len(_FILTERS)
+    )
 
 
 def refuse_few_levels(data: bytes, path: str, levels: int) -> None:

@@ -15,5 +15,5 @@ from rescale.rocksdb.engine.opened_directory import open_directory
 def test_state_name_with_a_zero_character_is_refused(tmp_path: Path, read_only: bool) -> None:
     """The library would take the name to be `a`, which may be the name of another state."""
     with ExitStack() as stack, pytest.raises(RocksdbError, match=r"a zero character: 'a\\x00b'"):
-        open_directory(tmp_path, ["default", "a", "a\0b"], "", stack, read_only=read_only)
+        open_directory(tmp_path, ["default", "a", "a\0b"], "", stack, is_read_only=read_only)
     assert not list(tmp_path.iterdir())

@@ -55,7 +55,12 @@ def write(
 ) -> list[WrittenTable[BytesIO]]:
     """Write batches of rows in the order in which they come."""
     writer = TableWriter(
-        lambda _: BytesIO(), name, created=CREATED, path="s3://bucket/file", state="state", table_bytes=table_bytes
+        lambda _: BytesIO(),
+        name,
+        creation_time=CREATED,
+        path="s3://bucket/file",
+        state="state",
+        table_bytes=table_bytes,
     )
     tables: list[WrittenTable[BytesIO]] = []
     for batch in batches:
@@ -206,7 +211,7 @@ def test_writer_buffers_little_unless_a_row_is_large() -> None:
             buffer_sizes.append(len(data))
 
     pairs = [(i.to_bytes(4, "big"), random.Random(i).randbytes(900_000 if i == 700 else 1000)) for i in range(2000)]
-    writer = TableWriter(lambda _: Sizes(), "place", created=CREATED, path="", state="state")
+    writer = TableWriter(lambda _: Sizes(), "place", creation_time=CREATED, path="", state="state")
     (table,) = [*writer.write(rows(pairs), np.arange(2000)), *writer.finish()]
     assert sum(buffer_sizes) == table.size
     assert max(buffer_sizes[:2]) < 300_000

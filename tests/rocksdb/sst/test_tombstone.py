@@ -14,7 +14,7 @@ def opened(data: bytes) -> SstTable:
 
 
 def test_file_of_a_range_tombstone_has_the_expected_bytes() -> None:
-    data = write_tombstone(b"\x2b", b"\x40\0", 1000, column_family=(1, "val"), created=1_700_000_000)
+    data = write_tombstone(b"\x2b", b"\x40\0", 1000, column_family=(1, "val"), creation_time=1_700_000_000)
     assert len(data) == 721
     assert data[:40].hex(" ", -4) == (
         "00000000 01000000 00c0f2a1 b0000902 2b0fe803 00000000 00400000 00000001 00000000 187161a1"
@@ -24,7 +24,7 @@ def test_file_of_a_range_tombstone_has_the_expected_bytes() -> None:
 
 @given(st.binary(max_size=300), st.binary(max_size=300), st.integers(0, (1 << 56) - 1), st.text(max_size=50))
 def test_random_range_tombstone_is_read_back(begin: bytes, end: bytes, sequence: int, state: str) -> None:
-    table = opened(write_tombstone(begin, end, sequence, column_family=(7, state), created=1))
+    table = opened(write_tombstone(begin, end, sequence, column_family=(7, state), creation_time=1))
     assert list(table.range_tombstones()) == [RangeTombstone(begin, end, sequence)]
     assert list(table.index()) == []
     properties = table.properties

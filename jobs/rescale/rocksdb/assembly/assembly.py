@@ -130,19 +130,19 @@ class _Assembly:
             for family in source.manifest.column_families:
                 families.setdefault(family.name, [])
             self._reuse(rank, number, source, families)
-        created = newest_creation_time(reused.after for family in families.values() for reused in family)
+        creation_time = newest_creation_time(reused.after for family in families.values() for reused in family)
         new_files: list[NewFile] = []
         column_families = []
         for number, (name, reused_files) in enumerate(families.items()):
             files = self._with_epochs(reused_files)
-            tombstone_files = list(self._tombstone_files(files, created))
+            tombstone_files = list(self._tombstone_files(files, creation_time))
             for file in tombstone_files:
                 data = write_tombstone(
                     file.smallest,
                     file.largest,
                     file.smallest_sequence,
                     column_family=(number, name),
-                    created=created,
+                    creation_time=creation_time,
                 )
                 new_files.append(NewFile(file.name, data))
                 files.append(replace(file, size=len(data)))
@@ -221,7 +221,7 @@ class _Assembly:
             for reused, epoch in zip(files, epochs, strict=True)
         ]
 
-    def _tombstone_files(self, files: Sequence[LiveFile], created: int) -> Iterator[LiveFile]:
+    def _tombstone_files(self, files: Sequence[LiveFile], creation_time: int) -> Iterator[LiveFile]:
         """Yield the entries of new files, whose range tombstones cover all rows outside of the wanted key groups.
 
         The entries have size 0, which the caller replaces.
@@ -236,8 +236,8 @@ class _Assembly:
         for number, (first, range_end) in enumerate(ranges, 1):
             sequence, self._next_sequence = self._next_sequence, self._next_sequence + 1
             fields: list[tuple[int, bytes]] = [
-                (FileTag.OLDEST_ANCESTOR_TIME, varint(created)),
-                (FileTag.CREATION_TIME, varint(created)),
+                (FileTag.OLDEST_ANCESTOR_TIME, varint(creation_time)),
+                (FileTag.CREATION_TIME, varint(creation_time)),
                 *UNKNOWN_CHECKSUM,
             ]
             if newest_epoch is not None:

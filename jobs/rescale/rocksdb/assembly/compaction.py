@@ -147,7 +147,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
     states = [family.name for family in manifest.column_families]
     with ExitStack() as stack:
         try:
-            address, families = open_directory(directory.path, states, _OPTIONS, stack, read_only=False)
+            address, families = open_directory(directory.path, states, _OPTIONS, stack, is_read_only=False)
             options = rocksdb.call("compactoptions_create")
             stack.callback(rocksdb.call, "compactoptions_destroy", options)
             rocksdb.call("compactoptions_set_bottommost_level_compaction", options, _FORCE_OPTIMIZED)
@@ -192,12 +192,12 @@ def _database_after_compaction(
         )
     new_numbers = sorted(file.number for file in manifest.files.values() if file.number >= old.next_file_number)
     numbers = dict(zip(new_numbers, range(old.next_file_number, old.next_file_number + len(new_numbers)), strict=True))
-    created = newest_creation_time(old.files.values())
+    creation_time = newest_creation_time(old.files.values())
     families = tuple(
         replace(
             family,
             files=tuple(
-                _renumbered_entry(file, numbers[file.number], created) if file.number in numbers else file
+                _renumbered_entry(file, numbers[file.number], creation_time) if file.number in numbers else file
                 for file in family.files
             ),
         )
@@ -209,7 +209,7 @@ def _database_after_compaction(
     files |= {file: StoredFile(file, name, len(data), data=data) for file, data in small_files.items()}
     for number in new_numbers:
         path, file = directory.path / f"{number:06d}.sst", f"{numbers[number]:06d}.sst"
-        overwrite_identity(path, f"{name}/{file}", created)
+        overwrite_identity(path, f"{name}/{file}", creation_time)
         files[file] = StoredFile(file, str(path), path.stat().st_size)
     written_names = {file for file in before.written_files if file in files} | {
         f"{number:06d}.sst" for number in numbers.values()
@@ -222,8 +222,8 @@ def _manifest_in(directory: DatabaseDirectory) -> Manifest:
     return read_manifest((directory.path / manifest_name).read_bytes(), str(directory.path / manifest_name))
 
 
-def _renumbered_entry(file: LiveFile, number: int, created: int) -> LiveFile:
+def _renumbered_entry(file: LiveFile, number: int, creation_time: int) -> LiveFile:
     """Return a file's entry with new number and times, and without the unique id that `overwrite_identity` changes."""
-    times = {FileTag.OLDEST_ANCESTOR_TIME: varint(created), FileTag.CREATION_TIME: varint(created)}
+    times = {FileTag.OLDEST_ANCESTOR_TIME: varint(creation_time), FileTag.CREATION_TIME: varint(creation_time)}
     fields = tuple((tag, times.get(FileTag(tag), value)) for tag, value in file.fields if tag != FileTag.UNIQUE_ID)
     return replace(file, number=number, fields=fields)

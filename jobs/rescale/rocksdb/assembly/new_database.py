@@ -46,9 +46,9 @@ class ChangesPlace(NamedTuple):
     sequence: int
 
 
-def new_manifest(tables: Mapping[str, Sequence[NewTable]], created: int) -> Manifest:
+def new_manifest(tables: Mapping[str, Sequence[NewTable]], creation_time: int) -> Manifest:
     """Return the MANIFEST of a new database without a base; arguments and errors are those of `continued_manifest`."""
-    return replace(continued_manifest(_NO_BASE, tables, ChangesPlace(LEVELS - 1, 0), created), last_sequence=1)
+    return replace(continued_manifest(_NO_BASE, tables, ChangesPlace(LEVELS - 1, 0), creation_time), last_sequence=1)
 
 
 def place_of_changes(base: Manifest) -> ChangesPlace | None:
@@ -58,19 +58,19 @@ def place_of_changes(base: Manifest) -> ChangesPlace | None:
 
 
 def continued_manifest(
-    base: Manifest, tables: Mapping[str, Sequence[NewTable]], place: ChangesPlace, created: int
+    base: Manifest, tables: Mapping[str, Sequence[NewTable]], place: ChangesPlace, creation_time: int
 ) -> Manifest:
     """Return the MANIFEST of `base` with new files above it.
 
     `tables` maps the name of each state to its new files, in the order of their keys. Files of `base` keep their names;
-    files of states that are not in `tables` are left out. New files are numbered in order, state by state. `created` is
-    in seconds since 1970. Raises `IntegrityError` if new files of a state overlap.
+    files of states that are not in `tables` are left out. New files are numbered in order, state by state.
+    `creation_time` is in seconds since 1970. Raises `IntegrityError` if new files of a state overlap.
     """
     files_before = {family.name: family.files for family in base.column_families}
     families, number = [ColumnFamily(0, DEFAULT_COLUMN_FAMILY, ())], base.next_file_number
     for state, state_tables in tables.items():
         _check_disjoint(state_tables, state)
-        new_files = tuple(_live_file(number + i, table, place, created) for i, table in enumerate(state_tables))
+        new_files = tuple(_live_file(number + i, table, place, creation_time) for i, table in enumerate(state_tables))
         number += len(new_files)
         families.append(ColumnFamily(len(families), state, (*new_files, *files_before.get(state, ()))))
     return Manifest(tuple(families), last_sequence=place.sequence, next_file_number=number - 1 + SPARE_FILE_NUMBERS)
@@ -87,7 +87,7 @@ def _check_disjoint(tables: Sequence[NewTable], state: str) -> None:
             )
 
 
-def _live_file(number: int, table: NewTable, place: ChangesPlace, created: int) -> LiveFile:
+def _live_file(number: int, table: NewTable, place: ChangesPlace, creation_time: int) -> LiveFile:
     smallest, largest = table.kinds
     return LiveFile(
         level=place.level,
@@ -98,8 +98,8 @@ def _live_file(number: int, table: NewTable, place: ChangesPlace, created: int) 
         smallest_sequence=place.sequence,
         largest_sequence=place.sequence,
         fields=(
-            (FileTag.OLDEST_ANCESTOR_TIME, varint(created)),
-            (FileTag.CREATION_TIME, varint(created)),
+            (FileTag.OLDEST_ANCESTOR_TIME, varint(creation_time)),
+            (FileTag.CREATION_TIME, varint(creation_time)),
             *UNKNOWN_CHECKSUM,
         ),
     )

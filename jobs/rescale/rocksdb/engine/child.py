@@ -42,10 +42,12 @@ _BASE_SECONDS, _SLOWEST_BYTES_PER_SECOND = 600, 1_000_000
 _EXTERNAL_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 _CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
-_idle: list[Child] = []
-_busy: set[Child] = set()
+_idle_children: list[Child] = []
+_busy_children: set[Child] = set()
 """References to busy children, so that the garbage collector closes no connection that is being read."""
-os.register_at_fork(after_in_child=_idle.clear)  # a forked process must not use the idle children of its parent
+os.register_at_fork(
+    after_in_child=_idle_children.clear
+)  # a forked process must not use the idle children of its parent
 
 
 class ChildEnded(Exception):  # noqa: N818
@@ -107,10 +109,10 @@ def conversation(start: Callable[..., ChildTask], *arguments: Any, size: int) ->
 
 def _idle_or_new_child() -> Child:
     try:
-        child = _idle.pop()
+        child = _idle_children.pop()
     except IndexError:
         child = Child()
-    _busy.add(child)
+    _busy_children.add(child)
     return child
 
 
@@ -146,11 +148,11 @@ class Child:
 
     def release(self) -> None:
         """Keep the child for the next conversation; end it instead if it owes an answer or uses much shared memory."""
-        _busy.discard(self)
+        _busy_children.discard(self)
         if self._owes_an_answer or self._arrays.is_large:
             self.close()
         else:
-            _idle.append(self)
+            _idle_children.append(self)
 
     def close(self) -> None:
         """Kill the child at once."""

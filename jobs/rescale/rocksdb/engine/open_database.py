@@ -140,7 +140,7 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
     with ExitStack() as stack:
         try:
             address, families = open_directory(
-                directory.path, [DEFAULT_COLUMN_FAMILY, *states], options, stack, read_only=True
+                directory.path, [DEFAULT_COLUMN_FAMILY, *states], options, stack, is_read_only=True
             )
         except RocksdbError as error:
             raise rocksdb_message_error(

@@ -25,7 +25,7 @@ def options_of(text: str, stack: ExitStack) -> int:
 
 
 def open_directory(
-    path: Path, states: Sequence[str], options: str, stack: ExitStack, *, read_only: bool
+    path: Path, states: Sequence[str], options: str, stack: ExitStack, *, is_read_only: bool
 ) -> tuple[int, dict[str, int]]:
     """Return the addresses of a `rocksdb_t` and, by name, of its column families, valid until `stack` closes.
 
@@ -38,14 +38,14 @@ def open_directory(
     handles = (ctypes.c_void_p * len(states))()
     options_address = options_of(options, stack)
     address = rocksdb.call_checked(
-        "open_for_read_only_column_families" if read_only else "open_column_families",
+        "open_for_read_only_column_families" if is_read_only else "open_column_families",
         options_address,
         os.fsencode(path),
         len(states),
         (ctypes.c_char_p * len(states))(*(state.encode() for state in states)),
         (ctypes.c_void_p * len(states))(*[options_address] * len(states)),
         handles,
-        *((0,) if read_only else ()),
+        *((0,) if is_read_only else ()),
     )
     stack.callback(rocksdb.call, "close", address)
     for handle in handles:

@@ -94,10 +94,10 @@ class TableWriter(Generic[File]):
 
     def __init__(
         self,
-        begin: Callable[[int], File],
+        begin_file: Callable[[int], File],
         name: str,
         *,
-        created: int,
+        creation_time: int,
         path: str,
         state: str,
         table_bytes: int = TABLE_BYTES,
@@ -107,7 +107,7 @@ class TableWriter(Generic[File]):
 
         library()
         self._table_loop = table_loop
-        self._begin, self._name, self._created = begin, name, created
+        self._begin_file, self._name, self._creation_time = begin_file, name, creation_time
         self._path, self._state = path, state
         self._table_bytes = table_bytes
         self._file: File | None = None
@@ -130,7 +130,7 @@ class TableWriter(Generic[File]):
         table_loop, at = self._table_loop, 0
         while at < len(order):
             if self._file is None:
-                self._file, first = self._begin(self._number), int(order[at])
+                self._file, first = self._begin_file(self._number), int(order[at])
                 self._first, self._first_kind = rows.key(first), rows.kind(first)
             at, reason = table_loop.put_rows(
                 *rows,
@@ -240,7 +240,7 @@ class TableWriter(Generic[File]):
         file = BlockFile(start)
         index_handle = file.add_sealed(index[: size + TRAILER_SIZE].tobytes())
         properties = file.add(write_entries(self._properties(len(content) + TRAILER_SIZE)))
-        metaindex = file.add(write_entries([(PROPERTIES, write_handle(properties))], whole_keys=True))
+        metaindex = file.add(write_entries([(PROPERTIES, write_handle(properties))], stores_whole_keys=True))
         return file.finish(metaindex, index_handle)
 
     def _properties(self, index_size: int) -> list[tuple[bytes, bytes]]:
@@ -248,17 +248,17 @@ class TableWriter(Generic[File]):
         return property_entries(
             {
                 "column.family.id": _UNKNOWN_COLUMN_FAMILY,
-                "creation.time": self._created,
+                "creation.time": self._creation_time,
                 "data.size": numbers[table_loop.OFFSET],
                 "deleted.keys": numbers[table_loop.DELETES],
-                "file.creation.time": self._created,
+                "file.creation.time": self._creation_time,
                 "format.version": FORMAT_VERSION,
                 "index.size": index_size,
                 "num.data.blocks": numbers[table_loop.BLOCKS],
                 "key.largest.seqno": numbers[table_loop.SEQUENCE],
                 "num.entries": numbers[table_loop.ROWS],
                 "num.filter_entries": 0,
-                "oldest.key.time": self._created,
+                "oldest.key.time": self._creation_time,
                 "original.file.number": 1,
                 "raw.key.size": numbers[table_loop.KEYS] + KEY_TRAILER_SIZE * numbers[table_loop.ROWS],
                 "raw.value.size": numbers[table_loop.VALUES],

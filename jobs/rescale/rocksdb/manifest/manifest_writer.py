@@ -31,17 +31,17 @@ def write_manifest(manifest: Manifest, path: str) -> bytes:
 def _records(manifest: Manifest) -> Iterator[bytes]:
     largest = max(family.id for family in manifest.column_families)
     numbers = {Tag.NEXT_FILE_NUMBER: manifest.next_file_number, Tag.LAST_SEQUENCE: manifest.last_sequence}
-    logs = {Tag.LOG_NUMBER: 0, Tag.PREVIOUS_LOG_NUMBER: 0}
-    yield _record_of_numbers({**logs, **numbers, Tag.MAX_COLUMN_FAMILY: largest})
+    log_numbers = {Tag.LOG_NUMBER: 0, Tag.PREVIOUS_LOG_NUMBER: 0}
+    yield _record_of_numbers({**log_numbers, **numbers, Tag.MAX_COLUMN_FAMILY: largest})
     for family in manifest.column_families:
         yield _record_of_added_family(family)
         yield _record_of_files(family)
     yield _record_of_numbers({Tag.LOG_NUMBER: 0, **numbers, Tag.MIN_LOG_NUMBER_TO_KEEP: 0})
 
 
-def _record_of_numbers(values: dict[Tag, int]) -> bytes:
+def _record_of_numbers(numbers: dict[Tag, int]) -> bytes:
     writer = EditWriter()
-    for tag, value in values.items():
+    for tag, value in numbers.items():
         writer.varint(tag).varint(value)
     return writer.bytes()
 

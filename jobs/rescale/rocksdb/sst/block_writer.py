@@ -13,15 +13,15 @@ _UNCOMPRESSED = b"\0"
 FORMAT_VERSION = 5
 
 
-def write_entries(entries: Iterable[tuple[bytes, bytes]], *, whole_keys: bool = False) -> bytes:
+def write_entries(entries: Iterable[tuple[bytes, bytes]], *, stores_whole_keys: bool = False) -> bytes:
     """Return the content of a block with these (key, value) entries, in the order of their keys (`BlockBuilder`).
 
-    Each key is stored without the prefix that it shares with the previous key, unless `whole_keys` is set.
+    Each key is stored without the prefix that it shares with the previous key, unless `stores_whole_keys` is set.
     """
     writer, previous_key = EditWriter(), b""
     restarts: list[int] = []
     for key, value in entries:
-        if whole_keys or not restarts:
+        if stores_whole_keys or not restarts:
             restarts.append(writer.size)
             previous_key = b""
         shared_size = _common_prefix_size(previous_key, key)

@@ -36,10 +36,10 @@ def new_identity(name: str) -> dict[str, str]:
     }
 
 
-def overwrite_identity(path: Path, name: str, created: int) -> None:
+def overwrite_identity(path: Path, name: str, creation_time: int) -> None:
     """Overwrite the identity properties of the SST file at `path`.
 
-    `name` is the final name of the file, unique among all files; `created` is in seconds since 1970. Raises
+    `name` is the final name of the file, unique among all files; `creation_time` is in seconds since 1970. Raises
     `SnapshotError` if the properties block is compressed.
     """
     with os.fdopen(owned.open_for_writing(path), "r+b") as file:
@@ -53,17 +53,17 @@ def overwrite_identity(path: Path, name: str, created: int) -> None:
         if block[handle.size]:
             raise SnapshotError("the properties of an SST file are compressed", path=str(path))
         for key, value_slice in value_slices(bytes(block[: handle.size]), str(path), handle.offset):
-            block[value_slice] = _new_property_value(key, bytes(block[value_slice]), name, created)
+            block[value_slice] = _new_property_value(key, bytes(block[value_slice]), name, creation_time)
         block[-4:] = masked_crc32c(bytes(block[:-4])).to_bytes(4, "little")
         file.seek(handle.offset)
         file.write(block)
 
 
-def _new_property_value(key: bytes, value: bytes, name: str, created: int) -> bytes:
+def _new_property_value(key: bytes, value: bytes, name: str, creation_time: int) -> bytes:
     """Return the new value of a property; an unknown time stays unknown."""
     property_name = key.decode(errors="replace").removeprefix(PREFIX)
     if property_name in _TIMES and any(value):
-        return _varint_of(created, len(value))
+        return _varint_of(creation_time, len(value))
     return _session(name, len(value)) if property_name == SESSION else value
 
 

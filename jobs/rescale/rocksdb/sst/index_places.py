@@ -22,15 +22,15 @@ _VARINT_BYTES = 9
 """Largest size of a varint for a number below 2^63. All offsets of RocksDB are below it."""
 
 
-def block_offsets(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Longs, Longs]:
+def block_offsets(index: bytes, index_format: IndexFormat, path: str, offset: int) -> tuple[Longs, Longs]:
     """Return the offsets and the sizes without trailers, in bytes, of all blocks that an index block names.
 
     `path` and `offset` are those of the index, for errors. Raises `SnapshotError` for a damaged index.
     """
-    decoded_restarts = _decode_restarts(index, form)
+    decoded_restarts = _decode_restarts(index, index_format)
     if decoded_restarts is not None:
         return decoded_restarts.offsets, decoded_restarts.sizes
-    entries = [entry.block for entry in index_entries(index, form, path, offset)]
+    entries = [entry.block for entry in index_entries(index, index_format, path, offset)]
     offsets, sizes = zip(*entries, strict=True) if entries else ((), ())
     return np.array(offsets, np.int64), np.array(sizes, np.int64)
 
@@ -55,11 +55,11 @@ def key_groups_of_blocks(index: bytes, form: IndexFormat, prefix: int, path: str
     return key_groups, decoded_restarts.sizes
 
 
-def separators(index: bytes, form: IndexFormat, path: str, offset: int) -> tuple[Bytes, Longs]:
+def separators(index: bytes, index_format: IndexFormat, path: str, offset: int) -> tuple[Bytes, Longs]:
     """Return the user keys of all separators end to end, and where each ends; arguments as in `block_offsets`."""
-    decoded_restarts = _decode_restarts(index, form)
+    decoded_restarts = _decode_restarts(index, index_format)
     if decoded_restarts is None:
-        keys = [entry.separator for entry in index_entries(index, form, path, offset)]
+        keys = [entry.separator for entry in index_entries(index, index_format, path, offset)]
         return np.frombuffer(bytearray().join(keys), np.uint8), np.cumsum([len(key) for key in keys], dtype=np.int64)
     ends = np.cumsum(decoded_restarts.key_lengths)
     shifts = np.repeat(decoded_restarts.key_starts - ends + decoded_restarts.key_lengths, decoded_restarts.key_lengths)
@@ -75,7 +75,7 @@ class _IndexEntries(NamedTuple):
     key_lengths: Longs
 
 
-def _decode_restarts(index: bytes, form: IndexFormat) -> _IndexEntries | None:
+def _decode_restarts(index: bytes, index_format: IndexFormat) -> _IndexEntries | None:
     """Decode an index in which every entry is a restart point with a whole key; return None for any other index."""
     count = int.from_bytes(index[-4:], "little")
     end = len(index) - 4 * (count + 1)
@@ -86,12 +86,12 @@ def _decode_restarts(index: bytes, form: IndexFormat) -> _IndexEntries | None:
     padded_data = np.concatenate([data[:end], np.zeros(_VARINT_BYTES, np.uint8)])
     shared_sizes, at = _varints(padded_data, np.minimum(starts, end))
     unshared_sizes, at = _varints(padded_data, at)
-    if not form.is_delta_encoded:
+    if not index_format.is_delta_encoded:
         _, at = _varints(padded_data, at)
-    key_starts, key_lengths = at, unshared_sizes if form.has_user_keys else unshared_sizes - KEY_TRAILER_SIZE
+    key_starts, key_lengths = at, unshared_sizes if index_format.has_user_keys else unshared_sizes - KEY_TRAILER_SIZE
     offsets, at = _varints(padded_data, np.clip(at + unshared_sizes, 0, end))
     sizes, at = _varints(padded_data, at)
-    if form.has_first_keys:
+    if index_format.has_first_keys:
         length, at = _varints(padded_data, at)
         at = at + length
     is_plain = not shared_sizes.any() and bool((sizes > 0).all()) and bool((offsets >= 0).all())
@@ -102,13 +102,13 @@ def _decode_restarts(index: bytes, form: IndexFormat) -> _IndexEntries | None:
 def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
     """Return the varint at each offset, and the offset after it."""
     last = len(data) - 1
-    values, at = np.zeros(len(at), np.int64), at.copy()
+    numbers, at = np.zeros(len(at), np.int64), at.copy()
     is_unfinished = np.ones(len(at), np.bool_)
     for shift in range(0, 7 * _VARINT_BYTES, 7):
         byte = data[np.minimum(at, last)].astype(np.int64)
-        values += np.where(is_unfinished, (byte & _CONTINUATION_BIT - 1) << shift, 0)
+        numbers += np.where(is_unfinished, (byte & _CONTINUATION_BIT - 1) << shift, 0)
         at += is_unfinished
         is_unfinished &= byte >= _CONTINUATION_BIT
         if not is_unfinished.any():
             break
-    return values, at
+    return numbers, at

@@ -98,8 +98,8 @@ class SstTable:
     @cached_property
     def properties(self) -> TableProperties:
         handle = self.properties_handle
-        values = dict(entries(self._block(handle), self.path, self._file_offset(handle)))
-        return read_properties(values, self.path, self._file_offset(handle))
+        property_values = dict(entries(self._block(handle), self.path, self._file_offset(handle)))
+        return read_properties(property_values, self.path, self._file_offset(handle))
 
     def index(self) -> Iterator[IndexEntry]:
         """Yield the index entries of all data blocks, in the order of their keys."""
@@ -129,8 +129,8 @@ class SstTable:
         return offsets[order], sizes[order]
 
     def _blocks_of_index(self, index: BlockHandle) -> tuple[Longs, Longs]:
-        form = self.properties.index_format
-        offsets, sizes = block_offsets(self._block(index), form, self.path, self._file_offset(index))
+        index_format = self.properties.index_format
+        offsets, sizes = block_offsets(self._block(index), index_format, self.path, self._file_offset(index))
         if len(offsets):
             last = int(np.argmax(offsets + sizes))
             check_handle(BlockHandle(int(offsets[last]), int(sizes[last])), self._size, self.path)
@@ -206,12 +206,12 @@ class SstTable:
         first = last = self._footer.index
         for _ in range(2 if self.properties.has_partitioned_index else 1):
             first_entry = next(self._index_block(first), None)
-            last_entry = _last_or_none(self._index_block(last, tail=True))
+            last_entry = _last_or_none(self._index_block(last, only_tail=True))
             if first_entry is None or last_entry is None:
                 return None
             first, last = first_entry.block, last_entry.block
         lowest = next(self.rows(first), None)
-        highest = _last_or_none(rows(self._block(last), self.path, self._file_offset(last), tail=True))
+        highest = _last_or_none(rows(self._block(last), self.path, self._file_offset(last), only_tail=True))
         return None if lowest is None or highest is None else (lowest, highest)
 
     def range_tombstones(self) -> Iterator[RangeTombstone]:
@@ -231,9 +231,11 @@ class SstTable:
     def _rows(self, block: BlockHandle) -> Iterator[TableRow]:
         return rows(self._block(block), self.path, self._file_offset(block))
 
-    def _index_block(self, handle: BlockHandle, *, tail: bool = False) -> Iterator[IndexEntry]:
-        form = self.properties.index_format
-        return index_entries(self._block(handle), form, self.path, self._file_offset(handle), tail=tail)
+    def _index_block(self, handle: BlockHandle, *, only_tail: bool = False) -> Iterator[IndexEntry]:
+        index_format = self.properties.index_format
+        return index_entries(
+            self._block(handle), index_format, self.path, self._file_offset(handle), only_tail=only_tail
+        )
 
     def _file_offset(self, handle: BlockHandle) -> int:
         """Return the offset of a block in the file `path`."""

@@ -87,13 +87,13 @@ def uncompressed_blocks(
     data = np.frombuffer(bytearray(stored), np.uint8)
     if not data[ends].any():
         return DataBlocks(data, starts, ends)
-    contents = [
+    block_contents = [
         _decompressed(stored, start, end, path, offset + start) if stored[end] else stored[start:end]
         for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
     ]
-    content_ends = np.cumsum([len(content) for content in contents], dtype=np.int64)
+    content_ends = np.cumsum([len(content) for content in block_contents], dtype=np.int64)
     content_starts = np.append(np.int64(0), content_ends[:-1])
-    return DataBlocks(np.frombuffer(bytearray().join(contents), np.uint8), content_starts, content_ends)
+    return DataBlocks(np.frombuffer(bytearray().join(block_contents), np.uint8), content_starts, content_ends)
 
 
 def uncompressed_content(stored_block: bytes, kind: ChecksumType, path: str, offset: int) -> bytes:
@@ -126,14 +126,16 @@ def check_blocks(stored: bytes, starts: Longs, ends: Longs, kind: ChecksumType, 
 
     Block i with its trailer is `stored[starts[i]:ends[i]]`; `stored` lies in the file `path` from `offset` on.
     """
-    checksum, view = CHECKSUMS[kind], memoryview(stored)
+    checksum, stored_view = CHECKSUMS[kind], memoryview(stored)
     content_ends = ends - 4
-    computed = [checksum(view[start:end]) for start, end in zip(starts.tolist(), content_ends.tolist(), strict=True)]
+    expected_checksums = [
+        checksum(stored_view[start:end]) for start, end in zip(starts.tolist(), content_ends.tolist(), strict=True)
+    ]
     stored_bytes = np.frombuffer(stored, np.uint8)[content_ends[:, None] + np.arange(4)]
-    wrong = np.flatnonzero(stored_bytes.view("<u4")[:, 0] != np.array(computed, np.uint32))
-    if len(wrong):
-        start = int(starts[wrong[0]])
-        check_block(stored[start : int(ends[wrong[0]])], kind, path, offset + start)
+    wrong_blocks = np.flatnonzero(stored_bytes.view("<u4")[:, 0] != np.array(expected_checksums, np.uint32))
+    if len(wrong_blocks):
+        start = int(starts[wrong_blocks[0]])
+        check_block(stored[start : int(ends[wrong_blocks[0]])], kind, path, offset + start)
 
 
 def _xxh3(data: Buffer) -> int:

@@ -43,19 +43,19 @@ class IndexFormat(NamedTuple):
     has_first_keys: bool
 
 
-def entries(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, bytes]]:
+def entries(block: bytes, path: str, offset: int, *, only_tail: bool = False) -> Iterator[tuple[bytes, bytes]]:
     """Yield the key and the value of every entry of a block.
 
-    With `tail`, begin at the last restart point, which is enough to find the last entry. `path` and `offset` are
+    With `only_tail`, begin at the last restart point, which is enough to find the last entry. `path` and `offset` are
     those of the block, for errors. Raises `SnapshotError` for a damaged block.
     """
-    for key, value in value_slices(block, path, offset, tail=tail):
+    for key, value in value_slices(block, path, offset, only_tail=only_tail):
         yield key, block[value]
 
 
-def value_slices(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[tuple[bytes, slice]]:
+def value_slices(block: bytes, path: str, offset: int, *, only_tail: bool = False) -> Iterator[tuple[bytes, slice]]:
     """Yield the key of every entry and the slice of its value in the block; arguments and errors as in `entries`."""
-    reader, key = _entry_reader(block, path, offset, tail=tail), b""
+    reader, key = _entry_reader(block, path, offset, only_tail=only_tail), b""
     while reader.remaining:
         shared_size, unshared_size, size = reader.varint32(), reader.varint32(), reader.varint32()
         key = _key(reader, key, shared_size, unshared_size)
@@ -64,9 +64,9 @@ def value_slices(block: bytes, path: str, offset: int, *, tail: bool = False) ->
         yield key, slice(begin, reader.position)
 
 
-def rows(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterator[TableRow]:
+def rows(block: bytes, path: str, offset: int, *, only_tail: bool = False) -> Iterator[TableRow]:
     """Yield the entries of a data block; arguments and errors as in `entries`."""
-    for key, value in entries(block, path, offset, tail=tail):
+    for key, value in entries(block, path, offset, only_tail=only_tail):
         if len(key) < KEY_TRAILER_SIZE:
             raise EditReader(b"", path, offset).error("a key has no sequence number", found=key.hex())
         trailer = int.from_bytes(key[-KEY_TRAILER_SIZE:], "little")
@@ -74,16 +74,16 @@ def rows(block: bytes, path: str, offset: int, *, tail: bool = False) -> Iterato
 
 
 def index_entries(
-    block: bytes, form: IndexFormat, path: str, offset: int, *, tail: bool = False
+    block: bytes, index_format: IndexFormat, path: str, offset: int, *, only_tail: bool = False
 ) -> Iterator[IndexEntry]:
     """Yield the entries of an index block (`IndexValue::DecodeFrom`); arguments and errors as in `entries`."""
-    reader, key, handle = _entry_reader(block, path, offset, tail=tail), b"", BlockHandle(0, 0)
+    reader, key, handle = _entry_reader(block, path, offset, only_tail=only_tail), b"", BlockHandle(0, 0)
     while reader.remaining:
         shared_size, unshared_size = reader.varint32(), reader.varint32()
-        if not form.is_delta_encoded:
+        if not index_format.is_delta_encoded:
             reader.varint32()
         key = _key(reader, key, shared_size, unshared_size)
-        if form.is_delta_encoded and shared_size:
+        if index_format.is_delta_encoded and shared_size:
             difference = reader.varint()
             signed_difference = difference >> 1 ^ -(difference & 1)
             handle = BlockHandle(handle.offset + handle.size + TRAILER_SIZE, handle.size + signed_difference)
@@ -91,13 +91,13 @@ def index_entries(
             handle = read_handle(reader)
         if handle.size < 1:
             raise reader.error("an index names an empty block", found=handle.size)
-        if form.has_first_keys:
+        if index_format.has_first_keys:
             reader.slice()
-        yield IndexEntry(key if form.has_user_keys else key[:-KEY_TRAILER_SIZE], handle)
+        yield IndexEntry(key if index_format.has_user_keys else key[:-KEY_TRAILER_SIZE], handle)
 
 
-def _entry_reader(block: bytes, path: str, offset: int, *, tail: bool) -> EditReader:
-    """Return a reader of the entries of a block, at the first entry or, with `tail`, at the last restart point."""
+def _entry_reader(block: bytes, path: str, offset: int, *, only_tail: bool) -> EditReader:
+    """Return a reader of the entries of a block, at the first entry or, with `only_tail`, at the last restart point."""
     restart_count = int.from_bytes(block[-4:], "little")
     reader = EditReader(block, path, offset)
     if restart_count & HASH_INDEX:
@@ -106,7 +106,7 @@ def _entry_reader(block: bytes, path: str, offset: int, *, tail: bool) -> EditRe
     if end < 0:
         raise reader.error("a block has more restart points than fit into it", found=restart_count)
     reader.end = end
-    if tail and restart_count:
+    if only_tail and restart_count:
         restart = int.from_bytes(block[-8:-4], "little")
         if restart > end:
             raise reader.error("a restart point lies outside of its block", expected=f"at most {end}", found=restart)

@@ -43,14 +43,14 @@ class TableProperties:
     number: bytes
 
 
-def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
+def read_properties(property_values: Mapping[bytes, bytes], path: str, offset: int) -> TableProperties:
     """Return the properties from the entries of the properties block at `offset` of the file `path`.
 
     Raises `SnapshotError` if a property is missing, and `UnsupportedError` for an unknown index type.
     """
 
     def content(name: str) -> EditReader:
-        data = values.get(f"{PREFIX}{name}".encode())
+        data = property_values.get(f"{PREFIX}{name}".encode())
         if data is None:
             raise EditReader(b"", path, offset).error(f"an SST file lacks the property {name}")
         return EditReader(data, path, offset)
@@ -60,7 +60,7 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
 
     def is_set(name: str) -> bool:
         """Return whether a property of the index is set, which RocksDB 5.7 (in Flink 1.7) did not know."""
-        return f"{PREFIX}{name}".encode() in values and number(name) != 0
+        return f"{PREFIX}{name}".encode() in property_values and number(name) != 0
 
     kind = int.from_bytes(content("block.based.table.index.type").raw(4), "little")
     if kind not in (_BINARY, _HASH, _PARTITIONED, _WITH_FIRST_KEYS):
@@ -71,7 +71,7 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
             advice=RESCALE_CANONICAL_SAVEPOINT,
         )
     return TableProperties(
-        column_family=values.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
+        column_family=property_values.get(f"{PREFIX}column.family.name".encode(), b"").decode(errors="replace"),
         entries=number("num.entries"),
         index_size=number("index.size"),
         has_partitioned_index=kind == _PARTITIONED,
@@ -80,9 +80,9 @@ def read_properties(values: Mapping[bytes, bytes], path: str, offset: int) -> Ta
             is_delta_encoded=is_set("index.value.is.delta.encoded"),
             has_first_keys=kind == _WITH_FIRST_KEYS,
         ),
-        global_sequence=int.from_bytes(values.get(_GLOBAL_SEQUENCE, b""), "little"),
-        session=values.get(f"{PREFIX}{SESSION}".encode(), b""),
-        number=values.get(f"{PREFIX}{_NUMBER}".encode(), b""),
+        global_sequence=int.from_bytes(property_values.get(_GLOBAL_SEQUENCE, b""), "little"),
+        session=property_values.get(f"{PREFIX}{SESSION}".encode(), b""),
+        number=property_values.get(f"{PREFIX}{_NUMBER}".encode(), b""),
     )
 
 
@@ -103,6 +103,6 @@ _TEXT_PROPERTIES = {
 
 def property_entries(numbers: Mapping[str, int], texts: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     """Return the property entries of a new file, sorted by name: the given ones, and those that all new files share."""
-    values = {name: varint(number) for name, number in (_NUMERIC_PROPERTIES | dict(numbers)).items()}
-    values |= {name: text.encode() for name, text in (_TEXT_PROPERTIES | dict(texts)).items()}
-    return [(f"{PREFIX}{name}".encode(), value) for name, value in sorted(values.items())]
+    property_values = {name: varint(number) for name, number in (_NUMERIC_PROPERTIES | dict(numbers)).items()}
+    property_values |= {name: text.encode() for name, text in (_TEXT_PROPERTIES | dict(texts)).items()}
+    return [(f"{PREFIX}{name}".encode(), value) for name, value in sorted(property_values.items())]

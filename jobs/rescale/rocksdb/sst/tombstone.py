@@ -16,38 +16,40 @@ from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
 from rescale.rocksdb.sst.table_properties import PROPERTIES, RANGE_DELETIONS, property_entries
 
 
-def write_tombstone(begin: bytes, end: bytes, sequence: int, *, column_family: tuple[int, str], created: int) -> bytes:
+def write_tombstone(
+    begin: bytes, end: bytes, sequence: int, *, column_family: tuple[int, str], creation_time: int
+) -> bytes:
     """Return the bytes of an SST file with a range tombstone over the user keys in [begin, end).
 
-    `column_family` is (id, name), which RocksDB does not check; `created` is in seconds since 1970.
+    `column_family` is (id, name), which RocksDB does not check; `creation_time` is in seconds since 1970.
     """
     key = internal_key(InternalKey(begin, sequence, RANGE_DELETION))
     file = BlockFile()
     index = file.add(write_entries(()))
     range_deletions = file.add(write_entries([(key, end)]))
-    properties = file.add(write_entries(_properties(key, end, column_family, created, index.size + TRAILER_SIZE)))
+    properties = file.add(write_entries(_properties(key, end, column_family, creation_time, index.size + TRAILER_SIZE)))
     meta_blocks = {PROPERTIES: properties, RANGE_DELETIONS: range_deletions}
     metaindex = file.add(
-        write_entries(((name, write_handle(handle)) for name, handle in meta_blocks.items()), whole_keys=True)
+        write_entries(((name, write_handle(handle)) for name, handle in meta_blocks.items()), stores_whole_keys=True)
     )
     return file.finish(metaindex, index)
 
 
 def _properties(
-    key: bytes, end: bytes, column_family: tuple[int, str], created: int, index_size: int
+    key: bytes, end: bytes, column_family: tuple[int, str], creation_time: int, index_size: int
 ) -> list[tuple[bytes, bytes]]:
     number, name = column_family
     return property_entries(
         {
             "column.family.id": number,
-            "creation.time": created,
+            "creation.time": creation_time,
             "data.size": 0,
             "deleted.keys": 1,
-            "file.creation.time": created,
+            "file.creation.time": creation_time,
             "index.size": index_size,
             "num.entries": 1,
             "num.range-deletions": 1,
-            "oldest.key.time": created,
+            "oldest.key.time": creation_time,
             "raw.key.size": len(key),
             "raw.value.size": len(end),
         },

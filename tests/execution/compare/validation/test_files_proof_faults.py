@@ -69,7 +69,7 @@ def too_wide_range(spoilt: SpoiltResult) -> None:
     else:
         end = bytes([own.first + 1])
     sequence = range_table.smallest_sequence
-    data = write_tombstone(begin, end, sequence, column_family=(family.id, family.name), created=1)
+    data = write_tombstone(begin, end, sequence, column_family=(family.id, family.name), creation_time=1)
     path = spoilt.path(0, range_table.name)
     spoilt.resize({path.name: spoilt.put(path, data)})
     changed = replace(
@@ -100,7 +100,7 @@ def older_range(spoilt: SpoiltResult) -> None:
     """Plant a range tombstone that is older than the rows that it must hide, in the file and in the MANIFEST."""
     range_table, family = range_file(spoilt), spoilt.state_with_tombstones(0)
     data = write_tombstone(
-        range_table.smallest, range_table.largest, 1, column_family=(family.id, family.name), created=1
+        range_table.smallest, range_table.largest, 1, column_family=(family.id, family.name), creation_time=1
     )
     path = spoilt.path(0, range_table.name)
     spoilt.resize({path.name: spoilt.put(path, data)})

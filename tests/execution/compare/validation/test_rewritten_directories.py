@@ -69,7 +69,7 @@ def with_rows(
     numbers = {"data.size": 0, "num.entries": entries, "index.size": index.size + TRAILER_SIZE}
     properties = file.add(write_entries(property_entries({**numbers, "raw.key.size": 1, "raw.value.size": 1}, {})))
     parts = {PROPERTIES: properties, RANGE_DELETIONS: deleted}
-    named = write_entries(((name, write_handle(handle)) for name, handle in parts.items()), whole_keys=True)
+    named = write_entries(((name, write_handle(handle)) for name, handle in parts.items()), stores_whole_keys=True)
     data = file.finish(file.add(named), index)
     return replace(deletion(number, first, behind, age)[0], size=len(data)), data
 

@@ -110,7 +110,7 @@ class RowsWriter:
             writer = TableWriter(
                 begin,
                 table_prefix,
-                created=stream.created,
+                creation_time=stream.created,
                 path=self.plan.source,
                 state=name,
                 sequence=base.sequence if base is not None else 0,

@@ -36,8 +36,8 @@ def _decoded(blocks: DataBlocks, path: str, offset: int, sequence: int) -> Entri
     """Return the entries of blocks; `sequence` is the sequence number of all rows of an ingested file, else 0."""
     from rescale.rocksdb.engine.changes.entry_loop import decode_entries, first_unsorted, measure_entries
 
-    count, size, damaged = measure_entries(*blocks)
-    if damaged >= 0:
+    count, size, is_damaged = measure_entries(*blocks)
+    if is_damaged >= 0:
         raise SnapshotError("a block of rows cannot be decoded", path=path, offset=offset)
     keys = np.empty(size, np.uint8)
     key_ends, trailers, value_starts, value_ends = (np.empty(count, np.int64) for _ in range(4))

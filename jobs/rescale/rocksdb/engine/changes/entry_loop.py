@@ -51,21 +51,21 @@ def measure_entries(data: Bytes, block_starts: Longs, block_ends: Longs) -> tupl
     for block in range(len(block_ends)):
         begin = block_starts[block]
         end = _end_of_entries(data, begin, block_ends[block])
-        damaged = end < begin
+        is_damaged = end < begin
         at, before = begin, np.int64(0)
-        while not damaged and at < end:
+        while not is_damaged and at < end:
             shared, at = _read_varint(data, at, end)
             unshared, at = _read_varint(data, at, end)
             value_size, at = _read_varint(data, at, end)
             size = shared + unshared
             at += unshared + value_size
-            damaged = (
+            is_damaged = (
                 shared < 0 or unshared < 0 or value_size < 0 or shared > before or size < KEY_TRAILER_SIZE or at > end
             )
             before = size
             total += size - KEY_TRAILER_SIZE
             count += 1
-        if damaged:
+        if is_damaged:
             return np.int64(0), np.int64(0), np.int64(block)
     return count, total, np.int64(-1)
 
