@@ -47,7 +47,7 @@ def test_flink_continues_from_a_result_with_prepared_files(
     job = plain.with_(**ROCKSDB, configuration={**configuration, **IN_FILES})
     first, second = flink.snapshots(job, tmp_path / "source", "checkpoint", "checkpoint")
     target = tmp_path / "target"
-    ahead = prepare(make_request(str(first), str(target), [str(restored)]), ahead=True).plan
+    ahead = prepare(make_request(str(first), str(target), [str(restored)]), copies_ahead=True).plan
     begin_preparing(ahead)
     done = prepare_files(ahead, InProcessTasks())
     assert done.new_files == done.files > 0

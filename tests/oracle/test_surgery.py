@@ -73,7 +73,7 @@ def test_job_that_lost_its_uids_is_matched_and_restored(flink: Flink, tmp_path: 
     for document in (details, json.dumps(json.loads(details)["plan"]).encode()):
         vertices = read_job_graph(document, str(graph))
         assert {pair.new_operator_id for pair in matched.proposed} <= {vertex.operator_id for vertex in vertices}
-        by_names = match("old", "new", old, counterparts_of_graph(vertices, {}), of_plan=True)
+        by_names = match("old", "new", old, counterparts_of_graph(vertices, {}), is_of_plan=True)
         if source.operators[0].entry.name:
             assert {pair.label for pair in by_names.proposed} == {"tumbling", "session"}
             assert set(by_names.options) < set(matched.options)

@@ -50,7 +50,7 @@ def target(home: str) -> str:
 
 
 def plan_ahead(job: Checkpoints, target: str, parallelism: tuple[str, ...] = SHAPE) -> Plan:
-    return prepare(make_request(job.directory, target, parallelism), ahead=True).plan
+    return prepare(make_request(job.directory, target, parallelism), copies_ahead=True).plan
 
 
 def prepare_target(job: Checkpoints, target: str, parallelism: tuple[str, ...] = SHAPE) -> tuple[int, int]:
@@ -160,7 +160,7 @@ def test_target_with_files_of_others_is_not_prepared(job: Checkpoints, target: s
 
 
 def test_target_is_not_prepared_for_a_plan_that_uses_no_sst_file_unchanged(job: Checkpoints, target: str) -> None:
-    plan = prepare(make_request(job.directory, target, SHAPE, max_parallelism=["1000"]), ahead=True).plan
+    plan = prepare(make_request(job.directory, target, SHAPE, max_parallelism=["1000"]), copies_ahead=True).plan
     with pytest.raises(RequestError, match="takes no SST file of the source as it is"):
         begin_preparing(plan)
     assert not open_store(target).list(run_directory(target))
@@ -170,7 +170,7 @@ def test_target_is_not_prepared_for_a_plan_that_uses_no_sst_file_unchanged(job: 
     ("fixture", "message"), [("2-rocksdb-checkpoint", "they go into _metadata"), ("2-clicks", "no SST file to copy")]
 )
 def test_refused_preparation_says_which_sst_files_there_are(tmp_path: Path, fixture: str, message: str) -> None:
-    plan = prepare(make_request(snapshots.directory(fixture), str(tmp_path / "target"), SHAPE), ahead=True).plan
+    plan = prepare(make_request(snapshots.directory(fixture), str(tmp_path / "target"), SHAPE), copies_ahead=True).plan
     with pytest.raises(RequestError) as caught:
         begin_preparing(plan)
     assert message in str(caught.value.found)

@@ -60,7 +60,7 @@ def _copy_ahead(request: Request, output: Output, master: str) -> Preparation:
 
 def _plan_ahead(request: Request) -> Plan:
     with waiting(f"reading {request.source}"):
-        return prepare(request, ahead=True).plan
+        return prepare(request, copies_ahead=True).plan
 
 
 def _text(document: Preparation) -> str:

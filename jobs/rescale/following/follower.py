@@ -231,7 +231,7 @@ class Follower:
 
         With `ahead`, the plan is for files that are copied before the job ends (`preparation`).
         """
-        return prepare(self._request(checkpoint, self.target), ahead=ahead)
+        return prepare(self._request(checkpoint, self.target), copies_ahead=ahead)
 
     def take_over(self) -> None:
         """Go on with rounds of an earlier start of the job, whose checkpoints are in another directory.

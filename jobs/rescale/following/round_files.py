@@ -61,5 +61,5 @@ def plan_of_copies(place: str, target: str) -> Plan:
     continuable_ids = {
         operator.operator_id for operator in certified_plan(place).operators if operator.rekeying is not None
     }
-    plan = prepare(Request(place, target, {}, (parent(place),)), ahead=True).plan
+    plan = prepare(Request(place, target, {}, (parent(place),)), copies_ahead=True).plan
     return replace(plan, operators=tuple(o for o in plan.operators if o.operator_id in continuable_ids))

@@ -317,8 +317,8 @@ class _OperatorContinuation:
             PassedFile(state, name, self._extent(files_between[name])) for state, name in sorted(tables.transient)
         )
         old, new = (
-            ChangeSide(_place_of(database, numbers), tuple(sorted(own_names))) if database is not None else None
-            for database, numbers, own_names in (
+            ChangeSide(_place_of(database, file_numbers), tuple(sorted(own_names))) if database is not None else None
+            for database, file_numbers, own_names in (
                 (before, self.source_numbers, tables.gone),
                 (after, self.later_numbers, tables.added),
             )
@@ -339,9 +339,9 @@ class _OperatorContinuation:
         return BaseDatabase(_place_of(database, self.result_numbers), place)
 
 
-def _place_of(database: Database, numbers: Sequence[int]) -> DatabasePlace[Piece]:
+def _place_of(database: Database, file_numbers: Sequence[int]) -> DatabasePlace[Piece]:
     header = database.header_extent
-    return database_place(database, piece_of(header._replace(file=numbers[header.file]))).renumbered(numbers)
+    return database_place(database, piece_of(header._replace(file=file_numbers[header.file]))).renumbered(file_numbers)
 
 
 def _scaled_sizes(sizes: Sequence[int], total: int) -> tuple[int, ...]:

@@ -127,13 +127,13 @@ def match(
     old: Sequence[Counterpart],
     new: Sequence[Counterpart],
     *,
-    of_plan: bool = False,
+    is_of_plan: bool = False,
     unused_names: Sequence[str] = (),
 ) -> MatchDocument:
     """Match the operators `old` of a snapshot with the operators `new` of a job.
 
-    `of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot. `unused_names`
-    are the user's names for operators that neither the snapshot nor the job has.
+    `is_of_plan` is true if the job is a plan from Flink's REST API, and false if it is a second snapshot.
+    `unused_names` are the user's names for operators that neither the snapshot nor the job has.
     """
     unmatched_counterparts, free_counterparts = list(old), list(new)
     matches: list[_Match] = []
@@ -157,11 +157,11 @@ def match(
     ]
     possible_counterparts = [candidate for _, candidates in unmatched_stateful for candidate in candidates]
     without_candidates = [operator for operator, candidates in unmatched_stateful if not candidates]
-    lacks_names = of_plan and not any(operator.name for operator in old)
+    lacks_names = is_of_plan and not any(operator.name for operator in old)
     return MatchDocument(
         snapshot,
         job,
-        "plan" if of_plan else "snapshot",
+        "plan" if is_of_plan else "snapshot",
         certain=not (chained_matches or unmatched_stateful),
         options=(
             *(f"--rename {quoted(f'{match.old.option_name}={match.new.option_name}')}" for match in proposed_matches),

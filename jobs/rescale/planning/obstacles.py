@@ -38,10 +38,10 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
             state = f", state {error.state}" if error.state else ""
             reason = (f"{error.what}{state}", f"{consequence}: {error_to_show(error).advice}")
             operators_by_reason[reason].append((operator.label, error.found))
-    for (what, remedy), operators in operators_by_reason.items():
+    for (problem, remedy), operators in operators_by_reason.items():
         (_, example), labels = operators[0], first_of([label for label, _ in operators], _MOST_NAMED)
         such_as = "such as " if len(operators) > 1 else ""
-        yield f"{labels}: {what}" + (f" ({such_as}{example})" if example else "") + f"; {remedy}"
+        yield f"{labels}: {problem}" + (f" ({such_as}{example})" if example else "") + f"; {remedy}"
 
 
 def _refuse_unmergeable_headers(operator: Operator) -> None:

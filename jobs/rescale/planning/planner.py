@@ -65,13 +65,13 @@ def make_plan(
     kafka: Sequence[KafkaOffsets] = (),
     surgery: Surgery = NO_SURGERY,
     *,
-    prepared: bool = False,
+    is_prepared: bool = False,
 ) -> Plan:
     """Return the plan for a snapshot.
 
     `snapshot` is the snapshot after the `surgery`. `key_hashes` maps the id of each operator whose records get new key
     groups to the name of its key hash. `kafka` has the offsets of the Kafka sources, which the warnings mention. With
-    `prepared`, files may be copied into the target before a run claims it. Raises an error that names the operator
+    `is_prepared`, files may be copied into the target before a run claims it. Raises an error that names the operator
     if no plan is possible.
     """
     shapes = new_shapes(snapshot.operators, request)
@@ -80,7 +80,7 @@ def make_plan(
     literals = Literals(snapshot.written)
     registered_serializers = user_serializers(_readable_serializers(snapshot))
     notes: list[str] = []
-    planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes, prepared)
+    planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes, is_prepared)
     operators = tuple(
         planner.plan(operator, shapes[operator.operator_id], key_hashes.get(operator.operator_id))
         for operator in snapshot.operators
@@ -98,7 +98,7 @@ def make_plan(
         chunk_size=CHUNK_SIZE,
         operators=operators,
         warnings=(
-            *surgery_warnings(surgery, stopped=stopped_the_job(snapshot.metadata.properties)),
+            *surgery_warnings(surgery, is_stopped=stopped_the_job(snapshot.metadata.properties)),
             *sink_warnings(snapshot.operators, surgery, request),
             *element_warnings(snapshot.operators, shapes),
             *findings(snapshot, kafka),
@@ -114,7 +114,7 @@ def make_plan(
         serializers=registered_serializers or UNSET,
         surgery=surgery,
         moves=snapshot.moves,
-        prepared=prepared,
+        prepared=is_prepared,
     )
 
 
@@ -151,7 +151,7 @@ class _OperatorPlanner:
     literals: Literals
     budget: InlineBudget
     notes: list[str]
-    prepared: bool
+    is_prepared: bool
 
     def plan(self, operator: Operator, shape: Shape, hash_name: str | None) -> OperatorPlan:
         result_format = self.request.format
@@ -202,7 +202,7 @@ class _OperatorPlanner:
             self.literals,
             hash_name,
             timers=() if timers_stay else operator.heap_timers,
-            created=_creation_time(self.snapshot) if becomes_databases(operator, result_format) else None,
+            creation_time=_creation_time(self.snapshot) if becomes_databases(operator, result_format) else None,
             stays_on_heap=stays_on_heap(operator, result_format),
         )
         if shape.max_parallelism == operator.max_parallelism:
@@ -225,7 +225,7 @@ class _OperatorPlanner:
             self.budget,
             self.notes,
             referable_sizes,
-            prepared=self.prepared,
+            is_prepared=self.is_prepared,
         )
         planned_databases = planner.plan()
         streams = (*planned_databases.files, *group_planner.raw_streams())

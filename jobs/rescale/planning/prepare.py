@@ -32,12 +32,11 @@ class PreparedPlan(NamedTuple):
     kafka: tuple[KafkaOffsets, ...]
 
 
-def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
+def prepare(request: Request, *, copies_ahead: bool = False) -> PreparedPlan:
     """Open the source, choose key hashes where records get new key groups, and plan.
 
-    With `ahead`, the plan is for copying files into the target before the job ends (`preparation`). Without `ahead`,
-    the plan uses existing copies. Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the request cannot be
-    met.
+    With `copies_ahead`, the plan is for copying files into the target before the job ends (`preparation`). Other plans
+    use existing copies. Raises `SnapshotError`, `UnsupportedError` or `RequestError` if the request cannot be met.
     """
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
     snapshot, request, surgery, shapes = resolve_request(snapshot, request)
@@ -72,8 +71,8 @@ def prepare(request: Request, *, ahead: bool = False) -> PreparedPlan:
         maxima = {operator.operator_id: shapes[operator.operator_id].max_parallelism for operator in rekeyed_operators}
         key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
     kafka = kafka_offsets(snapshot)
-    ahead = ahead or is_prepared(request.target)
-    plan = make_plan(snapshot, request, key_hashes, kafka, surgery, prepared=ahead)
+    copies_ahead = copies_ahead or is_prepared(request.target)
+    plan = make_plan(snapshot, request, key_hashes, kafka, surgery, is_prepared=copies_ahead)
     for operator, planned_operator in zip(snapshot.operators, plan.operators, strict=True):
         if levels := _levels_needed(planned_operator):
             refuse_few_levels_of(snapshot, operator, levels)

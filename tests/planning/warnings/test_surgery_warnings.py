@@ -13,7 +13,7 @@ ID = "ab" * 16
 
 
 def warnings_of(surgery: Surgery, *, stopped: bool = False) -> list[str]:
-    return list(surgery_warnings(surgery, stopped=stopped))
+    return list(surgery_warnings(surgery, is_stopped=stopped))
 
 
 def kafka_change(*partitions: ChangedPartition, becomes_source: bool = False) -> Surgery:

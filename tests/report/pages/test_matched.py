@@ -19,7 +19,7 @@ def operator(label: str, states: frozenset[StateSignature] | None = COUNTS, chai
 
 
 def document(old: Sequence[Counterpart], new: Sequence[Counterpart], *, of_plan: bool = False) -> MatchDocument:
-    return match("/savepoint", "/job", old, new, of_plan=of_plan)
+    return match("/savepoint", "/job", old, new, is_of_plan=of_plan)
 
 
 def test_sure_match_says_so_and_proposes_all_options() -> None:

@@ -168,7 +168,7 @@ def _check_plan(
         )
     copies_ahead = live_request is not None and not live_request.refers
     plan = with_newest_checkpoint(
-        checkpoints, lambda source: prepare(replace(request, source=source), ahead=copies_ahead).plan
+        checkpoints, lambda source: prepare(replace(request, source=source), copies_ahead=copies_ahead).plan
     )
     if live_request is not None and not can_have_rounds(plan):
         refuse_heavy_plan(plan)

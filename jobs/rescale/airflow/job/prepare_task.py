@@ -43,7 +43,7 @@ def _prepare(
     request = request_of(params, {"source": old_job.directory, **pulled_places(known_places, ti)})
 
     def plan_of(checkpoint: str) -> Plan:
-        return prepare(replace(request, source=checkpoint), ahead=True).plan
+        return prepare(replace(request, source=checkpoint), copies_ahead=True).plan
 
     return structs.asdict(copy_ahead(old_job, plan_of, ti))
 

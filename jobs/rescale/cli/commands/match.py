@@ -63,7 +63,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     in_snapshot = counterparts_of_snapshot(source_snapshot.operators)
     unused_uids = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new_counterparts)})
     document = match(
-        source_snapshot.directory, job, in_snapshot, new_counterparts, of_plan=is_graph, unused_names=unused_uids
+        source_snapshot.directory, job, in_snapshot, new_counterparts, is_of_plan=is_graph, unused_names=unused_uids
     )
     output.answer(document, lambda: matched_text(document))
     return 0 if document.certain else IntegrityError.exit_code

@@ -16,13 +16,13 @@ _UNITS = {"ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", 
 _EXPECTED = "UID:STATE=AGE, with an age such as 30d, 12h, 90min, 45s or 500ms, or a time such as 2026-10-01T00:00:00Z"
 
 
-def parse_ages(values: Iterable[str]) -> dict[str, Age]:
+def parse_ages(option_values: Iterable[str]) -> dict[str, Age]:
     """Return the ages by `UID:STATE`. Raises `RequestError` if a value is malformed, or a state is given twice.
 
     A uid and the name of a state may contain colons and equals signs, so the age follows the last equals sign.
     """
     ages: dict[str, Age] = {}
-    for value in values:
+    for value in option_values:
         state, _, age = value.rpartition("=")
         if not state.strip(":") or ":" not in state[1:]:
             raise RequestError(f"not a state of an operator and an age: {value!r}", expected=_EXPECTED, found=value)

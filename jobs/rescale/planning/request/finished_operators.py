@@ -69,8 +69,8 @@ def _advice(
         "; or let Flink itself change the parallelism when it restores the job: it treats all subtasks as unfinished, "
         "which is right for a source whose coordinator assigns its splits"
     )
-    same_maxima = all(shapes[op.operator_id].max_parallelism == op.max_parallelism for op in operators)
-    flink_can_rescale = same_maxima and request.format is Format.KEEP
+    keep_maxima = all(shapes[op.operator_id].max_parallelism == op.max_parallelism for op in operators)
+    flink_can_rescale = keep_maxima and request.format is Format.KEEP
     restart_advice = Advice(
         "; or run them again, if the job allows it: ", mention("restart", selector(refused_operators[0]))
     )

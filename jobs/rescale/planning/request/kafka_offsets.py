@@ -101,10 +101,10 @@ def parse_offsets(text: str) -> tuple[OffsetRow, ...]:
     return parsed_rows
 
 
-def parse_topics(values: Iterable[str]) -> dict[str, str]:
+def parse_topics(option_values: Iterable[str]) -> dict[str, str]:
     """Parse values `OLD=NEW` into a mapping from topics to their new names."""
     topics: dict[str, str] = {}
-    for value in values:
+    for value in option_values:
         old, _, new = value.partition("=")
         if not is_topic(old) or not is_topic(new) or old == new:
             raise RequestError(
@@ -118,10 +118,10 @@ def parse_topics(values: Iterable[str]) -> dict[str, str]:
     return topics
 
 
-def parse_sources(values: Iterable[str]) -> dict[str, str]:
+def parse_sources(option_values: Iterable[str]) -> dict[str, str]:
     """Parse `OLD=NEW`, or `OLD` to keep the name, into a mapping from old to new names ("" to keep the name)."""
     sources: dict[str, str] = {}
-    for value in values:
+    for value in option_values:
         old, equals, new = value.partition("=")
         if not old or (equals and not new):
             raise RequestError(
@@ -218,14 +218,14 @@ def _check_fields(row_label: str, names: Collection[str]) -> None:
 
 def _parse_row(row_label: str, row: dict[str, object]) -> OffsetRow:
     _check_fields(row_label, row.keys())
-    values = [row.get("operator") or "", *(row[name] for name in COLUMNS[1:])]
-    if any(isinstance(value, bool) or not isinstance(value, int | str) for value in values):
+    cells = [row.get("operator") or "", *(row[name] for name in COLUMNS[1:])]
+    if any(isinstance(value, bool) or not isinstance(value, int | str) for value in cells):
         raise RequestError(
             f"{row_label} of the Kafka offsets has a value that is neither text nor a number",
             found=row,
             advice=_format_advice(),
         )
-    operator, topic, partition, offset = (str(value).strip() for value in values)
+    operator, topic, partition, offset = (str(value).strip() for value in cells)
     number = None if partition == ALL else _parse_number(partition)
     if not topic or (number is None and partition != ALL):
         raise RequestError(

@@ -129,14 +129,14 @@ def _refuse_shape(operator: Operator, parallelism: int, maximum: int, operators:
         raise _above_maximum_error(operator, parallelism, maximum, operators)
 
 
-def by_operator(operators: Sequence[LabelledOperator], values: Mapping[str, T]) -> dict[str, T]:
+def by_operator(operators: Sequence[LabelledOperator], value_by_selector: Mapping[str, T]) -> dict[str, T]:
     """Return the values that a request gives for single operators, by operator id; the value for "" is left out.
 
     Raises `RequestError` for a selector that names no operator, and for two selectors of the same operator.
     """
     by_id = {operator.operator_id: operator for operator in operators}
     selectors_by_id: dict[str, str] = {}
-    for selector in filter(None, values):
+    for selector in filter(None, value_by_selector):
         operator_id = _require_operator_id(by_id, selector)
         if operator_id in selectors_by_id:
             raise RequestError(
@@ -145,7 +145,7 @@ def by_operator(operators: Sequence[LabelledOperator], values: Mapping[str, T]) 
                 found=f"{selectors_by_id[operator_id]!r} and {selector!r}",
             )
         selectors_by_id[operator_id] = selector
-    return {operator_id: values[selector] for operator_id, selector in selectors_by_id.items()}
+    return {operator_id: value_by_selector[selector] for operator_id, selector in selectors_by_id.items()}
 
 
 def _above_maximum_error(

@@ -46,20 +46,20 @@ _MOST_DIGITS = len(str(UPPER_BOUND_MAX_PARALLELISM))
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
-def request_of_values(source: str, target: str, values: Values) -> Request:
+def request_of_values(source: str, target: str, option_values: Values) -> Request:
     """Return the request with these option values. Raises `RequestError` for an invalid value."""
     return make_request(
         source,
         target,
-        values["parallelism"],
-        max_parallelism=values["max-parallelism"],
-        key_hash=values["key-hash"],
-        format=Format(values["format"]),
-        files=Files(values["files"]),
-        uids=parse_uids((values["uids"] or "").splitlines()),
-        allow_prefixes=values["allow-prefix"],
-        surgery=surgery_from_options(values),
-        moved=values["moved"],
+        option_values["parallelism"],
+        max_parallelism=option_values["max-parallelism"],
+        key_hash=option_values["key-hash"],
+        format=Format(option_values["format"]),
+        files=Files(option_values["files"]),
+        uids=parse_uids((option_values["uids"] or "").splitlines()),
+        allow_prefixes=option_values["allow-prefix"],
+        surgery=surgery_from_options(option_values),
+        moved=option_values["moved"],
     )
 
 
@@ -137,13 +137,13 @@ def target_place(text: str) -> str:
     return target
 
 
-def parse_numbers(values: Iterable[str], quantity: str) -> dict[str, int]:
+def parse_numbers(option_values: Iterable[str], quantity: str) -> dict[str, int]:
     """Parse `N` for all operators and `UID=N` for one into a mapping from operator ("" for all) to number.
 
     `quantity` names the option in errors.
     """
     numbers: dict[str, int] = {}
-    for value in values:
+    for value in option_values:
         operator, equals, number = value.rpartition("=")
         _refuse_empty_name(operator, equals, quantity, value)
         digits = number.lstrip("0")  # int() refuses thousands of digits, and its error does not help users
@@ -159,10 +159,10 @@ def parse_numbers(values: Iterable[str], quantity: str) -> dict[str, int]:
     return numbers
 
 
-def parse_key_hashes(values: Iterable[str]) -> dict[str, str]:
+def parse_key_hashes(option_values: Iterable[str]) -> dict[str, str]:
     """Parse `NAME` for all operators and `UID=NAME` for one into a mapping from operator ("" for all) to name."""
     names: dict[str, str] = {}
-    for value in values:
+    for value in option_values:
         operator, equals, name = value.rpartition("=")
         _refuse_empty_name(operator, equals, "hash of keys", value)
         if ":" not in name and name != KNOWN and parse_formula(name) is None:
@@ -186,8 +186,8 @@ def _refuse_empty_name(operator: str, equals: str, quantity: str, value: str) ->
         )
 
 
-def _refuse_second_value(values: Mapping[str, object], operator: str, quantity: str, value: str) -> None:
-    if operator in values:
+def _refuse_second_value(value_by_operator: Mapping[str, object], operator: str, quantity: str, value: str) -> None:
+    if operator in value_by_operator:
         owner_text = f"operator {operator!r}" if operator else "all operators"
         raise RequestError(f"the {quantity} of {owner_text} is given twice", found=value)
 

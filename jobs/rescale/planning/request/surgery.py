@@ -102,17 +102,17 @@ def _refuse_drops(operators: Sequence[Operator], dropped_ids: Collection[str], r
 
 def _refuse_common_ids(staying_operators: Iterable[Operator], renamed_operators: Iterable[Renamed]) -> None:
     """Raise `RequestError` for a new id that another operator has; `staying_operators` keep their ids."""
-    holders = {operator.operator_id: operator.label for operator in staying_operators}
+    label_by_id = {operator.operator_id: operator.label for operator in staying_operators}
     for operator in renamed_operators:
-        if operator.new_operator_id in holders:
+        if operator.new_operator_id in label_by_id:
             raise RequestError(
                 "two operators would get the same id",
                 operator=operator.label,
                 expected="a uid or an id that no other operator of the result has",
-                found=f"{operator.new_label}, which {holders[operator.new_operator_id]} has",
+                found=f"{operator.new_label}, which {label_by_id[operator.new_operator_id]} has",
                 advice="choose another name, or rename the other operator, too",
             )
-        holders[operator.new_operator_id] = f"{operator.label}, renamed,"
+        label_by_id[operator.new_operator_id] = f"{operator.label}, renamed,"
 
 
 def _dropped_states(
@@ -157,14 +157,14 @@ def request_after(surgery: Surgery, operators: Sequence[Operator], request: Requ
     )
 
 
-def values_after(surgery: Surgery, operators: Sequence[Operator], values: Mapping[str, T]) -> dict[str, T]:
+def values_after(surgery: Surgery, operators: Sequence[Operator], value_by_id: Mapping[str, T]) -> dict[str, T]:
     """Return values for single operators by their ids after the surgery; the key "" stands for all other operators.
 
     Raises `RequestError` if there is a value for an operator that the surgery drops, or two for one that it renames.
     """
     by_id = {operator.operator_id: operator for operator in operators}
     new_values: dict[str, T] = {}
-    for selector, value in values.items():
+    for selector, value in value_by_id.items():
         operator_id = (find_operator(by_id, selector) if selector else None) or ""
         if operator_id in surgery.dropped_ids:
             raise RequestError(

@@ -46,17 +46,17 @@ class SurgeryRequest:
 NO_SURGERY_REQUEST = SurgeryRequest()
 
 
-def surgery_from_options(values: Values) -> SurgeryRequest:
+def surgery_from_options(option_values: Values) -> SurgeryRequest:
     """Return the request for surgery in these option values. Raises `RequestError` for an invalid value."""
     return parse_surgery(
-        renames=values["rename"],
-        drops=values["drop"],
-        state_drops=values["drop-state"],
-        kafka_offsets=values["kafka-offsets"] or "",
-        kafka_topics=values["kafka-topic"],
-        kafka_sources=values["kafka-source"],
-        restarts=values["restart"],
-        ages=values["drop-older"],
+        renames=option_values["rename"],
+        drops=option_values["drop"],
+        state_drops=option_values["drop-state"],
+        kafka_offsets=option_values["kafka-offsets"] or "",
+        kafka_topics=option_values["kafka-topic"],
+        kafka_sources=option_values["kafka-source"],
+        restarts=option_values["restart"],
+        ages=option_values["drop-older"],
     )
 
 
@@ -95,10 +95,10 @@ def parse_surgery(
     return SurgeryRequest(new_names, dropped_operators, dropped_states, kafka, restarted_operators, parsed_ages)
 
 
-def parse_renames(values: Iterable[str]) -> dict[str, str]:
+def parse_renames(option_values: Iterable[str]) -> dict[str, str]:
     """Parse `OLD=NEW` into a mapping from the operator to its new uid or operator id, which may contain `=`."""
     renames: dict[str, str] = {}
-    for value in values:
+    for value in option_values:
         old, _, new = value.partition("=")
         if not old or not new:
             raise RequestError(
@@ -113,13 +113,13 @@ def parse_renames(values: Iterable[str]) -> dict[str, str]:
     return renames
 
 
-def parse_operators(values: Iterable[str], action: str) -> tuple[str, ...]:
+def parse_operators(option_values: Iterable[str], action: str) -> tuple[str, ...]:
     """Return names of operators. Raises `RequestError` if a name is empty or given twice.
 
     `action` is "dropped" or "restarted", for errors.
     """
     operators: dict[str, None] = {}
-    for value in values:
+    for value in option_values:
         if not value:
             raise RequestError(
                 f"an operator to be {action} has no name", expected="a uid or an operator id", found=value
@@ -130,13 +130,13 @@ def parse_operators(values: Iterable[str], action: str) -> tuple[str, ...]:
     return tuple(operators)
 
 
-def parse_state_drops(values: Iterable[str]) -> tuple[str, ...]:
+def parse_state_drops(option_values: Iterable[str]) -> tuple[str, ...]:
     """Return `UID:NAME` values. Raises `RequestError` if one is malformed or given twice.
 
     NAME may be empty, and both may contain colons, so only a snapshot tells which state is meant.
     """
     states: dict[str, None] = {}
-    for value in values:
+    for value in option_values:
         if not value.strip(":") or ":" not in value[1:]:
             raise RequestError(f"not a state of an operator: {value!r}", expected="UID:NAME", found=value)
         if value in states:

@@ -48,8 +48,8 @@ class DatabasePlanner:
     """Plans the RocksDB directories of one operator; for a new shape, their MANIFESTs must have been read.
 
     Adds warnings for the user to `notes`. If the result is to refer to files of the source, `referable_sizes` maps
-    the numbers of these files to their sizes: only a whole file can be referred to. If files are `prepared`, they are
-    copied before the job ends, so no file is rewritten to copy fewer bytes.
+    the numbers of these files to their sizes: only a whole file can be referred to. With `is_prepared`, files
+    are copied before the job ends, so no file is rewritten to copy fewer bytes.
     """
 
     operator: Operator
@@ -59,7 +59,7 @@ class DatabasePlanner:
     budget: InlineBudget
     notes: list[str]
     referable_sizes: Mapping[int, int] | None
-    prepared: bool
+    is_prepared: bool
     _databases: list[NewDatabase] = field(default_factory=list)
     _copied_files: list[CopiedFile] = field(default_factory=list)
     _compacted_directories: list[CompactedDirectory] = field(default_factory=list)
@@ -102,7 +102,7 @@ class DatabasePlanner:
         if len(sources) == 1 or all(is_clean(source, key_groups, maximum) for source in sources):
             assembled_database = assemble(sources, key_groups, maximum)
             self._level_0_files = max(self._level_0_files, assembled_database.most_level_0_files)
-            if self.referable_sizes is not None or self.prepared or not _has_many_foreign_bytes(assembled_database):
+            if self.referable_sizes is not None or self.is_prepared or not _has_many_foreign_bytes(assembled_database):
                 self._add_files(subtask, key_groups, self._files(assembled_database, old_databases), header)
                 return
         size = sum(

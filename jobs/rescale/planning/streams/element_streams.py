@@ -26,7 +26,7 @@ def plan_elements(
             continue
         by_subtask = {source.subtask: source for source in sources}
         layouts = layouts_of(operator, sources)
-        compressed = any(source.compressed for source in sources)
+        is_compressed = any(source.compressed for source in sources)
         keeps_parallelism = new_parallelism == operator.parallelism
         shared_header = None if keeps_parallelism else common_header(operator, sources, literals)
         for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):
@@ -42,7 +42,7 @@ def plan_elements(
             )
             planned_streams.append(
                 CheckedElements(subtask=subtask, pieces=pieces, inline=is_inline, states=elements)
-                if slot is Slot.OPERATOR and compressed
+                if slot is Slot.OPERATOR and is_compressed
                 else CopiedElements(slot=slot, subtask=subtask, pieces=pieces, inline=is_inline, states=elements)
             )
     return planned_streams

@@ -30,12 +30,12 @@ def plan_rekeyed(
     hash_name: str | None,
     *,
     timers: Sequence[KeyedStream],
-    created: int | None,
+    creation_time: int | None,
     stays_on_heap: bool,
 ) -> Rekeying | None:
     """Return the records to read and the new streams of keyed state; None if there is no keyed state.
 
-    `timers` are raw keyed timers that become states like any other. `created` is the creation time of RocksDB
+    `timers` are raw keyed timers that become states like any other. `creation_time` is the creation time of RocksDB
     directories, in seconds since 1970; None if the result has none. Timers that are also in raw keyed state are not
     written into such directories, because a job with timers on the heap does not read timers from RocksDB.
     `stays_on_heap` selects the native format of the hashmap backend for the result.
@@ -46,11 +46,11 @@ def plan_rekeyed(
         return None
     owners_of(operator, old_holders)
     owners_of(operator, timers)
-    left_out = operator.dropped_states | (operator.duplicate_states if created is not None else frozenset())
+    left_out = operator.dropped_states | (operator.duplicate_states if creation_time is not None else frozenset())
     header = header_planner.plan(old_holders, timers, left_out)
     compressed = bool(old_holders) and is_compressed(old_holders[0].header)
     header_piece = (
-        header.piece if created is None or not compressed else _uncompressed(operator, header.parsed, literals)
+        header.piece if creation_time is None or not compressed else _uncompressed(operator, header.parsed, literals)
     )
     table_numbers = header.table_numbers
     sources = (
@@ -64,9 +64,9 @@ def plan_rekeyed(
         common_fields = {"subtask": subtask, "first_key_group": first_key_group, "key_groups": key_groups}
         if stays_on_heap:
             return RekeyedHeapGroups(**common_fields, header=header_piece, handle_tag=operator.keyed[0].tag)
-        if created is None:
+        if creation_time is None:
             return RekeyedKeyGroups(**common_fields, header=header_piece, compressed=compressed)
-        return RekeyedDirectory(**common_fields, header=header_piece, created=created)
+        return RekeyedDirectory(**common_fields, header=header_piece, created=creation_time)
 
     return Rekeying(
         sources=sources,

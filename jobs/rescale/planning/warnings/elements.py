@@ -52,14 +52,14 @@ def _scarce_states(operator: Operator, parallelism: int) -> dict[str, int]:
     """Return the number of elements of each list state with some in every old subtask, but too few for the new ones."""
     if parallelism <= operator.parallelism:
         return {}
-    elements: Counter[str] = Counter()
-    holders: Counter[str] = Counter()
+    element_counts: Counter[str] = Counter()
+    subtask_counts: Counter[str] = Counter()
     for state in (state for stream in operator.operator for state in stream.states):
         if state.mode is DistributionMode.SPLIT_DISTRIBUTE and state.elements and state.name not in _MAY_BE_EMPTY:
-            elements[state.name] += len(state.elements)
-            holders[state.name] += 1
+            element_counts[state.name] += len(state.elements)
+            subtask_counts[state.name] += 1
     return {
         name: number
-        for name, number in elements.items()
-        if number < parallelism and (holders[name] == operator.parallelism or name == _EXPIRED_FILES)
+        for name, number in element_counts.items()
+        if number < parallelism and (subtask_counts[name] == operator.parallelism or name == _EXPIRED_FILES)
     }

@@ -84,10 +84,10 @@ def request_warnings(
         yield from map(str, (*spread_findings(offsets, parallelism), *discovery_findings(offsets, parallelism)))
 
 
-def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
+def surgery_warnings(surgery: Surgery, *, is_stopped: bool) -> Iterator[str]:
     """Yield a warning for each declared change that the user may not have intended.
 
-    `stopped` tells whether the snapshot is a savepoint that stopped the job.
+    `is_stopped` tells whether the snapshot is a savepoint that stopped the job.
     """
     if surgery.dropped:
         labels = ", ".join(operator.label for operator in surgery.dropped)
@@ -99,7 +99,7 @@ def surgery_warnings(surgery: Surgery, *, stopped: bool) -> Iterator[str]:
                 f"{change.label}: its offsets become those of a KafkaSource, as requested. The job to start must have "
                 "a KafkaSource in its place, under the new name, that reads the same topics"
             )
-        if change.becomes_source and stopped:
+        if change.becomes_source and is_stopped:
             yield (
                 f"{change.label}: the savepoint stopped the job, and a FlinkKafkaConsumer stores no offsets when it is "
                 "stopped. Its offsets are from the previous checkpoint, so later records are read twice"
