@@ -95,7 +95,7 @@ def main() -> int:
     add_profiles(parser, "source", ("orders_at",))
     arguments = parser.parse_args()
     use_profiles(arguments)
-    Progress.drawn = arguments.drawn
+    Progress.is_drawn = arguments.drawn
     with ExitStack() as exit_stack:
         rounds = _Rounds(arguments.master, exit_stack)
         rounds.begin(arguments.records)

@@ -18,7 +18,7 @@ from rescale.storage.locations import normalise
 
 def main() -> int:
     parser = job_parser(__doc__, "source", ("target", "result"))
-    add_plan(parser, required=False)
+    add_plan(parser, is_required=False)
     parser.add_argument("--source", metavar="URI", help="instead of a plan: the source of a published result")
     parser.add_argument("--target", metavar="URI", help="instead of a plan: the published result")
     add_options(parser, "validate")

@@ -85,7 +85,7 @@ def test_finished_step_has_no_estimate(clock: Clock, capsys: Captured) -> None:
 def test_drawn_progress_ends_with_a_tick_marked_as_over(
     clock: Clock, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Progress, "drawn", True)
+    monkeypatch.setattr(Progress, "is_drawn", True)
     progress = Progress("validate", 1_000_000, ByteAction.READ)
     for second, done in ((0.1, 0), (1, 0), (1.2, 50_000), (2, 100_000), (7, 600_000)):
         clock.now = second
@@ -104,7 +104,7 @@ def test_drawn_progress_ends_with_a_tick_marked_as_over(
 
 
 def test_step_that_ends_at_once_has_no_ticks(clock: Clock, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Progress, "drawn", True)
+    monkeypatch.setattr(Progress, "is_drawn", True)
     progress = Progress("validate", 100, ByteAction.READ)
     clock.now = 0.2
     progress.update(50)

@@ -66,9 +66,9 @@ def job_parser(
     return parser
 
 
-def add_plan(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+def add_plan(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
     parser.add_argument(
-        "--plan", metavar="URI", required=required, help="the plan, as a run stores it beside its target"
+        "--plan", metavar="URI", required=is_required, help="the plan, as a run stores it beside its target"
     )
 
 
@@ -117,7 +117,7 @@ def run_job(arguments: argparse.Namespace, body: Callable[[], StepResult]) -> in
 
     The document includes the seconds and metrics (`meter`) of the run.
     """
-    Progress.drawn = arguments.drawn
+    Progress.is_drawn = arguments.drawn
     if arguments.attached:
         end_with_standard_input()
     failure: RescaleError | None = None

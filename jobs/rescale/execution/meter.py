@@ -85,10 +85,10 @@ class Meter:
         with self._lock:
             self._workers.append(counters)
 
-    def add_stage(self, stage: str, done: int, seconds: float) -> None:
-        """Record that a stage that processed `done` bytes has just ended."""
+    def add_stage(self, stage: str, bytes_done: int, seconds: float) -> None:
+        """Record that a stage that processed `bytes_done` bytes has just ended."""
         with self._lock:
-            self._stages.append(Stage(stage, done, seconds, time.monotonic() - seconds))
+            self._stages.append(Stage(stage, bytes_done, seconds, time.monotonic() - seconds))
 
     def stages_after(self, number: int) -> list[Stage]:
         """Return the stages that ended after the first `number` ones."""

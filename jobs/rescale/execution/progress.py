@@ -46,41 +46,41 @@ class ByteAction(Enum):
 class Progress:
     """Progress of a step through `total` bytes; `action` says what the step does with them.
 
-    If the parent process draws the progress (`drawn`), ticks are printed instead of lines.
+    If the parent process draws the progress (`is_drawn`), ticks are printed instead of lines.
     """
 
-    drawn: ClassVar[bool] = False
+    is_drawn: ClassVar[bool] = False
 
     def __init__(self, step: str, total: int, action: ByteAction) -> None:
         self.step = step
         self.total = total
         self.action = action
-        self._started = self._reported_at = time.monotonic()
-        self._done = -1
+        self._start_time = self._reported_at = time.monotonic()
+        self._reported_bytes = -1
         self._first_update: tuple[float, int] | None = None
 
-    def update(self, done: int) -> None:
+    def update(self, bytes_done: int) -> None:
         """Report the bytes done, unless the last report was moments ago or nothing has changed."""
         now = time.monotonic()
-        if done and self._first_update is None:
-            self._first_update = now, done
-        if self.drawn:
-            self._print_tick(now, done)
-        elif now - self._reported_at >= _SECONDS_BETWEEN_LINES and done > self._done:
-            self._reported_at, self._done = now, done
-            if not done:
+        if bytes_done and self._first_update is None:
+            self._first_update = now, bytes_done
+        if self.is_drawn:
+            self._print_tick(now, bytes_done)
+        elif now - self._reported_at >= _SECONDS_BETWEEN_LINES and bytes_done > self._reported_bytes:
+            self._reported_at, self._reported_bytes = now, bytes_done
+            if not bytes_done:
                 self.say(f"begun, {human_bytes(self.total)} {self.action.to_do}")
                 return
-            seconds_left = self._seconds_left(done, self._bytes_per_second(now, done))
+            seconds_left = self._seconds_left(bytes_done, self._bytes_per_second(now, bytes_done))
             estimate = f", about {duration(seconds_left)} left" if seconds_left is not None else ""
-            self.say(f"{human_bytes(done)} of {human_bytes(self.total)} {self.action.done}{estimate}")
+            self.say(f"{human_bytes(bytes_done)} of {human_bytes(self.total)} {self.action.done}{estimate}")
 
-    def _print_tick(self, now: float, done: int) -> None:
+    def _print_tick(self, now: float, bytes_done: int) -> None:
         """Print a tick, but none for a step that ends at once."""
         if now - self._reported_at >= _SECONDS_BETWEEN_TICKS:
-            self._reported_at, self._done = now, done
-            rate = self._bytes_per_second(now, done)
-            self._print(line_of(Tick(self.step, done, self.total, rate, self._seconds_left(done, rate))))
+            self._reported_at, self._reported_bytes = now, bytes_done
+            rate = self._bytes_per_second(now, bytes_done)
+            self._print(line_of(Tick(self.step, bytes_done, self.total, rate, self._seconds_left(bytes_done, rate))))
 
     def _seconds_left(self, done: int, rate: float | None) -> float | None:
         """Return the seconds left; None if unknown, or if only the last tasks have yet to end."""
@@ -101,8 +101,8 @@ class Progress:
         return (done - first_done) / (now - first_time)
 
     def finish(self, done: int) -> None:
-        seconds = time.monotonic() - self._started
-        if self.drawn and self._done >= 0:
+        seconds = time.monotonic() - self._start_time
+        if self.is_drawn and self._reported_bytes >= 0:
             self._print(line_of(Tick(self.step, done, self.total, over=True)))
         METER.add_stage(self.step, done, seconds)
         self.say(f"{human_bytes(done)} {self.action.done} in {seconds:.1f} s")

@@ -125,7 +125,7 @@ def validate_coverage(plan: Plan, tasks: Tasks, proof: Proof = Proof.RECORDS) ->
             change_proofs[i].added_to(operator_proof) if i in change_proofs else operator_proof
             for i, operator_proof in enumerate(proofs)
         ]
-    certificate = certificate_of(pair.source, pair.result, proofs, plan, metadata_checked=True, surgery=plan.surgery)
+    certificate = certificate_of(pair.source, pair.result, proofs, plan, is_metadata_checked=True, surgery=plan.surgery)
     write_certificate(plan, certificate)
     return certificate
 
@@ -185,7 +185,7 @@ def validate_published(
 
     pair, surgery, metadata_checked = read_again_on_failure(open_pair, EITHER_SIDE)
     proofs = validate_result(pair, tasks)
-    return certificate_of(pair.source, pair.result, proofs, None, metadata_checked=metadata_checked, surgery=surgery)
+    return certificate_of(pair.source, pair.result, proofs, None, is_metadata_checked=metadata_checked, surgery=surgery)
 
 
 def _certified_hashes(certificate: Certificate, source: Snapshot, requested: Mapping[str, str]) -> dict[str, str]:

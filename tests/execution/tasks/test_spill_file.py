@@ -30,7 +30,7 @@ def test_every_partition_of_a_spill_file_has_its_rows_in_order(rows: Rows, share
     file = spill(iter(rows), PARTITIONS, str(shared))
     partitions = [list(rows_in(file, partition)) for partition in range(PARTITIONS)]
     assert partitions == [[row for to, row in rows if to == partition] for partition in range(PARTITIONS)]
-    assert (file.size, file.rows) == (sum(len(row) for _, row in rows), len(rows))
+    assert (file.size, file.row_count) == (sum(len(row) for _, row in rows), len(rows))
 
 
 def test_spill_file_holds_rows_of_megabytes(tmp_path: Path) -> None:

@@ -53,8 +53,14 @@ def rekey_streams(
         for rekeying in operator.rekeyings:
             if rekeying.slot in slots and not operator.rows_are_in_order:
                 by_type[rekeying.stream_type][i] = rekeying
-    passes = [(make_writer(plan), by_type[kind]) for kind, make_writer in WRITERS.items() if kind in by_type]
-    return [handle for writer, rekeyings in passes for handle in _rekey(plan, rekeyings, writer, tasks, existing_sizes)]
+    writers_and_rekeyings = [
+        (make_writer(plan), by_type[kind]) for kind, make_writer in WRITERS.items() if kind in by_type
+    ]
+    return [
+        handle
+        for writer, rekeyings in writers_and_rekeyings
+        for handle in _rekey(plan, rekeyings, writer, tasks, existing_sizes)
+    ]
 
 
 def _rekey(

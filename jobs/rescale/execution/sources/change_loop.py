@@ -80,14 +80,14 @@ def mark_differences(
 
 
 @compiled
-def _put_value(data: Bytes, at: Long, kind: Long, values: Bytes, begin: Long, end: Long) -> Long:
-    """Write the length of a change's value, its `ValueType`, and `values[begin:end]`; return the end offset."""
+def _put_value(data: Bytes, at: Long, kind: Long, value_data: Bytes, begin: Long, end: Long) -> Long:
+    """Write the length of a change's value, its `ValueType`, and `value_data[begin:end]`; return the end offset."""
     size = end - begin + 1
     for shift in range(24, -8, -8):
         data[at] = size >> shift & 0xFF
         at += 1
     data[at] = kind
-    end_of_value: Long = copy_bytes(values, begin, end, data, at + 1)
+    end_of_value: Long = copy_bytes(value_data, begin, end, data, at + 1)
     return end_of_value
 
 

@@ -92,9 +92,11 @@ class ChangeReader:
         def look_up(keys_to_look_up: list[Keys], earlier: ComparedDatabase | None) -> Iterator[Records]:
             """Yield the changes of the keys from `earlier` (None: no rows) to the later checkpoint."""
             for keys in _key_batches(keys_to_look_up):
-                rows = (iter(()) if side is None else side.rows(state, state_id, keys) for side in (earlier, after))
+                rows_of_sides = (
+                    iter(()) if side is None else side.rows(state, state_id, keys) for side in (earlier, after)
+                )
                 value_count = 0
-                for changes in differences(*rows):
+                for changes in differences(*rows_of_sides):
                     yield change_records(changes, prefix)
                     value_count += len(changes.added)
                 if keys_to_look_up is merge_keys and value_count != len(keys.ends):
@@ -149,13 +151,13 @@ class ChangeReader:
         """Look up every `check_every`-th entry in the later checkpoint, and compare."""
         if not self._check_every:
             return
-        entries = decided.only(np.arange(0, len(decided), self._check_every))
+        checked_entries = decided.only(np.arange(0, len(decided), self._check_every))
         prefix = prefix_size(self._max_parallelism)
         levels = [file.level for file in after.live_files(state) if file.name in after.own_names]
         deepest_level = None if self._place.transient else max(levels)
-        rows = after.rows(state, state_id, entries.key_column, deepest_level)
-        found_changes = [bytes(change_records(changes, prefix).data) for changes in differences(iter(()), rows)]
-        expected = decided_records(entries.only(entries.kinds == VALUE), state_id, prefix)
+        actual_rows = after.rows(state, state_id, checked_entries.key_column, deepest_level)
+        found_changes = [bytes(change_records(changes, prefix).data) for changes in differences(iter(()), actual_rows)]
+        expected = decided_records(checked_entries.only(checked_entries.kinds == VALUE), state_id, prefix)
         if b"".join(found_changes) != bytes(expected.data):
             raise self._value_mismatch(state, after, len(expected), "another value, or a key too few or too many")
 

@@ -26,21 +26,21 @@ class GroupRecords:
         files: SnapshotFiles,
         groups: Sequence[tuple[int, Extent]],
         *,
-        compressed: bool,
+        is_compressed: bool,
     ) -> None:
         self._reader = reader
         self._files = files
         self._groups = groups
         self._size = 0  # bytes read so far, decompressed
-        self._compressed = compressed
+        self._compressed = is_compressed
         self._starts = np.full(len(groups), _UNREAD_START, np.int64)
 
     def __iter__(self) -> Iterator[Records]:
         """Yield batches of records; errors name the file and the offset in it."""
-        numbers = np.array([key_group for key_group, _ in self._groups], np.int64)
+        key_groups = np.array([key_group for key_group, _ in self._groups], np.int64)
         first = self._groups[0][1]
         try:
-            yield from self._reader.read(numbers, self._starts, self._chunks())
+            yield from self._reader.read(key_groups, self._starts, self._chunks())
         except (SnapshotError, UnsupportedError) as error:
             if self._compressed:
                 error.offset = None  # the offset counts decompressed bytes, so it is no offset in the file

@@ -148,7 +148,7 @@ class SourceReader:
         match source.place:
             case StreamPlace(framing=Framing.CANONICAL) as place:
                 reader = self._group_reader(source.max_parallelism, source.number_of_states)
-                return GroupRecords(reader, self._files, place.extents, compressed=place.compressed)
+                return GroupRecords(reader, self._files, place.extents, is_compressed=place.compressed)
             case StreamPlace(framing=Framing.HEAP) as place:
                 heap_reader = self._heap_reader(require_header(place.header), source.max_parallelism)
                 return BlockRecords(heap_reader, self._files, place.extents)

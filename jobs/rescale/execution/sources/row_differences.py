@@ -108,5 +108,11 @@ _NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in ra
 
 
 def _columns_of(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
-    rows = _NO_RECORDS if records is None else records
-    return rows.data, rows.starts, rows.key_ends, rows.ends, rows.groups
+    present_records = _NO_RECORDS if records is None else records
+    return (
+        present_records.data,
+        present_records.starts,
+        present_records.key_ends,
+        present_records.ends,
+        present_records.groups,
+    )

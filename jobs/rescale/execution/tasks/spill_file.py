@@ -34,11 +34,11 @@ _ENTRY_SIZE = 2 * _LONG_SIZE
 
 
 class SpillFile(NamedTuple):
-    """A file of rows: their total `size` in bytes, and their number (`rows`)."""
+    """A file of rows: their total `size` in bytes, and their number (`row_count`)."""
 
     path: str
     size: int
-    rows: int
+    row_count: int
 
 
 def spill(rows: Iterable[tuple[int, bytes]], partitions: int, folder: str) -> SpillFile:
@@ -91,7 +91,7 @@ def _write_rows(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[byt
 
 def _offsets_and_sizes(content: IO[bytes], file: SpillFile, partition: int) -> Longs:
     """Return (offset, size) of every row of a partition."""
-    index_start = file.size + file.rows * _ENTRY_SIZE
+    index_start = file.size + file.row_count * _ENTRY_SIZE
     first, last = np.frombuffer(
         _read_exactly(content, index_start + partition * _LONG_SIZE, 2 * _LONG_SIZE), np.int64
     ).tolist()

@@ -22,27 +22,27 @@ class StreamSink:
     All parts except the last have `part_size` bytes, so the parts do not depend on the sizes of the writes.
     """
 
-    def __init__(self, uri: str, staging: str, part_size: int, *, inline: bool) -> None:
+    def __init__(self, uri: str, staging: str, part_size: int, *, is_inline: bool) -> None:
         self.size = 0
         self._uri = uri
         self._store = open_store(uri)
         self._staging = staging
         self._part_size = part_size
-        self._inline = inline
+        self._inline = is_inline
         self._buffer = bytearray()
         self._token: str | None = None
         self._receipts: list[str] = []
 
     def write(self, data: Chunk) -> None:
         self.size += len(data)
-        rest = memoryview(data)
-        while rest and not self._inline:
+        unwritten = memoryview(data)
+        while unwritten and not self._inline:
             if len(self._buffer) == self._part_size:
                 self._put_part()
             room = self._part_size - len(self._buffer)
-            self._buffer += rest[:room]
-            rest = rest[room:]
-        self._buffer += rest
+            self._buffer += unwritten[:room]
+            unwritten = unwritten[room:]
+        self._buffer += unwritten
 
     def close(self) -> bytes | None:
         """Make the stream durable; return its content if it is inline."""

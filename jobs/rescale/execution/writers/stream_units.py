@@ -102,7 +102,7 @@ class UnitWriter:
                 return UnitResult(unit.operator, unit.stream, 0, size=stream.size, key_groups=stream.key_groups)
             except CopyRefused as error:
                 size, refusal = copied_size(self.plan, stream.size), str(error)
-        sink = StreamSink(uri, places_of(self.plan).staging, size, inline=stream.inline)
+        sink = StreamSink(uri, places_of(self.plan).staging, size, is_inline=stream.inline)
         key_groups = stream_writer(self.plan, operator, stream).write(sink)
         data = sink.close()
         return UnitResult(

@@ -71,7 +71,7 @@ class WholeStreamWriter:
         by_cell = _blocks_by_cell(blocks)
         filled_groups = {cell // blocks.number_of_states for cell in by_cell}
         uri = stream_uri(self.plan, operator, stream)
-        sink = StreamSink(uri, places_of(self.plan).staging, part_size(self.plan, work.size), inline=False)
+        sink = StreamSink(uri, places_of(self.plan).staging, part_size(self.plan, work.size), is_inline=False)
         for chunk in piece_chunks(self.plan, [stream.header] if self.has_header else []):
             sink.write(chunk)
         lengths = []

@@ -104,7 +104,9 @@ def certificate(
     result = side(
         folder / "result", new or operator("op"), local=True, elsewhere=folder / "source" if elsewhere else None
     )
-    return certificate_of(source, result, proofs or (PROOF,), plan, metadata_checked=metadata_checked, surgery=surgery)
+    return certificate_of(
+        source, result, proofs or (PROOF,), plan, is_metadata_checked=metadata_checked, surgery=surgery
+    )
 
 
 def said_of(text: str | None, sentences: Mapping[str, str]) -> list[str]:
@@ -158,7 +160,7 @@ def test_sentence_is_given_if_it_holds_for_one_of_several_operators(tmp_path: Pa
         )
         for name, of in (("source", 2), ("result", 3))
     )
-    certified = certificate_of(source, result, [RECORDS, REFERRED, CHECKSUMS], None, metadata_checked=True)
+    certified = certificate_of(source, result, [RECORDS, REFERRED, CHECKSUMS], None, is_metadata_checked=True)
     assert said_of(certified.proves, SAYS) == ["all", "the rest", "files", "checksums", "records"]
     assert said_of(certified.does_not_prove, DOES_NOT) == ["rows by files", "files referred to", "stored sums", "rules"]
     assert (certified.proof, certified.bytes) == (Proof.FILES, 21)
@@ -172,13 +174,13 @@ def test_sentence_is_given_if_it_holds_for_one_of_several_directories_or_files(t
         )
         for name in ("source", "result")
     )
-    certified = certificate_of(source, result, [PROOF] * 3, None, metadata_checked=True)
+    certified = certificate_of(source, result, [PROOF] * 3, None, is_metadata_checked=True)
     assert said_of(certified.does_not_prove, DOES_NOT) == ["rows of the unchanged"]
     uri = source.files[1][0]
     pin = open_store(uri).stat(uri)
     assert pin is not None
     refers = replace(result, files=(*result.files, (uri, pin)))
-    certified = certificate_of(source, refers, [PROOF] * 3, None, metadata_checked=True)
+    certified = certificate_of(source, refers, [PROOF] * 3, None, is_metadata_checked=True)
     assert said_of(certified.does_not_prove, DOES_NOT) == ["rows of the unchanged", "the source stays"]
 
 

@@ -16,7 +16,14 @@ def test_missing_executors_are_reported_after_a_while_and_at_longer_intervals(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     answers = chain(repeat(0, 12), repeat(1))
-    watch(lambda: next(answers), "a node", threading.Event(), first=0.025, interval=0.04, poll=0.01)
+    watch(
+        lambda: next(answers),
+        "a node",
+        threading.Event(),
+        first_seconds=0.025,
+        interval_seconds=0.04,
+        poll_seconds=0.01,
+    )
     assert [line for line in capsys.readouterr().err.splitlines() if "a node" in line] == [
         "no executor has started for 0 s: a node",
         "no executor has started for 0 s: a node",
@@ -28,7 +35,7 @@ def test_wait_for_executors_is_silent_if_one_starts_or_the_step_ends(capsys: pyt
     watch(lambda: 1, "a node", threading.Event())
     over = threading.Event()
     over.set()
-    watch(lambda: 0, "a node", over, first=0.0, poll=0.01)
+    watch(lambda: 0, "a node", over, first_seconds=0.0, poll_seconds=0.01)
     assert capsys.readouterr().err == ""
 
 

@@ -46,9 +46,9 @@ class ElementFormatter:
         if trees is not None and len(trees) == 1 and len(first_bytes) <= _LARGEST_FORMATTED:
             with suppress(SnapshotError):
                 reader = ByteReader(first_bytes)
-                values = format_value(trees[0], reader)
+                value_text = format_value(trees[0], reader)
                 if not reader.remaining:
-                    return values
+                    return value_text
         size_text = counted(item.extent.length, "byte")
         return f"{size_text} {format_bytes(first_bytes[:_BYTES_SHOWN])}{'…' if len(first_bytes) > _BYTES_SHOWN else ''}"
 

@@ -73,7 +73,7 @@ def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
                 first_pass.record_units[i] += _record_units(pair, side, operator)
             for part in _element_parts(i, operator):
                 first_pass.items.setdefault(part, DigestedItems([], []))
-            for origin, unit in _extent_units(i, pair, side, operator, heap=not by_record):
+            for origin, unit in _extent_units(i, pair, side, operator, has_heap_state=not by_record):
                 origins.append(origin)
                 extent_units.append(unit._replace(number=len(extent_units)))
         record_units += ((i, unit) for unit in first_pass.record_units[i])
@@ -104,9 +104,9 @@ def _element_parts(i: int, operator: Operator) -> Iterator[StatePart]:
 
 
 def _extent_units(
-    i: int, pair: OperatorPair, side: Side, operator: Operator, *, heap: bool
+    i: int, pair: OperatorPair, side: Side, operator: Operator, *, has_heap_state: bool
 ) -> Iterator[tuple[_UnitOrigin, ExtentUnit]]:
-    if heap:
+    if has_heap_state:
         for stream in pair.keyed(operator):
             yield from _group_units(StatePart(i, Slot.KEYED, "", None), pair.label, side, stream)
     for stream in pair.raw_keyed(operator):
@@ -127,8 +127,8 @@ def _group_units(
 ) -> Iterator[tuple[_UnitOrigin, ExtentUnit]]:
     """Yield units of whole key groups; a heap stream's key groups without entries are skipped."""
     for run in group_runs(stream.filled_groups):
-        numbers, extents = zip(*run, strict=True)
-        yield _UnitOrigin(part, stream.subtask, numbers), ExtentUnit(0, side, label, None, extents, compressed=False)
+        key_groups, extents = zip(*run, strict=True)
+        yield _UnitOrigin(part, stream.subtask, key_groups), ExtentUnit(0, side, label, None, extents, compressed=False)
 
 
 def _element_units(
@@ -137,7 +137,7 @@ def _element_units(
     for state in stream.states:
         part, begin = StatePart(i, slot, state.name, state.mode), 0
         for run in extent_runs(state.elements):
-            numbers = tuple(range(begin, begin + len(run)))
+            element_numbers = tuple(range(begin, begin + len(run)))
             begin += len(run)
             unit = ExtentUnit(0, side, label, state.name, tuple(run), stream.compressed)
-            yield _UnitOrigin(part, stream.subtask, numbers), unit
+            yield _UnitOrigin(part, stream.subtask, element_numbers), unit

@@ -66,10 +66,10 @@ DescribeItem = Callable[[Side, DigestedItem], str]
 """Returns a text that names the content of an item."""
 
 
-def compare_key_groups(items: DigestedItems, remark: str | None) -> ItemComparison:
+def compare_key_groups(key_groups: DigestedItems, remark: str | None) -> ItemComparison:
     """Compare key groups by number; `remark` is added if any differ."""
     by_number: dict[int, tuple[list[DigestedItem], list[DigestedItem]]] = defaultdict(lambda: ([], []))
-    for side, item in items.by_side:
+    for side, item in key_groups.by_side:
         by_number[item.number][side].append(item)
     differences = []
     for number, (a, b) in sorted(by_number.items()):
@@ -78,14 +78,18 @@ def compare_key_groups(items: DigestedItems, remark: str | None) -> ItemComparis
             differences.append(ListedDifference(kind, {"key_group": str(number)}, _sizes_text(a), _sizes_text(b)))
     first_differences = tuple(differences[:MOST_SHOWN])
     return ItemComparison(
-        _amount(items.a), _amount(items.b), first_differences, len(differences), remark if differences else None
+        _amount(key_groups.a),
+        _amount(key_groups.b),
+        first_differences,
+        len(differences),
+        remark if differences else None,
     )
 
 
-def compare_bags(items: DigestedItems, mode: DistributionMode, describe: DescribeItem) -> ItemComparison:
+def compare_bags(elements: DigestedItems, mode: DistributionMode, describe: DescribeItem) -> ItemComparison:
     """Compare elements of SPLIT_DISTRIBUTE and UNION states as bags, wherever they are stored."""
-    a, b = (Counter(item.digest for item in side) for side in items)
-    item_by_digest = {item.digest: (side, item) for side, item in items.by_side}
+    a, b = (Counter(item.digest for item in side) for side in elements)
+    item_by_digest = {item.digest: (side, item) for side, item in elements.by_side}
     differing_digests = sorted(
         (digest for digest in item_by_digest if a[digest] != b[digest]), key=lambda d: _sort_key(item_by_digest[d])
     )
@@ -97,17 +101,17 @@ def compare_bags(items: DigestedItems, mode: DistributionMode, describe: Describ
         differences.append(ListedDifference(kind, name, _occurrences_text(a[digest]), _occurrences_text(b[digest])))
     is_multiplied = bool(differing_digests) and a.keys() == b.keys() and (a <= b or b <= a)
     remark = REPEATED_ELEMENTS if is_multiplied and mode is DistributionMode.UNION else None
-    return ItemComparison(_amount(items.a), _amount(items.b), tuple(differences), len(differing_digests), remark)
+    return ItemComparison(_amount(elements.a), _amount(elements.b), tuple(differences), len(differing_digests), remark)
 
 
-def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe: DescribeItem) -> ItemComparison:
+def compare_copies(copies: DigestedItems, parallelism: tuple[int, int], describe: DescribeItem) -> ItemComparison:
     """Compare copies of a BROADCAST state: both sides need the same distinct copies, and each subtask needs a copy."""
     item_by_digest: dict[int, tuple[Side, DigestedItem]] = {}
-    holders: tuple[dict[int, list[int]], dict[int, list[int]]] = (defaultdict(list), defaultdict(list))
-    for side, item in items.by_side:
+    subtasks_by_digest: tuple[dict[int, list[int]], dict[int, list[int]]] = (defaultdict(list), defaultdict(list))
+    for side, item in copies.by_side:
         item_by_digest.setdefault(item.digest, (side, item))
-        holders[side][item.digest].append(item.subtask)
-    a, b = holders
+        subtasks_by_digest[side][item.digest].append(item.subtask)
+    a, b = subtasks_by_digest
     differences = []
     for digest in sorted(item_by_digest, key=lambda d: _sort_key(item_by_digest[d])):
         if bool(a.get(digest)) != bool(b.get(digest)):
@@ -116,22 +120,27 @@ def compare_copies(items: DigestedItems, parallelism: tuple[int, int], describe:
             differences.append(
                 ListedDifference(ONLY_IN[side], name, _subtasks_text(a.get(digest)), _subtasks_text(b.get(digest)))
             )
-    missing_copies = _missing_copies(items, parallelism)
-    if missing_copies is not None and items.a and items.b:
+    missing_copies = _missing_copies(copies, parallelism)
+    if missing_copies is not None and copies.a and copies.b:
         differences.insert(0, missing_copies)
     remark = MISSING_COPIES if missing_copies in differences and parallelism[0] != parallelism[1] else None
     return ItemComparison(
-        _distinct_amount(items.a), _distinct_amount(items.b), tuple(differences[:MOST_SHOWN]), len(differences), remark
+        _distinct_amount(copies.a),
+        _distinct_amount(copies.b),
+        tuple(differences[:MOST_SHOWN]),
+        len(differences),
+        remark,
     )
 
 
-def _missing_copies(items: DigestedItems, parallelism: tuple[int, int]) -> ListedDifference | None:
+def _missing_copies(copies: DigestedItems, parallelism: tuple[int, int]) -> ListedDifference | None:
     """Return the difference if other subtasks lack a copy in A than in B; None if there is no such difference.
 
     There is none if both snapshots lack copies but have different parallelisms.
     """
     lacking_subtasks = [
-        set(range(n)) - {item.subtask for item in side} for n, side in zip(parallelism, items, strict=True)
+        set(range(subtask_count)) - {item.subtask for item in side}
+        for subtask_count, side in zip(parallelism, copies, strict=True)
     ]
     if lacking_subtasks[0] == lacking_subtasks[1] or (all(lacking_subtasks) and parallelism[0] != parallelism[1]):
         return None

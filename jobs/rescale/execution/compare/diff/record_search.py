@@ -191,8 +191,8 @@ def differing_records(
             (candidate for candidate in headers if any(info.name == state for info in candidate.states)), None
         )
         differences = [
-            ListedDifference(what, record_name_parts(header, state, key), a, b)
-            for key, what, a, b in _key_differences(listed_records[state])
+            ListedDifference(kind, record_name_parts(header, state, key), a, b)
+            for key, kind, a, b in _key_differences(listed_records[state])
         ]
         result[state] = RecordDifferences(tuple(differences[:MOST_SHOWN]), max(number, len(differences)))
     return result

@@ -129,18 +129,18 @@ class _Comparison:
                 comparison = _with_types(comparison, *(side_types.get(part.state) for side_types in types))
             yield diffed_state(state, kind, counted_things, *comparison)
 
-    def _compare_copies(self, items: DigestedItems, contents: ElementFormatter, pair: OperatorPair) -> ItemComparison:
+    def _compare_copies(self, items: DigestedItems, formatter: ElementFormatter, pair: OperatorPair) -> ItemComparison:
         a, b = (operator.parallelism if operator else 0 for operator in pair.sides)
         digests = [{item.digest: (side, item) for item in items[side]} for side in Side]
         if all(digests) and digests[0].keys() != digests[1].keys():
-            copies = [contents.copy_unit(*sided_item) for sided_item in (digests[0] | digests[1]).values()]
+            copies = [formatter.copy_unit(*sided_item) for sided_item in (digests[0] | digests[1]).values()]
             units = [(copy.extent.length, copy) for copy in copies if copy is not None]
             progress = Progress("compare by entry", sum(size for size, _ in units), ByteAction.READ_ON_BOTH_SIDES)
             by_entry = dict(self._tasks.run(CopyDigester(self._files), units, progress))
             items = DigestedItems(
                 *([item._replace(digest=by_entry.get(item.digest, item.digest)) for item in s] for s in items)
             )
-        return compare_copies(items, (a, b), contents.format_value)
+        return compare_copies(items, (a, b), formatter.format_value)
 
     def _element_formatter(self, part: StatePart, pair: OperatorPair) -> ElementFormatter:
         a, b = (operator.elements_in(part.slot) if operator is not None else () for operator in pair.sides)

@@ -73,12 +73,12 @@ class Digester:
     def _digest_extents(self, unit: ExtentUnit) -> ExtentDigests:
         whole_span = span(unit.extents)
         files = self.files[unit.side]
-        contents = runs(files.chunks(whole_span), [extent.length for extent in unit.extents])
+        extent_chunks = runs(files.chunks(whole_span), [extent.length for extent in unit.extents])
         try:
             if unit.compressed:
-                digests = [digest(decompressed(content, has_identifier=False)) for content in contents]
+                digests = [digest(decompressed(content, has_identifier=False)) for content in extent_chunks]
             else:
-                digests = [digest(content) for content in contents]
+                digests = [digest(content) for content in extent_chunks]
         except SnapshotError as error:
             raise error.located(path=files.uri(whole_span), state=unit.state) from None
         return ExtentDigests(unit.number, tuple(digests))

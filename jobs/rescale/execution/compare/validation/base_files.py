@@ -90,36 +90,38 @@ def files_above_base(before: Database | None, after: Database | None, operator: 
             operator=operator.label,
             advice=RERUN_ADVICE,
         )
-    base, result_manifest = before.source.manifest, after.source.manifest
-    old, new = base.files, result_manifest.files
+    base_manifest, result_manifest = before.source.manifest, after.source.manifest
+    base_files, result_files = base_manifest.files, result_manifest.files
     families = [
         {file.name: family.name for family in manifest.column_families for file in family.files}
-        for manifest in (base, result_manifest)
+        for manifest in (base_manifest, result_manifest)
     ]
     if differing_names := sorted(
-        name for name, file in old.items() if new.get(name) != file or families[0][name] != families[1][name]
+        name
+        for name, file in base_files.items()
+        if result_files.get(name) != file or families[0][name] != families[1][name]
     ):
         raise IntegrityError(
             "a file of the base is missing or different in the result",
             path=after.source.uri,
             operator=operator.label,
-            expected=old[differing_names[0]],
-            found=new.get(differing_names[0]),
+            expected=base_files[differing_names[0]],
+            found=result_files.get(differing_names[0]),
             advice=RERUN_ADVICE,
         )
-    top_level = min((file.level for file in old.values()), default=LEVELS)
-    for name in sorted(new.keys() - old.keys()):
-        file = new[name]
-        if not 0 < file.level < top_level or file.smallest_sequence <= base.last_sequence:
+    top_level = min((file.level for file in base_files.values()), default=LEVELS)
+    for name in sorted(result_files.keys() - base_files.keys()):
+        file = result_files[name]
+        if not 0 < file.level < top_level or file.smallest_sequence <= base_manifest.last_sequence:
             raise IntegrityError(
                 "a file with changes does not lie above the files of the base",
                 path=after.source.uri,
                 operator=operator.label,
-                expected=f"a level between 0 and {top_level}, and sequence numbers above {base.last_sequence}",
+                expected=f"a level between 0 and {top_level}, and sequence numbers above {base_manifest.last_sequence}",
                 found=f"{name} in level {file.level}, from number {file.smallest_sequence} on",
                 advice=RERUN_ADVICE,
             )
-    return UnsharedTables(frozenset(), frozenset(new.keys() - old.keys()))
+    return UnsharedTables(frozenset(), frozenset(result_files.keys() - base_files.keys()))
 
 
 def _is_one_file(base: SnapshotFiles, result: SnapshotFiles, pair: FilePair) -> bool:

@@ -162,7 +162,7 @@ class ChangeProof:
         result = result_with_tables(self.result)
         files = (
             _JoinedFiles(self.later, self.base.source, self.plan.contents.versions),
-            _JoinedFiles(self.result, self.base.snapshot, pinned=False),
+            _JoinedFiles(self.result, self.base.snapshot, is_pinned=False),
         )
         changes: list[ChangeCheck] = []
         copies: list[FileCheck] = []
@@ -328,9 +328,9 @@ class _JoinedFiles:
         earlier: Snapshot,
         other_files: Sequence[tuple[str, Pin | None]] = (),
         *,
-        pinned: bool = True,
+        is_pinned: bool = True,
     ) -> None:
-        later_files = later.contents if pinned else later.contents.unpinned()
+        later_files = later.contents if is_pinned else later.contents.unpinned()
         snapshot_files = (*later_files.versions, *earlier.contents.versions)
         self.contents = SnapshotFiles((*snapshot_files, *other_files), later.data)
         self.earlier_indexes = range(len(later_files.versions), len(snapshot_files))

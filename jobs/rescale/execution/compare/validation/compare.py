@@ -110,8 +110,8 @@ class Comparer:
         return Tally(check.operator, check.slot, True, 0, "", None, len(check.pairs), size, digest_sum % MODULUS)
 
     def _compare_file(self, check: FileCheck) -> Tally:
-        blocks = self._block_checksums(check.pair)
-        in_source, in_result = digests = self._file_digests(check.pair, blocks)
+        block_checksums = self._block_checksums(check.pair)
+        in_source, in_result = digests = self._file_digests(check.pair, block_checksums)
         if in_source != in_result:
             difference = IntegrityError(
                 f"the file {check.pair.name} of a RocksDB directory differs between the result and the source",
@@ -121,15 +121,15 @@ class Comparer:
                 advice=RERUN_ADVICE,
             )
             _raise_difference(difference, digests, self._file_digests(check.pair))
-        blocks_checked = blocks is not None if check.pair.is_table else None
+        blocks_checked = block_checksums is not None if check.pair.is_table else None
         return Tally(
             check.operator, Slot.KEYED, True, 0, "", None, 0, check.pair.result.length, in_result, blocks_checked
         )
 
-    def _file_digests(self, pair: FilePair, blocks: BlockChecksums | None = None) -> tuple[int, int]:
+    def _file_digests(self, pair: FilePair, block_checksums: BlockChecksums | None = None) -> tuple[int, int]:
         chunks = self.source.chunks(pair.source)
-        if blocks is not None:
-            chunks = blocks.checked(chunks)
+        if block_checksums is not None:
+            chunks = block_checksums.checked(chunks)
         return digest_pair(chunks, self._result_chunks(pair.result))
 
     def _block_checksums(self, pair: FilePair) -> BlockChecksums | None:
@@ -150,7 +150,7 @@ class Comparer:
             source = self.source.chunks(first.source)
             if first.compressed:
                 source = decompressed(source)
-            result = self._result_chunks(first.result, compressed=first.compressed)
+            result = self._result_chunks(first.result, is_compressed=first.compressed)
             yield digest_pair(translated_key_group(source, first.id_map), result)
         else:
             sources = [pair.source for pair in pairs if pair.source is not None]
@@ -177,11 +177,11 @@ class Comparer:
             total,
         )
 
-    def _result_chunks(self, extent: Extent, *, compressed: bool = False) -> Iterator[bytes]:
+    def _result_chunks(self, extent: Extent, *, is_compressed: bool = False) -> Iterator[bytes]:
         """Yield the bytes of a file of the result. Raises `IntegrityError` if they cannot be read."""
         chunks = self.result.chunks(extent)
         try:
-            yield from decompressed(chunks) if compressed else chunks
+            yield from decompressed(chunks) if is_compressed else chunks
         except SnapshotError as error:
             raise IntegrityError(
                 f"the result cannot be read back: {error.what}",

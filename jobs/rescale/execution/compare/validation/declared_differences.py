@@ -71,15 +71,15 @@ def _check_ids(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
         if renaming.uid:
             new_id = operator_id_of_uid(renaming.uid)
             check_equal(f"id of the uid {renaming.uid!r}", new_id, renaming.new_operator_id, renaming.label)
-    entries = [entry for entry in source.metadata.operators if entry.operator_id not in surgery.dropped_ids]
-    expected = [surgery.new_ids.get(entry.operator_id, entry.operator_id) for entry in entries]
+    source_entries = [entry for entry in source.metadata.operators if entry.operator_id not in surgery.dropped_ids]
+    expected = [surgery.new_ids.get(entry.operator_id, entry.operator_id) for entry in source_entries]
     actual = [entry.operator_id for entry in result.metadata.operators]
     if expected != actual:
         raise _other_operators_error(source, result, surgery, expected, actual)
     if source.metadata.version < FIRST_VERSION_WITH_NAMES:
         return
     new_uids = {renaming.operator_id: renaming.uid for renaming in surgery.renamed}
-    for old, new in zip(entries, result.metadata.operators, strict=True):
+    for old, new in zip(source_entries, result.metadata.operators, strict=True):
         check_equal("uid", new_uids.get(old.operator_id, old.uid), new.uid, old.operator_id)
 
 

@@ -19,13 +19,13 @@ class OneSidedTally(Protocol):
     def in_result(self) -> bool: ...
 
 
-def read_side(work: Callable[[], R], operator: str, *, in_result: bool, advice: str | None = None) -> R:
-    """Call `work`, which reads records of an operator in source or result; call it again if it fails.
+def read_side(read_records: Callable[[], R], operator: str, *, in_result: bool, advice: str | None = None) -> R:
+    """Call `read_records`, which reads records of an operator in source or result; call it again if it fails.
 
     Errors name the operator. Raises `IntegrityError`, with `advice`, if the result cannot be read.
     """
     try:
-        return read_again_on_failure(work, RESULT if in_result else SOURCE)
+        return read_again_on_failure(read_records, RESULT if in_result else SOURCE)
     except RescaleError as error:
         if in_result and isinstance(error, SnapshotError):
             raise unreadable_result_error(error, operator, advice) from None

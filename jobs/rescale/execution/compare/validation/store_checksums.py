@@ -101,9 +101,9 @@ def _common_etag_checksum(source: SnapshotFiles, result: SnapshotFiles, check: F
 class _SnapshotChecksums:
     """The files of one snapshot with their store's checksums; headers are read through `headers`."""
 
-    def __init__(self, contents: SnapshotFiles, headers: SnapshotFiles) -> None:
-        self._contents = contents
-        self._headers = headers
+    def __init__(self, files: SnapshotFiles, header_files: SnapshotFiles) -> None:
+        self._snapshot_files = files
+        self._header_files = header_files
         self.checksums: dict[int, dict[str, int]] = {}
 
     def fetch(self, file_indexes: Iterable[int]) -> None:
@@ -111,7 +111,7 @@ class _SnapshotChecksums:
         self.checksums = dict(zip(fetched_indexes, side_by_side(self._stored_checksums, fetched_indexes), strict=True))
 
     def is_whole(self, extent: Extent) -> bool:
-        return self._contents.is_whole(extent)
+        return self._snapshot_files.is_whole(extent)
 
     def combined(self, extents: Sequence[Extent]) -> Iterator[Checksum]:
         """Yield checksums of the bytes of all extents end to end; none unless these are whole files without headers."""
@@ -122,18 +122,18 @@ class _SnapshotChecksums:
             if all(crc.name in self.checksums.get(file, ()) for file, _, _ in runs):
                 total_crc = 0
                 for file, start, end in runs:
-                    header = crc.compute(self._headers.read(Extent(file, 0, start)))
+                    header = crc.compute(self._header_files.read(Extent(file, 0, start)))
                     total_crc = crc.combine(
                         total_crc, crc.of_suffix(self.checksums[file][crc.name], header, end - start), end - start
                     )
                 yield Checksum(crc.name, total_crc)
 
     def _stored_checksums(self, file_index: int) -> dict[str, int]:
-        uri, pin = self._contents.versions[file_index]
+        uri, pin = self._snapshot_files.versions[file_index]
         return {} if pin is None else dict(open_store(uri).checksums(uri, pin))
 
     def _size(self, file_index: int) -> int:
-        pin = self._contents.versions[file_index][1]
+        pin = self._snapshot_files.versions[file_index][1]
         return -1 if pin is None else pin.size
 
 

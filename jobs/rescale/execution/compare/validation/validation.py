@@ -244,23 +244,23 @@ def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Itera
     for tally in tallies:
         if tally.mode is DistributionMode.BROADCAST:
             copies[tally.state, tally.in_result][tally.subtask] = tally.digest
-    holders = defaultdict(set)
+    subtasks_by_state = defaultdict(set)
     for state, subtask in broadcast_states(old.elements_in(slot)):
-        holders[state].add(subtask)
+        subtasks_by_state[state].add(subtask)
     same_parallelism = old.parallelism == new.parallelism
-    for state, subtasks in holders.items():
+    for state, subtasks in subtasks_by_state.items():
         expected_subtasks = subtasks if same_parallelism else set(range(new.parallelism))
-        source, result = copies[state, False], copies[state, True]
-        if result.keys() != expected_subtasks:
+        source_copy_digests, result_copy_digests = copies[state, False], copies[state, True]
+        if result_copy_digests.keys() != expected_subtasks:
             raise IntegrityError(
                 "a broadcast state is missing in a subtask",
                 operator=old.label,
                 state=state,
                 expected=f"a copy in {len(expected_subtasks)} subtasks",
-                found=f"copies in {len(result)}",
+                found=f"copies in {len(result_copy_digests)}",
             )
-        source_copies = set(source.values())
-        for subtask, copy in result.items():
+        source_copies = set(source_copy_digests.values())
+        for subtask, copy in result_copy_digests.items():
             if copy not in source_copies:
                 raise IntegrityError(
                     "a copy of a broadcast state differs from all copies in the source",

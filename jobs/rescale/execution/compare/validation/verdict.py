@@ -127,29 +127,29 @@ def certificate_of(
     proofs: Sequence[CertifiedOperator],
     plan: Plan | None,
     *,
-    metadata_checked: bool,
+    is_metadata_checked: bool,
     surgery: Surgery = NO_SURGERY,
 ) -> Certificate:
     """Return the certificate of a result; the same source and result give the same certificate.
 
     `source` is the source after the `surgery`, `result` the target with the candidate as its `_metadata`.
-    `metadata_checked` says whether this run made the result's metadata from the plan, or compared it with a
+    `is_metadata_checked` says whether this run made the result's metadata from the plan, or compared it with a
     certificate.
     """
     base_files = plan.base_files_referred_to if plan else {}
     uris_elsewhere = {uri for uri, _ in result.files[1:] if not contains(result.directory, uri)}
-    proven, limits = (
+    proven_sentences, limit_sentences = (
         _proven_sentences(proofs, surgery),
-        _limit_sentences(source, result, proofs, metadata_checked=metadata_checked),
+        _limit_sentences(source, result, proofs, is_metadata_checked=is_metadata_checked),
     )
-    limits += _true_sentences(
+    limit_sentences += _true_sentences(
         (_LIMIT_OF_REFERENCES, uris_elsewhere - base_files.keys()),
         (_LIMIT_OF_BASE_FILES, uris_elsewhere & base_files.keys()),
     )
     return Certificate(
         verdict=COMPLETE,
-        proves=f"{_EXCEPTION_CLAUSE if _changes_state(surgery) else ''}{'; '.join(proven)}",
-        does_not_prove="; ".join(limits) or None,
+        proves=f"{_EXCEPTION_CLAUSE if _changes_state(surgery) else ''}{'; '.join(proven_sentences)}",
+        does_not_prove="; ".join(limit_sentences) or None,
         digests="sums mod 2^128 of 128-bit XXH3 digests of key groups and elements",
         source=source.directory,
         source_metadata_sha256=source.metadata_sha256,
@@ -204,7 +204,7 @@ def _proven_without_records(proofs: Sequence[CertifiedOperator]) -> list[str]:
 
 
 def _limit_sentences(
-    source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperator], *, metadata_checked: bool
+    source: Snapshot, result: Snapshot, proofs: Sequence[CertifiedOperator], *, is_metadata_checked: bool
 ) -> list[str]:
     directories_stay = [
         bool(old.databases) and not is_compared_by_record(old, new)
@@ -222,7 +222,7 @@ def _limit_sentences(
         (_LIMIT_OF_CHECKSUMS, any(proof.checksums for proof in proofs)),
         (_LIMIT_OF_RULES, any(proof.records for proof in proofs)),
         (_LIMIT_OF_LOCAL_FILES, has_local_files),
-        (_LIMIT_WITHOUT_CERTIFICATE, not metadata_checked),
+        (_LIMIT_WITHOUT_CERTIFICATE, not is_metadata_checked),
     )
 
 

@@ -50,15 +50,15 @@ class SparkTasks:
         counters = new_counters_accumulator(self.context)
         shared_work = SharedFunction.pack(work)
 
-        def run_slice(parts: Iterable[list[tuple[int, U]]]) -> Iterator[Outcome[R]]:
+        def run_slice(slices_of_task: Iterable[list[tuple[int, U]]]) -> Iterator[Outcome[R]]:
             with count_into(counters):
-                for part in parts:
+                for part in slices_of_task:
                     yield from work_through(shared_work.unpack(), part, bytes_done.add)
 
         with report_progress(progress, lambda: bytes_done.value):
-            rows = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
+            outcomes = self.context.parallelize(slices, len(slices)).mapPartitions(run_slice).collect()
         METER.add_worker(counters.value)
-        return results_of(rows)
+        return results_of(outcomes)
 
     @raise_spark_errors()
     def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffle:

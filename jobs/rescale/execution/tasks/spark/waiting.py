@@ -35,25 +35,25 @@ def report_missing_executors(context: SparkContext) -> Iterator[None]:
 
 
 def watch(
-    executors: Callable[[], int],
+    count_executors: Callable[[], int],
     resources: str,
     end_event: threading.Event,
-    first: float = FIRST_SECONDS,
-    interval: float = AGAIN_SECONDS,
-    poll: float = _POLL_SECONDS,
+    first_seconds: float = FIRST_SECONDS,
+    interval_seconds: float = AGAIN_SECONDS,
+    poll_seconds: float = _POLL_SECONDS,
 ) -> None:
-    """Print the required `resources` after `first` seconds, then every `interval` seconds, until there are executors.
+    """Print the required `resources` after `first_seconds`, then every `interval_seconds`, until there are executors.
 
     Ends silently if Spark has stopped: the code that uses Spark reports that.
     """
-    waited_seconds, next_report = 0.0, first
+    waited_seconds, next_report = 0.0, first_seconds
     with suppress(Py4JError, ConnectionError):
-        while not executors():
-            if end_event.wait(poll):
+        while not count_executors():
+            if end_event.wait(poll_seconds):
                 return
-            waited_seconds += poll
+            waited_seconds += poll_seconds
             if waited_seconds >= next_report:
-                next_report += interval
+                next_report += interval_seconds
                 print(f"no executor has started for {waited_seconds:.0f} s: {resources}", file=sys.stderr, flush=True)
 
 

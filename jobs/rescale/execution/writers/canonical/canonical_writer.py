@@ -79,10 +79,10 @@ class CanonicalWriter:
             [stream for stream, _ in streams_in_parts],
         )
         limits = part_limits(self.plan)
-        for (stream, sizes), token in zip(streams_in_parts, tokens_of_streams, strict=True):
+        for (stream, sizes), upload_token in zip(streams_in_parts, tokens_of_streams, strict=True):
             ranges_and_sizes = list(zip(stream.ranges, sizes, strict=True))
             work_items += stream_parts(
-                self.plan, stream.number, name(self._uri(stream)), token, ranges_and_sizes, limits
+                self.plan, stream.number, name(self._uri(stream)), upload_token, ranges_and_sizes, limits
             )
         return work_items
 
@@ -94,7 +94,7 @@ class CanonicalWriter:
         if work.token:
             sink = RangeParts(uri, work)
         else:
-            sink = StreamSink(uri, places_of(self.plan).staging, work.part_size, inline=work.inline)
+            sink = StreamSink(uri, places_of(self.plan).staging, work.part_size, is_inline=work.inline)
         if work.is_first:
             for chunk in piece_chunks(self.plan, [stream.header]):
                 sink.write(chunk)

@@ -71,7 +71,7 @@ def _write_stream(
         if counting_sink.size == existing_sizes[name(uri)]:
             return WrittenStream(stream, counting_sink.size, lengths, None)
     size = part_size(plan, _expected_size(operator, stream))
-    sink = StreamSink(uri, places_of(plan).staging, size, inline=False)
+    sink = StreamSink(uri, places_of(plan).staging, size, is_inline=False)
     lengths = conversion.write(sink)
     sink.close()
     return WrittenStream(stream, sink.size, lengths, None)

@@ -69,7 +69,7 @@ def _write_files(plan: Plan, operator: OperatorPlan, stream: CompactedDirectory)
         sources, stream.key_group_range, operator.new_max_parallelism, Path(scratch_directory()), prefix
     ) as database:
         for _, file in [(META_STREAM, meta), *sorted(database.files.items())]:
-            yield take_directory_file(plan, f"{prefix}-{file.name}", file, inline=stream.inline)
+            yield take_directory_file(plan, f"{prefix}-{file.name}", file, is_inline=stream.inline)
 
 
 def _stored_database(plan: Plan, source: DatabasePlace[Piece]) -> StoredDatabase:

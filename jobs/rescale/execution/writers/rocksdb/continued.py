@@ -147,16 +147,16 @@ def _keep_file(plan: Plan, unit: _Unit) -> _TakenFile | None:
 
 def _copy_file(plan: Plan, unit: _Unit) -> _TakenFile:
     with _with_operator_in_errors(plan, unit):
-        file = take_directory_file(plan, unit.stored_name, unit.file, inline=unit.inline)
+        file = take_directory_file(plan, unit.stored_name, unit.file, is_inline=unit.inline)
         return _TakenFile(unit.stream_index, file)
 
 
-def _unit(plan: Plan, index: StreamIndex, file: StoredFile, inline: bool) -> _Unit:
+def _unit(plan: Plan, index: StreamIndex, file: StoredFile, is_inline: bool) -> _Unit:
     assert file.pin is not None, "a plan pins the files of its base"
     operator = plan.operators[index[0]]
     span = Span(file.uri, file.start, file.length, file.pin)
     stored_name = plan.base_table_name(operator, operator.rekeyed_streams[index[1]], span, file.name)
-    return _Unit(index, file, span, stored_name, inline and not plan.is_copied_ahead(span))
+    return _Unit(index, file, span, stored_name, is_inline and not plan.is_copied_ahead(span))
 
 
 def _with_operator_in_errors(plan: Plan, unit: _Unit) -> AbstractContextManager[None]:

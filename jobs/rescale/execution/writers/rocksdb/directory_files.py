@@ -16,37 +16,39 @@ from rescale.storage.contract import CopyRefused, Span
 from rescale.storage.store import open_store, read_in_chunks
 
 
-def directory_sink(plan: Plan, stored_name: str, size: int, *, inline: bool) -> StreamSink:
+def directory_sink(plan: Plan, stored_name: str, size: int, *, is_inline: bool) -> StreamSink:
     """Return a sink for a file of about `size` bytes that is called `stored_name` in the target."""
     places = places_of(plan)
-    return StreamSink(places.stream(stored_name), places.staging, part_size(plan, size), inline=inline)
+    return StreamSink(places.stream(stored_name), places.staging, part_size(plan, size), is_inline=is_inline)
 
 
 def put_directory_file(
-    plan: Plan, stored_name: str, local_name: str, size: int, chunks: Iterable[Chunk], *, inline: bool
+    plan: Plan, stored_name: str, local_name: str, size: int, chunks: Iterable[Chunk], *, is_inline: bool
 ) -> DirectoryFile:
     """Write a file of `size` bytes that is called `stored_name` in the target and `local_name` in its directory."""
-    sink = directory_sink(plan, stored_name, size, inline=inline)
+    sink = directory_sink(plan, stored_name, size, is_inline=is_inline)
     for chunk in chunks:
         sink.write(chunk)
     data = sink.close()
     return DirectoryFile(local_name, stored_name, sink.size, data)
 
 
-def take_directory_file(plan: Plan, stored_name: str, file: StoredFile, *, inline: bool) -> DirectoryFile:
+def take_directory_file(plan: Plan, stored_name: str, file: StoredFile, *, is_inline: bool) -> DirectoryFile:
     """Copy an existing file to the name `stored_name` in the target.
 
-    The store copies the file if it can, else this task reads and writes it. An `inline` file is read into memory.
+    The store copies the file if it can, else this task reads and writes it. An `is_inline` file is read into memory.
     """
     refusal = ""
-    if not inline and (span := _whole_file(plan, file)) is not None:
+    if not is_inline and (span := _whole_file(plan, file)) is not None:
         uri = places_of(plan).stream(stored_name)
         try:
             open_store(uri).copy(uri, span)
             return DirectoryFile(file.name, stored_name, file.length, None)
         except CopyRefused as error:
             refusal = str(error)
-    written_file = put_directory_file(plan, stored_name, file.name, file.length, _chunks(plan, file), inline=inline)
+    written_file = put_directory_file(
+        plan, stored_name, file.name, file.length, _chunks(plan, file), is_inline=is_inline
+    )
     return written_file._replace(refusal=refusal)
 
 

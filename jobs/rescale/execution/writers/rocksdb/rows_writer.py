@@ -99,13 +99,13 @@ class RowsWriter:
         operator, stream, states = self._planned_stream(work.range.operator, work.stream)
         prefix = f"{self.plan.file_name(operator, stream)}-{work.range.first}"
         base = base_of(operator, work.stream)
-        rows = rows_of_blocks if base is None else changes_of_blocks
+        rows_of = rows_of_blocks if base is None else changes_of_blocks
         tables: list[StateTable] = []
         for state, name in enumerate(states):
             table_prefix = f"{prefix}-{state}"
 
             def begin(number: int, table_prefix: str = table_prefix) -> StreamSink:
-                return directory_sink(self.plan, _table_name(table_prefix, number), TABLE_BYTES, inline=work.inline)
+                return directory_sink(self.plan, _table_name(table_prefix, number), TABLE_BYTES, is_inline=work.inline)
 
             writer = TableWriter(
                 begin,
@@ -115,7 +115,7 @@ class RowsWriter:
                 state=name,
                 sequence=base.sequence if base is not None else 0,
             )
-            for written_table in _written_tables(writer, rows(blocks.blocks_of_state(state))):
+            for written_table in _written_tables(writer, rows_of(blocks.blocks_of_state(state))):
                 table = NewTable(written_table.size, written_table.smallest, written_table.largest, written_table.kinds)
                 tables.append(
                     StateTable(
@@ -153,7 +153,7 @@ class RowsWriter:
         stream_index: int,
         tables_of_states: Sequence[StateTable],
         base_files: Sequence[DirectoryFile],
-        inline: bool,
+        is_inline: bool,
     ) -> WrittenHandle:
         """Write the files of a directory other than its SST files, which exist already; return the directory's handle.
 
@@ -187,7 +187,7 @@ class RowsWriter:
         ]
         files += (file for file in base_files if file.local_name in manifest.files)
         files += (
-            put_directory_file(self.plan, f"{prefix}-{local_name}", local_name, len(data), [data], inline=inline)
+            put_directory_file(self.plan, f"{prefix}-{local_name}", local_name, len(data), [data], is_inline=is_inline)
             for local_name, data in other_files.items()
         )
         return directory_handle(self.plan, operator, stream, files)
@@ -241,8 +241,8 @@ def changes_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
     The first byte of each value is the kind of the row.
     """
     for rows, order in rows_of_blocks(blocks):
-        kinds = rows.data[rows.value_begins]
-        yield rows._replace(value_begins=rows.value_begins + 1, kinds=kinds), order
+        change_kinds = rows.data[rows.value_begins]
+        yield rows._replace(value_begins=rows.value_begins + 1, kinds=change_kinds), order
 
 
 def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
