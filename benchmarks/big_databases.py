@@ -62,7 +62,7 @@ def write_databases(canonical: Path, directory: Path) -> None:
     operator_state = OperatorState(
         entry.operator_id, "", "", entry.parallelism, entry.max_parallelism, None, tuple(subtasks)
     )
-    metadata = Metadata(4, 1, (), (operator_state,), savepoint_properties(canonical=False))
+    metadata = Metadata(4, 1, (), (operator_state,), savepoint_properties(is_canonical=False))
     (directory / "_metadata").write_bytes(write_metadata(metadata))
 
 

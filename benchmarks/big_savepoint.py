@@ -72,7 +72,7 @@ def write_savepoint(
         operator_handle = _operator_state(subtask, elements) if elements else None
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_operator=operator_handle, managed_keyed=handle)))
     operator = OperatorState(operator_id_of_uid("big"), "", "", parallelism, max_parallelism, None, tuple(subtasks))
-    metadata = Metadata(4, 1, (), (operator,), savepoint_properties(canonical=True))
+    metadata = Metadata(4, 1, (), (operator,), savepoint_properties(is_canonical=True))
     (directory / "_metadata").write_bytes(write_metadata(metadata))
 
 

@@ -76,7 +76,7 @@ def _native(random: Random, name: str, kind: Kind) -> Source:
         elements_operator(random, objects, parallelism, max_parallelism),
         OperatorState(operator_id_of_uid("stateless"), "", "", parallelism, max_parallelism, None, ()),
     )
-    objects["_metadata"] = write_metadata(Metadata(4, 7, (), operators, savepoint_properties(canonical=False)))
+    objects["_metadata"] = write_metadata(Metadata(4, 7, (), operators, savepoint_properties(is_canonical=False)))
     return Source(name, objects, *shapes_to_draw(max_parallelism), kind, ("keyed", "elements", "stateless"))
 
 

@@ -132,7 +132,7 @@ def _checkpoints(random: Random, maximum: int, name: str) -> tuple[dict[str, byt
             OperatorState(operator_id_of_uid("keyed"), "", "", parallelism, maximum, None, tuple(subtasks[i])),
             elements_operator(random, place, parallelism, maximum),
         )
-        place["_metadata"] = write_metadata(Metadata(4, 6 + i, (), operators, savepoint_properties(canonical=False)))
+        place["_metadata"] = write_metadata(Metadata(4, 6 + i, (), operators, savepoint_properties(is_canonical=False)))
     return earlier, later
 
 

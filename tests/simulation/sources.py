@@ -93,7 +93,7 @@ def written_source(number: int) -> Source:
         OperatorState(operator_id_of_uid("stateless"), "", "", parallelism, max_parallelism, None, ()),
         _keyed(random, objects, "single", 1, 1),
     )
-    objects["_metadata"] = write_metadata(Metadata(4, 7, (), operators, savepoint_properties(canonical=True)))
+    objects["_metadata"] = write_metadata(Metadata(4, 7, (), operators, savepoint_properties(is_canonical=True)))
     uids = ("keyed", "elements", "stateless", "single")
     return Source(f"written {number}", objects, *shapes_to_draw(max_parallelism), uids=uids)
 

@@ -114,7 +114,7 @@ def consumer_savepoint(directory: Path, subtasks: Sequence[Sequence[bytes]], *, 
 
 def savepoint(directory: Path, *entries: OperatorState, version: int = 4) -> str:
     """Write `_metadata` into the directory, which has the files of the entries, and return the directory."""
-    metadata = Metadata(version, 7, (), entries, savepoint_properties(canonical=True) if version > 3 else b"")
+    metadata = Metadata(version, 7, (), entries, savepoint_properties(is_canonical=True) if version > 3 else b"")
     (directory / "_metadata").write_bytes(write_metadata(metadata))
     return str(directory)
 

@@ -231,5 +231,5 @@ def operator(**fields: object) -> OperatorState:
 
 
 def file(*operators: OperatorState, version: int = 4, checkpoint_id: int = 1) -> Metadata:
-    properties = savepoint_properties(canonical=True) if version >= FIRST_VERSION_WITH_PROPERTIES else b""
+    properties = savepoint_properties(is_canonical=True) if version >= FIRST_VERSION_WITH_PROPERTIES else b""
     return Metadata(version, checkpoint_id, (), operators, properties)

@@ -54,6 +54,6 @@ def _write(
         handle = KeyGroupsHandle(tag, own.first, tuple(offsets), stream, handle_id)
         subtasks.append(Subtask(subtask, False, SubtaskState(managed_keyed=handle)))
     operator = OperatorState(operator_id_of_uid(UID), "", "", len(headers), max_parallelism, None, tuple(subtasks))
-    metadata = Metadata(4, 1, (), (operator,), savepoint_properties(canonical=tag != HandleTag.KEY_GROUPS_V2))
+    metadata = Metadata(4, 1, (), (operator,), savepoint_properties(is_canonical=tag != HandleTag.KEY_GROUPS_V2))
     (directory / "_metadata").write_bytes(write_metadata(metadata))
     return str(directory)

@@ -82,10 +82,10 @@ def _lines_along_arrows(line: str) -> list[str]:
 
 
 def _name_in(description: str) -> str:
-    if sql := _SQL_DESCRIPTION.match(description):
-        return f"{sql[2]}[{sql[1]}]"
-    window = _WINDOW_DESCRIPTION.match(description)
-    return window[1] if window else description
+    if sql_match := _SQL_DESCRIPTION.match(description):
+        return f"{sql_match[2]}[{sql_match[1]}]"
+    window_match = _WINDOW_DESCRIPTION.match(description)
+    return window_match[1] if window_match else description
 
 
 def _no_job_graph_error(path: str, content: str) -> RequestError:

@@ -54,16 +54,18 @@ def read_operator_state_header(data: bytes, path: str) -> OperatorStateHeader:
         raise error.located(advice=UPGRADE_OLD_STATE if 0 < version < _VERSIONS[0] else None)
     compressed = version >= _FIRST_VERSION_WITH_COMPRESSION and reader.boolean()
     # Flink's reader expects the snappy identifier when it opens the file, so even a file without elements has it.
-    tail = IDENTIFIER if compressed else b""
+    identifier = IDENTIFIER if compressed else b""
     start = reader.position
     try:
         list_states, broadcast = read_state_list(reader), read_state_list(reader)
     except UnknownSerializer as unknown:
-        list_states, broadcast = _read_by_state_starts(ByteReader(data, path, start, len(data) - len(tail)), unknown)
-        reader.position = len(data) - len(tail)
+        list_states, broadcast = _read_by_state_starts(
+            ByteReader(data, path, start, len(data) - len(identifier)), unknown
+        )
+        reader.position = len(data) - len(identifier)
     at = reader.position
-    if reader.raw(reader.remaining) != tail:
-        raise reader.error("the header does not end where the first element begins", at=at, expected=tail.hex())
+    if reader.raw(reader.remaining) != identifier:
+        raise reader.error("the header does not end where the first element begins", at=at, expected=identifier.hex())
     return OperatorStateHeader(version, compressed, list_states, broadcast)
 
 

@@ -64,50 +64,50 @@ def redistribute(old_layouts: Sequence[Sequence[StateLayout]], parallelism: int)
             for source, layout in enumerate(old_layouts)
         ]
     shares: list[dict[str, StateShare]] = [{} for _ in range(parallelism)]
-    holders = _holders(old_layouts)
+    element_counts = _element_counts_by_state(old_layouts)
     modes = {state.name: state.mode for layout in old_layouts for state in layout}
     start = 0
     for name in _flink_order(old_layouts):
-        total = sum(count for _, count in holders[name])
+        total = sum(count for _, count in element_counts[name])
         match modes[name]:
             case DistributionMode.BROADCAST:
-                copies = [(source, count) for source, count in holders[name] if count]
+                copies = [(source, count) for source, count in element_counts[name] if count]
                 runs_of_subtasks = [
                     _Concatenation([copies[i % len(copies)]]).runs(0, 1) if copies else () for i in range(parallelism)
                 ]
             case DistributionMode.UNION:
-                runs_of_subtasks = list(_consecutive_runs(holders[name], total, parallelism, 0))
+                runs_of_subtasks = list(_consecutive_runs(element_counts[name], total, parallelism, 0))
             case DistributionMode.SPLIT_DISTRIBUTE:
-                runs_of_subtasks = list(_consecutive_runs(holders[name], total, parallelism, start))
+                runs_of_subtasks = list(_consecutive_runs(element_counts[name], total, parallelism, start))
                 start = (start + total % parallelism) % parallelism
         for subtask, runs in enumerate(runs_of_subtasks):
             shares[subtask][name] = StateShare(name, modes[name], runs)
-    return [[share[name] for name in holders] for share in shares]
+    return [[share[name] for name in element_counts] for share in shares]
 
 
-def _holders(old_layouts: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, int]]]:
+def _element_counts_by_state(old_layouts: Sequence[Sequence[StateLayout]]) -> dict[str, list[tuple[int, int]]]:
     """Return (old subtask, number of elements) of each old subtask with a state, by state name, in first-seen order."""
-    holders: dict[str, list[tuple[int, int]]] = {}
+    element_counts: dict[str, list[tuple[int, int]]] = {}
     for source, layout in enumerate(old_layouts):
         for state in layout:
-            holders.setdefault(state.name, []).append((source, state.elements))
-    return holders
+            element_counts.setdefault(state.name, []).append((source, state.elements))
+    return element_counts
 
 
 def _consecutive_runs(
-    holders: list[tuple[int, int]], total: int, parallelism: int, start: int
+    element_counts: list[tuple[int, int]], total: int, parallelism: int, start: int
 ) -> Iterator[tuple[ElementRun, ...]]:
     """Yield the runs of subtask 0, 1, …: `total div parallelism` elements each.
 
     The subtasks from `start` on get one element more, until the remainder is used up.
     """
-    base, remainder = divmod(total, parallelism)
-    elements = _Concatenation(holders)
+    least_elements, remainder = divmod(total, parallelism)
+    concatenation = _Concatenation(element_counts)
     runs_of_subtasks: list[tuple[ElementRun, ...]] = [()] * parallelism
     position = 0
     for i in range(parallelism):
-        count = base + (1 if i < remainder else 0)
-        runs_of_subtasks[(i + start) % parallelism] = elements.runs(position, count)
+        count = least_elements + (1 if i < remainder else 0)
+        runs_of_subtasks[(i + start) % parallelism] = concatenation.runs(position, count)
         position += count
     yield from runs_of_subtasks
 
@@ -115,16 +115,16 @@ def _consecutive_runs(
 class _Concatenation:
     """Elements of a state in all old subtasks, as a single sequence."""
 
-    def __init__(self, holders: Sequence[tuple[int, int]]) -> None:
-        self._holders = holders
-        self._ends = list(accumulate(elements for _, elements in holders))
+    def __init__(self, element_counts: Sequence[tuple[int, int]]) -> None:
+        self._element_counts = element_counts
+        self._ends = list(accumulate(elements for _, elements in element_counts))
 
     def runs(self, position: int, count: int) -> tuple[ElementRun, ...]:
         runs = []
         end = position + count
         i = bisect_right(self._ends, position)
         while position < end:
-            source, elements = self._holders[i]
+            source, elements = self._element_counts[i]
             taken_elements = min(self._ends[i], end) - position
             if taken_elements:
                 runs.append(ElementRun(source, position - (self._ends[i] - elements), taken_elements))

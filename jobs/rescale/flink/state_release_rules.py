@@ -25,10 +25,10 @@ _ACKNOWLEDGING = "MessageAcknowledgingSourceBase"
 
 
 class _RemovedClass(NamedTuple):
-    """State of a class (`flink_class`) that Flink 1 has and Flink 2 does not have: `what` it holds, and `advice`."""
+    """State of a class (`flink_class`) that Flink 1 has and Flink 2 does not have; `description` says what it holds."""
 
     flink_class: str
-    what: str
+    description: str
     advice: str
 
 
@@ -91,7 +91,7 @@ def operator_state_reason(state: str, writer_major: int, line: ReleaseLine) -> R
     """
     removed_class = _REMOVED_CLASSES.get(state)
     if removed_class is not None and writer_major < line.major:
-        why = f"{removed_class.what}, a class that connectors for Flink {line.major} do not contain"
+        why = f"{removed_class.description}, a class that connectors for Flink {line.major} do not contain"
         return Reason(Restores.NO, why, removed_class.flink_class, removed_class.advice)
     connector = _CONNECTOR_STATES.get(state)
     return _connector_reason(connector, line) if connector is not None else None

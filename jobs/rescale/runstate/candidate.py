@@ -60,7 +60,7 @@ def build_candidate(source: Metadata, plan: Plan, written_handles: Sequence[Writ
         )
     by_id = {operator.operator_id: operator for operator in plan.operators}
     operators = tuple(_operator_state(entry, by_id[entry.operator_id], handles) for entry in source.operators)
-    properties = savepoint_properties(canonical=_is_canonical(plan)) if source.properties else b""
+    properties = savepoint_properties(is_canonical=_is_canonical(plan)) if source.properties else b""
     return write_metadata(replace(source, operators=operators, properties=properties))
 
 

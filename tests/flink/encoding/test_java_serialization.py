@@ -79,7 +79,7 @@ def test_flipped_byte_is_read_or_refused(streams: dict[str, bytes], name: str) -
 
 
 def test_truncated_stream_is_refused() -> None:
-    data = savepoint_properties(canonical=True)
+    data = savepoint_properties(is_canonical=True)
     for end in range(len(data)):
         with pytest.raises(SnapshotError):
             read(data[:end])

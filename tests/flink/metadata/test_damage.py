@@ -96,7 +96,7 @@ def sample(version: int) -> Metadata:
         OperatorState("0f" * 16, *names, 8, 16, coordinator, (*subtasks, *finished)),
         OperatorState("f0" * 16, "", "", 1, 1, None, (), fully_finished=since_v3),
     ]
-    properties = savepoint_properties(canonical=True) if version >= FIRST_VERSION_WITH_PROPERTIES else b""
+    properties = savepoint_properties(is_canonical=True) if version >= FIRST_VERSION_WITH_PROPERTIES else b""
     return Metadata(version, 12, (MasterState(1, "hook", b"payload"),), tuple(operators), properties)
 
 

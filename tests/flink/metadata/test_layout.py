@@ -43,7 +43,7 @@ def test_stateless_operator_has_the_bytes_of_flink() -> None:
     state = "00000000 00000000 00 00 00000000 00000000"
     expected = f"{HEADER} 00000001 {OPERATOR_ID} 00000002 00000080 00 00000002 00000000 {state} 00000001 {state}"
     data = write_metadata(file(operator(subtasks=subtasks)))
-    assert data == bytes.fromhex(expected) + savepoint_properties(canonical=True)
+    assert data == bytes.fromhex(expected) + savepoint_properties(is_canonical=True)
 
 
 def test_version_2_has_the_bytes_of_flink() -> None:

@@ -301,10 +301,10 @@ def test_handle_with_fields_of_another_tag_is_refused() -> None:
 
 
 def test_savepoint_properties_have_the_type_asked_for() -> None:
-    assert snapshot_type(savepoint_properties(canonical=True)) is SnapshotType.CANONICAL_SAVEPOINT
-    assert snapshot_type(savepoint_properties(canonical=False)) is SnapshotType.NATIVE_SAVEPOINT
+    assert snapshot_type(savepoint_properties(is_canonical=True)) is SnapshotType.CANONICAL_SAVEPOINT
+    assert snapshot_type(savepoint_properties(is_canonical=False)) is SnapshotType.NATIVE_SAVEPOINT
     assert snapshot_type(b"") is SnapshotType.UNKNOWN
-    assert len(savepoint_properties(canonical=True)) - len(savepoint_properties(canonical=False)) == 3
+    assert len(savepoint_properties(is_canonical=True)) - len(savepoint_properties(is_canonical=False)) == 3
 
 
 def test_type_of_null_properties_is_unknown() -> None:
@@ -316,7 +316,7 @@ def test_type_of_null_properties_is_unknown() -> None:
 
 
 def test_unknown_snapshot_type_is_read_as_unknown() -> None:
-    canonical = savepoint_properties(canonical=True)
+    canonical = savepoint_properties(is_canonical=True)
     assert snapshot_type(canonical.replace(b"\x00\x09CANONICAL", b"\x00\x09SOMETHING")) is SnapshotType.UNKNOWN
     other = canonical.replace(b"checkpoint.SavepointType\xa0", b"checkpoint.SomethingNew_\xa0")
     assert snapshot_type(other) is SnapshotType.UNKNOWN

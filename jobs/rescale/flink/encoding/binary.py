@@ -152,8 +152,8 @@ class ByteWriter:
     def u8(self, value: int) -> Self:
         return self.raw(bytes((value,)))
 
-    def boolean(self, value: bool) -> Self:
-        return self.u8(1 if value else 0)
+    def boolean(self, flag: bool) -> Self:
+        return self.u8(1 if flag else 0)
 
     def i16(self, value: int) -> Self:
         return self.raw(_I16.pack(value))
@@ -167,8 +167,8 @@ class ByteWriter:
     def i64(self, value: int) -> Self:
         return self.raw(_I64.pack(value))
 
-    def i64s(self, values: tuple[int, ...]) -> Self:
-        return self.raw(struct.pack(f">{len(values)}q", *values))
+    def i64s(self, numbers: tuple[int, ...]) -> Self:
+        return self.raw(struct.pack(f">{len(numbers)}q", *numbers))
 
     def raw(self, value: bytes) -> Self:
         self.data += value

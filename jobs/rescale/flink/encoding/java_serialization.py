@@ -182,10 +182,10 @@ class _ObjectStream:
         if java_class.flags & _EXTERNALIZABLE:
             self._skip_external(java_class)
             return instance
-        for part in java_class.lineage:
-            if part.flags & _SERIALIZABLE:
-                self._read_fields(part, instance)
-                if part.flags & _WRITE_METHOD:
+        for class_of_lineage in java_class.lineage:
+            if class_of_lineage.flags & _SERIALIZABLE:
+                self._read_fields(class_of_lineage, instance)
+                if class_of_lineage.flags & _WRITE_METHOD:
                     self._skip_annotations()
         return instance
 

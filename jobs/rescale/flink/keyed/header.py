@@ -72,12 +72,12 @@ def read_keyed_header(data: bytes, path: str) -> KeyedHeader:
     return header
 
 
-def _read_by_state_starts(reader: ByteReader, compressed: bool, unknown: UnknownSerializer) -> KeyedHeader:
+def _read_by_state_starts(reader: ByteReader, is_compressed: bool, unknown: UnknownSerializer) -> KeyedHeader:
     """Return a header with unknown serializers; its states are found by how a state starts (`state_starts`)."""
     starts = state_starts(reader)
     try:
         key_serializer = read_versioned(reader, (*starts, reader.end)[0] - NUMBER_SIZE)
-        return KeyedHeader(compressed, key_serializer, read_bounded_states(reader, starts, reader.end))
+        return KeyedHeader(is_compressed, key_serializer, read_bounded_states(reader, starts, reader.end))
     except SnapshotError:
         raise unknown from None
 

@@ -76,38 +76,38 @@ def _time_hash(data: Bytes, at: int) -> Long:
 
 
 @compiled
-def _fixed_hash(data: Bytes, at: int, size: int, rule: int) -> tuple[Long, bool]:
-    """Return (hash of a value of `size` bytes, whether it is null); `rule` is a `FixedHash`."""
-    if rule in (UNKNOWN, ZERO, IDENTITY):
+def _fixed_hash(data: Bytes, at: int, size: int, hash_rule: int) -> tuple[Long, bool]:
+    """Return (hash of a value of `size` bytes, whether it is null); `hash_rule` is a `FixedHash`."""
+    if hash_rule in (UNKNOWN, ZERO, IDENTITY):
         return np.int64(0), False
-    if rule >= LOCAL_DATE and rule <= LOCAL_DATE_TIME:
-        if rule == LOCAL_TIME:
+    if hash_rule >= LOCAL_DATE and hash_rule <= LOCAL_DATE_TIME:
+        if hash_rule == LOCAL_TIME:
             return (np.int64(0), True) if data[at] == 0x80 else (_time_hash(data, at), False)
         if _read_signed(data, at, 4) == _SMALLEST_INT:
             return np.int64(0), True
         date = _date_hash(data, at)
-        return date ^ _time_hash(data, at + 6) if rule == LOCAL_DATE_TIME else date, False
+        return date ^ _time_hash(data, at + 6) if hash_rule == LOCAL_DATE_TIME else date, False
     value = _read_signed(data, at, min(size, 8))
-    if rule == LONG:
+    if hash_rule == LONG:
         return _long_hash(value), False
-    if rule == CHARACTER:
+    if hash_rule == CHARACTER:
         return value & 0xFFFF, False
-    if rule == BOOLEAN:
+    if hash_rule == BOOLEAN:
         return np.int64(1231 if value else 1237), False
-    if rule == FLOAT:
+    if hash_rule == FLOAT:
         return np.int64(0x7FC00000) if value & 0x7FFFFFFF > 0x7F800000 else value, False
-    if rule == DOUBLE:
+    if hash_rule == DOUBLE:
         if value & 0x7FFFFFFFFFFFFFFF > 0x7FF0000000000000:
             return np.int64(0x7FF80000), False
         return _long_hash(value), False
-    if rule == SCALA_LONG:
+    if hash_rule == SCALA_LONG:
         return value if value == value << 32 >> 32 else _long_hash(value), False
-    if rule == LONG_VALUE:
+    if hash_rule == LONG_VALUE:
         return 43 + _long_hash(value), False
-    if rule in (DATE, INSTANT):
+    if hash_rule in (DATE, INSTANT):
         if value == _SMALLEST_LONG:
             return np.int64(0), True
-        return _long_hash(value) + (51 * _read_signed(data, at + 8, 4) if rule == INSTANT else 0), False
+        return _long_hash(value) + (51 * _read_signed(data, at + 8, 4) if hash_rule == INSTANT else 0), False
     return value, False
 
 
@@ -203,14 +203,14 @@ def _read_number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, b
 
 
 @compiled
-def _blob_hash(data: Bytes, at: int, size: Long, rule: int) -> Long:
-    if rule == ARRAY:
+def _blob_hash(data: Bytes, at: int, size: Long, hash_rule: int) -> Long:
+    if hash_rule == ARRAY:
         code = np.int64(1)
         for i in range(at, at + size):
             code = 31 * code + _read_signed(data, i, 1)
         return code
     state: Long = np.int64(_BINARY_ROW_SEED)
-    if rule == BINARY_ROW:
+    if hash_rule == BINARY_ROW:
         for i in range(at, at + size, 4):
             word = np.int64(data[i]) | np.int64(data[i + 1]) << 8
             state = mix(state, word | np.int64(data[i + 2]) << 16 | np.int64(data[i + 3]) << 24)

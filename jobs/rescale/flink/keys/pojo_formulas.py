@@ -76,10 +76,10 @@ _FORMULA = re.compile(r"([\w-]+)((?:\([^()]*\))+)")
 
 def fold_of(name: str) -> Fold | None:
     """Return the fold with this name: one of `FOLDS`, or `STARTxFACTOR` with any two numbers; None for other names."""
-    numbers = _START_AND_FACTOR.fullmatch(name)
-    if name in FOLDS or numbers is None:
+    match = _START_AND_FACTOR.fullmatch(name)
+    if name in FOLDS or match is None:
         return FOLDS.get(name)
-    return Fold(int(numbers[1]), int(numbers[2]))
+    return Fold(int(match[1]), int(match[2]))
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def parse_formula(text: str) -> Formula | None:
     match = _FORMULA.fullmatch(text)
     if match is None or fold_of(match[1]) is None:
         return Formula(text, ()) if text == CASE_CLASS else None
-    lists = (names.split(",") if names else () for names in match[2][1:-1].split(")("))
-    return Formula(match[1], tuple(tuple(" ".join(name.split()) for name in names) for names in lists))
+    argument_lists = (names.split(",") if names else () for names in match[2][1:-1].split(")("))
+    return Formula(match[1], tuple(tuple(" ".join(name.split()) for name in names) for names in argument_lists))
 
 
 def classes_with_hash_code(tree: TypeTree) -> tuple[ClassWithHashCode, ...]:

@@ -34,10 +34,10 @@ def virtual_keys(key_type: str, max_parallelism: int, parallelism: int) -> tuple
     The search ends, because the numbers reach every key group below the max parallelism.
     """
     hash_of = HASHES[key_type]
-    smallest: dict[int, int] = {}
+    number_by_subtask: dict[int, int] = {}
     for value in count():
         key_group = key_group_of_hash(hash_of(value), max_parallelism)
-        smallest.setdefault(subtask_of_key_group(max_parallelism, parallelism, key_group), value)
-        if len(smallest) == parallelism:
-            return tuple(smallest[subtask] for subtask in range(parallelism))
+        number_by_subtask.setdefault(subtask_of_key_group(max_parallelism, parallelism, key_group), value)
+        if len(number_by_subtask) == parallelism:
+            return tuple(number_by_subtask[subtask] for subtask in range(parallelism))
     raise AssertionError("unreachable: the numbers do not end")

@@ -150,12 +150,12 @@ def _write_subtasks(out: ByteWriter, operator: OperatorState, version: int) -> N
 def _read_subtask(reader: ByteReader, version: int, parallelism: int) -> Subtask:
     at = reader.position
     stored_index = reader.i32()
-    finished = stored_index < 0 and version >= FIRST_VERSION_WITH_COORDINATORS
-    index = -stored_index - 1 if finished else stored_index
+    is_finished = stored_index < 0 and version >= FIRST_VERSION_WITH_COORDINATORS
+    index = -stored_index - 1 if is_finished else stored_index
     if not 0 <= index < parallelism:
         possible_range = f"0 to {parallelism - 1}"
         raise reader.error("a subtask index out of bounds", at=at, expected=possible_range, found=index)
-    return Subtask(index, finished, None if finished else _read_state(reader, version))
+    return Subtask(index, is_finished, None if is_finished else _read_state(reader, version))
 
 
 def _write_subtask(out: ByteWriter, subtask: Subtask, version: int) -> None:

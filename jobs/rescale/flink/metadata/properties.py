@@ -56,9 +56,9 @@ def stopped_the_job(properties: bytes) -> bool:
     return isinstance(action, JavaEnum) and action.constant in ("SUSPEND", "TERMINATE")
 
 
-def savepoint_properties(canonical: bool) -> bytes:
+def savepoint_properties(is_canonical: bool) -> bytes:
     """Return the properties of a savepoint as Flink 1.16 to 2.3 write them (`CheckpointProperties.forSavepoint`)."""
-    return _SAVEPOINT_PROPERTIES % ByteWriter().utf("CANONICAL" if canonical else "NATIVE").bytes()
+    return _SAVEPOINT_PROPERTIES % ByteWriter().utf("CANONICAL" if is_canonical else "NATIVE").bytes()
 
 
 def _stored_type(properties: bytes) -> JavaObject | None:

@@ -66,12 +66,12 @@ class SerializerSnapshot:
         )
 
     def _knows_subclasses_of(self, other: SerializerSnapshot) -> bool:
-        mine = dict(self.subclasses)
-        for name, theirs in other.subclasses:
-            if name not in mine:
+        own_subclasses = dict(self.subclasses)
+        for name, other_snapshot in other.subclasses:
+            if name not in own_subclasses:
                 return False
-            my_snapshot = mine[name]
-            if theirs is not None and (my_snapshot is None or not my_snapshot.covers(theirs)):
+            own_snapshot = own_subclasses[name]
+            if other_snapshot is not None and (own_snapshot is None or not own_snapshot.covers(other_snapshot)):
                 return False
         return True
 

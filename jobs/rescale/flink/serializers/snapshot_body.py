@@ -38,8 +38,10 @@ def read_to_end(frame: ByteReader, read: Callable[[ByteReader], SerializerSnapsh
     except UnknownSerializer as error:
         frame.position = start
         class_name, version = frame.utf(), frame.i32()
-        rest = frame.raw(frame.remaining)
-        return SerializerSnapshot(class_name, version, rest, attributes=((UNKNOWN, error.class_name),), own_bytes=rest)
+        unread_bytes = frame.raw(frame.remaining)
+        return SerializerSnapshot(
+            class_name, version, unread_bytes, attributes=((UNKNOWN, error.class_name),), own_bytes=unread_bytes
+        )
     if frame.remaining:
         raise frame.error("bytes after a serializer snapshot in its frame", expected=0, found=frame.remaining)
     return snapshot

@@ -64,12 +64,19 @@ def _merged_pojo(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes 
     if first.values("class") != other.values("class"):
         return None
     out = ByteWriter().utf(first.values("class")[0])
-    for mine, theirs, were_met in zip(_entry_maps(first), _entry_maps(other), (False, False, True), strict=True):
-        if not were_met and [entry.key for entry in mine.values()] != [entry.key for entry in theirs.values()]:
+    for first_entries, other_entries, were_met in zip(
+        _entry_maps(first), _entry_maps(other), (False, False, True), strict=True
+    ):
+        if not were_met and [entry.key for entry in first_entries.values()] != [
+            entry.key for entry in other_entries.values()
+        ]:
             return None
-        entries = [_merged_entry(mine.get(name), theirs.get(name), were_met=were_met) for name in {**mine, **theirs}]
-        out.i64(OPTIONAL_MAP_MAGIC).i32(len(entries))
-        for entry in entries:
+        merged_entries = [
+            _merged_entry(first_entries.get(name), other_entries.get(name), were_met=were_met)
+            for name in {**first_entries, **other_entries}
+        ]
+        out.i64(OPTIONAL_MAP_MAGIC).i32(len(merged_entries))
+        for entry in merged_entries:
             if entry is None:
                 return None
             out.raw(entry.key).boolean(entry.value is not None)
@@ -78,19 +85,19 @@ def _merged_pojo(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes 
     return out.bytes()
 
 
-def _merged_entry(mine: _Entry | None, theirs: _Entry | None, *, were_met: bool) -> _Entry | None:
+def _merged_entry(first: _Entry | None, other: _Entry | None, *, were_met: bool) -> _Entry | None:
     """Merge two entries with the same name, one of which may be missing; None if they contradict each other.
 
     `were_met` is true for subclasses that were met, whose value may be known to one of two subtasks only.
     """
-    if mine is None or theirs is None:
-        return mine or theirs
-    if mine.value is not None and theirs.value is not None:
-        value = merge_snapshots(mine.value, theirs.value)
-        return None if value is None else mine._replace(value=value)
-    if mine.value is theirs.value:
-        return mine
-    return (mine if theirs.value is None else theirs) if were_met else None
+    if first is None or other is None:
+        return first or other
+    if first.value is not None and other.value is not None:
+        merged_value = merge_snapshots(first.value, other.value)
+        return None if merged_value is None else first._replace(value=merged_value)
+    if first.value is other.value:
+        return first
+    return (first if other.value is None else other) if were_met else None
 
 
 def _entry_maps(pojo: SerializerSnapshot) -> list[dict[str, _Entry]]:
@@ -98,11 +105,11 @@ def _entry_maps(pojo: SerializerSnapshot) -> list[dict[str, _Entry]]:
     reader = ByteReader(pojo.body)
     reader.utf()
     met_subclasses = (snapshot for _, snapshot in pojo.subclasses if snapshot is not None)
-    values = chain(pojo.nested, met_subclasses)
-    return [dict(_entries(reader, values)) for _ in range(3)]
+    nested_snapshots = chain(pojo.nested, met_subclasses)
+    return [dict(_entries(reader, nested_snapshots)) for _ in range(3)]
 
 
-def _entries(reader: ByteReader, values: Iterator[SerializerSnapshot]) -> Iterator[tuple[str, _Entry]]:
+def _entries(reader: ByteReader, nested_snapshots: Iterator[SerializerSnapshot]) -> Iterator[tuple[str, _Entry]]:
     reader.i64()
     for _ in range(reader.count(item_size=4)):
         start, name = reader.position, reader.utf()
@@ -112,7 +119,7 @@ def _entries(reader: ByteReader, values: Iterator[SerializerSnapshot]) -> Iterat
         has_value = reader.boolean()
         if has_value:
             reader.blob()
-        yield name, _Entry(key, next(values) if has_value else None)
+        yield name, _Entry(key, next(nested_snapshots) if has_value else None)
 
 
 def _merged_composite(first: SerializerSnapshot, other: SerializerSnapshot) -> bytes | None:

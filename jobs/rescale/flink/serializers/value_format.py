@@ -55,7 +55,7 @@ def format_value(tree: TypeTree, reader: ByteReader) -> str:
         case Text(has_null):
             return _format_string(reader, has_null=has_null)
         case Number(scaled):
-            return _format_number(reader, scaled=scaled)
+            return _format_number(reader, has_scale=scaled)
         case Blob():
             return format_bytes(reader.blob())
         case Sequence(fields) | Product(fields):
@@ -82,15 +82,15 @@ def format_bytes(data: bytes) -> str:
     return f"0x{data.hex()}"
 
 
-def _format_fixed(data: bytes, rule: FixedHash) -> str:
-    if rule in _INTEGERS:
+def _format_fixed(data: bytes, hash_rule: FixedHash) -> str:
+    if hash_rule in _INTEGERS:
         return str(int.from_bytes(data, "big", signed=True))
-    if rule is FixedHash.BOOLEAN:
+    if hash_rule is FixedHash.BOOLEAN:
         return "true" if data[0] else "false"
-    if rule is FixedHash.CHARACTER:
+    if hash_rule is FixedHash.CHARACTER:
         return _quoted(data.decode("utf-16-be", "surrogatepass"))
-    if rule in (FixedHash.FLOAT, FixedHash.DOUBLE):
-        return repr(struct.unpack(">f" if rule is FixedHash.FLOAT else ">d", data)[0])
+    if hash_rule in (FixedHash.FLOAT, FixedHash.DOUBLE):
+        return repr(struct.unpack(">f" if hash_rule is FixedHash.FLOAT else ">d", data)[0])
     return format_bytes(data)
 
 
@@ -106,7 +106,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
 
 
-def _format_number(reader: ByteReader, *, scaled: bool) -> str:
+def _format_number(reader: ByteReader, *, has_scale: bool) -> str:
     at, size = reader.position, reader.i32()
     if not 0 <= size - len(_SHORTCUTS) <= reader.remaining and not 0 <= size < len(_SHORTCUTS):
         raise reader.error("an impossible length", at=at, found=size)
@@ -116,14 +116,14 @@ def _format_number(reader: ByteReader, *, scaled: bool) -> str:
         magnitude = reader.raw(size - len(_SHORTCUTS))
         is_wide = len(magnitude) > _WIDEST_NUMBER
         digits = format_bytes(magnitude) if is_wide else str(int.from_bytes(magnitude, "big", signed=True))
-    if not scaled or digits == NULL:
+    if not has_scale or digits == NULL:
         return digits
     scale = reader.i32()
     return f"{digits}E{-scale}" if scale else digits
 
 
-def _format_entry(items: tuple[TypeTree, ...], reader: ByteReader) -> str:
-    return ": ".join(format_value(item, reader) for item in items)
+def _format_entry(key_and_value: tuple[TypeTree, ...], reader: ByteReader) -> str:
+    return ": ".join(format_value(item, reader) for item in key_and_value)
 
 
 def _is_right(reader: ByteReader, right_tag: int) -> bool:
@@ -135,12 +135,12 @@ def _is_right(reader: ByteReader, right_tag: int) -> bool:
 
 def _format_row(fields: tuple[TypeTree, ...], reader: ByteReader, *, has_kind: bool) -> str:
     first = 2 if has_kind else 0
-    mask = reader.raw((first + len(fields) + 7) // 8)
-    values = []
+    null_bits = reader.raw((first + len(fields) + 7) // 8)
+    field_texts = []
     for bit, field in enumerate(fields, first):
-        is_null = mask[bit // 8] & 0x80 >> bit % 8
-        values.append(NULL if is_null else format_value(field, reader))
-    return f"Row({', '.join(values)})"
+        is_null = null_bits[bit // 8] & 0x80 >> bit % 8
+        field_texts.append(NULL if is_null else format_value(field, reader))
+    return f"Row({', '.join(field_texts)})"
 
 
 def _format_object(names: tuple[str, ...], fields: tuple[TypeTree, ...], reader: ByteReader) -> str:
@@ -149,5 +149,7 @@ def _format_object(names: tuple[str, ...], fields: tuple[TypeTree, ...], reader:
         return NULL
     if flags != _PLAIN_FLAG:
         raise reader.error("an object of a subclass", at=at, expected=_PLAIN_FLAG, found=flags)
-    values = (f"{name}: {format_value(Nullable(field), reader)}" for name, field in zip(names, fields, strict=True))
-    return f"{{{', '.join(values)}}}"
+    field_texts = (
+        f"{name}: {format_value(Nullable(field), reader)}" for name, field in zip(names, fields, strict=True)
+    )
+    return f"{{{', '.join(field_texts)}}}"

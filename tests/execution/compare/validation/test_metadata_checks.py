@@ -30,7 +30,7 @@ from rescale.text.errors import IntegrityError, RequestError
 from support.synthetic import RAW_TAG, database, operator, own_stream, snapshot
 
 STATEFUL, STATELESS = 0, 1
-CANONICAL, NATIVE = savepoint_properties(canonical=True), savepoint_properties(canonical=False)
+CANONICAL, NATIVE = savepoint_properties(is_canonical=True), savepoint_properties(is_canonical=False)
 
 
 def streams(framing: Framing, parallelism: int) -> tuple[KeyedStream, ...]:

@@ -62,7 +62,7 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
     canonical = not any(operator.databases for operator in result.operators) and all(
         s.tag == HandleTag.SAVEPOINT_KEY_GROUPS for operator in result.operators for s in operator.keyed
     )
-    properties = savepoint_properties(canonical=canonical) if before.properties else b""
+    properties = savepoint_properties(is_canonical=canonical) if before.properties else b""
     if after.properties != properties:
         raise IntegrityError(
             "the metadata of the result has the properties of another kind of snapshot",

@@ -78,7 +78,7 @@ class KeyedHeaders:
                 raise IntegrityError("a header with an unknown serializer differs from the source's")
             compressed = headers[0].compressed
             timer_headers = [
-                timer_header(timer_stream.services or (), compressed=compressed) for timer_stream in self._timers
+                timer_header(timer_stream.services or (), is_compressed=compressed) for timer_stream in self._timers
             ]
             merged_headers = merge_keyed_headers([*headers, *timer_headers], self._left_out)
         check_equal(f"header of subtask {stream.subtask}", merged_headers.header, stream.parsed, self._label)

@@ -257,7 +257,7 @@ def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
         data, starts = blocks.load(first, last)
         records = records_of_blocks(data, starts, starts + blocks.sizes[first:last])
         first_blocks, _ = cells(blocks.part(first, last))
-        borders = np.append(np.searchsorted(records.blocks, first_blocks), len(records.starts))
+        borders = np.append(np.searchsorted(records.block_indices, first_blocks), len(records.starts))
         order = np.empty(len(records.starts), np.int64)
         sort_keys(data, records.starts, records.key_ends, borders, order, np.empty(len(order), np.uint64))
         yield Rows(data, records.starts, records.key_ends, records.key_ends + LENGTH_SIZE, records.ends), order

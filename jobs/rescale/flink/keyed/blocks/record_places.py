@@ -10,7 +10,7 @@ from rescale.flink.arrays import Bytes, Longs
 
 
 class RecordPlaces(NamedTuple):
-    """Offsets of records (int64): record i is in block `blocks[i]`, and has the key `data[starts[i]:key_ends[i]]`.
+    """Offsets of records (int64): record i is in block `block_indices[i]`, with the key `data[starts[i]:key_ends[i]]`.
 
     The record begins with the key's length, four bytes before its key, and ends with its value at `ends[i]`.
     """
@@ -18,7 +18,7 @@ class RecordPlaces(NamedTuple):
     starts: Longs
     key_ends: Longs
     ends: Longs
-    blocks: Longs
+    block_indices: Longs
 
 
 def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> RecordPlaces:

@@ -35,14 +35,18 @@ def read_change_set(chunks: Iterable[bytes], offset: int) -> Iterator[LoggedChan
     Raises `SnapshotError` if there is no complete change set at `offset`, and `UnsupportedError` for a change of more
     than `LARGEST_RECORD` bytes.
     """
-    source = iter(chunks)
-    first = next(source, b"")
-    flag, rest = first[:_FLAG_SIZE], first[_FLAG_SIZE:]
+    later_chunks = iter(chunks)
+    first_chunk = next(later_chunks, b"")
+    flag, rest_of_first_chunk = first_chunk[:_FLAG_SIZE], first_chunk[_FLAG_SIZE:]
     if flag not in (_PLAIN, _COMPRESSED):
         raise SnapshotError(
             "not a changelog file", expected="00 or 01 as first byte", found=flag.hex() or "an empty file"
         )
-    buffer = _ChunkBuffer(_chained(rest, source) if flag == _PLAIN else decompressed(_chained(rest, source)))
+    buffer = _ChunkBuffer(
+        _chained(rest_of_first_chunk, later_chunks)
+        if flag == _PLAIN
+        else decompressed(_chained(rest_of_first_chunk, later_chunks))
+    )
     buffer.skip(offset)
     for _ in range(buffer.count("key groups")):
         change_count, key_group = buffer.count("changes"), buffer.number()
@@ -63,9 +67,9 @@ def read_in_memory_changes(chunks: Iterable[bytes]) -> Iterator[LoggedChange]:
         yield key_group, buffer.take(buffer.count("bytes of a change"))
 
 
-def _chained(first: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
+def _chained(first_chunk: bytes, later_chunks: Iterable[bytes]) -> Iterator[bytes]:
+    yield first_chunk
+    yield from later_chunks
 
 
 class _ChunkBuffer:

@@ -139,12 +139,12 @@ class ReplayedState:
         number, begin = self._read_count(change, 0), _COUNT_SIZE
         if number == 1:
             return (change.payload[begin:],)
-        values = []
+        payload_values = []
         for end in self._ends(change, self.layout.first_part, begin, number):
-            values.append(change.payload[begin:end])
+            payload_values.append(change.payload[begin:end])
             begin = end
         self._check_end(change, begin)
-        return tuple(values)
+        return tuple(payload_values)
 
     def _apply_to_map(self, change: Change) -> None:
         prefix = self._composite_key(change.key, change.namespace)

@@ -27,7 +27,13 @@ DELIMITER = 0x2C
 
 @compiled
 def end_of_value(
-    instructions: Longs, depth: int, data: Bytes, at: Long, numbers: Longs, hashes: Codes, error_codes: Bytes
+    instructions: Longs,
+    depth: int,
+    data: Bytes,
+    at: Long,
+    scratch_numbers: Longs,
+    scratch_hashes: Codes,
+    scratch_codes: Bytes,
 ) -> tuple[Long, Long]:
     """Return (end of the value at `at`, error code); the last three arrays are scratch space.
 
@@ -40,9 +46,18 @@ def end_of_value(
     ):
         end = at + instructions[0, 1]
         return (at, np.int64(machine.SHORT)) if end > len(data) else (end, np.int64(FINE))
-    numbers[0], numbers[1] = at, len(data)
-    machine.walk(instructions, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, error_codes)
-    return numbers[2], np.int64(error_codes[0])
+    scratch_numbers[0], scratch_numbers[1] = at, len(data)
+    machine.walk(
+        instructions,
+        depth,
+        data,
+        scratch_numbers[0:1],
+        scratch_numbers[1:2],
+        scratch_numbers[2:3],
+        scratch_hashes,
+        scratch_codes,
+    )
+    return scratch_numbers[2], np.int64(scratch_codes[0])
 
 
 @compiled
@@ -105,12 +120,14 @@ def copy_entries(
     `data`. `held_key` keeps the key and the namespace of a map for its items. Returns (number of records, start of the
     next entry or item, end of the records in `out`, result code).
     """
-    numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    scratch_numbers, scratch_hashes, scratch_codes = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count, error_code = 0, np.int64(FINE)
     while count < len(starts) and (progress[ENTRIES_LEFT] or progress[ITEMS_LEFT]):
         record = filled + prefix_size
         if progress[ITEMS_LEFT]:
-            user_key_end, error_code = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
+            user_key_end, error_code = end_of_value(
+                first_program, depth, data, at, scratch_numbers, scratch_hashes, scratch_codes
+            )
             if error_code == FINE and user_key_end >= len(data):
                 error_code = np.int64(machine.SHORT)
             if error_code != FINE:
@@ -119,7 +136,9 @@ def copy_entries(
             if data[user_key_end] > 1:
                 error_code = np.int64(machine.BAD_FLAG)
             elif not data[user_key_end]:
-                end, error_code = end_of_value(second_program, depth, data, end, numbers, hashes, flags)
+                end, error_code = end_of_value(
+                    second_program, depth, data, end, scratch_numbers, scratch_hashes, scratch_codes
+                )
             if error_code != FINE:
                 break
             if record + progress[HELD_SIZE] + end - at + LENGTH_SIZE > len(out):
@@ -131,7 +150,9 @@ def copy_entries(
             at = end
             progress[ITEMS_LEFT] -= 1
         elif kind == QUEUE_ELEMENT:
-            end, error_code = end_of_value(first_program, depth, data, at, numbers, hashes, flags)
+            end, error_code = end_of_value(
+                first_program, depth, data, at, scratch_numbers, scratch_hashes, scratch_codes
+            )
             if error_code == FINE and record + end - at + LENGTH_SIZE > len(out):
                 error_code = np.int64(NO_ROOM)
             if error_code != FINE:
@@ -141,23 +162,27 @@ def copy_entries(
             at = end
             progress[ENTRIES_LEFT] -= 1
         else:
-            key_start, error_code = end_of_value(namespace_program, depth, data, at, numbers, hashes, flags)
+            key_start, error_code = end_of_value(
+                namespace_program, depth, data, at, scratch_numbers, scratch_hashes, scratch_codes
+            )
             if error_code != FINE:
                 break
-            value_start, error_code = end_of_value(key_program, depth, data, key_start, numbers, hashes, flags)
+            value_start, error_code = end_of_value(
+                key_program, depth, data, key_start, scratch_numbers, scratch_hashes, scratch_codes
+            )
             if error_code != FINE:
                 break
             size = value_start - at + 2 * _LONGEST_LENGTH
-            items = np.int64(0)
+            item_count = np.int64(0)
             if kind != VALUE:
                 if value_start + 4 > len(data):
                     error_code = np.int64(machine.SHORT)
                     break
-                items = read_u32(data, value_start)
-                if items > 0x7FFFFFFF:
+                item_count = read_u32(data, value_start)
+                if item_count > 0x7FFFFFFF:
                     error_code = np.int64(machine.BAD_LENGTH)
                     break
-            if kind != VALUE and items == 0:  # empty lists and maps have no record
+            if kind != VALUE and item_count == 0:  # empty lists and maps have no record
                 at = value_start + 4
                 progress[ENTRIES_LEFT] -= 1
                 continue
@@ -166,7 +191,7 @@ def copy_entries(
                     error_code = np.int64(NO_ROOM_TO_HOLD)
                     break
                 progress[HELD_SIZE] = _put_key(data, at, key_start, value_start, has_lengths, held_key, np.int64(0))
-                progress[ITEMS_LEFT] = items
+                progress[ITEMS_LEFT] = item_count
                 progress[ENTRIES_LEFT] -= 1
                 at = value_start + 4
                 continue
@@ -176,9 +201,11 @@ def copy_entries(
             key_end = _put_key(data, at, key_start, value_start, has_lengths, out, record)
             value_end = key_end + LENGTH_SIZE
             end = value_start if kind == VALUE else value_start + 4
-            for i in range(1 if kind == VALUE else items):
+            for i in range(1 if kind == VALUE else item_count):
                 begin = end
-                end, error_code = end_of_value(first_program, depth, data, begin, numbers, hashes, flags)
+                end, error_code = end_of_value(
+                    first_program, depth, data, begin, scratch_numbers, scratch_hashes, scratch_codes
+                )
                 if error_code == FINE and value_end + 1 + end - begin > len(out):
                     error_code = np.int64(NO_ROOM)
                 if error_code != FINE:

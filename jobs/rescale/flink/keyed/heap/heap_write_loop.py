@@ -38,7 +38,7 @@ def write_entries(
 
     This loop reverses `heap_loop.copy_entries`, if each entry became a single record (`EntryLayout.as_whole_entries`).
     """
-    numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    scratch_numbers, scratch_hashes, scratch_codes = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     at = np.int64(0)
     while begin < end:
         start, key_end = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
@@ -46,18 +46,27 @@ def write_entries(
         if in_queue:
             at = copy_bytes(data, start, key_end, out, at)
             continue
-        numbers[0], numbers[1] = start, key_end
-        machine.walk(key_program, depth, data, numbers[0:1], numbers[1:2], numbers[2:3], hashes, flags)
-        if flags[0] != machine.FINE:
+        scratch_numbers[0], scratch_numbers[1] = start, key_end
+        machine.walk(
+            key_program,
+            depth,
+            data,
+            scratch_numbers[0:1],
+            scratch_numbers[1:2],
+            scratch_numbers[2:3],
+            scratch_hashes,
+            scratch_codes,
+        )
+        if scratch_codes[0] != machine.FINE:
             return np.int64(-1)
-        namespace_start = numbers[2]
+        namespace_start = scratch_numbers[2]
         if has_lengths:
-            namespace_start += _size_of_length(numbers[2] - start)
+            namespace_start += _size_of_length(scratch_numbers[2] - start)
             size = np.int64(1)
             while size < 4 and _size_of_length(key_end - namespace_start - size) != size:
                 size += 1
             key_end -= size
         at = copy_bytes(data, namespace_start, key_end, out, at)
-        at = copy_bytes(data, start, numbers[2], out, at)
+        at = copy_bytes(data, start, scratch_numbers[2], out, at)
         at = copy_bytes(data, value_start, begin, out, at)
     return at

@@ -87,11 +87,11 @@ def read_services(block: bytes) -> tuple[TimerService, ...] | None:
     return services if not reader.remaining and len({service.name for service in services}) == len(services) else None
 
 
-def timer_header(services: Iterable[TimerService], *, compressed: bool = False) -> KeyedHeader:
+def timer_header(services: Iterable[TimerService], *, is_compressed: bool = False) -> KeyedHeader:
     """Return the header of canonical state with the timers of these services; at least one service is needed."""
     all_services = tuple(services)
     return KeyedHeader(
-        compressed, all_services[0].key, tuple(state for service in all_services for state in service.states)
+        is_compressed, all_services[0].key, tuple(state for service in all_services for state in service.states)
     )
 
 

@@ -53,7 +53,14 @@ def unmark_old_records(
 
 @compiled
 def _element_end(
-    data: Bytes, at: Long, end: Long, instructions: Longs, depth: int, numbers: Longs, hashes: Codes, flags: Bytes
+    data: Bytes,
+    at: Long,
+    end: Long,
+    instructions: Longs,
+    depth: int,
+    scratch_numbers: Longs,
+    scratch_hashes: Codes,
+    scratch_codes: Bytes,
 ) -> tuple[Long, Long]:
     """Return (end of the element at `at` of a list that ends at `end`, error code).
 
@@ -61,7 +68,9 @@ def _element_end(
     """
     if at + TIME_SIZE > end:
         return at, np.int64(machine.SHORT)
-    element_end, error_code = end_of_value(instructions, depth, data[:end], at + TIME_SIZE, numbers, hashes, flags)
+    element_end, error_code = end_of_value(
+        instructions, depth, data[:end], at + TIME_SIZE, scratch_numbers, scratch_hashes, scratch_codes
+    )
     if error_code == FINE and element_end < end and (data[element_end] != DELIMITER or element_end + 1 == end):
         error_code = np.int64(machine.BAD_FLAG)
     return element_end, error_code
@@ -83,12 +92,14 @@ def shorten_lists(
     An element is old if its time is at most `cutoff`; `instructions` are as for `_element_end`. The loop updates
     `ends`, and the lengths in `data`. Returns (index of a list that cannot be read, error code), or (-1, `FINE`).
     """
-    numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    scratch_numbers, scratch_hashes, scratch_codes = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     for i in chosen:
         begin, end = key_ends[i] + LENGTH_SIZE, ends[i]
         at, filled = begin, begin
         while at < end:
-            element_end, error_code = _element_end(data, at, end, instructions, depth, numbers, hashes, flags)
+            element_end, error_code = _element_end(
+                data, at, end, instructions, depth, scratch_numbers, scratch_hashes, scratch_codes
+            )
             if error_code != FINE:
                 return i, error_code
             if _read_time(data, at) > cutoff:
@@ -125,12 +136,14 @@ def find_elements(
     Callers make these arrays long enough. Returns (number of elements, index of a list that cannot be read or -1, error
     code or `FINE`).
     """
-    numbers, hashes, flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    scratch_numbers, scratch_hashes, scratch_codes = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count = np.int64(0)
     for i in chosen:
         at, end = key_ends[i] + LENGTH_SIZE, ends[i]
         while at < end:
-            element_end, error_code = _element_end(data, at, end, instructions, depth, numbers, hashes, flags)
+            element_end, error_code = _element_end(
+                data, at, end, instructions, depth, scratch_numbers, scratch_hashes, scratch_codes
+            )
             if error_code != FINE:
                 return count, i, error_code
             owners[count], begins[count], element_ends[count] = i, at, element_end

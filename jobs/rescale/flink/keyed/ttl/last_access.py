@@ -83,12 +83,12 @@ def age_rules(header: KeyedHeader, cutoffs: Cutoffs) -> tuple[AgeRule, ...]:
     Raises `UnsupportedError` if the end of a list's elements is unknown, and `SnapshotError` for a state without TTL;
     both name the state.
     """
-    times = dict(cutoffs)
+    cutoff_by_state = dict(cutoffs)
     rules = []
     for state_id, state in enumerate(header.states):
-        if state.name in times:
+        if state.name in cutoff_by_state:
             with located(state=state.name):
-                rules.append(_rule(state_id, state, times[state.name]))
+                rules.append(_rule(state_id, state, cutoff_by_state[state.name]))
     return tuple(rules)
 
 
