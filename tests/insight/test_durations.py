@@ -48,7 +48,7 @@ def test_small_plan_is_estimated_without_the_start_of_workers() -> None:
 def test_estimated_restore_by_flink_is_within_twice_the_measured_time(parallelism: int, measured: float) -> None:
     """Measured seconds for 1 GB in four RocksDB directories, with Flink 1.20."""
     databases = tuple(database(i, 4, 128, GB // 4) for i in range(4))
-    seconds = restore_seconds([flink_restore(operator("big", 4, databases=databases), parallelism)], on_s3=False)
+    seconds = restore_seconds([flink_restore(operator("big", 4, databases=databases), parallelism)], is_on_s3=False)
     assert measured / 2 < seconds < measured * 2
 
 

@@ -45,7 +45,7 @@ def _parse_description(text: str) -> dict[str, str]:
 
     Raises `RequestError` if a value is missing or given twice.
     """
-    values: dict[str, str] = {}
+    value_by_name: dict[str, str] = {}
     for entry in text.split():
         name, _, value = entry.partition("=")
         if not name or not value:
@@ -55,22 +55,22 @@ def _parse_description(text: str) -> dict[str, str]:
                 found=entry,
                 advice=_ADVICE,
             )
-        if name in values:
+        if name in value_by_name:
             raise RequestError(f"{name} of the cluster is given twice", found=text, advice=_ADVICE)
-        values[name] = value
-    return values
+        value_by_name[name] = value
+    return value_by_name
 
 
 def cluster_of_environment(
-    environment: Mapping[str, str], values: Mapping[str, str | None] = MappingProxyType({})
+    environment: Mapping[str, str], overriding_values: Mapping[str, str | None] = MappingProxyType({})
 ) -> Cluster | None:
     """Return the cluster that `CLUSTER_VARIABLE` describes, or None if nothing describes one.
 
-    `values` that are not None override its values. Raises `RequestError` for an unknown name or a value that cannot be
-    read.
+    `overriding_values` that are not None override its values. Raises `RequestError` for an unknown name or a value that
+    cannot be read.
     """
     given_values = _parse_description(environment.get(CLUSTER_VARIABLE, ""))
-    given_values |= {name: value for name, value in values.items() if value is not None}
+    given_values |= {name: value for name, value in overriding_values.items() if value is not None}
     if not given_values:
         return None
     unknown = sorted(given_values.keys() - _PARSERS.keys())

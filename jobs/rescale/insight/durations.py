@@ -136,7 +136,7 @@ def durations(
     return Durations(
         run=sum(step.seconds for step in steps),
         restore=_slowest_restore_seconds(plan, [not operator.in_rocksdb for operator in plan.operators]),
-        flink=None if flink_restores is None else restore_seconds(flink_restores, on_s3=is_s3(plan.source)),
+        flink=None if flink_restores is None else restore_seconds(flink_restores, is_on_s3=is_s3(plan.source)),
         steps=steps,
         formats=tuple(_format_restores(plan)),
     )
@@ -191,7 +191,7 @@ def rates_of(operator: OperatorPlan) -> Rates:
     return ROWS_IN_ORDER if operator.work is WorkClass.RELOCATE else ROWS
 
 
-def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> float:
+def restore_seconds(restores: Iterable[OperatorRestore], *, is_on_s3: bool) -> float:
     """Return the seconds until Flink's slowest slot has restored its keyed state.
 
     Subtasks of several operators share a slot if they have the same number.
@@ -199,7 +199,7 @@ def restore_seconds(restores: Iterable[OperatorRestore], *, on_s3: bool) -> floa
     seconds: dict[int, float] = {}
     for restore in restores:
         for subtask in restore.subtasks:
-            seconds_needed = subtask.read / _bytes_read_per_second(on_s3) + subtask.by_record / RECORD_PUT_RATE
+            seconds_needed = subtask.read / _bytes_read_per_second(is_on_s3) + subtask.by_record / RECORD_PUT_RATE
             seconds[subtask.subtask] = seconds.get(subtask.subtask, 0.0) + seconds_needed
     return max(seconds.values(), default=0.0)
 
@@ -222,12 +222,12 @@ def _slowest_restore_seconds(plan: Plan, inserts_records: Sequence[bool]) -> flo
     `inserts_records` tells for each operator of the plan whether Flink inserts its records one by one.
     """
     seconds = [0.0] * max((operator.new_parallelism for operator in plan.operators), default=0)
-    for operator, inserts in zip(plan.operators, inserts_records, strict=True):
-        seconds_per_byte = 1 / _bytes_read_per_second(is_s3(plan.target)) + (1 / RECORD_PUT_RATE if inserts else 0)
+    for operator, is_inserted in zip(plan.operators, inserts_records, strict=True):
+        seconds_per_byte = 1 / _bytes_read_per_second(is_s3(plan.target)) + (1 / RECORD_PUT_RATE if is_inserted else 0)
         for subtask, size in enumerate(operator.new_keyed_bytes):
             seconds[subtask] += size * seconds_per_byte
     return max(seconds, default=0.0)
 
 
-def _bytes_read_per_second(on_s3: bool) -> int:
-    return PARALLEL_DOWNLOADS * S3_CONNECTION_RATE if on_s3 else LOCAL_DISK_RATE
+def _bytes_read_per_second(is_on_s3: bool) -> int:
+    return PARALLEL_DOWNLOADS * S3_CONNECTION_RATE if is_on_s3 else LOCAL_DISK_RATE

@@ -105,9 +105,9 @@ class FileChanges(msgspec.Struct, frozen=True):
         """
         size, bytes_read, bytes_whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
-        def estimate(rows: int, changes: float = 0) -> float:
-            work = _core_seconds(rows, ROWS, places_in_s3) + _core_seconds(bytes_whole, RECORDS, places_in_s3)
-            return PROCESS_SECONDS + (work + changes) / CORES
+        def estimate(row_bytes: int, change_core_seconds: float = 0) -> float:
+            work = _core_seconds(row_bytes, ROWS, places_in_s3) + _core_seconds(bytes_whole, RECORDS, places_in_s3)
+            return PROCESS_SECONDS + (work + change_core_seconds) / CORES
 
         full_run_seconds = estimate(size) + (WORKERS_SECONDS if size + bytes_whole > LITTLE_BYTES else 0)
         last_round_seconds = estimate(

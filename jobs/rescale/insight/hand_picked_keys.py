@@ -128,10 +128,10 @@ def _new_key_groups(
 
     if (key_hash := known_hash(header.key_serializer)) is None:
         return [None] * len(keys)
-    limits = np.cumsum([len(single.key) for single in keys], dtype=np.int64)
-    starts = np.concatenate([np.zeros(1, np.int64), limits[:-1]])
+    key_ends = np.cumsum([len(single.key) for single in keys], dtype=np.int64)
+    key_starts = np.concatenate([np.zeros(1, np.int64), key_ends[:-1]])
     codes = walk_keys(
-        key_hash.program, np.frombuffer(b"".join(single.key for single in keys), np.uint8), starts, limits
+        key_hash.program, np.frombuffer(b"".join(single.key for single in keys), np.uint8), key_starts, key_ends
     ).codes
     assert codes is not None  # a known hash has a program that computes the codes
     return [key_group_of_hash(int(code), shape.max_parallelism) for code in codes]
@@ -141,8 +141,8 @@ def _smallest_keys(key_type: str | None, max_parallelism: int, parallelism: int)
     """Return the smallest key for each subtask of a shape, as texts; no keys if `key_type` is None."""
     if key_type is None:
         return []
-    numbers = virtual_keys(key_type, max_parallelism, parallelism)
-    return [f'"{number}"' if key_type == "string" else str(number) for number in numbers]
+    smallest_numbers = virtual_keys(key_type, max_parallelism, parallelism)
+    return [f'"{number}"' if key_type == "string" else str(number) for number in smallest_numbers]
 
 
 def _dealt_states(operator: Operator) -> tuple[str, ...]:

@@ -224,4 +224,4 @@ def _requested_restore(plan: Plan, snapshot: Snapshot, parallelisms: Mapping[str
 
 def _job_restore(shape: str, snapshot: Snapshot, parallelisms: Mapping[str, int]) -> JobRestore:
     restores = tuple(flink_restore(o, parallelisms[o.operator_id]) for o in _keyed_operators(snapshot))
-    return JobRestore(shape, restores, restore_seconds(restores, on_s3=is_s3(snapshot.directory)))
+    return JobRestore(shape, restores, restore_seconds(restores, is_on_s3=is_s3(snapshot.directory)))

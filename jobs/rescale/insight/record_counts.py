@@ -61,13 +61,13 @@ def _estimated_row_count(tables: Iterable[LiveTable], files: SnapshotFiles) -> i
     from rescale.snapshot.databases.table_sizes import open_table  # imports numpy, which few snapshots need
 
     tables_per_state = max(1, _MOST_TABLES // len(by_state))
-    rows = 0
+    row_count = 0
     for tables_of_state in by_state.values():
         largest = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[:tables_per_state]
         entry_count = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest))
         sampled_bytes = sum(table.extent.length for table in largest)
-        rows += entry_count * sum(table.extent.length for table in tables_of_state) // sampled_bytes
-    return rows
+        row_count += entry_count * sum(table.extent.length for table in tables_of_state) // sampled_bytes
+    return row_count
 
 
 def _estimated_record_count(streams: Iterable[KeyedStream], files: SnapshotFiles) -> int:

@@ -64,7 +64,7 @@ class _UntimedStage:
     """A stage whose duration is not estimated yet.
 
     `cpu` is the CPU time in seconds for each byte. `passes`, `network` and `disk` say how often each byte passes to or
-    from S3, the network and the disk. `prefixes` is the number of prefixes in S3 that share the requests.
+    from S3, the network and the disk. `prefix_count` is the number of prefixes in S3 that share the requests.
     """
 
     name: str
@@ -77,7 +77,7 @@ class _UntimedStage:
     disk: float
     requests: EstimatedRequests
     shuffled: int = 0
-    prefixes: int = 1
+    prefix_count: int = 1
 
 
 def stages(work: Workload, cluster: Cluster) -> tuple[EstimatedStage, ...]:
@@ -176,7 +176,16 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
             for pieces in (records.pieces, records.new_pieces)
         )
         yield _UntimedStage(
-            "compare source and result", tasks, size, most_bytes, cpu, 2, 2, 0, EstimatedRequests(0, reads), prefixes=2
+            "compare source and result",
+            tasks,
+            size,
+            most_bytes,
+            cpu,
+            2,
+            2,
+            0,
+            EstimatedRequests(0, reads),
+            prefix_count=2,
         )
 
 
@@ -184,19 +193,26 @@ def _time_stage(stage: _UntimedStage, cluster: Cluster) -> EstimatedStage:
     seconds_per_byte = stage.cpu + stage.passes / S3_CONNECTION_RATE
     last_wait_seconds = LAST_WAIT_FACTOR * stage.bytes / stage.tasks * seconds_per_byte
     used_executors = min(cluster.executors, stage.tasks)
-    limits: Mapping[str, float] = {
+    seconds_by_limit: Mapping[str, float] = {
         "cores": stage.bytes / cluster.slots * seconds_per_byte + last_wait_seconds,
         "the executors' network": stage.bytes * stage.network / (used_executors * cluster.bandwidth),
         "the executors' disks": stage.bytes * stage.disk / (used_executors * LOCAL_DISK_RATE),
         "the largest key group, which one core works through": stage.most_bytes * seconds_per_byte + last_wait_seconds,
         "the driver, which starts task after task": stage.tasks / TASKS_A_SECOND,
         "S3's rate of requests per prefix": max(
-            stage.requests.writes / WRITES_A_SECOND, stage.requests.reads / READS_A_SECOND / stage.prefixes
+            stage.requests.writes / WRITES_A_SECOND, stage.requests.reads / READS_A_SECOND / stage.prefix_count
         ),
     }
-    limit = max(limits, key=lambda name: limits[name])
+    limit = max(seconds_by_limit, key=lambda name: seconds_by_limit[name])
     return EstimatedStage(
-        stage.name, stage.tasks, stage.bytes, stage.most_bytes, limits[limit], limit, stage.requests, stage.shuffled
+        stage.name,
+        stage.tasks,
+        stage.bytes,
+        stage.most_bytes,
+        seconds_by_limit[limit],
+        limit,
+        stage.requests,
+        stage.shuffled,
     )
 
 
