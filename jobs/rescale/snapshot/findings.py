@@ -51,7 +51,7 @@ def _misplaced_key_group_findings(operator: Operator) -> Iterator[str]:
     At the stored parallelism, Flink restores such state without a check.
     """
     for streams in (operator.managed_keyed, operator.raw_keyed):
-        holders: dict[int, int] = {}
+        subtask_by_key_group: dict[int, int] = {}
         stateless_subtasks = {subtask.index for subtask in operator.entry.subtasks} - {
             stream.subtask for stream in streams
         }
@@ -65,19 +65,21 @@ def _misplaced_key_group_findings(operator: Operator) -> Iterator[str]:
                     "does not own"
                 )
             for key_group in stream.key_groups:
-                if key_group in holders:
+                if key_group in subtask_by_key_group:
                     yield (
                         f"{operator.label}: key group {key_group} lies in the keyed state of subtasks "
-                        f"{holders[key_group]} and {stream.subtask}"
+                        f"{subtask_by_key_group[key_group]} and {stream.subtask}"
                     )
                     break
-                holders[key_group] = stream.subtask
+                subtask_by_key_group[key_group] = stream.subtask
         if streams:
             groups_of_stateless = {
                 key_group for subtask in stateless_subtasks for key_group in operator.key_groups_of(subtask)
             }
             unheld_groups = [
-                g for g in range(operator.max_parallelism) if g not in holders and g not in groups_of_stateless
+                g
+                for g in range(operator.max_parallelism)
+                if g not in subtask_by_key_group and g not in groups_of_stateless
             ]
             if unheld_groups:
                 yield (

@@ -48,9 +48,9 @@ def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
     """
     sample = [*_stream_keys(operator, files), *database_keys(operator, files, SAMPLE_SIZE, _MOST_KEYS)]
     keys, groups = [key for _, key in sample], [key_group for key_group, _ in sample]
-    limits = np.cumsum([len(key) for key in keys], dtype=np.int64)
-    starts = limits - np.array([len(key) for key in keys], np.int64)
-    return KeySample(np.frombuffer(b"".join(keys), np.uint8), starts, limits, np.array(groups, np.int64))
+    key_ends = np.cumsum([len(key) for key in keys], dtype=np.int64)
+    starts = key_ends - np.array([len(key) for key in keys], np.int64)
+    return KeySample(np.frombuffer(b"".join(keys), np.uint8), starts, key_ends, np.array(groups, np.int64))
 
 
 def _stream_keys(operator: Operator, files: SnapshotFiles) -> Iterator[tuple[int, bytes]]:

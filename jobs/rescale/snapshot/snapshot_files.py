@@ -80,18 +80,20 @@ class SnapshotFiles:
 
     def read_each(self, extents: Sequence[Extent]) -> list[bytes]:
         """Return the bytes of each extent; extents that lie end to end are read together."""
-        contents: dict[int, bytes] = {}
-        run: list[int] = []
+        bytes_by_index: dict[int, bytes] = {}
+        indexes_of_run: list[int] = []
         whole_extent = Extent(0, 0, 0)
         for i in sorted(range(len(extents)), key=extents.__getitem__):
-            is_adjacent = run and (whole_extent.file, whole_extent.start + whole_extent.length) == extents[i][:2]
+            is_adjacent = (
+                indexes_of_run and (whole_extent.file, whole_extent.start + whole_extent.length) == extents[i][:2]
+            )
             if not is_adjacent or whole_extent.length + extents[i].length > LARGEST_READ:
-                contents |= self._read_run(extents, run, whole_extent)
-                run, whole_extent = [], extents[i]._replace(length=0)
-            run.append(i)
+                bytes_by_index |= self._read_run(extents, indexes_of_run, whole_extent)
+                indexes_of_run, whole_extent = [], extents[i]._replace(length=0)
+            indexes_of_run.append(i)
             whole_extent = whole_extent._replace(length=whole_extent.length + extents[i].length)
-        contents |= self._read_run(extents, run, whole_extent)
-        return [contents[i] for i in range(len(extents))]
+        bytes_by_index |= self._read_run(extents, indexes_of_run, whole_extent)
+        return [bytes_by_index[i] for i in range(len(extents))]
 
     def _read_run(self, extents: Sequence[Extent], run: Sequence[int], whole_extent: Extent) -> dict[int, bytes]:
         """Read `whole_extent`, and return the contents of the extents in it, by their indexes `run` in `extents`."""

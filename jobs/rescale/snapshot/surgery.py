@@ -168,11 +168,11 @@ def _lost_states(operator: Operator) -> Iterator[LostState]:
         yield LostState("keyed state", "of an unknown serializer", None)
     if operator.raw_keyed_without_timers:
         yield LostState("raw keyed state", "in the operator's own format", None)
-    for raw, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
+    for prefix, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
         elements: dict[tuple[str, str], int] = defaultdict(int)
         for stream in streams:
             for state in stream.states:
-                elements[state.name, raw + state.mode.name] += len(state.elements)
+                elements[state.name, prefix + state.mode.name] += len(state.elements)
         for (name, mode), number in elements.items():
             yield LostState(name, mode, number)
     if operator.other_keyed:

@@ -178,11 +178,11 @@ def test_element_ends_where_the_next_element_of_any_state_begins(make: Callable[
         OperatorStateOffsets("offsets", DistributionMode.SPLIT_DISTRIBUTE, (0, 20)),
         OperatorStateOffsets("rules", DistributionMode.UNION, (5,)),
     )
-    read = make([stream], a=bytes(30)).elements("source", 2, OperatorHandle(states, stream), raw=True)
+    read = make([stream], a=bytes(30)).elements("source", 2, OperatorHandle(states, stream), is_raw=True)
     assert read is not None
     assert [[(e.start, e.length) for e in state.elements] for state in read.states] == [[(0, 5), (20, 10)], [(5, 15)]]
     empty = OperatorHandle((), EmptySegmentStream())
-    assert make([]).elements("source", 2, empty, raw=False) is None
+    assert make([]).elements("source", 2, empty, is_raw=False) is None
 
 
 @pytest.mark.parametrize(

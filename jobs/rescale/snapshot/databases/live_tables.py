@@ -20,14 +20,14 @@ from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import located
 
 
-def with_tables(snapshot: Snapshot, contents: SnapshotFiles | None = None) -> Snapshot:
+def with_tables(snapshot: Snapshot, files: SnapshotFiles | None = None) -> Snapshot:
     """Return the snapshot with the SST files of its databases, from their MANIFESTs.
 
-    `contents` reads the MANIFESTs; by default it is `snapshot.contents`. Raises the errors of `checked_manifest`, which
+    `files` reads the MANIFESTs; by default it is `snapshot.contents`. Raises the errors of `checked_manifest`, which
     then name the operator.
     """
     snapshot.check_complete()
-    manifest_files = contents or snapshot.contents
+    manifest_files = files or snapshot.contents
     operator_databases = [(operator, database) for operator in snapshot.operators for database in operator.databases]
     databases = iter(side_by_side(lambda pair: _with_tables(manifest_files, *pair), operator_databases))
     operators = tuple(
@@ -37,13 +37,13 @@ def with_tables(snapshot: Snapshot, contents: SnapshotFiles | None = None) -> Sn
     return replace(snapshot, operators=operators)
 
 
-def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database) -> Database:
+def _with_tables(manifest_files: SnapshotFiles, operator: Operator, database: Database) -> Database:
     extents = {file.name: file.extent for file in database.files}
 
     def content(file: StoredFile) -> bytes:
-        return contents.read(extents[file.name], LARGEST_MANIFEST)
+        return manifest_files.read(extents[file.name], LARGEST_MANIFEST)
 
-    files = listed_files(contents, extents.items())
+    files = listed_files(manifest_files, extents.items())
     with located(operator=operator.label):
         states = {state.name: state_id for state_id, state in enumerate(require_header(database.parsed).states)}
         manifest = checked_manifest(needed_files(files), content, states)
@@ -55,9 +55,9 @@ def _with_tables(contents: SnapshotFiles, operator: Operator, database: Database
     return replace(database, tables=tables, source=source_database(files, manifest, database.key_groups))
 
 
-def listed_files(contents: SnapshotFiles, named_extents: Iterable[tuple[str, Extent]]) -> list[StoredFile]:
+def listed_files(files: SnapshotFiles, named_extents: Iterable[tuple[str, Extent]]) -> list[StoredFile]:
     """Return the stored files of (file name, extent) pairs, with the bytes of those that lie in `_metadata`."""
-    return [_stored_file(contents, name, extent) for name, extent in named_extents]
+    return [_stored_file(files, name, extent) for name, extent in named_extents]
 
 
 def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:
@@ -88,8 +88,8 @@ def named_file(snapshot: Snapshot, database: Database, name: str) -> tuple[str, 
     return snapshot.files[extent.file][0], snapshot.contents.read(extent, LARGEST_MANIFEST)
 
 
-def _stored_file(contents: SnapshotFiles, name: str, extent: Extent) -> StoredFile:
-    uri, pin = contents.versions[extent.file]
+def _stored_file(files: SnapshotFiles, name: str, extent: Extent) -> StoredFile:
+    uri, pin = files.versions[extent.file]
     if extent.file == 0:
-        return StoredFile(name, uri, extent.length, data=contents.read(extent))
+        return StoredFile(name, uri, extent.length, data=files.read(extent))
     return StoredFile(name, uri, extent.length, extent.start, pin)

@@ -72,11 +72,11 @@ def differing_tables(
     Raises `SnapshotError` if a file that Flink may have uploaded again is damaged.
     """
     old, new = _tables_by_place(earlier, before), _tables_by_place(later, after)
-    unshared = [
+    unshared_tables = [
         [tables[place] for place in tables.keys() - others.keys()] for tables, others in ((old, new), (new, old))
     ]
-    uploaded_again = _uploaded_again(earlier, unshared[0], later, unshared[1])
-    gone, added = (frozenset(table.file.name for table in tables) - uploaded_again for tables in unshared)
+    uploaded_again = _uploaded_again(earlier, unshared_tables[0], later, unshared_tables[1])
+    gone, added = (frozenset(table.file.name for table in tables) - uploaded_again for tables in unshared_tables)
     return gone, added
 
 

@@ -82,13 +82,13 @@ def spread_findings(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFin
             f"{idle_count} of {parallelism} subtasks have no Kafka partition to read"
             + (watermarks if kafka.kind is KafkaKind.SOURCE else ""),
         )
-    largest, even_share = max(counts), -(-len(kafka.positions) // parallelism)
-    if largest > even_share:
+    most_partitions, even_share = max(counts), -(-len(kafka.positions) // parallelism)
+    if most_partitions > even_share:
         yield OffsetFinding(
             UNEVEN,
             kafka.label,
-            f"subtask {counts.index(largest)} reads {largest} of {len(kafka.positions)} Kafka partitions; "
-            f"{even_share} would be even",
+            f"subtask {counts.index(most_partitions)} reads {most_partitions} of {len(kafka.positions)} Kafka "
+            f"partitions; {even_share} would be even",
         )
 
 

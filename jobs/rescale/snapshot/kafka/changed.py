@@ -123,8 +123,8 @@ class _Writer:
         self, stream: ElementStream, state: ElementState, edit_element: _EditElement, edit: Edit
     ) -> ElementState:
         extents: list[Extent] = []
-        contents = contents_of(self._snapshot, stream, state.elements) if state.elements else []
-        for extent, old_element in zip(state.elements, contents, strict=True):
+        old_elements = contents_of(self._snapshot, stream, state.elements) if state.elements else []
+        for extent, old_element in zip(state.elements, old_elements, strict=True):
             new_element = edit_element(old_element, edit)
             if new_element is not None:
                 extents.append(extent if new_element == old_element else self._write(stream, new_element))

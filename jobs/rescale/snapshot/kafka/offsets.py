@@ -87,13 +87,13 @@ class KafkaOffsets:
         """
         if self.kind is KafkaKind.CONSUMER:
             return tuple(owning_subtask(*position.partition, parallelism) for position in self.positions)
-        holders = [0] * len(self.positions)
+        subtask_by_position = [0] * len(self.positions)
         layouts = layouts_of(self.operator, self.operator.operator)
         for subtask, shares in enumerate(redistribute(layouts, parallelism) if self.positions else ()):
             for run in (run for share in shares if share.name == READER_STATE for run in share.runs):
                 first = self.subtasks.index(run.source) + run.first
-                holders[first : first + run.count] = [subtask] * run.count
-        return tuple(holders)
+                subtask_by_position[first : first + run.count] = [subtask] * run.count
+        return tuple(subtask_by_position)
 
 
 def kafka_offsets(snapshot: Snapshot) -> tuple[KafkaOffsets, ...]:
@@ -206,8 +206,8 @@ def _positions(
         raise UnreadError(f"{name} has {size} bytes, above the limit of {STATE_LIMIT} bytes")
     subtasks = tuple(stream.subtask for stream, state in states for _ in state.elements)
     try:
-        contents = side_by_side(lambda pair: contents_of(snapshot, pair[0], pair[1].elements), states)
-        return subtasks, tuple(read(element) for elements in contents for element in elements)
+        elements_by_state = side_by_side(lambda pair: contents_of(snapshot, pair[0], pair[1].elements), states)
+        return subtasks, tuple(read(element) for elements in elements_by_state for element in elements)
     except UnknownVersionError as error:
         raise UnreadError(str(error)) from None
     except SnapshotError as error:

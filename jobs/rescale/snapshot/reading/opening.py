@@ -228,9 +228,9 @@ class _PendingOperator:
             if state.raw_keyed is not None:
                 self.raw_keyed.append(pool.submit(reader.raw_keyed, label, i, state.raw_keyed))
             if state.managed_operator is not None:
-                self.managed.append(pool.submit(reader.elements, label, i, state.managed_operator, raw=False))
+                self.managed.append(pool.submit(reader.elements, label, i, state.managed_operator, is_raw=False))
             if state.raw_operator is not None:
-                self.raw.append(pool.submit(reader.elements, label, i, state.raw_operator, raw=True))
+                self.raw.append(pool.submit(reader.elements, label, i, state.raw_operator, is_raw=True))
             self.channels += (*state.input_channels, *state.output_channels)
 
     def read_again(self) -> _PendingOperator:

@@ -120,7 +120,7 @@ class StreamReader:
             return replace(stream, has_hidden_timers=True)
         return replace(stream, parsed=timer_header(services) if services else None, services=services)
 
-    def elements(self, label: str, subtask: int, handle: OperatorHandle, *, raw: bool) -> ElementStream | None:
+    def elements(self, label: str, subtask: int, handle: OperatorHandle, *, is_raw: bool) -> ElementStream | None:
         """Return the operator state of a subtask; None for an empty handle, which file merging writes."""
         extent = self._locator.extent(handle.stream)
         if extent is None:
@@ -133,8 +133,11 @@ class StreamReader:
             ElementState(state.name, state.mode, tuple(extent.part(start, length) for start, length in elements))
             for state, elements in zip(handle.states, ranges, strict=True)
         )
-        begin = min((e.start for state in states for e in state.elements), default=extent.start + extent.length)
-        header = b"" if raw else self._header(extent.part(0, begin - extent.start))
+        begin = min(
+            (element_extent.start for state in states for element_extent in state.elements),
+            default=extent.start + extent.length,
+        )
+        header = b"" if is_raw else self._header(extent.part(0, begin - extent.start))
         parsed_header = self._parsed(read_operator_state_header, self._operator_headers, label, extent, header)
         return ElementStream(subtask, extent, states, header, parsed_header)
 
@@ -269,11 +272,11 @@ class StreamReader:
         """
         present_groups = [group for group in groups if group is not None]
         nonempty_groups = [group for group in present_groups if group.length > EMPTY_BLOCK_SIZE] or present_groups
-        smallest = min(nonempty_groups, key=lambda group: group.length, default=None)
-        if smallest is None or not len(BLOCK_HEAD) <= smallest.length <= HEADER_LIMIT:
+        smallest_group = min(nonempty_groups, key=lambda group: group.length, default=None)
+        if smallest_group is None or not len(BLOCK_HEAD) <= smallest_group.length <= HEADER_LIMIT:
             return None
-        holds_timers = self._read(smallest.part(0, len(BLOCK_HEAD))) == BLOCK_HEAD
-        return read_services(self._read(smallest)) if holds_timers else None
+        holds_timers = self._read(smallest_group.part(0, len(BLOCK_HEAD))) == BLOCK_HEAD
+        return read_services(self._read(smallest_group)) if holds_timers else None
 
     def _groups(
         self, label: str, extent: Extent, handle: KeyGroupsHandle, framing: Framing
