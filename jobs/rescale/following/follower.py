@@ -82,14 +82,14 @@ Mover = Callable[[Plan, Proof], None]
 
 @dataclass(frozen=True)
 class Follower:
-    """Follows `job` beside `target`; `by` names the process in claims, and `say` gets sentences for the user.
+    """Follows `job` beside `target`; `run_names` names the process in claims, and `say` gets sentences for the user.
 
     `while_waiting` is called again and again during the wait for a checkpoint; an error that it raises ends the wait.
     """
 
     target: str
     job: FollowedJob
-    by: dict[str, str]
+    run_names: dict[str, str]
     move: Mover
     say: Callable[[str], None]
     accept_unconditional: bool = False
@@ -119,8 +119,8 @@ class Follower:
                     time.sleep(pause)
 
     @contextmanager
-    def following(self, *, pins: bool = True) -> Iterator[None]:
-        """Begin to follow the job, or go on; the block makes the rounds. A block that makes none needs no `pins`.
+    def following(self, *, pins_checkpoints: bool = True) -> Iterator[None]:
+        """Begin to follow the job, or go on; the block makes the rounds. A block that makes none needs no pins.
 
         Raises `RequestError` if another process finishes, discards or takes the target. Then no file of the follower is
         left.
@@ -128,7 +128,7 @@ class Follower:
         self._begin()
         try:
             complete_newest_round(self.target)
-            with self._pinning() if pins else nullcontext():
+            with self._pinning() if pins_checkpoints else nullcontext():
                 yield
         except RescaleError:
             self._remove_late_files()
@@ -204,8 +204,8 @@ class Follower:
         """Plan the last round, into the target itself; it reads the newest checkpoint, not the pins."""
         refuse_another_job(self.target, self.job)
         newest = complete_newest_round(self.target)
-        numbers = complete_checkpoints(self.job.checkpoints)
-        if not numbers:
+        checkpoint_numbers = complete_checkpoints(self.job.checkpoints)
+        if not checkpoint_numbers:
             raise RequestError(
                 "the job has left no checkpoint",
                 path=self.job.checkpoints,
@@ -215,9 +215,9 @@ class Follower:
                 "from a savepoint, with that option, and follow it again; or if it was started again since, name the "
                 "directory of its new checkpoints",
             )
-        refuse_two_starts(self.job.checkpoints, numbers)
-        source = checkpoint_directory(self.job.checkpoints, numbers[-1])
-        request, checkpoints_between = self._request(source, self.target), self._between(newest, numbers[-1])
+        refuse_two_starts(self.job.checkpoints, checkpoint_numbers)
+        source = checkpoint_directory(self.job.checkpoints, checkpoint_numbers[-1])
+        request, checkpoints_between = self._request(source, self.target), self._between(newest, checkpoint_numbers[-1])
         planned = plan_round(request, self._bases(newest), checkpoints_between, reserve=0)
         is_taken = state_of(self.target, planned.prepared.plan.digest) is State.TAKEN
         if is_taken and may_be_discarded(self.target, self.job):
@@ -226,12 +226,12 @@ class Follower:
         finish_discard(self.target)
         return planned
 
-    def plan_full(self, checkpoint: str, *, ahead: bool = False) -> PreparedPlan:
+    def plan_full(self, checkpoint: str, *, copies_ahead: bool = False) -> PreparedPlan:
         """Plan a full run from a checkpoint, with the target itself as its target. Writes nothing.
 
-        With `ahead`, the plan is for files that are copied before the job ends (`preparation`).
+        With `copies_ahead`, the plan is for files that are copied before the job ends (`preparation`).
         """
-        return prepare(self._request(checkpoint, self.target), copies_ahead=ahead)
+        return prepare(self._request(checkpoint, self.target), copies_ahead=copies_ahead)
 
     def take_over(self) -> None:
         """Go on with rounds of an earlier start of the job, whose checkpoints are in another directory.
@@ -287,37 +287,41 @@ class Follower:
         """Return the URIs of the rounds that the next round may continue: the newest one, then its anchor."""
         if newest is None:
             return []
-        numbers = dict.fromkeys((newest.checkpoint, newest.anchor))
-        return [round_target(self.target, number) for number in numbers]
+        checkpoint_numbers = dict.fromkeys((newest.checkpoint, newest.anchor))
+        return [round_target(self.target, number) for number in checkpoint_numbers]
 
     def _next_pinned(self, newest_number: int) -> PinnedCheckpoint:
         """Wait for a checkpoint with a number above `newest_number`, and pin it."""
         if (pinned := self._pins.newest()) is not None and pinned.checkpoint > newest_number:
             return pinned
-        tried_number, attempts, sentence, start_time = -1, 0, "", time.monotonic()
-        numbers: list[int] = []
+        tried_checkpoint, attempts, sentence, start_time = -1, 0, "", time.monotonic()
+        checkpoint_numbers: list[int] = []
         while True:
             self._refuse_lost_target()
-            earlier_numbers, numbers = numbers, complete_checkpoints(self.job.checkpoints)
-            if numbers != earlier_numbers:
-                refuse_two_starts(self.job.checkpoints, numbers)
-            if numbers and numbers[-1] > newest_number:
-                attempts = attempts + 1 if numbers[-1] == tried_number else 1
-                tried_number = numbers[-1]
+            earlier_checkpoint_numbers, checkpoint_numbers = (
+                checkpoint_numbers,
+                complete_checkpoints(self.job.checkpoints),
+            )
+            if checkpoint_numbers != earlier_checkpoint_numbers:
+                refuse_two_starts(self.job.checkpoints, checkpoint_numbers)
+            if checkpoint_numbers and checkpoint_numbers[-1] > newest_number:
+                attempts = attempts + 1 if checkpoint_numbers[-1] == tried_checkpoint else 1
+                tried_checkpoint = checkpoint_numbers[-1]
                 try:
                     with self._pins_lock:
-                        return self._pins.pin(tried_number)
+                        return self._pins.pin(tried_checkpoint)
                 except SnapshotError as error:
                     if attempts == _ATTEMPTS:
                         raise
                     self.say(
-                        f"the files of checkpoint {tried_number} could not be kept: {error.what}; trying the newest one"
+                        f"the files of checkpoint {tried_checkpoint} could not be kept: {error.what}; "
+                        "trying the newest one"
                     )
             else:
                 seconds = time.monotonic() - start_time
                 last_sentence = sentence
-                sentence = waiting_sentence(self.job.checkpoints, newest_number, numbers, seconds)
-                if numbers and numbers[-1] < newest_number:
+                sentence = waiting_sentence(self.job.checkpoints, newest_number, checkpoint_numbers, seconds)
+                if checkpoint_numbers and checkpoint_numbers[-1] < newest_number:
                     with self._pins_lock:
                         restart_sentence = forget_earlier_start(self._pins)
                     if restart_sentence is not None:
@@ -355,11 +359,16 @@ class Follower:
 
     def move_last(self, planned: RoundPlan) -> None:
         """Claim the target for the last round, then move and certify it."""
-        claim(planned.prepared.plan, accept_unconditional=self.accept_unconditional, by=self.by, is_last_round=True)
+        claim(
+            planned.prepared.plan,
+            accept_unconditional=self.accept_unconditional,
+            run_names=self.run_names,
+            is_last_round=True,
+        )
         self.move(planned.prepared.plan, planned.proof)
 
     def _run(self, plan: Plan, proof: Proof) -> None:
-        claim(plan, accept_unconditional=self.accept_unconditional, by=self.by)
+        claim(plan, accept_unconditional=self.accept_unconditional, run_names=self.run_names)
         self.move(plan, proof)
         publish(plan, accept_unconditional=self.accept_unconditional)
 
@@ -391,8 +400,8 @@ class Follower:
         use_targets([self.target, request.target])
         plan = prepare(request).plan
         if not was_published(plan):
-            by_files = any(operator.databases for operator in plan.operators)
-            self._run(plan, Proof.FILES if by_files else Proof.RECORDS)
+            has_database_files = any(operator.databases for operator in plan.operators)
+            self._run(plan, Proof.FILES if has_database_files else Proof.RECORDS)
             self.say(f"the state of checkpoint {newest.checkpoint} is published: {plan.target}")
 
 

@@ -22,14 +22,14 @@ from rescale.text.errors import RequestError
 from rescale.text.names import quoted
 
 
-def leave(target: str, checkpoints: str, by: Mapping[str, str]) -> None:
+def leave(target: str, checkpoints: str, run_names: Mapping[str, str]) -> None:
     """Stop following a job that was started again, and keep the rounds for a follower of its new start.
 
-    The last round that the run `by` has claimed is removed, even if it is published, because no job runs from it. Does
-    nothing if another run has claimed the target, or if the target's follower does not follow `checkpoints`.
+    The last round that the run `run_names` has claimed is removed, even if it is published, because no job runs from
+    it. Does nothing if another run has claimed the target, or if the target's follower does not follow `checkpoints`.
     """
     current_job, claim = followed_job(target), claim_on(target)
-    if current_job is None or current_job.checkpoints != checkpoints or (claim is not None and claim.by != by):
+    if current_job is None or current_job.checkpoints != checkpoints or (claim is not None and claim.by != run_names):
         return
     if claim is not None:
         if Transition.DISCARD in TRANSITIONS[state_of(target, claim.plan)]:
@@ -78,7 +78,7 @@ def refuse_taken_target(target: str, checkpoints: str | None) -> None:
         return
     if checkpoints is not None and holds_last_round(target, checkpoints):
         return
-    contents = {State.FREE: "other files", State.OCCUPIED: "a snapshot", State.PUBLISHED: "a published result"}
+    content_by_state = {State.FREE: "other files", State.OCCUPIED: "a snapshot", State.PUBLISHED: "a published result"}
     advice = Advice("name another target")
     if claim is not None and Transition.DISCARD in TRANSITIONS[state]:
         advice = Advice(advice, "; if that run has ended, remove what it left: ", command("discard", quoted(target)))
@@ -86,7 +86,7 @@ def refuse_taken_target(target: str, checkpoints: str | None) -> None:
         "the target is occupied",
         path=target,
         expected="an empty or absent directory that no run has claimed",
-        found=contents.get(state, claim),
+        found=content_by_state.get(state, claim),
         advice=advice,
     )
 

@@ -143,21 +143,21 @@ def _have_common_backends(earlier: Snapshot, later: Snapshot) -> bool:
     )
 
 
-def waiting_sentence(checkpoints: str, newest_number: int, numbers: Sequence[int], seconds: float) -> str:
+def waiting_sentence(checkpoints: str, newest_number: int, checkpoint_numbers: Sequence[int], seconds: float) -> str:
     """Return a sentence on a follower that has waited `seconds` for a checkpoint after `newest_number` (-1: for any).
 
-    `numbers` are the numbers of the complete checkpoints, none of which is newer. The sentence is empty if the job
-    merely has to complete another checkpoint, and has had little time for it.
+    `checkpoint_numbers` are the numbers of the complete checkpoints, none of which is newer. The sentence is empty if
+    the job merely has to complete another checkpoint, and has had little time for it.
     """
     if newest_number == -1:
         return f"waiting for the first complete checkpoint in {checkpoints}: {_CHECK_DIRECTORY}"
     waiting_clause = f"waiting for a checkpoint after {newest_number} in {checkpoints}"
-    if not numbers:
+    if not checkpoint_numbers:
         return f"{waiting_clause}, which has no complete checkpoint: {_CHECK_DIRECTORY}; {_IF_STARTED_AGAIN}"
-    if numbers[-1] < newest_number:
+    if checkpoint_numbers[-1] < newest_number:
         return (
-            f"{waiting_clause}, whose newest one is {numbers[-1]}: check that the job runs, and that no checkpoint was "
-            f"removed; {_IF_STARTED_AGAIN}"
+            f"{waiting_clause}, whose newest one is {checkpoint_numbers[-1]}: check that the job runs, and that no "
+            f"checkpoint was removed; {_IF_STARTED_AGAIN}"
         )
     if seconds > _LONG_SECONDS:
         return f"{waiting_clause}, for {duration(_LONG_SECONDS)} now; {_IF_STARTED_AGAIN}"
@@ -167,13 +167,15 @@ def waiting_sentence(checkpoints: str, newest_number: int, numbers: Sequence[int
 def _open_newest(checkpoints: str, allow_prefixes: Sequence[str]) -> tuple[int, Snapshot | None]:
     """Open a running job's newest complete checkpoint; return (number, snapshot), or (-1, None) if there is none."""
     for attempt in range(_ATTEMPTS):
-        numbers = complete_checkpoints(checkpoints)
-        if not numbers:
+        checkpoint_numbers = complete_checkpoints(checkpoints)
+        if not checkpoint_numbers:
             break
-        refuse_two_starts(checkpoints, numbers)
+        refuse_two_starts(checkpoints, checkpoint_numbers)
         try:
-            return numbers[-1], open_snapshot(checkpoint_directory(checkpoints, numbers[-1]), allow_prefixes)
+            return checkpoint_numbers[-1], open_snapshot(
+                checkpoint_directory(checkpoints, checkpoint_numbers[-1]), allow_prefixes
+            )
         except SnapshotError:
-            if attempt == _ATTEMPTS - 1 or newest_complete_checkpoint(checkpoints) == numbers[-1]:
+            if attempt == _ATTEMPTS - 1 or newest_complete_checkpoint(checkpoints) == checkpoint_numbers[-1]:
                 raise
     return -1, None

@@ -39,7 +39,7 @@ def watch(
 ) -> Watch:
     values = {"refers": False, "rule": CutOverRule.READY, "not_before": None, "most_downtime": None}
     request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
-    follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, by=RUN)
+    follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, run_names=RUN)
     watching = Watch(None, follower, request, {}, None, state or TaskState(), None, None, previous_seconds)  # type: ignore[arg-type]
     watching._checked_checkpoints = {None, ROUND.checkpoint}
     return watching
@@ -102,7 +102,7 @@ def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any)
         watching = watch(target, most_downtime=5, rule=CutOverRule.APPROVED)
         assert watching.waits_for(ROUND) == "an approval"
         assert watching.waits_for(None) == "an approval", "no approval is needed without rounds"
-        decide_cut_over(str(target), RUN, "said so", approved=approved)
+        decide_cut_over(str(target), RUN, "said so", is_approved=approved)
         if approved:
             assert watching.waits_for(ROUND) is None
             continue
@@ -116,7 +116,7 @@ def test_cut_over_that_is_given_up_is_not_waited_for(later: dict[str, Any], tmp_
     """The question may come before the window opens, and rounds may get longer after it has come."""
     watching = watch(tmp_path / "target", rule=CutOverRule.APPROVED, **later)
     assert watching.waits_for(ROUND) not in (None, "an approval")
-    decide_cut_over(str(tmp_path / "target"), RUN, "given up", approved=False)
+    decide_cut_over(str(tmp_path / "target"), RUN, "given up", is_approved=False)
     with pytest.raises(RequestError, match="the cut-over is given up"):
         watching.waits_for(ROUND)
 
@@ -160,7 +160,7 @@ def test_state_that_grows_above_the_limit_of_the_settings_waits_for_an_approval(
         assert watching.waits_for(replace(ROUND, checkpoint=checkpoint)) == "an approval"
     assert read == ["7", "9"]
     assert f"require it above 1 GB, and {clause}" in caplog.text
-    decide_cut_over(str(tmp_path / "target"), RUN, "said so", approved=True)
+    decide_cut_over(str(tmp_path / "target"), RUN, "said so", is_approved=True)
     assert watching.waits_for(replace(ROUND, checkpoint=12)) is None
 
 
@@ -186,7 +186,7 @@ def test_approval_that_an_earlier_try_needed_is_needed_by_the_next() -> None:
 def test_cut_over_is_given_up_although_the_newest_base_needs_no_approval(tmp_path: Path) -> None:
     """The question was asked by an earlier try of the task, about a larger base."""
     watching = watch(tmp_path / "target", most_downtime=5)
-    decide_cut_over(str(tmp_path / "target"), RUN, "given up by ada", approved=False)
+    decide_cut_over(str(tmp_path / "target"), RUN, "given up by ada", is_approved=False)
     with pytest.raises(RequestError, match="the cut-over is given up"):
         watching.waits_for(ROUND)
 
@@ -198,7 +198,7 @@ def test_decision_in_another_run_does_not_hold(
 ) -> None:
     """The question of the aborted run was about an earlier round. The rounds of that run stay for this run."""
     watching = watch(tmp_path / "target", most_downtime=5, rule=rule)
-    decide_cut_over(str(tmp_path / "target"), {"run": "another"}, "said so", approved=approved)
+    decide_cut_over(str(tmp_path / "target"), {"run": "another"}, "said so", is_approved=approved)
     monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)
     if rule is CutOverRule.READY:
         assert watching.waits_for(ROUND) is None
@@ -214,8 +214,8 @@ def test_one_plan_of_a_checkpoint_answers_all_questions_before_a_cut_over(tmp_pa
     """The plan says whether rounds are made and an approval is needed, and is reused for the first copies."""
     plan, plans = plan_rescale(snapshots.directory("2-rocksdb-native"), str(tmp_path / "target"), ["3"]), list[str]()
 
-    def plan_full(checkpoint: str, *, ahead: bool) -> Any:
-        plans.append(f"{checkpoint} {ahead}")
+    def plan_full(checkpoint: str, *, copies_ahead: bool) -> Any:
+        plans.append(f"{checkpoint} {copies_ahead}")
         return SimpleNamespace(plan=replace(plan, source=checkpoint))
 
     (tmp_path / "chk-3").mkdir()
@@ -261,5 +261,5 @@ def test_no_base_is_begun_after_the_window_has_closed(monkeypatch: pytest.Monkey
 
 def test_later_decision_does_not_replace_the_first(tmp_path: Any) -> None:
     target = str(tmp_path / "target")
-    first = decide_cut_over(target, RUN, "no", approved=False)
-    assert decide_cut_over(target, {"run": "b"}, "yes", approved=True) == first
+    first = decide_cut_over(target, RUN, "no", is_approved=False)
+    assert decide_cut_over(target, {"run": "b"}, "yes", is_approved=True) == first

@@ -112,7 +112,7 @@ class AskToCutOver(HITLOperator):
                 rounds["target"],
                 this_run(context["dag_run"]),
                 f"{'approved' if is_approved else 'given up'} by {user['name']}",
-                approved=is_approved,
+                is_approved=is_approved,
                 accept_unconditional=params["accept_unconditional_publish"],
             )
         log.info("%s", decision)

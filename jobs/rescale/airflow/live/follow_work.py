@@ -125,7 +125,7 @@ def _follow_until_cut(watch: Watch, cut_over: CutOver) -> Stopwatch:
     watch.refuse_ended_job()
     if watch.has_rounds:
         cut_over.mover.start_rounds_process()
-    with watch.follower.following(pins=watch.has_rounds):
+    with watch.follower.following(pins_checkpoints=watch.has_rounds):
         while True:
             watch.follow()
             watch.refuse_ended_job()

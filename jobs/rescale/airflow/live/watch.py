@@ -144,7 +144,7 @@ class Watch:
     def _plan_full(self, checkpoint: str) -> Plan:
         """Return the plan of a full run from a checkpoint; it is cached until another checkpoint is asked for."""
         if self._cached_plan is None or self._cached_plan[0] != checkpoint:
-            self._cached_plan = checkpoint, self.follower.plan_full(checkpoint, ahead=not self.live.refers).plan
+            self._cached_plan = checkpoint, self.follower.plan_full(checkpoint, copies_ahead=not self.live.refers).plan
         return self._cached_plan[1]
 
     def _wait_without_rounds(self) -> bool:
@@ -213,7 +213,7 @@ class Watch:
         decision = cut_over_decision(self.follower.target)
         if decision is None:
             return None
-        is_of_this_run = decision.by == self.follower.by
+        is_of_this_run = decision.by == self.follower.run_names
         if is_of_this_run and decision.approved:
             return decision
         if not is_of_this_run and not self.needs_approval(self.follower.newest_round()):
