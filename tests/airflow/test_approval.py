@@ -197,7 +197,7 @@ def test_stored_decision_stands(before: bool, asking: PlanApproval, plan: Plan, 
     xcoms: dict[str, Any] = {}
     with pytest.raises(QuestionAsked):
         asking.execute(context_of_run(xcoms, planned))
-    decide(plan, {"run": "another"}, "said by bob", approved=before)
+    decide(plan, {"run": "another"}, "said by bob", is_approved=before)
     with pytest.raises(TaskEnded):
         asking.execute_complete(context_of_run(xcoms, planned), {})  # without an answer
     assert xcoms["approved"]["approved"] is False

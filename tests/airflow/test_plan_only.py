@@ -45,12 +45,12 @@ def summary_and_report(plan: Plan, **values: Any) -> tuple[dict[str, Any], str]:
 
 def reject(plan: Plan) -> None:
     claim(plan)
-    decide(plan, {}, "rejected by ada", approved=False)
+    decide(plan, {}, "rejected by ada", is_approved=False)
 
 
 def wait_for_an_answer(plan: Plan) -> None:
     run = {"airflow": "", "dag": "rescale", "run": "alive"}
-    claim(plan, by=run)
+    claim(plan, run_names=run)
     ask(plan, run)
 
 

@@ -57,7 +57,7 @@ def refusal(instance: Any) -> RequestError:
 
 
 def reject(plan: Plan) -> None:
-    decide(plan, {"run": "own"}, ANSWER, approved=False)
+    decide(plan, {"run": "own"}, ANSWER, is_approved=False)
 
 
 def remaining_files(plan: Plan) -> list[Path]:
@@ -84,7 +84,7 @@ def test_published_result_of_a_rejected_plan_is_reported_and_kept(plan: Plan) ->
 
 
 def test_files_that_another_run_works_on_are_kept(plan: Plan) -> None:
-    claim(plan, by={"airflow": "", "dag": "rescale", "run": "own"})
+    claim(plan, run_names={"airflow": "", "dag": "rescale", "run": "own"})
     note_run(plan, OTHER)
     reject(plan)
     before = remaining_files(plan)
@@ -95,7 +95,7 @@ def test_files_that_another_run_works_on_are_kept(plan: Plan) -> None:
 
 def test_earlier_approval_by_another_run_stands(plan: Plan) -> None:
     claim(plan)
-    decide(plan, OTHER, "approved by bob", approved=True)
+    decide(plan, OTHER, "approved by bob", is_approved=True)
     before = remaining_files(plan)
     error = refusal(answered(plan))
     assert "approved by bob" in str(error.found)

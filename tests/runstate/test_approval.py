@@ -42,7 +42,7 @@ def test_every_step_of_a_plan_is_refused_until_its_question_is_answered(step: st
     assert caught.value.path == plan.target
     assert "run asking" in str(caught.value.found)
     assert caught.value.advice
-    decide(plan, ASKING, "approved by ada", approved=True)
+    decide(plan, ASKING, "approved by ada", is_approved=True)
     STEPS[step](plan)
 
 
@@ -50,7 +50,7 @@ def test_every_step_of_a_plan_is_refused_until_its_question_is_answered(step: st
 def test_rejected_plan_is_refused_in_every_step_until_its_target_is_discarded(step: str, plan: Plan) -> None:
     steps = {**STEPS, "claim": claim}
     certify(plan)
-    decide(plan, ASKING, "rejected by ada", approved=False)
+    decide(plan, ASKING, "rejected by ada", is_approved=False)
     with pytest.raises(RequestError) as caught:
         steps[step](plan)
     assert "rejected by ada" in str(caught.value.found)
@@ -63,8 +63,8 @@ def test_rejected_plan_is_refused_in_every_step_until_its_target_is_discarded(st
 @pytest.mark.parametrize("unconditional", [False, True])
 def test_second_answer_to_a_question_does_not_replace_the_first(unconditional: bool, plan: Plan) -> None:
     claim(plan)
-    first = decide(plan, ASKING, "rejected by ada", approved=False, accept_unconditional=unconditional)
-    assert decide(plan, OTHER, "approved by bob", approved=True, accept_unconditional=unconditional) == first
+    first = decide(plan, ASKING, "rejected by ada", is_approved=False, accept_unconditional=unconditional)
+    assert decide(plan, OTHER, "approved by bob", is_approved=True, accept_unconditional=unconditional) == first
     assert (first.approved, first.answer, first.by) == (False, "rejected by ada", ASKING)
 
 
@@ -80,8 +80,8 @@ def test_published_result_stays_published_when_its_plan_is_rejected_later(plan: 
     """A run may publish while another run asks its question. The published result is reported, and not taken back."""
     execute_without_spark(plan)
     ask(plan, ASKING)
-    decide(plan, ASKING, "rejected by ada", approved=False)
-    assert publish(plan).already
+    decide(plan, ASKING, "rejected by ada", is_approved=False)
+    assert publish(plan).was_already_published
     with pytest.raises(RequestError) as caught:
         discard(plan.target)
     assert caught.value.path == plan.target
@@ -90,7 +90,7 @@ def test_published_result_stays_published_when_its_plan_is_rejected_later(plan: 
 def test_discard_removes_question_and_decision(plan: Plan) -> None:
     claim(plan)
     ask(plan, ASKING)
-    decide(plan, ASKING, "approved by ada", approved=True)
+    decide(plan, ASKING, "approved by ada", is_approved=True)
     discard(plan.target)
     assert approval_of(places_of(plan)) == Approval(None, None)
     assert open_store(plan.target).list(f"{plan.target}.rescale") == []

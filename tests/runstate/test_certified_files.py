@@ -54,8 +54,8 @@ def test_files_in_the_target_are_certified_by_name_and_others_by_location_in_ord
     ]
     assert [file.uri(target) for file in files] == [places["elsewhere"], places["a"], places["b"]]
     assert [file.size for file in files] == [5, 5, 5]
-    check_files(target, files, published=False)
-    check_files(target, files, published=True)
+    check_files(target, files, is_published=False)
+    check_files(target, files, is_published=True)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_missing_certified_file_is_an_integrity_error_with_advice(
 ) -> None:
     Path(places[name]).unlink()
     with pytest.raises(IntegrityError) as caught:
-        check_files(target, files, published=published)
+        check_files(target, files, is_published=published)
     assert what in caught.value.what
     assert advice in str(caught.value.advice)
     assert (caught.value.path, caught.value.found) == (places[name], "no file")
@@ -90,7 +90,7 @@ def test_error_for_several_truncated_files_names_the_first_and_their_number(
     for name in ("a", "b"):
         Path(places[name]).write_bytes(b"cut")
     with pytest.raises(IntegrityError) as caught:
-        check_files(target, files, published=False)
+        check_files(target, files, is_published=False)
     assert caught.value.path == places["a"]
     assert "3 bytes" in str(caught.value.found)
     assert "(2 such files)" in str(caught.value.found)
@@ -117,10 +117,10 @@ def test_source_files_are_checked_without_listing_their_directory(
         return _list(store, directory)
 
     monkeypatch.setattr(LocalStore, "list", listed)
-    check_files(target, files, published=False)
+    check_files(target, files, is_published=False)
     Path(places["elsewhere"]).unlink()
     with pytest.raises(IntegrityError, match="a file elsewhere"):
-        check_files(target, files, published=True)
+        check_files(target, files, is_published=True)
 
 
 def test_files_are_checked_with_one_listing_of_the_target_and_one_call_for_the_rest(
@@ -141,7 +141,7 @@ def test_files_are_checked_with_one_listing_of_the_target_and_one_call_for_the_r
     monkeypatch.setattr(store, "stats", stats)
     monkeypatch.setattr(store, "list", listing)
     monkeypatch.setattr(store, "stat", looks.append)
-    check_files(target, files, published=True)
+    check_files(target, files, is_published=True)
     assert looks == [[places["elsewhere"]], target]
 
 
@@ -158,5 +158,5 @@ def test_certified_file_in_a_bucket_is_pinned_by_its_etag_without_quotes(s3: S3S
     assert file == CertifiedFile("a", 5, hashlib.md5(b"state").hexdigest(), None)
     store.put(uri, b"State")
     with pytest.raises(IntegrityError) as caught:
-        check_files(target, [file], published=False)
+        check_files(target, [file], is_published=False)
     assert caught.value.path == uri

@@ -42,7 +42,7 @@ def test_result_is_published_after_publication_and_discard_gave_way_to_each_othe
         publish(plan)
     with pytest.raises(RequestError, match="about to be published"):
         discard(plan.target)
-    assert not publish(plan).already
+    assert not publish(plan).was_already_published
 
 
 def test_run_is_refused_until_a_killed_discard_is_repeated(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_suspended_discard_removes_no_file_of_a_run_that_was_published_meanwhile
         with pytest.raises(RequestError, match="another discard of this target"):
             discard(plan.target)
     assert is_published(plan)
-    assert publish(plan).already
+    assert publish(plan).was_already_published
 
 
 def test_files_written_during_a_discard_are_removed(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

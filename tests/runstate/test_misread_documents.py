@@ -30,7 +30,7 @@ def test_document_that_publish_misreads_once_is_a_store_error(
         with pytest.raises(StoreError, match="two reads of the"):
             publish(load_plan(places_of(plan).plan))
     assert not is_published(plan)
-    assert not publish(load_plan(places_of(plan).plan)).already
+    assert not publish(load_plan(places_of(plan).plan)).was_already_published
 
 
 @pytest.mark.parametrize("document", ["plan", "claim", "certificate", "candidate"])
@@ -48,7 +48,7 @@ def test_damaged_document_is_read_twice_and_refused_by_publish(
 def test_published_result_that_is_misread_once_counts_as_published(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     execute_without_spark(plan)
     Misreading(places_of(plan).metadata).install(plan, monkeypatch)
-    assert publish(plan).already
+    assert publish(plan).was_already_published
 
 
 def test_published_result_that_reads_differently_each_time_is_a_store_error(
@@ -89,7 +89,7 @@ def test_publish_reads_metadata_again_when_it_misread_what_it_put(
     monkeypatch.setattr(
         publication, "read_document", lambda uri: misreads.pop() if uri == metadata and misreads else read(uri)
     )
-    assert not publish(plan, accept_unconditional=unconditional).already
+    assert not publish(plan, accept_unconditional=unconditional).was_already_published
 
 
 def test_claim_that_publish_misses_at_the_first_read_is_a_store_error(
@@ -131,6 +131,6 @@ def test_claim_that_is_misread_once_after_the_publishing_mark_is_read_again(
         return misread.pop() if misread and is_behind else claim_on(target)
 
     monkeypatch.setattr("rescale.runstate.publication.claim_on", read)
-    assert not publish(plan).already
+    assert not publish(plan).was_already_published
     assert misread == []
     assert open_store(plan.target).read_all(places_of(plan).claim, 1 << 20)[0] == document

@@ -46,7 +46,7 @@ def test_result_with_a_file_that_changed_after_validation_is_not_published(plan:
         with pytest.raises(IntegrityError):
             execute_without_spark(plan)
     else:
-        assert not execute_without_spark(plan).already
+        assert not execute_without_spark(plan).was_already_published
         assert is_published(plan)
 
 
@@ -55,7 +55,7 @@ def test_run_names_the_file_that_changed_after_publication(
     plan: Plan, damage: Damage, capsys: pytest.CaptureFixture[str]
 ) -> None:
     execute_without_spark(plan)
-    assert publish(plan).already
+    assert publish(plan).was_already_published
     damaged = files(plan)[-1]
     damage(damaged)
     capsys.readouterr()
@@ -111,7 +111,7 @@ def test_publication_killed_before_it_puts_metadata_is_completed_by_the_next_run
     with pytest.raises(RequestError, match="about to be published, and may have been"):
         discard(plan.target)
     assert files(plan) == before
-    assert not execute_without_spark(plan).already
+    assert not execute_without_spark(plan).was_already_published
     assert is_published(plan)
 
 
@@ -120,7 +120,7 @@ def test_publish_marks_the_result_of_a_publication_killed_after_it_put_metadata(
 ) -> None:
     certify(plan)
     kill_at(places_of(plan).metadata, plan, monkeypatch, after=True)
-    assert publish(plan).already
+    assert publish(plan).was_already_published
     delete(places_of(plan).metadata)  # as Flink deletes a snapshot that it was started from in CLAIM mode
     assert state_of(plan.target, plan.digest) is State.GONE
 
@@ -167,7 +167,7 @@ def test_two_concurrent_publications_of_one_plan_both_succeed(plan: Plan, monkey
         publish(plan)
 
     monkeypatch.setattr("rescale.runstate.publication.check_files", meanwhile)
-    assert publish(plan).already
+    assert publish(plan).was_already_published
     assert is_published(plan)
 
 
@@ -224,7 +224,7 @@ def test_killed_validation_of_a_published_result_leaves_it_uncertified_until_rep
     assert not is_published(plan)
     validate_coverage(plan, InProcessTasks())
     assert is_published(plan)
-    assert publish(plan).already
+    assert publish(plan).was_already_published
 
 
 def test_commands_refuse_a_target_whose_published_metadata_is_gone(
@@ -257,7 +257,7 @@ def test_target_whose_published_files_are_all_gone_is_free_after_discard(plan: P
         claim(plan)
     discard(plan.target)
     assert open_store(plan.target).list(f"{plan.target}.rescale") == []
-    assert not execute_without_spark(plan).already
+    assert not execute_without_spark(plan).was_already_published
 
 
 def test_publish_that_accepts_unconditional_writes_puts_metadata_once(
@@ -271,12 +271,12 @@ def test_publish_that_accepts_unconditional_writes_puts_metadata_once(
     certify(plan)
     store = open_store(plan.target)
     monkeypatch.setattr(store, "put_if_absent", never)
-    assert not publish(plan, accept_unconditional=True).already
+    assert not publish(plan, accept_unconditional=True).was_already_published
     assert is_published(plan)
     put = store.put
     monkeypatch.setattr(store, "put", lambda uri, data: never() if uri.endswith("_metadata") else put(uri, data))
     second_publication = publish(plan, accept_unconditional=True)
-    assert (second_publication.already, second_publication.target, second_publication.proof) == (
+    assert (second_publication.was_already_published, second_publication.target, second_publication.proof) == (
         True,
         plan.target,
         Proof.RECORDS,

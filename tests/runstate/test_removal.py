@@ -270,7 +270,7 @@ def test_suspended_discard_of_an_unclaimed_target_keeps_a_run_published_meanwhil
             discard(plan.target)
         assert plan.digest[:8] in str(caught.value.found)
         assert state_of(plan.target, plan.digest) is State.PUBLISHED
-        assert publish(plan).already
+        assert publish(plan).was_already_published
         store.delete(uris_around(plan))
 
 

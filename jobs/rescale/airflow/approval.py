@@ -151,7 +151,7 @@ class PlanApproval(ApprovalOperator):
             plan = load_plan(Places(target, digest).plan)
             unconditional = params["accept_unconditional_publish"]
             run = this_run(context["dag_run"])
-            return decide(plan, run, answer_given, approved=approved, accept_unconditional=unconditional)
+            return decide(plan, run, answer_given, is_approved=approved, accept_unconditional=unconditional)
 
     def _finish(self, context: Context, digest: str, answer_given: str, *, approved: bool) -> None:
         """Pass the decision to later tasks; fail if it is a rejection."""

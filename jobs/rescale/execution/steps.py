@@ -167,7 +167,7 @@ def validate_published(
             _refuse_incomplete(apply_surgery(original, surgery))
         if certificate is not None:
             check_certified(result, certificate)
-            check_files(target, [file for file in certificate.files if file.is_elsewhere], published=True)
+            check_files(target, [file for file in certificate.files if file.is_elsewhere], is_published=True)
         check_declared(original, result, surgery)
         check_offsets(original, result, surgery)
         snapshot_after = apply_surgery(original, surgery)

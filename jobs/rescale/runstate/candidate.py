@@ -48,8 +48,12 @@ def put_candidate(plan: Plan, source: Metadata) -> StoredCandidate:
 
 def build_candidate(source: Metadata, plan: Plan, written_handles: Sequence[WrittenHandles]) -> bytes:
     """Return the new `_metadata`. Raises `IntegrityError` unless the written streams are those of the plan."""
-    handles = {(h.operator_id, h.slot, h.subtask): h.handle for step in written_handles for h in step.handles}
-    planned_streams = {(o.operator_id, s.slot, s.subtask) for o in plan.operators for s in o.new_streams}
+    handles = {
+        (handle.operator_id, handle.slot, handle.subtask): handle.handle
+        for step in written_handles
+        for handle in step.handles
+    }
+    planned_streams = {(o.operator_id, stream.slot, stream.subtask) for o in plan.operators for stream in o.new_streams}
     if handles.keys() != planned_streams:
         operator_id, slot, subtask = min(handles.keys() ^ planned_streams)
         raise IntegrityError(

@@ -64,7 +64,7 @@ def certified_files(target: str, versions_before: Iterable[tuple[str, Pin]]) -> 
     return files
 
 
-def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool) -> None:
+def check_files(target: str, files: Sequence[CertifiedFile], *, is_published: bool) -> None:
     """Raise `IntegrityError` for the first file that is missing, or is not in its certified version."""
     changed_uris = list(_changed_files(target, files))
     if not changed_uris:
@@ -84,7 +84,7 @@ def check_files(target: str, files: Sequence[CertifiedFile], *, published: bool)
                 "; or rescale the source again, to another target",
             ),
         )
-        if published
+        if is_published
         else (
             "a file of the result is gone, or is not the validated version; nothing was published",
             Advice(SAME_COMMAND, ": it writes missing files again, and compares everything again"),

@@ -41,8 +41,8 @@ def open_pinned(plan: Plan, allow_prefixes: Sequence[str] = ()) -> Snapshot:
 
     `allow_prefixes` are more places outside of the source in which its files may be.
     """
-    prefixes, dropped_ids = (*plan.allow_prefixes, *allow_prefixes), plan.surgery.dropped_ids
-    source = open_candidate(plan.files[0].uri, plan.source, prefixes, given_up=dropped_ids, moves=plan.moves)
+    allowed_prefixes, dropped_ids = (*plan.allow_prefixes, *allow_prefixes), plan.surgery.dropped_ids
+    source = open_candidate(plan.files[0].uri, plan.source, allowed_prefixes, given_up=dropped_ids, moves=plan.moves)
     refuse_another_source(source, plan)
     planned_pins = {file.uri: file.pin for file in plan.files}
     for uri, pin in source.files:
@@ -100,7 +100,7 @@ def open_base(uri: str, allow_prefixes: Sequence[str]) -> Base:
             found=f"SHA-256 {result.metadata_sha256}",
             advice=FULL_RUN,
         )
-    check_files(target, certificate.files, published=True)
+    check_files(target, certificate.files, is_published=True)
     source = _open_source(plan, target, allow_prefixes)
     continued_result = ContinuedResult(target, plan.digest, result.metadata_sha256, plan.source)
     return Base(continued_result, plan, with_tables(result), with_tables(source))

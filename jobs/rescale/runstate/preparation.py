@@ -125,10 +125,10 @@ def refuse_claimed(target: str) -> None:
         raise RequestError("the target was discarded while files were copied into it", path=target)
 
 
-def prepare_with_links(plan: Plan, say: Callable[[str], None]) -> None:
+def prepare_with_links(plan: Plan, report: Callable[[str], None]) -> None:
     """Make or repeat a whole preparation in this process: link the files, or let the store copy them.
 
-    Copies only files that the target lacks, and calls `say` with lines about them. Raises `RequestError` as
+    Copies only files that the target lacks, and calls `report` with lines about them. Raises `RequestError` as
     `begin_preparing`. If the target is claimed or discarded meanwhile, removes new copies and raises `RequestError`.
     """
     store, spans = open_store(plan.target), _prepared_spans(plan)
@@ -147,12 +147,14 @@ def prepare_with_links(plan: Plan, say: Callable[[str], None]) -> None:
             time.monotonic(),
         )
         if missing_files:
-            say(f"copying {files_text} ahead into the target, {size_text}")
+            report(f"copying {files_text} ahead into the target, {size_text}")
         try:
             for start in range(0, len(missing_files), _FILES_BETWEEN_CHECKS):
                 if start and time.monotonic() - last_line_time >= _SECONDS_BETWEEN_LINES:
                     last_line_time = time.monotonic()
-                    say(f"{start:,} of {files_text} are copied ahead, {human_bytes(sum(sizes[:start]))} of {size_text}")
+                    report(
+                        f"{start:,} of {files_text} are copied ahead, {human_bytes(sum(sizes[:start]))} of {size_text}"
+                    )
                 refuse_claimed(plan.target)
                 side_by_side(keep_file, missing_files[start : start + _FILES_BETWEEN_CHECKS])
             end_preparing(plan)

@@ -29,15 +29,16 @@ from rescale.text.errors import IntegrityError, RequestError, StoreError
 class Published:
     """A result that Flink can restore.
 
-    `sha256` is the digest of its `_metadata`. `already` is True if the result had been published before. `proof` is the
-    depth of the comparison with the source, and `compared` the number of bytes of state that were compared.
+    `sha256` is the digest of its `_metadata`. `was_already_published` is True if the result had been published before.
+    `proof` is the depth of the comparison with the source, and `bytes_compared` the number of bytes of state that were
+    compared.
     """
 
     target: str
     sha256: str
-    already: bool
+    was_already_published: bool
     proof: Proof
-    compared: int
+    bytes_compared: int
 
 
 def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
@@ -46,19 +47,21 @@ def publish(plan: Plan, *, accept_unconditional: bool = False) -> Published:
     Raises `IntegrityError` if a file of the result is not in its certified version, even if the result was published
     before; and `RequestError` if the result was discarded, or is being discarded.
     """
-    already = permit(plan, Transition.PUBLISH) is State.PUBLISHED
+    was_published = permit(plan, Transition.PUBLISH) is State.PUBLISHED
     claim = _read_claim_twice(plan)
     certificate, candidate = read_again_on_failure(lambda: _certified_candidate(plan), DOCUMENTS)
-    if not already:
+    if not was_published:
         clear_leftovers(places_of(plan))
         remove_unused_files(plan)
-    check_files(plan.target, certificate.files, published=already)
-    if not already:
-        already = _begin_publishing(plan, claim)
-    if already or not _put_metadata(places_of(plan).metadata, candidate, accept_unconditional=accept_unconditional):
+    check_files(plan.target, certificate.files, is_published=was_published)
+    if not was_published:
+        was_published = _begin_publishing(plan, claim)
+    if was_published or not _put_metadata(
+        places_of(plan).metadata, candidate, accept_unconditional=accept_unconditional
+    ):
         _refuse_other_metadata(places_of(plan).metadata, candidate, certificate)
     _put_published_mark(plan)
-    return Published(plan.target, certificate.candidate_sha256, already, certificate.proof, certificate.bytes)
+    return Published(plan.target, certificate.candidate_sha256, was_published, certificate.proof, certificate.bytes)
 
 
 def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
@@ -75,19 +78,19 @@ def _begin_publishing(plan: Plan, claim: Claim | None) -> bool:
 
 def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate) -> None:
     """Raise `RequestError` if `_metadata` is not the candidate, and `StoreError` if two reads of it differ."""
-    contents = []
+    reads = []
     for _ in range(2):  # read twice, because a single read may be wrong
-        contents.append(read_document(uri))
-        if contents[-1] == candidate:
+        reads.append(read_document(uri))
+        if reads[-1] == candidate:
             return
     other_metadata = RequestError(
         "the target holds another published result",
         path=uri,
         expected=f"none, or one with SHA-256 {certificate.candidate_sha256}",
-        found=f"one with SHA-256 {hashlib.sha256(contents[0]).hexdigest()}",
+        found=f"one with SHA-256 {hashlib.sha256(reads[0]).hexdigest()}",
         advice="name another target",
     )
-    raise other_metadata if contents[0] == contents[1] else misread_error([RESULT], other_metadata)
+    raise other_metadata if reads[0] == reads[1] else misread_error([RESULT], other_metadata)
 
 
 def _put_published_mark(plan: Plan) -> None:
@@ -176,10 +179,10 @@ def withdraw(plan: Plan) -> None:
     discard(plan.target, keeps_follower=True)
 
 
-def published_plan(target: str, by: Mapping[str, str] | None = None) -> Plan | None:
-    """Return the plan of a target's published result; None if there is none, or if another run than `by` claimed it."""
+def published_plan(target: str, run_names: Mapping[str, str] | None = None) -> Plan | None:
+    """Return the plan of a target's published result; None if there is none, or if it is not of the run `run_names`."""
     claim = claim_on(target)
-    if claim is None or (by is not None and claim.by != by):
+    if claim is None or (run_names is not None and claim.by != run_names):
         return None
     if state_of(target, claim.plan) not in (State.PUBLISHED, State.GONE, State.EMPTIED):
         return None

@@ -129,7 +129,7 @@ def test_plan_without_a_stored_approval_is_not_executed(task: Any, rejected: boo
     """The task `approve` was marked as successful, or somebody wrote an answer into its XCom."""
     claim(plan)
     if rejected:
-        decide(plan, {"run": "a-run"}, "rejected by ada", approved=False)
+        decide(plan, {"run": "a-run"}, "rejected by ada", is_approved=False)
     xcoms = {(ASK, PLAN_ANSWER): {"approved": True, "words": "approved by nobody", "plan": plan.digest}}
     with pytest.raises(TaskEnded) as ended:
         called(task, planned(plan), xcoms=xcoms)

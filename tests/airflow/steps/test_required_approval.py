@@ -67,7 +67,7 @@ def test_form_cannot_waive_a_required_approval(
         with pytest.raises(RequestError) as caught:
             plan_to_execute(planned, form)
         assert caught.value.path == plan.target
-        decide(plan, {"run": "a-run"}, "approved by ada", approved=True)
+        decide(plan, {"run": "a-run"}, "approved by ada", is_approved=True)
     assert plan_to_execute(planned, form) == plan
 
 

@@ -159,7 +159,7 @@ def _own_files_only(target: str, files: Any) -> Any:
 
 def _until_published(target: str, files: Any, *, published: bool) -> None:
     if not published:
-        certified_files.check_files(target, files, published=published)
+        certified_files.check_files(target, files, is_published=published)
 
 
 _dirty_directories_joined = reduce(

@@ -111,7 +111,7 @@ def carry_out(
             claim(
                 plan,
                 accept_unconditional=accept_unconditional,
-                by=name_of_this_run(),
+                run_names=name_of_this_run(),
                 is_last_round=is_last_round,
             )
 
@@ -126,7 +126,7 @@ def carry_out(
             published = publish(plan, accept_unconditional=accept_unconditional)
     # If an earlier run has published, it may have ended before it wrote the report.
     put_report(plan)
-    if published.already and requested_proof is not None:
+    if published.was_already_published and requested_proof is not None:
         output.say(_unused_proof_remark(plan, published, proof))
     document = outcome(plan, published, planned.warnings)
     output.answer(document, lambda: outcome_text(document))

@@ -29,10 +29,10 @@ def outcome(plan: Plan, published: Published, warnings: Sequence[str] | None = N
     return Outcome(
         target=published.target,
         metadata_sha256=published.sha256,
-        already_published=published.already,
+        already_published=published.was_already_published,
         plan=plan.digest,
         bytes_moved=plan.bytes_moved,
-        bytes_compared=published.compared,
+        bytes_compared=published.bytes_compared,
         certificate=places_of(plan).certificate,
         report=places_of(plan).report,
         proof=published.proof.value,

@@ -123,9 +123,9 @@ class Pins:
 
         Yields none if there are more than `_MOST_BETWEEN`, and leaves out those that cannot be read.
         """
-        numbers = [number for number in self.flushed_numbers() if earlier < number < later]
-        for first in range(0, len(numbers) if len(numbers) <= _MOST_BETWEEN else 0, _OPEN_AT_ONCE):
-            snapshots = side_by_side(self._open_if_readable, numbers[first : first + _OPEN_AT_ONCE])
+        pinned_numbers = [number for number in self.flushed_numbers() if earlier < number < later]
+        for first in range(0, len(pinned_numbers) if len(pinned_numbers) <= _MOST_BETWEEN else 0, _OPEN_AT_ONCE):
+            snapshots = side_by_side(self._open_if_readable, pinned_numbers[first : first + _OPEN_AT_ONCE])
             yield [snapshot for snapshot in snapshots if snapshot is not None]
 
     def _open_if_readable(self, number: int) -> Snapshot | None:
