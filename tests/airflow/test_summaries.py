@@ -40,7 +40,7 @@ def test_summaries_of_fifty_operators_are_within_the_limit(label: str) -> None:
     plan = make_plan(source, make_request("/source", "/target", ["7"]))
     documents = [
         snapshot_summary(source, inspection(source)),
-        plan_summary(plan, plan_document(plan, source), published=False),
+        plan_summary(plan, plan_document(plan, source), is_published=False),
         certificate_summary(certificate_of(plan_document(plan, source)), places_of(plan).certificate),
     ]
     assert LIMIT == 8192
@@ -59,7 +59,7 @@ def test_summary_of_a_plan_has_its_place_and_the_number_of_changed_operators() -
     source = snapshot(operator("a"), operator("b"), operator("global", 1, 1))
     plan = make_plan(source, make_request("/source", "/target", ["a=3"]))
     shown = plan_document(plan, source)
-    summary = plan_summary(plan, shown, published=True)
+    summary = plan_summary(plan, shown, is_published=True)
     assert (summary.plan, summary.published) == (places_of(plan).plan, True)
     assert (summary.operators, summary.operators_changed) == (3, 1)
 
@@ -71,7 +71,7 @@ def test_evenness_is_that_of_the_log() -> None:
     evenness = {
         operator.label: (round(operator.evenness, 2), round(operator.new_evenness, 2)) for operator in shown.operators
     }
-    for line in plan_summary(plan, shown, published=False).largest_operators:
+    for line in plan_summary(plan, shown, is_published=False).largest_operators:
         assert line.worst_by_mean == evenness[line.operator]
 
 
@@ -81,7 +81,7 @@ def test_warnings_are_those_of_the_log() -> None:
     plan = make_plan(source, make_request("/source", "/target", ["3"]))
     shown = plan_document(plan, source)
     assert any("visits" in warning for warning in shown.warnings)
-    assert plan_summary(plan, shown, published=False).warnings == list(shown.warnings)
+    assert plan_summary(plan, shown, is_published=False).warnings == list(shown.warnings)
 
 
 def test_declared_losses_stand_beside_the_verdict() -> None:

@@ -107,10 +107,10 @@ class PlanApproval(ApprovalOperator):
                 datetime.now(UTC) + timeout,
                 timeout,
                 self.waiting_notifiers,
-                remind=bool(self.expiring_notifiers),
+                sends_reminder=bool(self.expiring_notifiers),
             )
         else:
-            self._finish(context, plan_output["digest"], f"already decided: {decision}", approved=decision.approved)
+            self._finish(context, plan_output["digest"], f"already decided: {decision}", is_approved=decision.approved)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> Any:
         answer = HITLOperator.execute_complete(self, context, event)
@@ -120,23 +120,23 @@ class PlanApproval(ApprovalOperator):
         is_late = answer["responded_at"] > deadline
         if event.get("timedout") and question["remind"] and not is_late:
             log.warning("nobody has answered yet: the plan counts as rejected at %s", _format_utc(deadline))
-            self._ask(context, deadline, _reminder_lead(), self.expiring_notifiers, remind=False)
+            self._ask(context, deadline, _reminder_lead(), self.expiring_notifiers, sends_reminder=False)
         is_approved = answer["chosen_options"] == [self.APPROVE] and not is_late
         if is_approved and settings().approval.four_eyes and is_user(user, triggered_by(context)):
             log.warning("the user who triggered the run may not approve its plan: asking again")
-            self._ask(context, deadline, deadline - datetime.now(UTC), [], remind=question["remind"])
+            self._ask(context, deadline, deadline - datetime.now(UTC), [], sends_reminder=question["remind"])
         if user is None:
             answer_given = "nobody answered in time, so the plan is rejected"
         elif is_late:
             answer_given = f"{user['name']} answered after {_format_utc(deadline)}, so the plan is rejected"
         else:
             answer_given = f"{'approved' if is_approved else 'rejected'} by {user['name']}"
-        decision = self._decide(context, question["plan"], answer_given, approved=is_approved)
+        decision = self._decide(context, question["plan"], answer_given, is_approved=is_approved)
         if decision.answer != answer_given:  # a user answered first, in another run
             answer_given = f"{answer_given}; already decided: {decision}"
-        self._finish(context, question["plan"], answer_given, approved=is_approved and decision.approved)
+        self._finish(context, question["plan"], answer_given, is_approved=is_approved and decision.approved)
 
-    def _decide(self, context: Context, digest: str, answer_given: str, *, approved: bool) -> Decision:
+    def _decide(self, context: Context, digest: str, answer_given: str, *, is_approved: bool) -> Decision:
         """Store the answer about the plan with this digest, and return the decision about that plan.
 
         `digest` names the plan that the user saw: the task `plan` may have made another plan after the question.
@@ -151,12 +151,12 @@ class PlanApproval(ApprovalOperator):
             plan = load_plan(Places(target, digest).plan)
             unconditional = params["accept_unconditional_publish"]
             run = this_run(context["dag_run"])
-            return decide(plan, run, answer_given, is_approved=approved, accept_unconditional=unconditional)
+            return decide(plan, run, answer_given, is_approved=is_approved, accept_unconditional=unconditional)
 
-    def _finish(self, context: Context, digest: str, answer_given: str, *, approved: bool) -> None:
+    def _finish(self, context: Context, digest: str, answer_given: str, *, is_approved: bool) -> None:
         """Pass the decision to later tasks; fail if it is a rejection."""
-        context["ti"].xcom_push(PLAN_ANSWER, {"approved": approved, "plan": digest, "words": answer_given})
-        if approved:
+        context["ti"].xcom_push(PLAN_ANSWER, {"approved": is_approved, "plan": digest, "words": answer_given})
+        if is_approved:
             log.info("%s", answer_given)
             return
         with task_errors():
@@ -174,7 +174,7 @@ class PlanApproval(ApprovalOperator):
         timeout: timedelta,
         notifiers: Sequence[BaseNotifier],
         *,
-        remind: bool,
+        sends_reminder: bool,
     ) -> None:
         """Show the question, call the notifiers, and park the task by raising an exception of Airflow.
 
@@ -186,8 +186,8 @@ class PlanApproval(ApprovalOperator):
 
         plan_output = context["ti"].xcom_pull(task_ids=self.plan)
         reminder_lead = _reminder_lead()
-        remind = remind and timeout > reminder_lead
-        self.response_timeout = max(timeout - reminder_lead if remind else timeout, _MIN_TIMEOUT)
+        sends_reminder = sends_reminder and timeout > reminder_lead
+        self.response_timeout = max(timeout - reminder_lead if sends_reminder else timeout, _MIN_TIMEOUT)
         self.subject = f"{plan_output['source']} → {plan_output['target']}: {plan_output['asked']}"
         with task_errors(), form_access(self._form(context)):
             self.assigned_users = allowed_users(triggered_by(context))
@@ -196,7 +196,7 @@ class PlanApproval(ApprovalOperator):
         # Airflow calls these notifiers after it has shown the question.
         self.notifiers = [SafeNotifier(notifier) for notifier in notifiers]
         context["ti"].xcom_push(
-            _QUESTION_KEY, {"until": deadline.isoformat(), "remind": remind, "plan": plan_output["digest"]}
+            _QUESTION_KEY, {"until": deadline.isoformat(), "remind": sends_reminder, "plan": plan_output["digest"]}
         )
         super().execute(context)
 
@@ -235,9 +235,11 @@ def allowed_users(triggering_user: str | None) -> list[HITLUser] | None:
 
     None stands for all users with permission. Raises `RequestError` if nobody may approve the plan.
     """
-    rules = settings().approval
-    allowed_names = [name for name in rules.users if not (rules.four_eyes and name == triggering_user)]
-    if rules.users and not allowed_names:
+    approval_rules = settings().approval
+    allowed_names = [
+        name for name in approval_rules.users if not (approval_rules.four_eyes and name == triggering_user)
+    ]
+    if approval_rules.users and not allowed_names:
         raise RequestError(
             "nobody may approve the plan: the only user that may approve plans has triggered this run",
             found=triggering_user,

@@ -196,8 +196,8 @@ def _unfinished_follow_error(ti: Any, target: str) -> RescaleError:
     store, advice = open_store(target), _LOG_ADVICE if go_back_state == "success" else _RESUME_ADVICE
     if Transition.DISCARD in TRANSITIONS[state]:
         files = {entry.uri for place in (target, run_directory(target)) for entry in store.list(place)}
-        job_runs = go_back_state in ("success", "skipped")
-        if job_runs and (another_run := next_run(target, _directory_of_followed_job(ti))) is not None:
+        is_job_running = go_back_state in ("success", "skipped")
+        if is_job_running and (another_run := next_run(target, _directory_of_followed_job(ti))) is not None:
             advice += f"; or {another_run}, unless somebody starts the job again without its state"
         if leftovers := files - {follower_place(target), cut_over_place(target)}:
             advice += (

@@ -92,7 +92,7 @@ def _plan(known_places: KnownPlaces, params: Any = None, dag_run: Any = None, ti
     from rescale.airflow.savepoint_work import make_plan
 
     # If the user names the source, a plan that changes nothing is an error. If an earlier task has chosen it, skip.
-    return make_plan(params, pulled_places(known_places, ti), dag_run, ti, skip_without_work=known_places is not None)
+    return make_plan(params, pulled_places(known_places, ti), dag_run, ti, skips_without_work=known_places is not None)
 
 
 def pulled_places(known_places: KnownPlaces, ti: Any) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
         log.warning("a run would refuse this plan: %s", refusal)
     page = html_report(ReportDocument(plan=document, error=None if refusal is None else refusal.document()))
     ti.xcom_push(REPORT_KEY, msgspec.to_builtins(ReportPage.compress(page)))
-    plan_output = as_output(plan_summary(plan, document, published=is_published(plan)))
+    plan_output = as_output(plan_summary(plan, document, is_published=is_published(plan)))
     summary = {name: value for name, value in plan_output.items() if name != "plan"}
     return {**summary, "refused": None if refusal is None else refusal.what}
 
@@ -126,17 +126,17 @@ def discard_unpublished(target: str, ti: Any) -> Summary:
 
 
 def make_plan(
-    params: Mapping[str, Any], places: Mapping[str, Any], dag_run: Any, ti: Any, *, skip_without_work: bool
+    params: Mapping[str, Any], places: Mapping[str, Any], dag_run: Any, ti: Any, *, skips_without_work: bool
 ) -> Summary:
     """Make the plan, store it beside the target, claim the target for it, and return its summary.
 
-    A plan that changes nothing is a mistake in the form, or, with `skip_without_work`, a reason to skip the task.
+    A plan that changes nothing is a mistake in the form, or, with `skips_without_work`, a reason to skip the task.
     """
     request = request_of(params, places)
     request = replace(request, source=source_of_run(request.source, request.target, this_run(dag_run)))
     plan, snapshot, kafka_sources = prepare(request)
     document = plan_document(plan, snapshot, kafka_sources, cluster_of_environment(os.environ))
-    if skip_without_work and not _has_work(plan, params):
+    if skips_without_work and not _has_work(plan, params):
         skip_task(f"nothing to do: {_no_change_clause(plan)}")
     _refuse_run(plan, params, ti)
     is_already_published = is_published(plan)
@@ -154,7 +154,7 @@ def make_plan(
     place = ReportPlace(plan.target, plan.digest, params["connection"])
     ti.xcom_push(REPORT_KEY, msgspec.to_builtins(place))
     ti.task.lineage = planned_lineage(plan)
-    summary = as_output(plan_summary(plan, document, published=is_already_published))
+    summary = as_output(plan_summary(plan, document, is_published=is_already_published))
     return {**summary, "source": plan.source, "asked": describe_request(request)}
 
 

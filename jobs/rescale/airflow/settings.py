@@ -139,9 +139,9 @@ def settings() -> Settings:
 
 def read_settings(path: Path) -> Settings:
     """Read a file of settings. Raises `RequestError` with the name of a wrong field."""
-    what = "the settings of the platform are not valid"
-    document = read_yaml(path, what)
+    problem = "the settings of the platform are not valid"
+    document = read_yaml(path, problem)
     try:
         return msgspec.convert({} if document is None else document, Settings)
     except msgspec.ValidationError as error:
-        raise RequestError(what, path=str(path), found=error) from None
+        raise RequestError(problem, path=str(path), found=error) from None

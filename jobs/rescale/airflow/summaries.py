@@ -102,8 +102,8 @@ S = TypeVar("S", SnapshotSummary, PlanSummary, CertificateSummary)
 
 def as_output(summary: SnapshotSummary | PlanSummary | CertificateSummary) -> Summary:
     """Return a summary as the output of a task, in JSON values."""
-    values: Summary = msgspec.to_builtins(summary)
-    return values
+    output: Summary = msgspec.to_builtins(summary)
+    return output
 
 
 def snapshot_summary(snapshot: Snapshot, inspection: Inspection) -> SnapshotSummary:
@@ -125,7 +125,7 @@ def snapshot_summary(snapshot: Snapshot, inspection: Inspection) -> SnapshotSumm
     )
 
 
-def plan_summary(plan: Plan, document: PlanDocument, *, published: bool) -> PlanSummary:
+def plan_summary(plan: Plan, document: PlanDocument, *, is_published: bool) -> PlanSummary:
     """Return the summary of a plan.
 
     `document` is the plan document that the log shows. The summary takes numbers and warnings from it, so that log and
@@ -137,7 +137,7 @@ def plan_summary(plan: Plan, document: PlanDocument, *, published: bool) -> Plan
             plan=places_of(plan).plan,
             digest=plan.digest,
             target=plan.target,
-            published=published,
+            published=is_published,
             bytes_to_write=document.bytes_moved,
             operators=len(largest),
             operators_changed=sum(operator.is_changed for operator in plan.operators),

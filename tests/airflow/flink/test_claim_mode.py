@@ -26,7 +26,7 @@ def test_job_with_a_changelog_fails_at_its_first_checkpoint_in_no_claim_mode(clu
     job_id = cluster.run(2, main="Alarms", options=options)
     jar = RunJar(cluster.address, "counts.jar", "Alarms", configuration=options)
     with cluster.open() as flink, pytest.raises(RequestError, match="the job has a changelog"):
-        refuse_no_claim(flink, cluster.job(job_id), jar, StopMode.STOP, refers=False)
+        refuse_no_claim(flink, cluster.job(job_id), jar, StopMode.STOP, refers_to_source=False)
     folder = str(cluster.folder / "savepoints")
     before = msgspec.to_builtins(inspect_job(cluster.address, "alarms", StopMode.STOP, folder, jar))
     taken = run_operator(TakeSavepoint(task_id="take", old_job_document=before), "changelog")

@@ -36,7 +36,7 @@ def test_times_are_in_the_zone_that_they_name() -> None:
 def test_result_may_refer_to_files_of_the_last_checkpoint() -> None:
     live = live_request_of(filled(**LIVE, files="refer", parallelism="6"))
     assert live is not None
-    assert live.refers
+    assert live.refers_to_source
 
 
 def test_rate_is_bytes_per_second() -> None:

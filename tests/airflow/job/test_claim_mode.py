@@ -35,7 +35,7 @@ def look(
     document = {"spec": {"job": {}, "flinkConfiguration": resource or {}}}
     api = Mock(get_namespaced_custom_object=Mock(return_value=document))
     monkeypatch.setattr(deployment, "open_kubernetes", lambda _: api)
-    refuse_no_claim(flink, JOB, hand_over, taking, refers=refers)
+    refuse_no_claim(flink, JOB, hand_over, taking, refers_to_source=refers)
 
 
 def test_jar_cannot_start_a_job_with_a_changelog(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ ROUND = Round(2, 7, RoundKind.ROUND, 3, None, 1, 1, 10, 20, 1.0, 0.0, 2.0, 2.0)
 def watch(
     target: object = "/target", previous_seconds: float | None = 2.0, state: TaskState | None = None, **live: Any
 ) -> Watch:
-    values = {"refers": False, "rule": CutOverRule.READY, "not_before": None, "most_downtime": None}
+    values = {"refers_to_source": False, "cut_over_rule": CutOverRule.READY, "not_before": None, "most_downtime": None}
     request = LiveRequest(**{**values, "give_up_after": 300, "pause_above": None, **live})
     follower: Any = SimpleNamespace(target=str(target), newest_round=lambda: None, run_names=RUN)
     watching = Watch(None, follower, request, {}, None, state or TaskState(), None, None, previous_seconds)  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ def test_cut_over_waits_for_its_earliest_time() -> None:
 def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any) -> None:
     for approved in (True, False):
         target = tmp_path / str(approved)
-        watching = watch(target, most_downtime=5, rule=CutOverRule.APPROVED)
+        watching = watch(target, most_downtime=5, cut_over_rule=CutOverRule.APPROVED)
         assert watching.waits_for(ROUND) == "an approval"
         assert watching.waits_for(None) == "an approval", "no approval is needed without rounds"
         decide_cut_over(str(target), RUN, "said so", is_approved=approved)
@@ -114,7 +114,7 @@ def test_cut_over_waits_for_an_approval_and_ends_if_it_is_refused(tmp_path: Any)
 @pytest.mark.parametrize("later", [{"not_before": NOW + HOUR}, {"most_downtime": 1}])
 def test_cut_over_that_is_given_up_is_not_waited_for(later: dict[str, Any], tmp_path: Path) -> None:
     """The question may come before the window opens, and rounds may get longer after it has come."""
-    watching = watch(tmp_path / "target", rule=CutOverRule.APPROVED, **later)
+    watching = watch(tmp_path / "target", cut_over_rule=CutOverRule.APPROVED, **later)
     assert watching.waits_for(ROUND) not in (None, "an approval")
     decide_cut_over(str(tmp_path / "target"), RUN, "given up", is_approved=False)
     with pytest.raises(RequestError, match="the cut-over is given up"):
@@ -197,7 +197,7 @@ def test_decision_in_another_run_does_not_hold(
     rule: CutOverRule, approved: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The question of the aborted run was about an earlier round. The rounds of that run stay for this run."""
-    watching = watch(tmp_path / "target", most_downtime=5, rule=rule)
+    watching = watch(tmp_path / "target", most_downtime=5, cut_over_rule=rule)
     decide_cut_over(str(tmp_path / "target"), {"run": "another"}, "said so", is_approved=approved)
     monkeypatch.setattr(watching, "refuse_ended_job", lambda: None)
     if rule is CutOverRule.READY:

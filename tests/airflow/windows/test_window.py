@@ -226,7 +226,7 @@ def test_all_faults_of_an_entry_are_reported_together() -> None:
     ],
 )
 def test_target_that_differs_for_each_run_of_the_schedule_is_accepted(schedule: str, target: str) -> None:
-    assert make_window("night", {**ENTRY, "schedule": schedule, "target": target}).values["target"] == target
+    assert make_window("night", {**ENTRY, "schedule": schedule, "target": target}).form_values["target"] == target
 
 
 def test_date_and_time_of_a_target_have_the_given_format() -> None:

@@ -82,7 +82,7 @@ def test_named_file_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_example_has_a_pair_of_windows_and_a_live_one() -> None:
     windows, errors = read_windows(dag_folder() / "windows.example.yaml")
     assert errors == ()
-    assert [(window.name, window.has_job, window.values.get("parallelism")) for window in windows] == [
+    assert [(window.name, window.has_job, window.form_values.get("parallelism")) for window in windows] == [
         ("clicks-out", True, 16),
         ("clicks-back", True, 4),
         ("clicks-live", True, None),

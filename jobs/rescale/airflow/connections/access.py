@@ -243,18 +243,21 @@ def extra_variables(connection_id: str, extra: Mapping[str, Any]) -> dict[str, s
     """
     for field in sorted(extra.keys() - _FIELDS_OF_HOOK):
         log.warning("the extra of the connection %r has a field that is not used: %s", connection_id, field)
-    services = _nested_fields(connection_id, "service_config", extra.get("service_config"))
-    s3, sts = _s3_fields(connection_id, extra), _nested_fields(connection_id, "service_config.sts", services.get("sts"))
+    service_fields = _nested_fields(connection_id, "service_config", extra.get("service_config"))
+    s3_fields, sts_fields = (
+        _s3_fields(connection_id, extra),
+        _nested_fields(connection_id, "service_config.sts", service_fields.get("sts")),
+    )
     variables = {
-        "AWS_ENDPOINT_URL_S3": s3.get("endpoint_url") or extra.get("endpoint_url"),
-        "AWS_ENDPOINT_URL_STS": sts.get("endpoint_url"),
+        "AWS_ENDPOINT_URL_S3": s3_fields.get("endpoint_url") or extra.get("endpoint_url"),
+        "AWS_ENDPOINT_URL_STS": sts_fields.get("endpoint_url"),
         "AWS_REGION": extra.get("region_name"),
         # Keys in the worker's own files would take precedence over the served ones.
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_CONFIG_FILE": os.devnull,
         **_verify_variables(connection_id, extra.get("verify")),
         **_client_variables(connection_id, _nested_fields(connection_id, "config_kwargs", extra.get("config_kwargs"))),
-        **_object_settings(connection_id, s3),
+        **_object_settings(connection_id, s3_fields),
     }
     return {name: str(value) for name, value in variables.items() if value}
 

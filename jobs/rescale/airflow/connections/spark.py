@@ -51,8 +51,12 @@ class Spark(NamedTuple):
         """Environment variables that pass the Spark properties to PySpark, before arguments that the worker has set."""
         if not self.configuration:
             return {}
-        options = [word for name, value in self.configuration.items() for word in ("--conf", f"{name}={value}")]
-        return {_SUBMIT_ARGUMENTS: f"{shlex.join(options)} {os.environ.get(_SUBMIT_ARGUMENTS, 'pyspark-shell')}"}
+        submit_arguments = [
+            argument for name, value in self.configuration.items() for argument in ("--conf", f"{name}={value}")
+        ]
+        return {
+            _SUBMIT_ARGUMENTS: f"{shlex.join(submit_arguments)} {os.environ.get(_SUBMIT_ARGUMENTS, 'pyspark-shell')}"
+        }
 
 
 def platform_spark() -> Spark:

@@ -30,16 +30,16 @@ _POLL_SECONDS = 0.1
 class _CheckpointNumbers(NamedTuple):
     """Numbers of the `newest` checkpoint in the job's directory, and of the last one that Flink reports as `completed`.
 
-    Either is None if there is no such checkpoint. If Flink no longer knows the job (not `job_is_known`), `completed` is
+    Either is None if there is no such checkpoint. If Flink no longer knows the job (not `is_job_known`), `completed` is
     from before the cancel, and the job may have completed later checkpoints.
     """
 
     newest: int | None
     completed: int | None
-    job_is_known: bool
+    is_job_known: bool
 
     @property
-    def agree(self) -> bool:
+    def are_equal(self) -> bool:
         return self.newest is not None and self.newest == self.completed
 
 
@@ -50,18 +50,19 @@ def final_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: 
     `RequestError` if the newest checkpoint is not the last one that Flink reports as completed, or if the job was
     stopped with a savepoint.
     """
-    numbers = _read_numbers(flink, job_id, checkpoints, known_number)
-    if not numbers.agree:
+    checkpoint_numbers = _read_numbers(flink, job_id, checkpoints, known_number)
+    if not checkpoint_numbers.are_equal:
         raise RequestError(
             "the newest checkpoint in the job's directory is not the one that Flink completed last",
             path=checkpoints,
             operator=job_id,
-            expected=f"checkpoint {_number_text(numbers.completed)}, the last one that Flink reports as completed",
-            found=f"checkpoint {_number_text(numbers.newest)}",
+            expected=f"checkpoint {_number_text(checkpoint_numbers.completed)}, the last one that Flink reports as "
+            "completed",
+            found=f"checkpoint {_number_text(checkpoint_numbers.newest)}",
             advice="use neither checkpoint: a newer one may have been aborted together with its transactions, and an "
             "older one repeats committed records",
         )
-    return checkpoint_directory(checkpoints, numbers.newest or 0)
+    return checkpoint_directory(checkpoints, checkpoint_numbers.newest or 0)
 
 
 def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number: int | None) -> str:
@@ -71,10 +72,10 @@ def restart_checkpoint(flink: Flink, job_id: str, checkpoints: str, known_number
     `checkpoints`; if Flink no longer knows the job, and the directory has a newer checkpoint than `known_number`; or if
     the job was stopped with a savepoint.
     """
-    numbers = _read_numbers(flink, job_id, checkpoints, known_number)
-    if not (numbers.job_is_known or numbers.agree):
-        raise _uncertain_error(checkpoints, job_id, numbers)
-    return _directory_of_completed(checkpoints, job_id, numbers)
+    checkpoint_numbers = _read_numbers(flink, job_id, checkpoints, known_number)
+    if not (checkpoint_numbers.is_job_known or checkpoint_numbers.are_equal):
+        raise _uncertain_error(checkpoints, job_id, checkpoint_numbers)
+    return _directory_of_completed(checkpoints, job_id, checkpoint_numbers)
 
 
 def recorded_checkpoint(job_id: str, checkpoints: str, final_number: int | None) -> str:
@@ -82,23 +83,24 @@ def recorded_checkpoint(job_id: str, checkpoints: str, final_number: int | None)
 
     Raises `RequestError` if it is not in the directory `checkpoints`.
     """
-    numbers = _CheckpointNumbers(newest_complete_checkpoint(checkpoints), final_number, job_is_known=False)
-    return _directory_of_completed(checkpoints, job_id, numbers)
+    checkpoint_numbers = _CheckpointNumbers(newest_complete_checkpoint(checkpoints), final_number, is_job_known=False)
+    return _directory_of_completed(checkpoints, job_id, checkpoint_numbers)
 
 
-def _directory_of_completed(checkpoints: str, job_id: str, numbers: _CheckpointNumbers) -> str:
-    if numbers.completed is None or numbers.completed not in complete_checkpoints(checkpoints):
-        raise _uncertain_error(checkpoints, job_id, numbers)
-    return checkpoint_directory(checkpoints, numbers.completed)
+def _directory_of_completed(checkpoints: str, job_id: str, checkpoint_numbers: _CheckpointNumbers) -> str:
+    if checkpoint_numbers.completed is None or checkpoint_numbers.completed not in complete_checkpoints(checkpoints):
+        raise _uncertain_error(checkpoints, job_id, checkpoint_numbers)
+    return checkpoint_directory(checkpoints, checkpoint_numbers.completed)
 
 
-def _uncertain_error(checkpoints: str, job_id: str, numbers: _CheckpointNumbers) -> RequestError:
+def _uncertain_error(checkpoints: str, job_id: str, checkpoint_numbers: _CheckpointNumbers) -> RequestError:
     return RequestError(
         "it is uncertain which checkpoint the job completed last, so the job is not started again",
         path=checkpoints,
         operator=job_id,
-        expected=f"checkpoint {_number_text(numbers.completed)}, the last one that Flink reports as completed",
-        found=f"checkpoint {_number_text(numbers.newest)} as the newest one",
+        expected=f"checkpoint {_number_text(checkpoint_numbers.completed)}, the last one that Flink reports as "
+        "completed",
+        found=f"checkpoint {_number_text(checkpoint_numbers.newest)} as the newest one",
         advice="find out from the JobManager's log which checkpoint was completed last, and start the job from it",
     )
 
@@ -166,12 +168,14 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int
             _refuse_stop_by_others(flink, job_id, latest)
         completed_number = _completed_number(latest)
         last_completed = known_number if completed_number is None else max(completed_number, known_number or 0)
-        numbers = _CheckpointNumbers(newest_complete_checkpoint(checkpoints), last_completed, latest is not None)
-        if numbers.agree or latest is None:
-            return numbers
+        checkpoint_numbers = _CheckpointNumbers(
+            newest_complete_checkpoint(checkpoints), last_completed, latest is not None
+        )
+        if checkpoint_numbers.are_equal or latest is None:
+            return checkpoint_numbers
         fresh_from = fresh_from or first_fresh_request_time(flink, call_time)
         if time.monotonic() >= fresh_from:
-            return numbers
+            return checkpoint_numbers
         time.sleep(_POLL_SECONDS)
 
 
@@ -179,8 +183,8 @@ def _completed_number(latest: LatestCheckpoints | None) -> int | None:
     """Return the number of the last checkpoint that was completed or restored; None if Flink reports none."""
     if latest is None:
         return None
-    numbers = [snapshot.id for snapshot in (latest.completed, latest.restored) if snapshot is not None]
-    return max(numbers, default=None)
+    snapshot_ids = [snapshot.id for snapshot in (latest.completed, latest.restored) if snapshot is not None]
+    return max(snapshot_ids, default=None)
 
 
 def _refuse_stop_by_others(flink: Flink, job_id: str, latest: LatestCheckpoints) -> None:

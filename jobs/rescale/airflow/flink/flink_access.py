@@ -156,12 +156,12 @@ def _is_address(text: Any) -> bool:
     return url.scheme in ("http", "https") and bool(url.host) and has_port
 
 
-def _nested_fields(connection_id: str, field: str, value: Any) -> Mapping[str, Any]:
+def _nested_fields(connection_id: str, field: str, nested_value: Any) -> Mapping[str, Any]:
     """Return the fields of a nested JSON object, `field`. Raises `RequestError` if its value is no object."""
-    if value is not None and not isinstance(value, Mapping):
+    if nested_value is not None and not isinstance(nested_value, Mapping):
         raise RequestError(
             f"the extra of the connection {connection_id!r} has a wrong value: {field}",
             expected="fields and their values",
-            found=f"a {type(value).__name__}",
+            found=f"a {type(nested_value).__name__}",
         )
-    return value or {}
+    return nested_value or {}

@@ -12,13 +12,13 @@ _NAMESPACE = UUID("5b0e1c4e-1d0f-5d0c-9a57-6f2f3a8e9b11")
 _MAX_IDS = 100
 
 
-def derived_ids(*parts: str) -> Iterator[str]:
-    """Yield ids of 32 hexadecimal digits (Flink's `AbstractID`), which depend on `parts` only.
+def derived_ids(*seed_parts: str) -> Iterator[str]:
+    """Yield ids of 32 hexadecimal digits (Flink's `AbstractID`), which depend on `seed_parts` only.
 
     If an id is in use, callers take the next one.
     """
     for number in range(_MAX_IDS):
-        yield uuid5(_NAMESPACE, "\n".join([*parts, str(number)])).hex
+        yield uuid5(_NAMESPACE, "\n".join([*seed_parts, str(number)])).hex
 
 
 def running_job_id(flink: Flink, *seed: str) -> str | None:

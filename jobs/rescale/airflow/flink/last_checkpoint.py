@@ -176,15 +176,16 @@ def newest_checkpoint(checkpoints: str) -> str:
     return checkpoint_directory(checkpoints, newest)
 
 
-def with_newest_checkpoint(checkpoints: str, use: Callable[[str], T]) -> T:
-    """Return the result of `use` for a running job's newest checkpoint.
+def with_newest_checkpoint(checkpoints: str, read: Callable[[str], T]) -> T:
+    """Return the result of `read` for a running job's newest checkpoint.
 
-    If Flink deletes this checkpoint while `use` runs, because the next one is complete, `use` is called for the next.
+    If Flink deletes this checkpoint while `read` runs, because the next one is complete, `read`
+    is called for the next.
     """
     for _ in range(_ATTEMPTS):
         checkpoint = newest_checkpoint(checkpoints)
         try:
-            return use(checkpoint)
+            return read(checkpoint)
         except RescaleError:
             if newest_checkpoint(checkpoints) == checkpoint:
                 raise

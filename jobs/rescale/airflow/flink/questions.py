@@ -125,20 +125,20 @@ class JobStartQuestion(msgspec.Struct, frozen=True, tag="JobRuns"):
             if overview is None:
                 raise LostJobError("Flink no longer knows the job", path=flink.address, found=self.job_id)
             if overview.has_ended and not overview.runs:
-                why = flink.failure_messages(self.job_id)
+                failure_text = flink.failure_messages(self.job_id)
                 raise RescaleError(
                     "the job did not start from the snapshot",
                     path=flink.address,
                     operator=overview.name,
                     expected="a running job",
-                    found=overview.state if why is None else f"{overview.state}: {why}",
+                    found=overview.state if failure_text is None else f"{overview.state}: {failure_text}",
                     advice="if the job sets its max parallelism itself, remove that from its code or configuration"
                     if overview.state == "FAILED"
                     else "find out who has cancelled it",
                 )
             if not overview.runs:
-                if (why := flink.failure_messages(self.job_id)) is not None:
-                    log.warning("the job is %s: %s", overview.state, why)
+                if (failure_text := flink.failure_messages(self.job_id)) is not None:
+                    log.warning("the job is %s: %s", overview.state, failure_text)
                 return None
             details = flink.job(self.job_id)
             if details is None or not details.vertices:  # an old answer, from before Flink had read the job's graph

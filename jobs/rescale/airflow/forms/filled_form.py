@@ -120,7 +120,7 @@ def refuse_unapproved_drops(params: Mapping[str, Any]) -> None:
         "drop old rows": lines_of(params, "old_rows"),
         "restart operators": lines_of(params, "restarts"),
     }
-    unapproved_changes = {what: names for what, names in changes.items() if names}
+    unapproved_changes = {change: names for change, names in changes.items() if names}
     plans_to_approve = settings().approval.required
     if unapproved_changes and not (
         plans_to_approve.always or plans_to_approve.drops or params.get("require_approval", True)
@@ -142,21 +142,21 @@ def request_of(params: Mapping[str, Any], known_places: Mapping[str, Any] | None
     from rescale.planning.request.request import request_of_values, target_place
 
     params = trimmed_values(params)
-    values = values_of(params)
+    option_values = values_of(params)
     with in_option(option("key-hash").flag):
-        check_key_functions(name.rpartition("=")[2] for name in values["key-hash"])
+        check_key_functions(name.rpartition("=")[2] for name in option_values["key-hash"])
     places = {**params, **(known_places or {})}
     use_targets([target_place(places["target"])])
-    return request_of_values(places["source"], places["target"], values)
+    return request_of_values(places["source"], places["target"], option_values)
 
 
 def values_of(params: Mapping[str, Any]) -> Values:
     """Return the values of a form's options, by option name."""
-    values = {row.name: _option_value(row, params) for row in OPTIONS if row.field.name in params}
+    option_values = {row.name: _option_value(row, params) for row in OPTIONS if row.field.name in params}
     for operator, shape in _shapes_of_operators(params["operators"]):
         for name, number in shape.items():
-            values[name] = [f"{operator}={number}", *values[name]]
-    return values
+            option_values[name] = [f"{operator}={number}", *option_values[name]]
+    return option_values
 
 
 def _option_value(row: Option, params: Mapping[str, Any]) -> Any:
@@ -193,8 +193,8 @@ def _shape_of_line(line: str) -> tuple[str, dict[str, str]]:
 
     Return the operator, and its numbers by option name.
     """
-    operator, _, numbers = line.rpartition("=")
-    parallelism, _, maximum = (part.strip() for part in numbers.partition("/"))
+    operator, _, shape_text = line.rpartition("=")
+    parallelism, _, maximum = (part.strip() for part in shape_text.partition("/"))
     shape = {"parallelism": parallelism, "max-parallelism": maximum}
     return operator.strip(), {name: number for name, number in shape.items() if number}
 
@@ -212,10 +212,12 @@ def describe_request(request: Request) -> str:
     """Describe a request in a line: shape, renames, drops, Kafka changes, format."""
     from rescale.planning.request.ages import age_text
 
-    numbers = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
+    quantities = (("parallelism", request.parallelism), ("max parallelism", request.max_parallelism))
     surgery, kafka_request = request.surgery, request.surgery.kafka
-    parts = [f"{what} {by_uid['']}" if "" in by_uid else f"{what} unchanged" for what, by_uid in numbers]
-    parts += [f"{what} {number} for {uid}" for what, by_uid in numbers for uid, number in by_uid.items() if uid]
+    parts = [f"{quantity} {by_uid['']}" if "" in by_uid else f"{quantity} unchanged" for quantity, by_uid in quantities]
+    parts += [
+        f"{quantity} {number} for {uid}" for quantity, by_uid in quantities for uid, number in by_uid.items() if uid
+    ]
     parts += [f"{old} renamed to {new}" for old, new in surgery.renames.items()]
     parts += [f"{operator} dropped" for operator in surgery.drops]
     parts += [f"{old} becomes a KafkaSource{f' {new}' if new else ''}" for old, new in kafka_request.sources.items()]

@@ -28,9 +28,9 @@ def list_of_tuple(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def check_values(values: Mapping[str, Any], form: Form) -> None:
+def check_values(arguments: Mapping[str, Any], form: Form) -> None:
     """Raise `RequestError` for a value that its field in the form would not accept."""
-    for name, value in values.items():
+    for name, value in arguments.items():
         if (fault := field_fault(form[name], value)) is not None:
             raise RequestError(
                 f"the argument {name!r} has a wrong value",
@@ -39,7 +39,7 @@ def check_values(values: Mapping[str, Any], form: Form) -> None:
             )
 
 
-def check_job_values(values: Mapping[str, Any]) -> None:
+def check_job_values(arguments: Mapping[str, Any]) -> None:
     """Raise `RequestError` for a value that its field in the form of a running job would not accept.
 
     An address with a password is left to `open_flink`, whose error says what to do.
@@ -48,4 +48,4 @@ def check_job_values(values: Mapping[str, Any]) -> None:
 
     form = job_form()
     del form["flink"].schema["pattern"]
-    check_values(values, form)
+    check_values(arguments, form)

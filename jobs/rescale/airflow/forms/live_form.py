@@ -38,12 +38,12 @@ _RULE_LABELS = {
 class LiveRequest(msgspec.Struct, frozen=True):
     """Request to rescale a job while it runs: the values of the form's fields.
 
-    `pause_above` is in bytes a second, all durations are in seconds, and None means no limit. With `refers`, the result
-    refers to the files of the job's last checkpoint, and no state is moved.
+    `pause_above` is in bytes a second, all durations are in seconds, and None means no limit. With `refers_to_source`,
+    the result refers to the files of the job's last checkpoint, and no state is moved.
     """
 
-    refers: bool
-    rule: CutOverRule
+    refers_to_source: bool
+    cut_over_rule: CutOverRule
     not_before: datetime | None
     most_downtime: float | None
     give_up_after: float
@@ -153,9 +153,9 @@ def live_request_of(params: Mapping[str, Any]) -> LiveRequest | None:
 
 def followed_options(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of the options that a follower keeps for all of its rounds, by option name."""
-    values = values_of(params)
-    names = (*ROUND_OPTION_NAMES, "files") if values["files"] == Files.REFER else ROUND_OPTION_NAMES
-    return {name: values[name] for name in names}
+    option_values = values_of(params)
+    names = (*ROUND_OPTION_NAMES, "files") if option_values["files"] == Files.REFER else ROUND_OPTION_NAMES
+    return {name: option_values[name] for name in names}
 
 
 def _instant(text: str | None) -> datetime | None:

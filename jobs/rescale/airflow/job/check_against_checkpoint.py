@@ -49,7 +49,7 @@ def check_against_checkpoint(
     that the plan would raise after the job was stopped; also if the plan would need an approval that nobody asks for.
     """
     if isinstance(latest, UnreadableCheckpoint):
-        _warn_unchecked(latest.why, latest.place)
+        _warn_unchecked(latest.reason, latest.place)
         return False
     if not _matches_job(job, latest):
         _warn_unchecked("the operators or shapes of the job have changed since its latest checkpoint", latest.directory)
@@ -78,16 +78,16 @@ def check_against_checkpoint(
     return False
 
 
-def _warn_unchecked(why: str, place: str | None) -> None:
+def _warn_unchecked(reason: str, place: str | None) -> None:
     place_text = f" ({place})" if place is not None else ""
-    log.warning("the request cannot be checked before the savepoint is planned: %s%s", why, place_text)
+    log.warning("the request cannot be checked before the savepoint is planned: %s%s", reason, place_text)
 
 
 def _matches_job(job: Job, checkpoint: Snapshot) -> bool:
     """Return whether the first operator of every chain is in the checkpoint, with its current shape."""
-    entries = {operator.entry.operator_id: operator.entry for operator in checkpoint.operators}
+    entry_by_id = {operator.entry.operator_id: operator.entry for operator in checkpoint.operators}
     return all(
-        (entry := entries.get(vertex.operator_id)) is not None
+        (entry := entry_by_id.get(vertex.operator_id)) is not None
         and (entry.parallelism, entry.max_parallelism) == (vertex.parallelism, vertex.max_parallelism)
         for vertex in job.vertices
     )
@@ -184,9 +184,10 @@ def _warns_of_surgery(checkpoint: Snapshot, request: Request) -> bool:
 
 def _has_shape(resolved: ResolvedRequest, request: Request) -> bool:
     """Return whether the request is for a shape only, and every operator has that shape already."""
-    entries = (operator.entry for operator in resolved.snapshot.operators)
+    operator_entries = (operator.entry for operator in resolved.snapshot.operators)
     is_same_shape = all(
-        resolved.shapes[entry.operator_id] == Shape(entry.parallelism, entry.max_parallelism) for entry in entries
+        resolved.shapes[entry.operator_id] == Shape(entry.parallelism, entry.max_parallelism)
+        for entry in operator_entries
     )
     return is_same_shape and changes_shape_only(request)
 

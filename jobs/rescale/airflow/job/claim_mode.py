@@ -22,10 +22,10 @@ from rescale.flink_rest.running_job import Job
 from rescale.text.errors import RequestError
 
 
-def refuse_no_claim(flink: Flink, job: Job, hand_over: HandOver, taking: StopMode, *, refers: bool) -> None:
+def refuse_no_claim(flink: Flink, job: Job, hand_over: HandOver, taking: StopMode, *, refers_to_source: bool) -> None:
     """Raise `RequestError` if the job has a changelog, and the run would start it in NO_CLAIM mode.
 
-    `refers` tells whether the result uses files of the source, which the job must not own.
+    `refers_to_source` tells whether the result uses files of the source, which the job must not own.
     """
     backend = flink.state_backend(job.job_id)
     if isinstance(hand_over, Print) or backend is None or not backend.has_changelog:
@@ -34,7 +34,10 @@ def refuse_no_claim(flink: Flink, job: Job, hand_over: HandOver, taking: StopMod
     if isinstance(hand_over, PatchDeployment) and hand_over.resource == "FlinkSessionJob":
         remedies = []
     elif isinstance(hand_over, PatchDeployment):
-        is_needed_by_change = {"copy the files of RocksDB": refers, "choose a savepoint": taking is StopMode.CHECKPOINT}
+        is_needed_by_change = {
+            "copy the files of RocksDB": refers_to_source,
+            "choose a savepoint": taking is StopMode.CHECKPOINT,
+        }
         needed_changes = [change for change, is_needed in is_needed_by_change.items() if is_needed]
         options = flink.configuration()
         cluster_modes = (options[name] for name in CLAIM_MODE_OPTIONS if name in options)

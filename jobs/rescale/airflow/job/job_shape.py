@@ -116,7 +116,8 @@ def _requested_shape(vertex: Vertex, request: Request) -> Shape:
     Max parallelism 1 stays unless the request names the operator.
     """
     parallelism, maximum = (
-        _requested_number(vertex, numbers, request) for numbers in (request.parallelism, request.max_parallelism)
+        _requested_number(vertex, number_by_selector, request)
+        for number_by_selector in (request.parallelism, request.max_parallelism)
     )
     return Shape(parallelism or vertex.parallelism, maximum or vertex.max_parallelism)
 
@@ -128,15 +129,15 @@ def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator
         yield request.parallelism[""]
 
 
-def _requested_number(vertex: Vertex, numbers: Mapping[str, int], request: Request) -> int | None:
-    """Return the number for a vertex from `numbers`, which are parallelisms or max parallelisms by selector.
+def _requested_number(vertex: Vertex, number_by_selector: Mapping[str, int], request: Request) -> int | None:
+    """Return the number for a vertex from `number_by_selector`, which are parallelisms or max parallelisms by selector.
 
     The selector "" stands for all operators. Returns None if the request has no number for the vertex.
     """
-    for selector, number in numbers.items():
+    for selector, number in number_by_selector.items():
         if selector and _operator_id(selector, request) == vertex.operator_id:
             return number
-    return None if vertex.max_parallelism == 1 else numbers.get("")
+    return None if vertex.max_parallelism == 1 else number_by_selector.get("")
 
 
 def _operator_id(selector: str, request: Request) -> str:

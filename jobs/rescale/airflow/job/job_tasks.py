@@ -87,7 +87,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
             check_proof(job, request, proof_of(params), may_hold_rocksdb_files=may_hold_rocksdb_files)
             if has_shape(job, request):
                 skip_task(_nothing_to_do_text(job))
-            refuse_no_claim(flink, job, hand_over, taking, refers=request.files is Files.REFER)
+            refuse_no_claim(flink, job, hand_over, taking, refers_to_source=request.files is Files.REFER)
             if isinstance(hand_over, RunJar):
                 log_jar_options(flink, job, hand_over)
             latest = latest_checkpoint(flink, job, request)
@@ -163,10 +163,10 @@ def _check_plan(
             "the job's last checkpoint is to be the source, but the latest one cannot be used",
             path=latest.place,
             expected="a retained checkpoint that this worker can read",
-            found=latest.why,
+            found=latest.reason,
             advice='choose a savepoint under "What becomes of the job"',
         )
-    copies_ahead = live_request is not None and not live_request.refers
+    copies_ahead = live_request is not None and not live_request.refers_to_source
     plan = with_newest_checkpoint(
         checkpoints, lambda source: prepare(replace(request, source=source), copies_ahead=copies_ahead).plan
     )

@@ -27,7 +27,7 @@ class UnreadableCheckpoint(NamedTuple):
     `transient_error` is the error if another try may succeed, else None.
     """
 
-    why: str
+    reason: str
     place: str | None = None
     transient_error: StoreError | None = None
 
@@ -53,8 +53,8 @@ def latest_checkpoint(flink: Flink, job: Job, request: Request) -> Snapshot | Un
                 )
             return snapshot
     found_text = "" if first_error.found is None else f" ({first_error.found})"
-    why = f"the latest checkpoint cannot be read: {first_error.what}{found_text}"
-    return UnreadableCheckpoint(why, reported_uri, first_error if isinstance(first_error, StoreError) else None)
+    reason = f"the latest checkpoint cannot be read: {first_error.what}{found_text}"
+    return UnreadableCheckpoint(reason, reported_uri, first_error if isinstance(first_error, StoreError) else None)
 
 
 def _place_to_open(reported: str, job: Job, is_retry: bool) -> str:

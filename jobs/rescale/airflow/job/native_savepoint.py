@@ -80,10 +80,10 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
 
 def _alternative_advice(flink: Flink, job: Job) -> str:
     """Return advice for a snapshot that holds everything and can be rescaled to every shape."""
-    canonical_is_possible = canonical_obstacle(flink, job) is None
+    is_canonical_possible = canonical_obstacle(flink, job) is None
     return (
         _CHOOSE_CANONICAL
-        if canonical_is_possible
+        if is_canonical_possible
         else f"Flink cannot take a canonical one either: {USE_RETAINED_CHECKPOINT}"
     )
 
@@ -115,17 +115,17 @@ def _readable_checkpoint(
 ) -> Snapshot:
     """Return the checkpoint without the state that the request drops. Raises `RequestError` if it cannot be read."""
     if isinstance(checkpoint, UnreadableCheckpoint):
-        raise checkpoint.transient_error or _unknown_error(flink, job, checkpoint.why, checkpoint.place)
+        raise checkpoint.transient_error or _unknown_error(flink, job, checkpoint.reason, checkpoint.place)
     return apply_surgery(checkpoint, resolve_operator_surgery(checkpoint.operators, {}, request.surgery.drops))
 
 
-def _unknown_error(flink: Flink, job: Job, why: str, place: str | None = None) -> RequestError:
+def _unknown_error(flink: Flink, job: Job, reason: str, place: str | None = None) -> RequestError:
     return RequestError(
         "it is unknown whether a native savepoint of this job would be complete and readable",
         path=place,
         operator=job.name,
         expected="a readable checkpoint, which shows where timers are and how records are written",
-        found=why,
+        found=reason,
         advice=f"{_alternative_advice(flink, job)}; or let the job write checkpoints where workers can read them (for "
         'files in other directories, fill in "More places of state")',
     )

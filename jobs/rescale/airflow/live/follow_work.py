@@ -87,7 +87,11 @@ def follow_and_cut_over(
     log.info("%s; the job stood still %s", describe_answer(start_answer), downtime_text)
     _report_and_remove_rounds(plan, params["connection"], ti)
     add_event(plan, RESCALED_SAVEPOINT, inlet_events, outlet_events)
-    return {**_summary_of_run(plan, old_job, start_answer), "seconds": stopwatch.seconds, "downtime_seconds": downtime}
+    return {
+        **_summary_of_run(plan, old_job, start_answer),
+        "seconds": stopwatch.seconds_by_part,
+        "downtime_seconds": downtime,
+    }
 
 
 @contextmanager

@@ -11,19 +11,19 @@ log = logging.getLogger(__name__)
 
 
 class Stopwatch:
-    """Stopwatch of a cut-over; it starts when it is created. `seconds` has the duration of each part that has ended."""
+    """Stopwatch of a cut-over, started on creation. `seconds_by_part` has the duration of each part that has ended."""
 
     def __init__(self) -> None:
         self._start_time = time.monotonic()
-        self.seconds: dict[str, float] = {}
+        self.seconds_by_part: dict[str, float] = {}
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """Time the block, and log how long it took."""
         start_time = time.monotonic()
         yield
-        self.seconds[name] = round(time.monotonic() - start_time, 3)
-        log.info("%s: %.1f s", name, self.seconds[name])
+        self.seconds_by_part[name] = round(time.monotonic() - start_time, 3)
+        log.info("%s: %.1f s", name, self.seconds_by_part[name])
 
     @property
     def elapsed(self) -> float:

@@ -138,13 +138,16 @@ class Watch:
 
         Does nothing if the result refers to the files, or if an earlier try has claimed the target for the last round.
         """
-        if not self.live.refers and claimed_by(self.follower.target) is None:
+        if not self.live.refers_to_source and claimed_by(self.follower.target) is None:
             copy_ahead(self.old_job, self._plan_full, self.ti)
 
     def _plan_full(self, checkpoint: str) -> Plan:
         """Return the plan of a full run from a checkpoint; it is cached until another checkpoint is asked for."""
         if self._cached_plan is None or self._cached_plan[0] != checkpoint:
-            self._cached_plan = checkpoint, self.follower.plan_full(checkpoint, copies_ahead=not self.live.refers).plan
+            self._cached_plan = (
+                checkpoint,
+                self.follower.plan_full(checkpoint, copies_ahead=not self.live.refers_to_source).plan,
+            )
         return self._cached_plan[1]
 
     def _wait_without_rounds(self) -> bool:
@@ -246,7 +249,7 @@ class Watch:
 
         `newest_round` is None if no rounds are made. Every round is checked, because the state may have grown.
         """
-        if self._needs_approval or self.live.rule is CutOverRule.APPROVED:
+        if self._needs_approval or self.live.cut_over_rule is CutOverRule.APPROVED:
             return True
         checkpoint = None if newest_round is None else newest_round.checkpoint
         if checkpoint not in self._checked_checkpoints:

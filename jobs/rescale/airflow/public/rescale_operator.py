@@ -120,7 +120,7 @@ class RescaleOperator(BaseOperator):
             with form_access(form):
                 check_values(form, form_of_platform())
                 inspect_source(form, form, {})
-                plan_output = make_plan(form, {}, context["dag_run"], context["ti"], skip_without_work=True)
+                plan_output = make_plan(form, {}, context["dag_run"], context["ti"], skips_without_work=True)
                 _refuse_unapproved(plan_output, form)
                 if template := os.environ.get(DRIVER_POD):
                     pod = self._pod_of(template, plan_output, form)

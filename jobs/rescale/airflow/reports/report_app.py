@@ -129,7 +129,7 @@ def _error_response(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == HTTPStatus.UNAUTHORIZED and "text/html" in request.headers.get("accept", ""):
-        query = f"?{request.url.query}" if request.url.query else ""
-        return_query = urlencode({"next": f"{request.url.path}{query}"})
+        query_text = f"?{request.url.query}" if request.url.query else ""
+        return_query = urlencode({"next": f"{request.url.path}{query_text}"})
         return RedirectResponse(airflow_url(f"/api/v2/auth/login?{return_query}"))
     return PlainTextResponse(f"{error.detail}\n", error.status_code, _response_headers(b""))

@@ -44,17 +44,21 @@ def window_dag(window: Window) -> DAG:
 
 
 def _dag_description(window: Window) -> str:
-    what = f"the job `{window.values['job']}`" if window.has_job else f"savepoints below `{window.values['source']}`"
-    value_rows = "\n".join(f"| `{name}` | `{value}` |" for name, value in window.values.items())
+    subject = (
+        f"the job `{window.form_values['job']}`"
+        if window.has_job
+        else f"savepoints below `{window.form_values['source']}`"
+    )
+    value_rows = "\n".join(f"| `{name}` | `{value}` |" for name, value in window.form_values.items())
     lead_text = duration(window.begins_before.total_seconds())
     lead_sentence = (
         f"\nIts runs begin {lead_text} earlier, and cut over while the window is open." if window.begins_before else ""
     )
-    logs = f"`{OPEN}` or `{LOOK}`" if window.has_job else f"`{OPEN}`"
+    log_tasks = f"`{OPEN}` or `{LOOK}`" if window.has_job else f"`{OPEN}`"
     return f"""### Window {window.name}
 
-Rescales {what} on a schedule: `{window.schedule}` ({window.timezone}). A run that starts after {window.closes:%H:%M} is
-skipped, and so is a run with nothing to do. The log of {logs} says why.{lead_sentence}
+Rescales {subject} on a schedule: `{window.schedule}` ({window.timezone}). A run that starts after {window.closes:%H:%M}
+is skipped, and so is a run with nothing to do. The log of {log_tasks} says why.{lead_sentence}
 The state of the asset `{window.dag_id}` records what was rescaled last. The asset gets an event with every published
 result. A run is green only if its result is published, or if there was nothing to do.
 

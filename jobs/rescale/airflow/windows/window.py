@@ -45,7 +45,7 @@ OUTSIDE_HOURS = "outside_hours"
 
 @dataclass(frozen=True)
 class Window:
-    """A window; `values` are the values of form fields.
+    """A window; `form_values` are the values of form fields.
 
     No run starts after the time of day `closes`, in `timezone`. If the job is rescaled while it runs, a run begins
     earlier than the window opens, by `begins_before`; the job is cut over while the window is open.
@@ -55,7 +55,7 @@ class Window:
     schedule: str
     timezone: str
     closes: time
-    values: Mapping[str, Any]
+    form_values: Mapping[str, Any]
     begins_before: timedelta = timedelta()
 
     @property
@@ -83,12 +83,12 @@ class Window:
     @property
     def has_job(self) -> bool:
         """Whether the window rescales a running job, rather than savepoints in a directory."""
-        return "job" in self.values
+        return "job" in self.form_values
 
     def form(self) -> Form:
         """Return the form for a run by hand, with the values of this window as defaults."""
-        form = with_defaults(_form_of(self.values), settings().form)
-        for name, value in self.values.items():
+        form = with_defaults(_form_of(self.form_values), settings().form)
+        for name, value in self.form_values.items():
             form[name].value = value
         if not self.has_job:
             form["source"].schema["description_md"] = "A directory with savepoints; the newest one is rescaled."
@@ -120,9 +120,9 @@ def read_entry(name: Any, entry: Any) -> tuple[Window | None, list[RequestError]
         return None, [_window_error(name, "the entry", "fields and their values", entry)]
     if errors := list(_entry_errors(name, entry)):
         return None, errors
-    values = {field: value for field, value in entry.items() if field not in _WINDOW_FIELDS}
+    form_values = {field: value for field, value in entry.items() if field not in _WINDOW_FIELDS}
     closes, lead_time = time.fromisoformat(entry["closes"]), _lead_time_of(entry.get("begins_before")) or timedelta()
-    return Window(name, entry["schedule"], entry["timezone"], closes, values, lead_time), []
+    return Window(name, entry["schedule"], entry["timezone"], closes, form_values, lead_time), []
 
 
 def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]:
