@@ -43,16 +43,16 @@ class Strip:
 class Ribbon(NamedTuple):
     """State that moves: from a part of the upper line (the old shape) to a part of the lower line (the new shape).
 
-    `stays` is true if the subtask keeps its number. `odd` is true if the new subtask has an odd number, so that
-    neighbours look different.
+    `keeps_subtask` is true if the subtask keeps its number. `is_odd` is true if the new subtask has an odd number, so
+    that neighbours look different.
     """
 
     start: float
     end: float
     new_start: float
     new_end: float
-    stays: bool
-    odd: bool
+    keeps_subtask: bool
+    is_odd: bool
     tooltip: str
 
 
@@ -96,13 +96,13 @@ class BarCharts:
 
 
 class Point(NamedTuple):
-    """A parallelism on a curve: `even` if it divides the max parallelism, `requested` if it is the requested one."""
+    """A parallelism on a curve: `is_even` if it divides the max parallelism, `is_requested` if it is requested."""
 
     x: float
     y: float
     tooltip: str
-    even: bool
-    requested: bool
+    is_even: bool
+    is_requested: bool
 
 
 class AxisTick(NamedTuple):

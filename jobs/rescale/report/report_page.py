@@ -43,7 +43,7 @@ def html_report(document: ReportDocument) -> bytes:
     page = b""
     for detail in DETAIL_LEVELS:
         page = html_of(
-            report_page(document, detail), shortened(msgspec.to_builtins(document), detail.list_items)
+            report_page(document, detail), shortened(msgspec.to_builtins(document), detail.most_list_items)
         ).encode()
         if len(page) < LARGEST_REPORT:
             break
@@ -101,7 +101,7 @@ def _keyed_state(operators: Sequence[KeyedOperator], detail: DetailLevel) -> lis
     strips = operators[detail.drawn_operators : detail.drawn_operators + detail.strips]
     not_drawn = operators[len(drawn) + len(strips) :]
     blocks: list[Block] = [Section(operator.label, tuple(_figures(operator, detail))) for operator in drawn]
-    strips_only = detail._replace(parts=0, ribbons=0, rows=0)
+    strips_only = detail._replace(most_parts=0, most_ribbons=0, most_rows=0)
     blocks += [Section(operator.label, (key_group_map(operator, strips_only),)) for operator in strips]
     if not_drawn:
         size_text = human_bytes(sum(operator.old.total for operator in not_drawn))

@@ -23,12 +23,12 @@ def lowest(items: Sequence[T], limit: int, rank: Callable[[T], Any]) -> list[T]:
     return list(items) if len(items) <= limit else sorted(items, key=rank)[:limit]
 
 
-def note_on_rest(number: int, noun: str, plural: str, *, reported: bool = True) -> list[Block]:
+def note_on_rest(number: int, noun: str, plural: str, *, is_in_report: bool = True) -> list[Block]:
     """Return a note about `number` items that are not shown; nothing if there are none.
 
-    `reported` is true if the HTML report shows more of them.
+    `is_in_report` is true if the HTML report shows more of them.
     """
-    return [paragraph(_rest_text(counted(number, noun, plural), reported=reported))] if number > 0 else []
+    return [paragraph(_rest_text(counted(number, noun, plural), is_in_report=is_in_report))] if number > 0 else []
 
 
 def state_bytes(operator: _Operator) -> int:
@@ -58,8 +58,8 @@ def cut_lines(lines: Sequence[str]) -> list[str]:
     return [*lines[:_MOST_LINES], *note]
 
 
-def _rest_text(what: str, *, reported: bool = True) -> str:
-    return f"{what}: {'more in the report, ' if reported else ''}all in the JSON document"
+def _rest_text(what: str, *, is_in_report: bool = True) -> str:
+    return f"{what}: {'more in the report, ' if is_in_report else ''}all in the JSON document"
 
 
 def shortened(value: Any, longest: int) -> Any:

@@ -54,9 +54,9 @@ def test_many_bars_are_drawn_as_an_outline_from_the_first_to_the_last() -> None:
 
 def test_higher_points_of_a_curve_are_drawn_further_up_and_the_asked_one_last() -> None:
     points = (
-        Point(0, 0, "1", even=True, requested=False),
-        Point(0.5, 1, "2", even=False, requested=True),
-        Point(1, 0.5, "3", even=False, requested=False),
+        Point(0, 0, "1", is_even=True, is_requested=False),
+        Point(0.5, 1, "2", is_even=False, is_requested=True),
+        Point(1, 0.5, "3", is_even=False, is_requested=False),
     )
     figure = Curve(points, (AxisTick(0, "1"),), (AxisTick(1, "4"),), "parallelism", "worst ÷ mean")
     drawn = str(curve(figure, "evenness"))

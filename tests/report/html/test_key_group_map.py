@@ -19,9 +19,9 @@ BEFORE = Strip(
     (),
 )
 AFTER = Strip("after: 1 subtask", (Share(0, 1, "0", "new subtask 0"),), (9, 9), (), (Mark(0.25, "4 times the mean"),))
-STAYS = Ribbon(0, 0.5, 0, 0.25, stays=True, odd=True, tooltip="stays")
-ODD = Ribbon(0.5, 0.75, 0.25, 0.5, stays=False, odd=True, tooltip="goes to 1")
-MOVES = Ribbon(0.75, 1, 0.5, 1, stays=False, odd=False, tooltip="goes to 2")
+STAYS = Ribbon(0, 0.5, 0, 0.25, keeps_subtask=True, is_odd=True, tooltip="stays")
+ODD = Ribbon(0.5, 0.75, 0.25, 0.5, keeps_subtask=False, is_odd=True, tooltip="goes to 1")
+MOVES = Ribbon(0.75, 1, 0.5, 1, keeps_subtask=False, is_odd=False, tooltip="goes to 2")
 
 
 def drawn(*ribbons: Ribbon, after: Strip | None = AFTER) -> str:

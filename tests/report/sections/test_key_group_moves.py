@@ -25,14 +25,14 @@ def operator(old: KeyedShape, new: KeyedShape | None, hot: tuple[HotKeyGroup, ..
 
 
 def drawn(shown: KeyedOperator, ribbons: int = 100) -> KeyGroupMap:
-    figure = key_group_map(shown, MOST._replace(ribbons=ribbons)).drawing
+    figure = key_group_map(shown, MOST._replace(most_ribbons=ribbons)).drawing
     assert isinstance(figure, KeyGroupMap)
     return figure
 
 
 def test_each_move_is_a_ribbon_between_the_shares_of_its_subtasks() -> None:
     figure = drawn(operator(TWO, FOUR))
-    ends = [(ribbon.tooltip, ribbon.stays) for ribbon in figure.ribbons]
+    ends = [(ribbon.tooltip, ribbon.keeps_subtask) for ribbon in figure.ribbons]
     assert ends == [
         ("subtask 0 to 0: 1 key group, 10 bytes", True),
         ("subtask 0 to 1: 1 key group, 20 bytes", False),
@@ -67,18 +67,18 @@ def test_too_many_ribbons_are_left_out() -> None:
 def test_matrix_is_for_moves_that_ribbons_cannot_show(
     old: KeyedShape, new: KeyedShape, ribbons: int, *, needed: bool
 ) -> None:
-    assert needs_matrix(side("before", old), side("after", new), MOST._replace(ribbons=ribbons)) is needed
+    assert needs_matrix(side("before", old), side("after", new), MOST._replace(most_ribbons=ribbons)) is needed
 
 
 def test_matrix_lists_the_largest_moves_first() -> None:
-    figure = moves_matrix(side("before", TWO), side("after", FOUR), MOST._replace(rows=2))
+    figure = moves_matrix(side("before", TWO), side("after", FOUR), MOST._replace(most_rows=2))
     assert isinstance(figure.drawing, Matrix)
     assert [len(row) for row in figure.drawing.shades] == [4, 4]
     assert figure.numbers.rows == (("1", "3", "40 bytes"), ("1", "2", "30 bytes"))
 
 
 def test_darkest_cell_is_the_largest_move_and_small_ones_are_visible() -> None:
-    one_giant = KeyedSide("before", TWO, (1, 0, 0, 10**6), exact=True)
+    one_giant = KeyedSide("before", TWO, (1, 0, 0, 10**6), is_exact=True)
     figure = moves_matrix(one_giant, side("after", FOUR), MOST)
     assert isinstance(figure.drawing, Matrix)
     assert figure.drawing.shades[1][3] == 255

@@ -17,7 +17,7 @@ MOST = DETAIL_LEVELS[0]
 
 
 def side(parallelism: int, sizes: list[int], name: str = "before") -> KeyedSide:
-    return KeyedSide(name, KeyedShape(parallelism, len(sizes)), sizes, exact=True)
+    return KeyedSide(name, KeyedShape(parallelism, len(sizes)), sizes, is_exact=True)
 
 
 def bars(operator: KeyedOperator) -> BarCharts:
@@ -56,7 +56,7 @@ def test_many_subtasks_have_no_tooltips_and_a_table_of_the_fullest() -> None:
     sizes = list(range(MOST_DRAWN_SUBTASKS + 1))
     operator = KeyedOperator("counts", side(len(sizes), sizes), None, ())
     assert bars(operator).charts[0].tooltips == ()
-    assert load_charts(operator, MOST).rows_text == f"the {MOST.rows} fullest subtasks"
+    assert load_charts(operator, MOST).rows_text == f"the {MOST.most_rows} fullest subtasks"
 
 
 @pytest.mark.parametrize(("maximum", "parallelism"), [(128, 3), (12, 4), (1, 1), (1000, 7)])
@@ -70,8 +70,8 @@ def test_curve_is_the_worst_subtask_at_each_parallelism(maximum: int, parallelis
         assert f"worst ÷ mean {worst(sizes, number):.2f}" in point.tooltip
         assert point.y == pytest.approx((worst(sizes, number) - 1) / (top - 1))
     last = min(maximum, max(4 * parallelism, 16))
-    assert [n for n, point in points.items() if point.even] == [n for n in range(1, last + 1) if maximum % n == 0]
-    assert [number for number, point in points.items() if point.requested] == [parallelism]
+    assert [n for n, point in points.items() if point.is_even] == [n for n in range(1, last + 1) if maximum % n == 0]
+    assert [number for number, point in points.items() if point.is_requested] == [parallelism]
 
 
 def number_of(point: Point) -> int:

@@ -100,11 +100,14 @@ def test_small_page_lists_the_largest_operators_and_counts_the_rest() -> None:
     many = plan_of_report((4, 128), (6, 128), operators=40)
     (section,) = planned_operators(many, LEAST)
     text = render_text(Page((section,)))
-    assert f"These are the {2 * LEAST.rows} largest; {len(many.operators) - 2 * LEAST.rows} smaller ones hold" in text
+    assert (
+        f"These are the {2 * LEAST.most_rows} largest; {len(many.operators) - 2 * LEAST.most_rows} smaller ones hold"
+        in text
+    )
 
 
 def test_notes_beyond_the_limit_are_counted() -> None:
-    most = 3 * LEAST.rows
+    most = 3 * LEAST.most_rows
     (section,) = further_notes(["s"] * (most + 1), ["w"] * (most + 2), LEAST)
     assert isinstance(section, Section)
     assert sum(isinstance(block, WarningBlock) for block in section.blocks) == most

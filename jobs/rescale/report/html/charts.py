@@ -52,8 +52,8 @@ def _bar_rects(heights: Sequence[float], full_height: int, tooltips: Sequence[st
     width = 1 / len(heights)
     for i, height in enumerate(heights):
         bar_height = max(full_height * height, 0.5 if height else 0)
-        box = {"x": percentage((i + 0.06) * width), "width": percentage(0.88 * width)}
-        yield rect(y=f"{full_height - bar_height:.1f}", height=f"{bar_height:.1f}", **box)[
+        attributes = {"x": percentage((i + 0.06) * width), "width": percentage(0.88 * width)}
+        yield rect(y=f"{full_height - bar_height:.1f}", height=f"{bar_height:.1f}", **attributes)[
             hover_text(tooltips[i]) if tooltips else None
         ]
 
@@ -62,9 +62,11 @@ _MOST_STEPS = 200
 
 
 def _area(chart: Bars) -> Element:
-    last = len(chart.heights) - 1
-    steps = min(last + 1, _MOST_STEPS)
-    sampled_points = [(i / (steps - 1), chart.heights[i * last // (steps - 1)]) for i in range(steps)]
+    last_index = len(chart.heights) - 1
+    step_count = min(last_index + 1, _MOST_STEPS)
+    sampled_points = [
+        (i / (step_count - 1), chart.heights[i * last_index // (step_count - 1)]) for i in range(step_count)
+    ]
     outline = path_through([(0.0, 0.0), *sampled_points, (1.0, 0.0)])
     return stretched(0, _BAR_HEIGHT, path(class_="area", d=outline + "Z"))
 
@@ -77,12 +79,12 @@ def curve(figure: Curve, description: str) -> Element:
         return f"{_ABOVE + 12 + (_CURVE_HEIGHT - 18) * (1 - at):.1f}"
 
     def dot(point: Point) -> Node:
-        kind = "asked" if point.requested else "even" if point.even else None
-        radius = "6" if point.requested else "3.5" if point.even else "1.5"
+        kind = "asked" if point.is_requested else "even" if point.is_even else None
+        radius = "6" if point.is_requested else "3.5" if point.is_even else "1.5"
         return circle(cx=x(point.x), cy=y(point.y), r=radius, class_=kind)[hover_text(point.tooltip)]
 
     bottom = _ABOVE + _CURVE_HEIGHT + 16
-    sorted_points = sorted(figure.points, key=lambda point: point.requested)
+    sorted_points = sorted(figure.points, key=lambda point: point.is_requested)
     segments = zip(figure.points, figure.points[1:], strict=False)
     return drawing(
         description,
@@ -116,14 +118,14 @@ def stacked_bars(figure: StackedBars) -> Element:
 
 def _stack(bar: StackedBar) -> Node:
     parts: list[Node] = []
-    at = 0.0
+    left = 0.0
     for segment in bar.parts:
         parts.append(
-            rect(class_=f"kind{segment.kind}", x=percentage(at), width=percentage(segment.length), height=12)[
+            rect(class_=f"kind{segment.kind}", x=percentage(left), width=percentage(segment.length), height=12)[
                 hover_text(segment.tooltip)
             ]
         )
-        at += segment.length
+        left += segment.length
     description = f"{bar.label}: {'; '.join(segment.tooltip for segment in bar.parts)}; {bar.total_text}"
     return div(class_="stack")[
         div(class_="name")[bar.label], drawing(description, 12, parts), div(class_="total")[bar.total_text]

@@ -96,7 +96,7 @@ def _owners(strip: Strip, y: int) -> Iterator[Node]:
 def _ribbon(ribbon: Ribbon) -> Element:
     a, b, c, d = map(thousandths, (ribbon.start, ribbon.end, ribbon.new_end, ribbon.new_start))
     shape = f"M{a} 0H{b}C{b} 500 {c} 500 {c} 1000H{d}C{d} 500 {a} 500 {a} 0"
-    kind = "stays" if ribbon.stays else "odd" if ribbon.odd else None
+    kind = "stays" if ribbon.keeps_subtask else "odd" if ribbon.is_odd else None
     return path(d=shape, class_=kind)[hover_text(ribbon.tooltip)]
 
 

@@ -22,13 +22,13 @@ def shades_uri(rows: Sequence[Sequence[int]]) -> str:
     """Return a `data:` URI of a picture with rows of shades from 0 (clear) to 255 (opaque)."""
     used_shades = sorted({shade for row in rows for shade in row})
     index_of_shade = {shade: i for i, shade in enumerate(used_shades)}
-    pixels = b"".join(b"\0" + bytes(index_of_shade[shade] for shade in row) for row in rows)
+    image_data = b"".join(b"\0" + bytes(index_of_shade[shade] for shade in row) for row in rows)
     data = _SIGNATURE + b"".join(
         (
             _chunk(b"IHDR", struct.pack(">2I5B", len(rows[0]), len(rows), *_PALETTE_OF_BYTES)),
             _chunk(b"PLTE", bytes(_COLOUR) * len(used_shades)),
             _chunk(b"tRNS", bytes(used_shades)),
-            _chunk(b"IDAT", zlib.compress(pixels, 9)),
+            _chunk(b"IDAT", zlib.compress(image_data, 9)),
             _chunk(b"IEND", b""),
         )
     )

@@ -29,7 +29,7 @@ def difference_page(document: DiffDocument) -> Page:
     shown_states = lowest(states, MOST_ROWS, lambda row: row[1].equal)  # differing states come first
     rows = [_row(operator, state) for operator, state in shown_states]
     blocks += [table(headers, rows)] if rows else []
-    blocks += note_on_rest(len(states) - len(rows), "more state", "more states", reported=False)
+    blocks += note_on_rest(len(states) - len(rows), "more state", "more states", is_in_report=False)
     return Page((*blocks, *_differing_blocks(document)))
 
 
@@ -42,7 +42,7 @@ def _differing_blocks(document: DiffDocument) -> list[Block]:
         for state in operator.states:
             if not state.equal and (state.differences or not operator.differences):
                 blocks.append(Bullets(f"{operator.label}, {state.state}", _state_lines(state)))
-    rest_note = note_on_rest(len(blocks) - MOST_OPERATORS, "more difference", "more differences", reported=False)
+    rest_note = note_on_rest(len(blocks) - MOST_OPERATORS, "more difference", "more differences", is_in_report=False)
     return [*blocks[:MOST_OPERATORS], *rest_note]
 
 

@@ -22,7 +22,7 @@ def file_changes_page(changes: FileChanges) -> Page:
     blocks: list[Block] = [
         paragraph(f"A: {changes.a}", f"B: {changes.b}", *_interval_sentence(changes)),
         table(_HEADERS, [_row(operator) for operator in shown_operators]),
-        *note_on_rest(len(with_state) - len(shown_operators), "more operator", "more operators", reported=False),
+        *note_on_rest(len(with_state) - len(shown_operators), "more operator", "more operators", is_in_report=False),
     ]
     reasons = [f"{operator.label}: {operator.reason}" for operator in changes.operators if operator.reason]
     blocks += [Bullets("Keyed state that each round moves whole:", tuple(reasons[:MOST_ROWS]))] if reasons else []

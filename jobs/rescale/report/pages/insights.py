@@ -306,7 +306,7 @@ def insight_blocks(insight: Insight) -> list[Block]:
         *table_section(FORMATS, formats_table(insight)),
         *table_section(SHAPES, shapes_table(insight)),
         *note_on_rest(
-            len(_shapes_with_enough_keys(insight)) - _MOST_SHAPES, "more operator", "more operators", reported=False
+            len(_shapes_with_enough_keys(insight)) - _MOST_SHAPES, "more operator", "more operators", is_in_report=False
         ),
     ]
     return [*tables, *paragraphs(cut_lines(sentences(insight)))]

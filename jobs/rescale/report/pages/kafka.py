@@ -21,14 +21,14 @@ _MOST_SUBTASKS = 8
 def kafka_document(kafka: KafkaOffsets, new_parallelism: int | None = None) -> KafkaSource:
     """Return the offsets of a source by partition and subtask; with `new_parallelism`, also by new subtask."""
     parallelism = kafka.operator.parallelism
-    holders = kafka.holders(parallelism)
-    new_holders = kafka.holders(new_parallelism) if new_parallelism is not None else [UNSET] * len(holders)
+    subtasks = kafka.holders(parallelism)
+    new_subtasks = kafka.holders(new_parallelism) if new_parallelism is not None else [UNSET] * len(subtasks)
     unassigned = kafka.enumerator.unassigned if kafka.enumerator else ()
     return KafkaSource(
         operator_id=kafka.operator.operator_id,
         operator=kafka.label,
         kind=kafka.kind.value,
-        partitions=tuple(map(_partition, kafka.positions, holders, new_holders)),
+        partitions=tuple(map(_partition, kafka.positions, subtasks, new_subtasks)),
         unassigned=tuple(str(position.partition) for position in unassigned),
         not_read=kafka.unread_reason,
         findings=tuple(

@@ -88,7 +88,7 @@ def certificate_page(certificate: Certificate) -> Page:
         *([Bullets(f"{DECLARED}:", declared_texts)] if (declared_texts := tuple(certified_lines(certificate))) else []),
         proofs_table(short_certificate),
         *note_on_rest(
-            number_omitted, "more operator with less state", "more operators with less state", reported=False
+            number_omitted, "more operator with less state", "more operators with less state", is_in_report=False
         ),
     ]
     blocks += [

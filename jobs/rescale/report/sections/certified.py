@@ -15,7 +15,7 @@ def certificate_section(certificate: Certificate, detail: DetailLevel) -> list[B
     facts: list[Line] = [(Strong("proves: "), certificate.proves)]
     if certificate.does_not_prove:
         facts.append((Strong("does not prove: "), certificate.does_not_prove))
-    facts += [(Strong(f"{DECLARED}: "), line) for line in first_lines(certified_lines(certificate), detail.rows)]
+    facts += [(Strong(f"{DECLARED}: "), line) for line in first_lines(certified_lines(certificate), detail.most_rows)]
     facts += [
         (Strong("digests: "), certificate.digests),
         (Strong("_metadata of the source, SHA-256: "), Code(certificate.source_metadata_sha256)),
@@ -23,7 +23,7 @@ def certificate_section(certificate: Certificate, detail: DetailLevel) -> list[B
     ]
     blocks: list[Block] = [Bullets("", tuple(facts))]
     for make_table in (proofs_table, records_table, directories_table, checksums_table):
-        blocks += _cut_table(make_table(certificate), 2 * detail.rows)
+        blocks += _cut_table(make_table(certificate), 2 * detail.most_rows)
     return [Section("Certificate", tuple(blocks))]
 
 

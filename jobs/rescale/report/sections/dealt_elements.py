@@ -32,7 +32,7 @@ def operator_state_section(
     )
     if not states:
         return []
-    shown_states = states[: detail.rows]
+    shown_states = states[: detail.most_rows]
     sparks = Sparks(tuple(sparkline(*_row(label, state)) for label, state in shown_states))
     is_planned = states[0][1].new_per_subtask is not UNSET
     headers = ("operator", "state", "mode", "elements", "bytes", "a subtask holds", *(["then"] if is_planned else []))

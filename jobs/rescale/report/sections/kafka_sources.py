@@ -17,7 +17,7 @@ from rescale.text.units import counted
 
 def kafka_section(documents: Sequence[KafkaSource], detail: DetailLevel) -> list[Block]:
     """Return the section about Kafka sources; none without a source."""
-    shown_sources = documents[: detail.rows]
+    shown_sources = documents[: detail.most_rows]
     blocks: list[Block] = []
     sparks = [
         sparkline(
@@ -33,16 +33,16 @@ def kafka_section(documents: Sequence[KafkaSource], detail: DetailLevel) -> list
         rows, total = list(_partitions(shown_sources)), sum(len(source.partitions) for source in documents)
         is_planned = bool(shown_sources[0].partitions) and shown_sources[0].partitions[0].new_subtask is not UNSET
         headers = ("source", "topic", "partition", "next record", "subtask", *(["new subtask"] if is_planned else []))
-        is_cut = len(rows) > 4 * detail.rows
-        rows_note = f"the first {4 * detail.rows} of {counted(total, 'partition')}" if is_cut else "partitions"
+        is_cut = len(rows) > 4 * detail.most_rows
+        rows_note = f"the first {4 * detail.most_rows} of {counted(total, 'partition')}" if is_cut else "partitions"
         caption = "How many partitions each subtask reads. Offsets stay the same, except for declared differences."
-        numbers = table(headers, rows[: 4 * detail.rows])
+        numbers = table(headers, rows[: 4 * detail.most_rows])
         blocks.append(Figure("Partitions by subtask", caption, Sparks(tuple(sparks)), numbers, rows_note))
     blocks += [paragraph(kafka_line(source)) for source in shown_sources if not source.partitions]
     labelled_findings = [(source.operator, finding) for source in documents for finding in source.findings]
     blocks += [
         WarningBlock(f"{label}: {finding.sentence} [{finding.name}]")
-        for label, finding in labelled_findings[: detail.rows]
+        for label, finding in labelled_findings[: detail.most_rows]
     ]
     return [Section("Kafka sources", tuple(blocks))] if blocks else []
 

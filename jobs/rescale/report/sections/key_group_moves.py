@@ -37,7 +37,7 @@ def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
         ribbons = tuple(_ribbons(old, new))
     drawn = KeyGroupMap(
         strip_before,
-        ribbons if len(ribbons) <= detail.ribbons else (),
+        ribbons if len(ribbons) <= detail.most_ribbons else (),
         _strip(new, detail, marks if keeps_maximum else {}) if new is not None else None,
     )
     sentences += _hot_summary(operator.hot)
@@ -51,7 +51,7 @@ def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
         return False
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_DRAWN_SUBTASKS:
         return True
-    return sum(1 for _ in flows(old.shape, new.shape)) > detail.ribbons
+    return sum(1 for _ in flows(old.shape, new.shape)) > detail.most_ribbons
 
 
 def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
@@ -68,7 +68,7 @@ def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
             _subtasks_of_line(j, new.shape, len(matrix[0])),
             human_bytes(cell),
         )
-        for cell, i, j in largest[: detail.rows]
+        for cell, i, j in largest[: detail.most_rows]
     ]
     caption = f"Bytes from old subtasks (a row each) to new ones (a column each). {_moved_bytes_sentence(old, new)}."
     drawn = Matrix(_axis_label("old", old.shape), _axis_label("new", new.shape), shades)
@@ -89,9 +89,9 @@ def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
     mean = sum(cells) / len(cells) or 1.0
     return Strip(
         f"{side.name}: {_shape_text(side.shape)}",
-        tuple(_subtask_shares(side) if detail.parts and side.shape.parallelism <= MOST_DRAWN_SUBTASKS else ()),
+        tuple(_subtask_shares(side) if detail.most_parts and side.shape.parallelism <= MOST_DRAWN_SUBTASKS else ()),
         tuple(_shade(cell / mean / _FULL_SHADE) for cell in cells),
-        tuple(_part_shares(side.sizes, min(group_count, detail.parts)) if detail.parts else ()),
+        tuple(_part_shares(side.sizes, min(group_count, detail.most_parts)) if detail.most_parts else ()),
         tuple(Mark((group + 0.5) / group_count, tooltip) for group, tooltip in hot.items()),
     )
 
@@ -169,7 +169,7 @@ def _moved_bytes_sentence(old: KeyedSide, new: KeyedSide) -> str:
 def _subtasks_table(operator: KeyedOperator, detail: DetailLevel) -> Table:
     rows: list[tuple[object, ...]] = []
     for side in operator.sides:
-        shown_loads = sorted(fullest(subtask_loads(side.sizes, side.shape.parallelism), detail.rows))
+        shown_loads = sorted(fullest(subtask_loads(side.sizes, side.shape.parallelism), detail.most_rows))
         ranges = list(pairwise(side.shape.starts))
         rows += [
             (side.name, subtask, _range_text(*ranges[subtask]), human_bytes(size)) for subtask, size in shown_loads
@@ -194,7 +194,7 @@ def _hot_summary(hot: Sequence[HotKeyGroup]) -> list[str]:
 
 
 def _expected_note(side: KeyedSide) -> str:
-    return "" if side.exact else ", bytes expected"
+    return "" if side.is_exact else ", bytes expected"
 
 
 def _subtasks_of_line(line: int, shape: KeyedShape, lines: int) -> str:

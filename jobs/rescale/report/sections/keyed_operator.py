@@ -13,12 +13,12 @@ from rescale.report.flows import KeyedShape
 
 @dataclass(frozen=True)
 class KeyedSide:
-    """Bytes of every key group of an operator in the old or the new shape; `exact` is false if they are estimates."""
+    """Bytes of every key group of an operator in the old or the new shape; `is_exact` is false for estimates."""
 
     name: str
     shape: KeyedShape
     sizes: Sequence[int]
-    exact: bool
+    is_exact: bool
 
     @property
     def total(self) -> int:

@@ -33,15 +33,15 @@ def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
         (name, subtask, human_bytes(size), f"{size / mean:.2f}")
         for name, sizes in sides
         if (mean := sum(sizes) / len(sizes))
-        for subtask, size in fullest(sizes, detail.rows)
+        for subtask, size in fullest(sizes, detail.most_rows)
     ]
-    is_cut = max(len(sizes) for _, sizes in sides) > detail.rows
+    is_cut = max(len(sizes) for _, sizes in sides) > detail.most_rows
     return Figure(
         "Load by subtask",
         "Keyed state of every subtask, the fullest first. The line is the mean.",
         BarCharts(charts),
         table(("", "subtask", "keyed state", "÷ mean"), rows),
-        f"the {detail.rows} fullest subtasks" if is_cut else "subtasks",
+        f"the {detail.most_rows} fullest subtasks" if is_cut else "subtasks",
     )
 
 
@@ -67,11 +67,13 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
     """
     requested, maximum = side.shape.parallelism, side.shape.max_parallelism
     ends = list(accumulate(side.sizes, initial=0))
-    last = min(maximum, max(4 * requested, 16))
-    numbers = _parallelisms(maximum, last, requested)
+    last_parallelism = min(maximum, max(4 * requested, 16))
+    numbers = _parallelisms(maximum, last_parallelism, requested)
     evenness = {number: evenness_over(ends, number) for number in numbers}
     marked_numbers = [number for number in numbers if maximum % number == 0 or number == requested]
-    nearest_numbers = sorted(sorted(marked_numbers, key=lambda number: abs(log(number / requested)))[: detail.rows])
+    nearest_numbers = sorted(
+        sorted(marked_numbers, key=lambda number: abs(log(number / requested)))[: detail.most_rows]
+    )
     rows = [
         (
             number,
@@ -86,7 +88,7 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
         f"At {requested} the fullest subtask holds {evenness[requested]:.2f} times the mean of bytes. Filled dots "
         f"divide the max parallelism {maximum:,}: all subtasks own equally many key groups. The ring is parallelism "
         f"{requested}.",
-        _curve(evenness, last, requested, maximum),
+        _curve(evenness, last_parallelism, requested, maximum),
         table(("parallelism", "worst ÷ mean of bytes", "key groups of a subtask", ""), rows),
         "parallelisms that divide",
     )
@@ -115,11 +117,11 @@ def _curve(evenness: Mapping[int, float], last: int, requested: int, maximum: in
     return Curve(points, ticks, y_ticks, "parallelism", "worst ÷ mean")
 
 
-def _parallelisms(maximum: int, last: int, requested: int) -> list[int]:
+def _parallelisms(maximum: int, last_parallelism: int, requested: int) -> list[int]:
     """Return the parallelisms of the curve in order: divisors of the `maximum`, the requested one, some others."""
-    divisors = [number for number in range(1, last + 1) if maximum % number == 0]
-    steps = max(_MOST_POINTS - len(divisors), 10)
-    spaced_numbers = [round(last ** (step / steps)) for step in range(steps + 1)]
+    divisors = [number for number in range(1, last_parallelism + 1) if maximum % number == 0]
+    step_count = max(_MOST_POINTS - len(divisors), 10)
+    spaced_numbers = [round(last_parallelism ** (step / step_count)) for step in range(step_count + 1)]
     return sorted({*divisors, *spaced_numbers, requested})
 
 

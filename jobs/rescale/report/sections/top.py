@@ -67,9 +67,9 @@ def verdict(document: ReportDocument) -> list[Block]:
 
 def _error_details(error: ErrorDocument) -> list[Block]:
     """Return the path, operator, state, expected and found values and the advice of an error."""
-    values = {name: getattr(error, name) for name in ("operator", "state", "expected", "found")}
+    value_by_name = {name: getattr(error, name) for name in ("operator", "state", "expected", "found")}
     details: list[Line] = [Code(error.path)] if error.path is not UNSET else []
-    details += [f"{name}: {value}" for name, value in values.items() if value is not UNSET]
+    details += [f"{name}: {value}" for name, value in value_by_name.items() if value is not UNSET]
     if error.advice is not UNSET:
         details.append((Strong("what to do: "), error.advice))
     return [Bullets("", tuple(details))] if details else []
@@ -81,7 +81,7 @@ def changes_section(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
         ("from ", Code(plan.source), f", its _metadata written {instant_text(plan.taken)}"),
         ("to ", Code(plan.target)),
         *_changes(plan.operators),
-        *first_lines(declared_lines(plan.surgery), detail.rows),
+        *first_lines(declared_lines(plan.surgery), detail.most_rows),
         ("plan ", Code(plan.plan)),
     ]
     start = (paragraph("Afterwards the job starts with"), Command(plan.start)) if plan.start else ()
@@ -130,7 +130,7 @@ def things_to_look_at(insight: Insight, warnings: Sequence[str]) -> list[Block]:
 def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
     """Return the section with the table of a plan's operators, the largest first."""
     operators = sorted(plan.operators, key=state_bytes, reverse=True)
-    shown_operators, blocks = operators[: 2 * detail.rows], list[Block]()
+    shown_operators, blocks = operators[: 2 * detail.most_rows], list[Block]()
     blocks.append(table(OPERATOR_HEADERS, map(operator_row, shown_operators)))
     blocks += _remaining_line(operators[len(shown_operators) :], len(shown_operators))
     blocks.append(Bullets("", tuple(work_lines(plan))))
@@ -140,7 +140,7 @@ def planned_operators(plan: PlanDocument, detail: DetailLevel) -> list[Block]:
 def inspected_operators(snapshot: Inspection, detail: DetailLevel) -> list[Block]:
     """Return the section with the table of a snapshot's operators, the largest first."""
     operators = sorted(snapshot.operators, key=state_bytes, reverse=True)
-    shown_operators = operators[: 2 * detail.rows]
+    shown_operators = operators[: 2 * detail.most_rows]
     headers = ("operator", "parallelism", "max parallelism", "key", "keyed", "operator state", "")
     listing = table(headers, map(inspected_row, shown_operators))
     return [Section("Operators", (listing, *_remaining_line(operators[len(shown_operators) :], len(shown_operators))))]
@@ -162,7 +162,7 @@ def _remaining_line(
 
 def further_notes(sentences: Sequence[str], warnings: Sequence[str], detail: DetailLevel) -> list[Block]:
     """Return the section with the first warnings and insights (`sentences`), and the number of the others."""
-    limit = 3 * detail.rows
+    limit = 3 * detail.most_rows
     blocks: list[Block] = [*map(WarningBlock, warnings[:limit])]
     if sentences:
         blocks.append(Bullets("", tuple(sentences[:limit])))
