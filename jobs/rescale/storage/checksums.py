@@ -58,11 +58,11 @@ class Crc:
 
     def compute(self, data: bytes) -> int:
         """Return the CRC of a few bytes. This is slow: each byte takes a step of Python."""
-        ones = (1 << self.bits) - 1
-        crc = ones
+        all_ones = (1 << self.bits) - 1
+        crc = all_ones
         for byte in data:
             crc = self._table[(crc ^ byte) & 0xFF] ^ crc >> 8
-        return crc ^ ones
+        return crc ^ all_ones
 
     def combine(self, first: int, second: int, length: int) -> int:
         """Return the CRC of A+B from `first`, the CRC of A, and `second`, the CRC of B, which has `length` bytes."""

@@ -21,20 +21,20 @@ DOCUMENTS = "documents beside the target"
 """Text for the side of a mismatch in the documents of a run; a step gets all its input from these documents."""
 
 
-def read_again_on_failure(work: Callable[[], R], side: str | None = None) -> R:
-    """Return the result of `work`; run it again if it raises a final error.
+def read_again_on_failure(read: Callable[[], R], side: str | None = None) -> R:
+    """Return the result of `read`; run it again if it raises a final error.
 
-    `side` is the side that `work` reads; None if it reads source and result. Raises the final error if both runs raise
+    `side` is the side that `read` reads; None if it reads source and result. Raises the final error if both runs raise
     it, else `StoreError`, because one of the two reads was wrong.
     """
     try:
-        return work()
+        return read()
     except RescaleError as error:
         if not error.final:
             raise
         first_error = error
     try:
-        work()
+        read()
     except RescaleError as second:
         if not second.final:
             raise
@@ -48,9 +48,9 @@ def _is_refused_twice(*errors: RescaleError) -> bool:
     return all(isinstance(error, RequestError) for error in errors) and len({(e.what, e.found) for e in errors}) == 1
 
 
-def changed_sides(first: Sequence[object], second: Sequence[object]) -> list[str]:
+def changed_sides(first_values: Sequence[object], second_values: Sequence[object]) -> list[str]:
     """Return the sides whose two reads differ; both sequences have an entry for each of `SIDES`."""
-    return [side for side, old, new in zip(SIDES, first, second, strict=True) if old != new]
+    return [side for side, old, new in zip(SIDES, first_values, second_values, strict=True) if old != new]
 
 
 def misread_error(sides: Sequence[str], first_error: RescaleError) -> StoreError:

@@ -13,13 +13,13 @@ THREADS = 32
 """Largest number of threads that work at once."""
 
 
-def side_by_side(work: Callable[[T], R], items: Iterable[T]) -> list[R]:
+def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Return `work(item)` for every item, in order. Raises the error of the first item that has one.
 
-    For a single item, `work` is called in this thread.
+    For a single item, `function` is called in this thread.
     """
     items = list(items)
     if len(items) < 2:
-        return list(map(work, items))
+        return list(map(function, items))
     with ThreadPoolExecutor(THREADS) as pool:
-        return list(pool.map(work, items))
+        return list(pool.map(function, items))

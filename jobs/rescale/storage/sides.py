@@ -110,14 +110,14 @@ def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str
     own_variables = _own_variables(side, variables)
     if not own_variables:
         return without_prefix
-    access = (
+    access_variables = (
         _VARIABLES_BESIDE_PROFILES
         if own_variables.get(_PROFILE)
         else ()
         if own_variables.keys() & {*_ACCESS_VARIABLES}
         else _ACCESS_VARIABLES
     )
-    kept_names = (*_SHARED_VARIABLES, *access)
+    kept_names = (*_SHARED_VARIABLES, *access_variables)
     merged_variables = {
         name: value for name, value in without_prefix.items() if not name.startswith(_AWS) or name in kept_names
     } | own_variables

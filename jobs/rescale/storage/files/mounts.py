@@ -53,10 +53,10 @@ def location_of(path: Path) -> Location:
         return Location("", str(real_path))
     for line in mount_table:
         # Split as bytes, because names may contain white space of Unicode, and bytes that are not UTF-8.
-        number, _, device, root, point = map(os.fsdecode, line.split(b" ")[:5])
+        number, _, device, root_in_filesystem, mount_point = map(os.fsdecode, line.split(b" ")[:5])
         if number == mount:
-            relative_path = os.path.relpath(real_path, _unescaped_path(point))
-            return Location(device, os.path.normpath(os.path.join(_unescaped_path(root), relative_path)))  # noqa: PTH118
+            relative_path = os.path.relpath(real_path, _unescaped_path(mount_point))
+            return Location(device, os.path.normpath(os.path.join(_unescaped_path(root_in_filesystem), relative_path)))  # noqa: PTH118
     return Location("", str(real_path))
 
 
@@ -71,11 +71,11 @@ def mount_of(descriptor: int) -> str | None:
 
 def is_mount_point(folder: Path) -> bool:
     """Tell whether a directory is in another mount or file system than its parent."""
-    mounts = []
+    mount_ids = []
     for path in (folder, folder.parent):
         with closed_after(os.open(path, FOLDER_FLAGS)) as descriptor:
-            mounts.append((mount_of(descriptor), os.fstat(descriptor).st_dev))
-    return mounts[0] != mounts[1]
+            mount_ids.append((mount_of(descriptor), os.fstat(descriptor).st_dev))
+    return mount_ids[0] != mount_ids[1]
 
 
 def _unescaped_path(path: str) -> str:

@@ -85,8 +85,8 @@ def protected_folders() -> tuple[str, ...]:
 
 def forget() -> None:
     """Forget which directories are protected or made, and where paths led, as at the start of the process."""
-    for memory in (_protected_locations, _checked_identities, _first_destinations, _made_identities):
-        memory.clear()
+    for cache in (_protected_locations, _checked_identities, _first_destinations, _made_identities):
+        cache.clear()
 
 
 def new_file(path: Path) -> int:

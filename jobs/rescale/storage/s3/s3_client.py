@@ -124,8 +124,8 @@ def limit_retry_time(client: S3Client) -> None:
         context["rescale_give_up_at"] = time.monotonic() + RETRY_SECONDS
 
     def give_up(caught_exception: Exception | None, request_dict: dict[str, Any], **_: Any) -> None:
-        at = request_dict["context"].get("rescale_give_up_at")
-        if caught_exception is not None and at is not None and time.monotonic() >= at:
+        deadline = request_dict["context"].get("rescale_give_up_at")
+        if caught_exception is not None and deadline is not None and time.monotonic() >= deadline:
             raise caught_exception
 
     client.meta.events.register("before-call.s3", begin)
