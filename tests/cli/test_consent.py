@@ -30,17 +30,17 @@ class Terminal(io.StringIO):
 
 
 def test_no_question_is_asked_without_losses_or_with_yes() -> None:
-    confirm_losses(NO_SURGERY, Output("text"), yes=False)
-    confirm_losses(LOSS, Output("text"), yes=True)
+    confirm_losses(NO_SURGERY, Output("text"), is_confirmed=False)
+    confirm_losses(LOSS, Output("text"), is_confirmed=True)
 
 
 def test_losses_without_a_terminal_need_the_option_yes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("yes\n"))
     with pytest.raises(RequestError, match="was not confirmed") as caught:
-        confirm_losses(LOSS, Output("text"), yes=False)
+        confirm_losses(LOSS, Output("text"), is_confirmed=False)
     assert (caught.value.found, "--yes" in str(caught.value.advice)) == (SAID, True)
     with pytest.raises(RequestError, match="was not confirmed") as caught:
-        confirm_losses(OF_A_STATE, Output("text"), yes=False)
+        confirm_losses(OF_A_STATE, Output("text"), is_confirmed=False)
     assert "the state sum (UNION, 3 elements) of totals" in str(caught.value.found)
 
 
@@ -50,10 +50,10 @@ def test_losses_are_asked_about_on_a_terminal(answer: str, agrees: bool, monkeyp
     monkeypatch.setattr("sys.stdin", Terminal(f"{answer}\n"))
     monkeypatch.setattr("sys.stderr", terminal)
     if agrees:
-        confirm_losses(LOSS, Output("text"), yes=False)
+        confirm_losses(LOSS, Output("text"), is_confirmed=False)
     else:
         with pytest.raises(RequestError):
-            confirm_losses(LOSS, Output("text"), yes=False)
+            confirm_losses(LOSS, Output("text"), is_confirmed=False)
     assert terminal.getvalue().startswith(SAID)
 
 
@@ -112,5 +112,5 @@ def test_different_max_parallelisms_are_asked_about_on_a_terminal(monkeypatch: p
     terminal = Terminal()
     monkeypatch.setattr("sys.stdin", Terminal("yes\n"))
     monkeypatch.setattr("sys.stderr", terminal)
-    confirm_mixed_maxima((256, 600), Output("text"), yes=False)
+    confirm_mixed_maxima((256, 600), Output("text"), is_confirmed=False)
     assert terminal.getvalue().startswith("operators get different max parallelisms (256 or 600): Flink restores")

@@ -38,10 +38,10 @@ def add_source(parser: argparse.ArgumentParser) -> None:
 
 
 def add_request_options(
-    parser: argparse.ArgumentParser, command: str, changed_job: str = "", *, shape: bool = False
+    parser: argparse.ArgumentParser, command: str, changed_job: str = "", *, with_shape: bool = False
 ) -> None:
     """Add the options of a request to a command; `changed_job` is the help of the option group for changed jobs."""
-    groups = {Group.SHAPE: _SHAPE_HELP} if shape else {}
+    groups = {Group.SHAPE: _SHAPE_HELP} if with_shape else {}
     groups |= {Group.CHANGED_JOB: changed_job} if changed_job else {}
     add_options(parser, command, groups, complete_operators)
 

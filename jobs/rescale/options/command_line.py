@@ -102,11 +102,17 @@ def arguments_of_step(arguments: argparse.Namespace, command: str) -> StepArgume
 
     Files are passed on as texts, because a pipe can be read only once.
     """
-    values, rows = values_of(arguments, command), options_of(command)
-    surgery = surgery_from_options(values)
+    option_values, option_rows = values_of(arguments, command), options_of(command)
+    surgery = surgery_from_options(option_values)
     surgery.kafka.merged_renames(surgery.renames)
-    files = {row.flag: values[row.name] for row in rows if row.kind is OptionKind.FILE and values[row.name]}
-    return StepArguments([word for row in rows for word in _options_for(row, vars(arguments)[row.attribute])], files)
+    files = {
+        row.flag: option_values[row.name]
+        for row in option_rows
+        if row.kind is OptionKind.FILE and option_values[row.name]
+    }
+    return StepArguments(
+        [word for row in option_rows for word in _options_for(row, vars(arguments)[row.attribute])], files
+    )
 
 
 def _options_for(row: Option, value: Any) -> list[str]:

@@ -179,8 +179,7 @@ def newest_checkpoint(checkpoints: str) -> str:
 def with_newest_checkpoint(checkpoints: str, read: Callable[[str], T]) -> T:
     """Return the result of `read` for a running job's newest checkpoint.
 
-    If Flink deletes this checkpoint while `read` runs, because the next one is complete, `read`
-    is called for the next.
+    If Flink deletes this checkpoint while `read` runs, because the next one is complete, `read` gets the next.
     """
     for _ in range(_ATTEMPTS):
         checkpoint = newest_checkpoint(checkpoints)

@@ -65,9 +65,9 @@ def _compare_by_file(arguments: argparse.Namespace, output: Output) -> int:
                 found=row.flag,
                 advice=f"leave {row.flag} out, or leave --by-file out to compare the records",
             )
-    prefixes, moves = prefixes_of(arguments), moves_of(arguments)
+    allowed_prefixes, moves = prefixes_of(arguments), moves_of(arguments)
     with waiting("reading the files of both checkpoints"):
-        a, b = (open_snapshot(normalise(uri), prefixes, moves=moves) for uri in (arguments.a, arguments.b))
+        a, b = (open_snapshot(normalise(uri), allowed_prefixes, moves=moves) for uri in (arguments.a, arguments.b))
         changes = file_changes(a, b)
     output.answer(changes, lambda: file_changes_text(changes))
     return 0

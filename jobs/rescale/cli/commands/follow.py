@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the directory with the job's checkpoints (chk-N): a path, file: or s3:// (s3a://, s3p:// too)",
     )
     add_target(parser)
-    add_request_options(parser, "follow", shape=True)
+    add_request_options(parser, "follow", with_shape=True)
     add_master(parser)
     add_profiles(parser, "checkpoints", ("target",))
     parser.add_argument("--yes", action="store_true", help="give operators different max parallelisms without asking")
@@ -64,7 +64,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     checkpoints, target = normalise(arguments.checkpoints), target_place(arguments.target)
     if not arguments.finish:
         output.use_json_lines()
-    limits = _round_limits(arguments)
+    round_limits = _round_limits(arguments)
     if not is_s3(checkpoints):
         owned.protect([checkpoints])
     if arguments.finish and (finished_plan := published_plan(target)) is not None:
@@ -77,7 +77,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             """Move changes in the lasting process; if all records are moved or compared, start another process."""
             if proof is not Proof.CHANGES or move_round is None:
                 if plan.continued is None:
-                    confirm_mixed_maxima(plan.mixed_maxima, output, yes=arguments.yes)
+                    confirm_mixed_maxima(plan.mixed_maxima, output, is_confirmed=arguments.yes)
                 move(plan, arguments.master, proof)
                 return
             with errors_in_report(plan):
@@ -87,16 +87,16 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
             target, job, name_of_this_run(), move_plan, output.say, arguments.accept_unconditional_publish
         )
         if arguments.finish:
-            _finish(follower, arguments.master, output, yes=arguments.yes)
+            _finish(follower, arguments.master, output, is_confirmed=arguments.yes)
         else:
-            follower.follow(limits, partial(_print_round, output))
+            follower.follow(round_limits, partial(_print_round, output))
 
 
 def _print_round(output: Output, finished_round: Round, waits_for: str) -> None:
     output.answer(round_document(finished_round, waits_for), lambda: round_line(finished_round, waits_for))
 
 
-def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> None:
+def _finish(follower: Follower, master: str, output: Output, *, is_confirmed: bool) -> None:
     with waiting(f"reading {follower.job.checkpoints}"):
         follower.take_over()
         planned = follower.plan_last()
@@ -113,7 +113,7 @@ def _finish(follower: Follower, master: str, output: Output, *, yes: bool) -> No
         planned.proof,
         accept_unconditional=follower.accept_unconditional,
         is_last_round=True,
-        yes=yes or bool(rounds),  # the user approved the max parallelisms for the first round
+        is_confirmed=is_confirmed or bool(rounds),  # the user approved the max parallelisms for the first round
         rounds=rounds,
         before_publishing=lambda: _refuse_outdated(plan, follower.job.checkpoints, is_published=False),
     )
@@ -167,8 +167,8 @@ def _finish_published(plan: Plan, arguments: argparse.Namespace, output: Output)
 
 def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:
     """Return the job to follow, in the shape of the options; without them, in the shape of the existing follower."""
-    values = values_of(arguments, "follow")
-    job = FollowedJob(checkpoints, {name: values[name] for name in ROUND_OPTION_NAMES})
+    option_values = values_of(arguments, "follow")
+    job = FollowedJob(checkpoints, {name: option_values[name] for name in ROUND_OPTION_NAMES})
     unset_values = {row.name: row.unset_value for row in OPTIONS}
     if all(job.options[name] == unset_values[name] for name in ROUND_OPTION_NAMES):
         current_job = followed_job(target)

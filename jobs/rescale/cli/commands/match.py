@@ -49,16 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace, output: Output) -> int:
     source, job, uids = normalise(arguments.source), normalise(arguments.job), given_uids(arguments)
     with waiting(f"reading {arguments.source}"):
-        prefixes = prefixes_of(arguments)
+        allowed_prefixes = prefixes_of(arguments)
         moves = moves_of(arguments)
-        source_snapshot = open_snapshot(source, prefixes, uids, moves=moves)
+        source_snapshot = open_snapshot(source, allowed_prefixes, uids, moves=moves)
         is_graph = name(job) != METADATA and exists(job)
         if not is_graph:
             _refuse_missing_job(job)
         new_counterparts = (
             _read_graph(job, dict(uids))
             if is_graph
-            else counterparts_of_snapshot(open_snapshot(job, prefixes, uids, moves=moves).operators)
+            else counterparts_of_snapshot(open_snapshot(job, allowed_prefixes, uids, moves=moves).operators)
         )
     in_snapshot = counterparts_of_snapshot(source_snapshot.operators)
     unused_uids = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new_counterparts)})

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     add_target(parser)
     add_base(parser)
-    add_request_options(parser, "plan", "Operators are named as they are in SOURCE.", shape=True)
+    add_request_options(parser, "plan", "Operators are named as they are in SOURCE.", with_shape=True)
     add_cluster(parser)
     add_profiles(parser, "source", ("target", "base"))
 

@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
     add_target(parser)
     add_base(parser)
-    add_request_options(parser, "run", "Operators are named as they are in SOURCE.", shape=True)
+    add_request_options(parser, "run", "Operators are named as they are in SOURCE.", with_shape=True)
     add_master(parser)
     add_profiles(parser, "source", ("target", "base"))
     parser.add_argument(
@@ -72,7 +72,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     refuse_followed_target(prepared.plan.target)
     proof = None if arguments.proof is None else Proof(arguments.proof)
     accept = arguments.accept_unconditional_publish
-    carry_out(prepared, output, arguments.master, proof, accept_unconditional=accept, yes=arguments.yes)
+    carry_out(prepared, output, arguments.master, proof, accept_unconditional=accept, is_confirmed=arguments.yes)
 
 
 def carry_out(
@@ -82,7 +82,7 @@ def carry_out(
     requested_proof: Proof | None,
     *,
     accept_unconditional: bool,
-    yes: bool = False,
+    is_confirmed: bool = False,
     is_last_round: bool = False,
     rounds: Sequence[Round] = (),
     before_publishing: Callable[[], None] = lambda: None,
@@ -103,9 +103,9 @@ def carry_out(
         planned = plan_document(plan, prepared.snapshot, prepared.kafka, cluster_of_environment(os.environ), rounds)
         output.say(plan_text(planned))
         if carry_out_plan is not None:
-            confirm_losses(planned.surgery, output, yes=yes)
-            confirm_restarts(planned.surgery, output, yes=yes)
-            confirm_mixed_maxima(plan.mixed_maxima, output, yes=yes)
+            confirm_losses(planned.surgery, output, is_confirmed=is_confirmed)
+            confirm_restarts(planned.surgery, output, is_confirmed=is_confirmed)
+            confirm_mixed_maxima(plan.mixed_maxima, output, is_confirmed=is_confirmed)
             if sentence := proof_sentence(plan, proof):
                 output.say(sentence)
             claim(
