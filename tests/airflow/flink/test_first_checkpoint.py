@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rescale.airflow.flink.first_checkpoint import first_checkpoint
+from rescale.airflow.flink.first_checkpoint import first_checkpoint_text
 from rescale.flink_rest.client import Flink
 
 COMPLETED = {"id": 7, "state_size": 6_000_000_000, "external_path": "file:/c/chk-7"}
@@ -31,4 +31,4 @@ def test_sentence_gives_known_size_and_duration(statistics: dict[str, Any] | Non
         return httpx.Response(200 if is_known else 404, json=statistics if is_known else {"errors": ["not found"]})
 
     with Flink("http://flink", transport=httpx.MockTransport(answer)) as flink:
-        assert text in first_checkpoint(flink, "job")
+        assert text in first_checkpoint_text(flink, "job")

@@ -25,7 +25,7 @@ DEFAULT_MASTER = "local[*]"
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
 """Variable with the arguments that PySpark starts its JVM with (`launch_gateway`)."""
 
-_PROPERTIES = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
+_PROPERTY_BY_FIELD = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
 """Fields of a connection's extra, and their Spark properties."""
 
 _UNSUPPORTED_FIELDS = {
@@ -51,12 +51,8 @@ class Spark(NamedTuple):
         """Environment variables that pass the Spark properties to PySpark, before arguments that the worker has set."""
         if not self.configuration:
             return {}
-        submit_arguments = [
-            argument for name, value in self.configuration.items() for argument in ("--conf", f"{name}={value}")
-        ]
-        return {
-            _SUBMIT_ARGUMENTS: f"{shlex.join(submit_arguments)} {os.environ.get(_SUBMIT_ARGUMENTS, 'pyspark-shell')}"
-        }
+        arguments = [part for name, value in self.configuration.items() for part in ("--conf", f"{name}={value}")]
+        return {_SUBMIT_ARGUMENTS: f"{shlex.join(arguments)} {os.environ.get(_SUBMIT_ARGUMENTS, 'pyspark-shell')}"}
 
 
 def platform_spark() -> Spark:
@@ -121,7 +117,9 @@ def _spark_properties(connection_id: str, master: str, extra: Mapping[str, Any])
             raise _connection_error(connection_id, what, expected, None, f"remove {field} from its extra")
     is_applicable = {"queue": master == "yarn", "namespace": master.startswith("k8s://")}
     return {
-        _PROPERTIES[field]: str(extra[field]) for field in is_applicable if is_applicable[field] and extra.get(field)
+        _PROPERTY_BY_FIELD[field]: str(extra[field])
+        for field in is_applicable
+        if is_applicable[field] and extra.get(field)
     }
 
 

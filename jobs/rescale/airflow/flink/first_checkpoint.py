@@ -9,7 +9,7 @@ from rescale.flink_rest.client import Flink
 from rescale.text.units import duration, human_bytes
 
 
-def first_checkpoint(flink: Flink, job_id: str) -> str:
+def first_checkpoint_text(flink: Flink, job_id: str) -> str:
     """Return sentences on the new job's first checkpoint, with size and duration as the running job shows them.
 
     `job_id` is the running job. In NO_CLAIM mode Flink uploads all files again (`forceFullSnapshot`).

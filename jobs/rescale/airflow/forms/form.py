@@ -19,7 +19,7 @@ from rescale.options.rows import OPTIONS, PLACE_PATTERN
 
 _PLACES = "`s3://bucket/key`, or an absolute path that workers can reach"
 
-_RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND_MAX_PARALLELISM + 1}
+_RANGE_SCHEMA: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND_MAX_PARALLELISM + 1}
 
 # A number has a text field, because Airflow's number field turns `abc` into null and `7e2` into 72. The value may also
 # be a number, for the REST API. With two types, Airflow would show a text area; `examples` make it show a single line
@@ -27,7 +27,7 @@ _RANGE: dict[str, Any] = {"exclusiveMinimum": 0, "exclusiveMaximum": UPPER_BOUND
 _NUMBER_SCHEMA: dict[str, Any] = {
     "type": ["null", "string", "integer"],
     "pattern": "^ *([1-9][0-9]{0,4})? *$",
-    **_RANGE,
+    **_RANGE_SCHEMA,
 }
 
 _SHAPES_SCHEMA: dict[str, Any] = {
@@ -39,7 +39,7 @@ _SHAPES_SCHEMA: dict[str, Any] = {
     "propertyNames": {"minLength": 1},
     "additionalProperties": {
         "type": "object",
-        "properties": {name: {"type": "integer", **_RANGE} for name in ("parallelism", "max_parallelism")},
+        "properties": {name: {"type": "integer", **_RANGE_SCHEMA} for name in ("parallelism", "max_parallelism")},
         "additionalProperties": False,
         "minProperties": 1,
     },

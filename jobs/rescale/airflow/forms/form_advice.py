@@ -20,7 +20,7 @@ DISCARD_TITLE = "Discard what an unpublished run left"
 
 _PER_OPERATOR = ("parallelism", "max-parallelism")
 
-_COMMANDS = {
+_COMMAND_WORDING = {
     "again": "clear the task",
     "discard": f'run "{DISCARD_TITLE}" for {{}}',
     "inspect": "the log of the task inspect",
@@ -30,7 +30,7 @@ _COMMANDS = {
 
 _EXTRA_ARGS = "the connection's service_config.s3.extra_args"
 
-_SETTINGS = {
+_SETTING_WORDING = {
     "KEYS": 'fill in "Connection" with the id of an Amazon Web Services connection that has access to this place, '
     "or give the workers (the pods, if steps run in pods) access of their own",
     "CONFIGURATION": 'check endpoint_url and region_name in the extra of the connection that "Connection" names',
@@ -57,9 +57,9 @@ def form_wording(mention: Mention) -> str:
     connection.
     """
     if mention.about is About.COMMAND:
-        return _COMMANDS[mention.name].format(mention.value)
+        return _COMMAND_WORDING[mention.name].format(mention.value)
     if mention.about is About.SETTING:
-        sentence = _SETTINGS[mention.name]
+        sentence = _SETTING_WORDING[mention.name]
         return sentence if mention.value != "source" else _reworded_for_source(sentence)
     if mention.name in _PER_OPERATOR and "=" in mention.value:
         return f'"{SHAPES_TITLE}" {shape_line(mention.name, mention.value)}'

@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None, ti: Any = None) -> Summary:
     """Checks that the job runs, can be rescaled as requested, and can be started again, before anything is stopped."""
     from rescale.airflow.claims import refuse_live_claim
-    from rescale.airflow.flink.first_checkpoint import first_checkpoint
+    from rescale.airflow.flink.first_checkpoint import first_checkpoint_text
     from rescale.airflow.flink.inspection import inspect_job
     from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS
     from rescale.airflow.job.check_against_checkpoint import check_against_checkpoint
@@ -105,7 +105,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
                 refuse_unfollowable_job(flink, job, request, latest)
             if taking is StopMode.CHECKPOINT:
                 _check_plan(latest, request, old_job.directory, live_request)
-                log.info("%s %s", REPEATED_RECORDS, first_checkpoint(flink, old_job.job_id))
+                log.info("%s %s", REPEATED_RECORDS, first_checkpoint_text(flink, old_job.job_id))
             else:
                 _check_savepoint(flink, job, request, latest, savepoint_format)
     if taking is not StopMode.RUN_ON:

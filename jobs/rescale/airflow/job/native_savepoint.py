@@ -29,8 +29,8 @@ from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.surgery import apply_surgery
 from rescale.text.errors import RequestError, RescaleError
 
-_ROCKSDB = ("EmbeddedRocksDBStateBackend", "RocksDBStateBackend")
-_HEAP = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
+_ROCKSDB_BACKENDS = ("EmbeddedRocksDBStateBackend", "RocksDBStateBackend")
+_HEAP_BACKENDS = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
 """Names of state backends (`StateBackend.getName`): the current one, then deprecated ones, which Flink 2 removed."""
 
 _CHOOSE_CANONICAL = 'choose "canonical" under "Format of the savepoint"'
@@ -44,14 +44,14 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
     backend = flink.state_backend(job.job_id)
     if backend is None:
         raise _unknown_error(flink, job, "the job has no checkpoints")
-    if backend.name in _HEAP and not backend.has_changelog:
+    if backend.name in _HEAP_BACKENDS and not backend.has_changelog:
         evidence = f"{backend.name} writes timers like all other state"
         if request.format is Format.KEEP and not changes_max_parallelism(job, request):
             return evidence
         checkpoint = _readable_checkpoint(flink, job, request, latest)
         _refuse_unreadable_records(flink, job, request, checkpoint)
         return f"{evidence}, and its records can be read, as {checkpoint.directory} shows"
-    if backend.name not in _ROCKSDB or backend.has_changelog:
+    if backend.name not in _ROCKSDB_BACKENDS or backend.has_changelog:
         raise RequestError(
             "native savepoints of this state backend are not supported",
             operator=job.name,

@@ -88,13 +88,13 @@ class DriverPod:
         driver.env = [*(driver.env or []), *trace_variables]
         return pod
 
-    def _refuse_lost_pod(self, result: str) -> None:
+    def _refuse_lost_pod(self, result_uri: str) -> None:
         """Raise `StoreError` if the pod has ended without the result, is gone, or does not start."""
         pod = self._read_pod()
         phase = "gone" if pod is None else pod.status.phase
         is_late = phase == "Pending" and time.monotonic() > self._start_time + _SECONDS_TO_START
         is_active = pod is not None and phase not in _ENDED_PHASES
-        if (is_active and not is_late) or exists(result):
+        if (is_active and not is_late) or exists(result_uri):
             return
         code = exit_code(pod)
         raise StoreError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from rescale.airflow.flink.first_checkpoint import first_checkpoint
+from rescale.airflow.flink.first_checkpoint import first_checkpoint_text
 from rescale.airflow.flink.flink_access import open_flink
 from rescale.airflow.flink.last_checkpoint import REPEATED_RECORDS, with_newest_checkpoint
 from rescale.airflow.flink.stopping import JobToRestart
@@ -81,7 +81,7 @@ class RoundDisplay:
 
     def _put(self, document: dict[str, Any]) -> None:
         with open_flink(self.old_job.flink) as flink:
-            document = {**document, "first_checkpoint": first_checkpoint(flink, self.old_job.job_id)}
+            document = {**document, "first_checkpoint": first_checkpoint_text(flink, self.old_job.job_id)}
         self.task_state.set(ROUNDS, document)
         self.ti.xcom_push(ROUNDS, document)
 

@@ -71,16 +71,11 @@ class HandOverOperator(HandOverJob):
     def execute(self, context: Context) -> Answer:
         with task_errors():
             names = ("jar", "entry_class", "program_arguments", "flink_options", "deployment", "kubernetes_connection")
-            argument_values = trimmed_values({name: getattr(self, name) for name in names})
-            argument_values["program_arguments"] = list_of_tuple(argument_values["program_arguments"])
+            arguments = trimmed_values({name: getattr(self, name) for name in names})
+            arguments["program_arguments"] = list_of_tuple(arguments["program_arguments"])
             fields = job_form()
-            check_values(argument_values, {**fields, "program_arguments": fields["arguments"]})
-            form = {
-                **argument_values,
-                "hand_over": None,
-                "flink": self.flink,
-                "arguments": argument_values["program_arguments"],
-            }
+            check_values(arguments, {**fields, "program_arguments": fields["arguments"]})
+            form = {**arguments, "hand_over": None, "flink": self.flink, "arguments": arguments["program_arguments"]}
             hand_over = hand_over_of(form)
             if isinstance(hand_over, RunJar):  # arguments of code may be empty or have spaces, unlike lines of a form
                 hand_over = msgspec.structs.replace(hand_over, arguments=tuple(self.program_arguments or ()))

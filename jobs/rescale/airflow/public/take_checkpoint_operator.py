@@ -58,7 +58,7 @@ class TakeCheckpointOperator(WaitingOperator):
         for trigger_id in islice(derived_ids("checkpoint", name, job_id), _MAX_CHECKPOINTS):
             checkpoint = flink.triggered_checkpoint(job_id, trigger_id)
             if checkpoint is None:
-                flink.trigger_checkpoint(job_id, trigger_id, full=self.full)
+                flink.trigger_checkpoint(job_id, trigger_id, is_full=self.full)
             if checkpoint is None or checkpoint.failure is None:
                 return trigger_id
         raise RescaleError(

@@ -41,7 +41,7 @@ _CONTENT_POLICY = (
     "frame-ancestors 'self'; sandbox"
 )
 
-_HEADERS = {
+_SAFETY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "private, no-store",
@@ -119,7 +119,7 @@ def _response_headers(page: bytes) -> dict[str, str]:
     """Return the response headers, with a policy that allows only the page's own style sheet."""
     style = _STYLE_ELEMENT.search(page)
     digest = base64.b64encode(hashlib.sha256(style[1]).digest()).decode() if style else None
-    return _HEADERS | {
+    return _SAFETY_HEADERS | {
         "Content-Security-Policy": _CONTENT_POLICY.format(style=f"'sha256-{digest}'" if digest else "'none'")
     }
 

@@ -149,11 +149,11 @@ def _access(form: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
-def error_of(step: Step, code: int | None, result: str, failure: str) -> RescaleError:
+def error_of(step: Step, code: int | None, result_uri: str, failure: str) -> RescaleError:
     """Return the error in a failed pod's result document if it has the pod's exit code, else a `StoreError`."""
-    if code and exists(result):
+    if code and exists(result_uri):
         try:
-            read_result(result)
+            read_result(result_uri)
         except RescaleError as error:
             if error.exit_code == code:
                 return error
