@@ -249,13 +249,13 @@ class Flink:
             status.operation.location, cause_messages(failure.stack_trace) if failure is not None else None
         )
 
-    def trigger_checkpoint(self, job_id: str, trigger_id: str, *, full: bool = False) -> None:
+    def trigger_checkpoint(self, job_id: str, trigger_id: str, *, is_full: bool = False) -> None:
         """Begin a checkpoint, unless a checkpoint with this trigger id has begun already.
 
-        `CheckpointTriggerHandler` exists since Flink 1.17. A `full` checkpoint shares no files with earlier
+        `CheckpointTriggerHandler` exists since Flink 1.17. A `is_full` checkpoint shares no files with earlier
         checkpoints; otherwise, the job's configuration decides.
         """
-        body = {"checkpointType": "FULL" if full else "CONFIGURED", "triggerId": trigger_id}
+        body = {"checkpointType": "FULL" if is_full else "CONFIGURED", "triggerId": trigger_id}
         if self._request("POST", f"/jobs/{job_id}/checkpoints", Accepted, body, refusal_statuses=(404, 405)) is None:
             raise RequestError(
                 "Flink cannot make a checkpoint of this job on request",

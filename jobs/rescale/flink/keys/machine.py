@@ -178,8 +178,8 @@ def _big_integer_hash(data: Bytes, at: int, size: int) -> Long:
 
 
 @compiled
-def _read_number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, bool, int, int]:
-    """Read a `BigInteger`, or a `BigDecimal` if `scaled`; return (hash, whether it is null, its end, error code)."""
+def _read_number(data: Bytes, at: int, limit: int, has_scale: int) -> tuple[Long, bool, int, int]:
+    """Read a `BigInteger`, or a `BigDecimal` if `has_scale`; return (hash, whether it is null, its end, error code)."""
     code = np.int64(0)
     if limit - at < 4:
         return code, False, at, SHORT
@@ -194,7 +194,7 @@ def _read_number(data: Bytes, at: int, limit: int, scaled: int) -> tuple[Long, b
         at += size
     elif size > -3:
         code = np.int64(1 if size == -2 else 10)
-    if scaled:
+    if has_scale:
         if limit - at < 4:
             return code, False, at, SHORT
         code = 31 * code + _read_signed(data, at, 4)

@@ -24,7 +24,7 @@ MAXIMA = st.sampled_from([128, 1000])
 def rewritten(header: bytes, block: bytes, old: int, new: int, cuts: list[int]) -> bytes:
     """Return key group 7, written again from its entries; for `cuts`, see `runs_of`."""
     parsed = read_keyed_header(header, "")
-    runs = runs_of(read(HeapReader(parsed, old, whole_entries=True), {7: block}), new, cuts)
+    runs = runs_of(read(HeapReader(parsed, old, reads_whole_entries=True), {7: block}), new, cuts)
     return b"".join(map(bytes, HeapWriter(parsed, new).write(7, runs)))
 
 

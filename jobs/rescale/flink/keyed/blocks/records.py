@@ -59,7 +59,7 @@ class Records:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def only(self, chosen: Flags | slice) -> Records:
+    def select(self, chosen: Flags | slice) -> Records:
         """Return the chosen records, in the same `data`."""
         columns = (self.starts, self.key_ends, self.ends, self.states, self.groups)
         return Records(self.data, *(column[chosen] for column in columns))

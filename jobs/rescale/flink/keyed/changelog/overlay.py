@@ -64,7 +64,7 @@ class Overlay:
                     new_value.parts.clear()
                     del self._old_values[state_id][key]
         if is_kept.any():
-            yield records.only(is_kept)
+            yield records.select(is_kept)
         yield from batch.take_all()
 
     def remaining(self) -> Iterator[Records]:

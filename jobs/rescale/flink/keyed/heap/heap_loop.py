@@ -27,13 +27,7 @@ DELIMITER = 0x2C
 
 @compiled
 def end_of_value(
-    instructions: Longs,
-    depth: int,
-    data: Bytes,
-    at: Long,
-    scratch_numbers: Longs,
-    scratch_hashes: Codes,
-    scratch_codes: Bytes,
+    instructions: Longs, depth: int, data: Bytes, at: Long, spare_longs: Longs, spare_hashes: Codes, spare_flags: Bytes
 ) -> tuple[Long, Long]:
     """Return (end of the value at `at`, error code); the last three arrays are scratch space.
 
@@ -46,18 +40,11 @@ def end_of_value(
     ):
         end = at + instructions[0, 1]
         return (at, np.int64(machine.SHORT)) if end > len(data) else (end, np.int64(FINE))
-    scratch_numbers[0], scratch_numbers[1] = at, len(data)
+    spare_longs[0], spare_longs[1] = at, len(data)
     machine.walk(
-        instructions,
-        depth,
-        data,
-        scratch_numbers[0:1],
-        scratch_numbers[1:2],
-        scratch_numbers[2:3],
-        scratch_hashes,
-        scratch_codes,
+        instructions, depth, data, spare_longs[0:1], spare_longs[1:2], spare_longs[2:3], spare_hashes, spare_flags
     )
-    return scratch_numbers[2], np.int64(scratch_codes[0])
+    return spare_longs[2], np.int64(spare_flags[0])
 
 
 @compiled
@@ -120,13 +107,13 @@ def copy_entries(
     `data`. `held_key` keeps the key and the namespace of a map for its items. Returns (number of records, start of the
     next entry or item, end of the records in `out`, result code).
     """
-    scratch_numbers, scratch_hashes, scratch_codes = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count, error_code = 0, np.int64(FINE)
     while count < len(starts) and (progress[ENTRIES_LEFT] or progress[ITEMS_LEFT]):
         record = filled + prefix_size
         if progress[ITEMS_LEFT]:
             user_key_end, error_code = end_of_value(
-                first_program, depth, data, at, scratch_numbers, scratch_hashes, scratch_codes
+                first_program, depth, data, at, spare_longs, spare_hashes, spare_flags
             )
             if error_code == FINE and user_key_end >= len(data):
                 error_code = np.int64(machine.SHORT)
@@ -136,9 +123,7 @@ def copy_entries(
             if data[user_key_end] > 1:
                 error_code = np.int64(machine.BAD_FLAG)
             elif not data[user_key_end]:
-                end, error_code = end_of_value(
-                    second_program, depth, data, end, scratch_numbers, scratch_hashes, scratch_codes
-                )
+                end, error_code = end_of_value(second_program, depth, data, end, spare_longs, spare_hashes, spare_flags)
             if error_code != FINE:
                 break
             if record + progress[HELD_SIZE] + end - at + LENGTH_SIZE > len(out):
@@ -150,9 +135,7 @@ def copy_entries(
             at = end
             progress[ITEMS_LEFT] -= 1
         elif kind == QUEUE_ELEMENT:
-            end, error_code = end_of_value(
-                first_program, depth, data, at, scratch_numbers, scratch_hashes, scratch_codes
-            )
+            end, error_code = end_of_value(first_program, depth, data, at, spare_longs, spare_hashes, spare_flags)
             if error_code == FINE and record + end - at + LENGTH_SIZE > len(out):
                 error_code = np.int64(NO_ROOM)
             if error_code != FINE:
@@ -163,12 +146,12 @@ def copy_entries(
             progress[ENTRIES_LEFT] -= 1
         else:
             key_start, error_code = end_of_value(
-                namespace_program, depth, data, at, scratch_numbers, scratch_hashes, scratch_codes
+                namespace_program, depth, data, at, spare_longs, spare_hashes, spare_flags
             )
             if error_code != FINE:
                 break
             value_start, error_code = end_of_value(
-                key_program, depth, data, key_start, scratch_numbers, scratch_hashes, scratch_codes
+                key_program, depth, data, key_start, spare_longs, spare_hashes, spare_flags
             )
             if error_code != FINE:
                 break
@@ -204,7 +187,7 @@ def copy_entries(
             for i in range(1 if kind == VALUE else item_count):
                 begin = end
                 end, error_code = end_of_value(
-                    first_program, depth, data, begin, scratch_numbers, scratch_hashes, scratch_codes
+                    first_program, depth, data, begin, spare_longs, spare_hashes, spare_flags
                 )
                 if error_code == FINE and value_end + 1 + end - begin > len(out):
                     error_code = np.int64(NO_ROOM)

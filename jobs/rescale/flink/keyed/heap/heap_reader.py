@@ -38,15 +38,17 @@ class HeapReader:
     """Reads the key groups of streams with this `header`; state ids in records are those of the header.
 
     `batch_factor` multiplies the usual size of a batch: `BUFFER_SIZE` bytes or `RECORDS_AT_ONCE` records. With
-    `whole_entries`, each list or map becomes a single record with the value as in the entry, even if the list or map is
-    empty. Raises `UnsupportedError`, which names the state, if the end of a state's entries is unknown.
+    `reads_whole_entries`, each list or map becomes a single record with the value as in the entry, even if the list or
+    map is empty. Raises `UnsupportedError`, which names the state, if the end of a state's entries is unknown.
     """
 
     def __init__(
-        self, header: KeyedHeader, max_parallelism: int, *, batch_factor: int = 1, whole_entries: bool = False
+        self, header: KeyedHeader, max_parallelism: int, *, batch_factor: int = 1, reads_whole_entries: bool = False
     ) -> None:
         layouts = entry_layouts(header)
-        self._states = [_loop_arguments(layout.as_whole_entries if whole_entries else layout) for layout in layouts]
+        self._states = [
+            _loop_arguments(layout.as_whole_entries if reads_whole_entries else layout) for layout in layouts
+        ]
         self._names = header.names
         self._compressed = header.compressed
         self._prefix = prefix_size(max_parallelism)

@@ -38,7 +38,7 @@ def write_entries(
 
     This loop reverses `heap_loop.copy_entries`, if each entry became a single record (`EntryLayout.as_whole_entries`).
     """
-    scratch_numbers, scratch_hashes, scratch_codes = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     at = np.int64(0)
     while begin < end:
         start, key_end = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
@@ -46,27 +46,20 @@ def write_entries(
         if in_queue:
             at = copy_bytes(data, start, key_end, out, at)
             continue
-        scratch_numbers[0], scratch_numbers[1] = start, key_end
+        spare_longs[0], spare_longs[1] = start, key_end
         machine.walk(
-            key_program,
-            depth,
-            data,
-            scratch_numbers[0:1],
-            scratch_numbers[1:2],
-            scratch_numbers[2:3],
-            scratch_hashes,
-            scratch_codes,
+            key_program, depth, data, spare_longs[0:1], spare_longs[1:2], spare_longs[2:3], spare_hashes, spare_flags
         )
-        if scratch_codes[0] != machine.FINE:
+        if spare_flags[0] != machine.FINE:
             return np.int64(-1)
-        namespace_start = scratch_numbers[2]
+        namespace_start = spare_longs[2]
         if has_lengths:
-            namespace_start += _size_of_length(scratch_numbers[2] - start)
+            namespace_start += _size_of_length(spare_longs[2] - start)
             size = np.int64(1)
             while size < 4 and _size_of_length(key_end - namespace_start - size) != size:
                 size += 1
             key_end -= size
         at = copy_bytes(data, namespace_start, key_end, out, at)
-        at = copy_bytes(data, start, scratch_numbers[2], out, at)
+        at = copy_bytes(data, start, spare_longs[2], out, at)
         at = copy_bytes(data, value_start, begin, out, at)
     return at

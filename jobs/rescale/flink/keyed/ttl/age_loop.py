@@ -58,9 +58,9 @@ def _element_end(
     end: Long,
     instructions: Longs,
     depth: int,
-    scratch_numbers: Longs,
-    scratch_hashes: Codes,
-    scratch_codes: Bytes,
+    spare_longs: Longs,
+    spare_hashes: Codes,
+    spare_flags: Bytes,
 ) -> tuple[Long, Long]:
     """Return (end of the element at `at` of a list that ends at `end`, error code).
 
@@ -69,7 +69,7 @@ def _element_end(
     if at + TIME_SIZE > end:
         return at, np.int64(machine.SHORT)
     element_end, error_code = end_of_value(
-        instructions, depth, data[:end], at + TIME_SIZE, scratch_numbers, scratch_hashes, scratch_codes
+        instructions, depth, data[:end], at + TIME_SIZE, spare_longs, spare_hashes, spare_flags
     )
     if error_code == FINE and element_end < end and (data[element_end] != DELIMITER or element_end + 1 == end):
         error_code = np.int64(machine.BAD_FLAG)
@@ -92,13 +92,13 @@ def shorten_lists(
     An element is old if its time is at most `cutoff`; `instructions` are as for `_element_end`. The loop updates
     `ends`, and the lengths in `data`. Returns (index of a list that cannot be read, error code), or (-1, `FINE`).
     """
-    scratch_numbers, scratch_hashes, scratch_codes = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     for i in chosen:
         begin, end = key_ends[i] + LENGTH_SIZE, ends[i]
         at, filled = begin, begin
         while at < end:
             element_end, error_code = _element_end(
-                data, at, end, instructions, depth, scratch_numbers, scratch_hashes, scratch_codes
+                data, at, end, instructions, depth, spare_longs, spare_hashes, spare_flags
             )
             if error_code != FINE:
                 return i, error_code
@@ -136,13 +136,13 @@ def find_elements(
     Callers make these arrays long enough. Returns (number of elements, index of a list that cannot be read or -1, error
     code or `FINE`).
     """
-    scratch_numbers, scratch_hashes, scratch_codes = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
+    spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count = np.int64(0)
     for i in chosen:
         at, end = key_ends[i] + LENGTH_SIZE, ends[i]
         while at < end:
             element_end, error_code = _element_end(
-                data, at, end, instructions, depth, scratch_numbers, scratch_hashes, scratch_codes
+                data, at, end, instructions, depth, spare_longs, spare_hashes, spare_flags
             )
             if error_code != FINE:
                 return count, i, error_code

@@ -63,7 +63,7 @@ class OldRecords:
                 is_kept[chosen], elements = _are_young(records, rule, chosen), 0
             rows = int(np.count_nonzero(~is_kept[chosen]))
             self.left_out[rule.name] = self.left_out[rule.name].plus(LeftOut(rows, elements))
-        young = young.only(is_kept)
+        young = young.select(is_kept)
         self.bytes += framed_size(records, self._max_parallelism) - framed_size(young, self._max_parallelism)
         return young
 

@@ -46,7 +46,7 @@ class YoungRecords:
                 if shortened_records is records:
                     shortened_records = replace(records, data=records.data.copy(), ends=records.ends.copy())
                 _shorten_lists(shortened_records, rule, chosen, is_kept)
-        return shortened_records if is_kept.all() else shortened_records.only(is_kept)
+        return shortened_records if is_kept.all() else shortened_records.select(is_kept)
 
 
 def _shorten_lists(records: Records, rule: AgeRule, chosen: Longs, is_kept: Flags) -> None:

@@ -13,8 +13,8 @@ from rescale.flink.serializers.serializer import TreeOf, from_all_nested, from_n
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed, Repeat, Sequence, Text, TypeTree, Union
 
-_NFA = "org.apache.flink.cep.nfa."
-_BUFFER = _NFA + "sharedbuffer."
+_NFA_PACKAGE = "org.apache.flink.cep.nfa."
+_BUFFER_PACKAGE = _NFA_PACKAGE + "sharedbuffer."
 
 _NUMBER, _TIME, _NOTHING = Fixed(4), Fixed(8), Fixed(0)
 
@@ -29,20 +29,22 @@ def _nfa_state_tree(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
 
 
 ROWS = (
-    simple_row(nested_snapshot(_BUFFER + "EventId$EventIdSerializer"), "EventId", Sequence((_NUMBER, _TIME))),
+    simple_row(nested_snapshot(_BUFFER_PACKAGE + "EventId$EventIdSerializer"), "EventId", Sequence((_NUMBER, _TIME))),
     simple_row(
-        nested_snapshot(_NFA + "DeweyNumber$DeweyNumberSerializer"), "DeweyNumber", Repeat((_NUMBER,), folds=False)
+        nested_snapshot(_NFA_PACKAGE + "DeweyNumber$DeweyNumberSerializer"),
+        "DeweyNumber",
+        Repeat((_NUMBER,), folds=False),
     ),
     # A flag (1: there is a node), then the id of the node's event and the name of its state in the pattern.
     composite_row(
-        nested_snapshot(_BUFFER + "NodeId$NodeIdSerializer"),
+        nested_snapshot(_BUFFER_PACKAGE + "NodeId$NodeIdSerializer"),
         "NodeId",
         {1: "1.8"},
         from_nested(1, lambda event: Union(Sequence((event, Text())), _NOTHING)),
     ),
     # The number of references to the element, then the element.
     composite_row(
-        _BUFFER + "LockableTypeSerializerSnapshot",
+        _BUFFER_PACKAGE + "LockableTypeSerializerSnapshot",
         "Lockable",
         {1: "1.8"},
         from_nested(1, lambda element: Sequence((_NUMBER, element))),
@@ -50,25 +52,25 @@ ROWS = (
     ),
     # The edges of a node, each with its number of references.
     composite_row(
-        _BUFFER + "SharedBufferNodeSerializerSnapshotV2",
+        _BUFFER_PACKAGE + "SharedBufferNodeSerializerSnapshotV2",
         "SharedBufferNode",
         {1: "1.13"},
         from_nested(1, lambda edge: Repeat((_NUMBER, edge), folds=False)),
     ),
     composite_row(
-        nested_snapshot(_BUFFER + "SharedBufferNode$SharedBufferNodeSerializer"),
+        nested_snapshot(_BUFFER_PACKAGE + "SharedBufferNode$SharedBufferNodeSerializer"),
         "SharedBufferNode",
         {1: "1.8"},
         until=LAST_OF_FLINK_1,
     ),
     composite_row(
-        nested_snapshot(_BUFFER + "SharedBufferEdge$SharedBufferEdgeSerializer"),
+        nested_snapshot(_BUFFER_PACKAGE + "SharedBufferEdge$SharedBufferEdgeSerializer"),
         "SharedBufferEdge",
         {1: "1.8"},
         from_all_nested(Sequence),
     ),
     composite_row(
-        _NFA + "NFAStateSerializerSnapshot",
+        _NFA_PACKAGE + "NFAStateSerializerSnapshot",
         "NFAState",
         {1: "1.8", 2: "1.16"},
         _nfa_state_tree,

@@ -34,8 +34,8 @@ from rescale.flink.serializers.type_tree import (
 )
 from rescale.text.errors import SnapshotError, UnsupportedError
 
-_BASE = "org.apache.flink.api.common.typeutils.base."
-_JAVA = "org.apache.flink.api.java.typeutils.runtime."
+_BASE_PACKAGE = "org.apache.flink.api.common.typeutils.base."
+_JAVA_PACKAGE = "org.apache.flink.api.java.typeutils.runtime."
 
 _NO_BYTES = Fixed(0)
 _ROW_WITH_KIND_AND_NO_FLAG = 3
@@ -46,12 +46,15 @@ Older versions have neither a kind nor a flag for it, and newer versions have a 
 
 
 def _base_row(name: str, values: Values | None = None, versions: Mapping[int, str] = OLD_SIMPLE) -> Serializer:
-    return simple_row(nested_snapshot(f"{_BASE}{name}Serializer"), name, values, versions=versions)
+    return simple_row(nested_snapshot(f"{_BASE_PACKAGE}{name}Serializer"), name, values, versions=versions)
 
 
 def _array_row(element: str, values: Values, name: str = "") -> Serializer:
     return simple_row(
-        nested_snapshot(f"{_BASE}array.{element}ArraySerializer"), f"{name or element}[]", values, versions=OLD_SIMPLE
+        nested_snapshot(f"{_BASE_PACKAGE}array.{element}ArraySerializer"),
+        f"{name or element}[]",
+        values,
+        versions=OLD_SIMPLE,
     )
 
 
@@ -114,21 +117,21 @@ def _hashed_by_content(field: TypeTree) -> TypeTree:
 
 LONG = _base_row("Long", Fixed(8, FixedHash.LONG))
 LIST = composite_row(
-    _BASE + "ListSerializerSnapshot",
+    _BASE_PACKAGE + "ListSerializerSnapshot",
     "List",
     {1: "1.8"},
     from_nested(1, lambda element: Repeat((element,))),
     versions=OLD_COMPOSITE,
 )
 MAP = composite_row(
-    _BASE + "MapSerializerSnapshot",
+    _BASE_PACKAGE + "MapSerializerSnapshot",
     "Map",
     {1: "1.8"},
     from_nested(2, lambda key, value: Repeat((key, Nullable(value)), folds=False)),
     versions=OLD_COMPOSITE,
 )
 BYTE_ARRAY = _array_row("BytePrimitive", Blob(BlobHash.UNKNOWN), "Byte")
-POJO = Serializer(_JAVA + "PojoSerializerSnapshot", "POJO {class}", {2: "1.8"}, pojo, _pojo_tree, shown=(0, 0))
+POJO = Serializer(_JAVA_PACKAGE + "PojoSerializerSnapshot", "POJO {class}", {2: "1.8"}, pojo, _pojo_tree, shown=(0, 0))
 
 ROWS = (
     _base_row("Boolean", Fixed(1, FixedHash.BOOLEAN)),
@@ -164,7 +167,11 @@ ROWS = (
     _base_row("Variant", versions={3: "2.1"}),
     _base_row("Bitmap", Blob(BlobHash.UNKNOWN), {3: "2.3"}),
     Serializer(
-        nested_snapshot(_BASE + "EnumSerializer"), "Enum {class}", {3: "1.8"}, constants, Fixed(4, FixedHash.IDENTITY)
+        nested_snapshot(_BASE_PACKAGE + "EnumSerializer"),
+        "Enum {class}",
+        {3: "1.8"},
+        constants,
+        Fixed(4, FixedHash.IDENTITY),
     ),
     BYTE_ARRAY,
     _array_row("String", Repeat((Text(),), folds=False)),
@@ -176,7 +183,7 @@ ROWS = (
     _number_array_row("Long", 8),
     _number_array_row("Double", 8),
     composite_row(
-        _BASE + "GenericArraySerializerSnapshot",
+        _BASE_PACKAGE + "GenericArraySerializerSnapshot",
         "Array",
         {1: "1.8"},
         from_nested(1, lambda element: Repeat((Union(element, _NO_BYTES),), folds=False)),
@@ -185,32 +192,40 @@ ROWS = (
     LIST,
     MAP,
     composite_row(
-        _BASE + "SetSerializerSnapshot",
+        _BASE_PACKAGE + "SetSerializerSnapshot",
         "Set",
         {1: "2.0"},
         from_nested(1, lambda element: Repeat((Nullable(element),), folds=False)),
     ),
-    simple_row(_JAVA + "Tuple0SerializerSnapshot", "Tuple0", Fixed(1, FixedHash.ZERO)),
+    simple_row(_JAVA_PACKAGE + "Tuple0SerializerSnapshot", "Tuple0", Fixed(1, FixedHash.ZERO)),
     composite_row(
-        _JAVA + "TupleSerializerSnapshot", "{class}", {2: "1.8"}, from_all_nested(Sequence), outer_fields("class:utf")
+        _JAVA_PACKAGE + "TupleSerializerSnapshot",
+        "{class}",
+        {2: "1.8"},
+        from_all_nested(Sequence),
+        outer_fields("class:utf"),
     ),
     composite_row(
-        nested_snapshot(_JAVA + "RowSerializer"),
+        nested_snapshot(_JAVA_PACKAGE + "RowSerializer"),
         "Row",
         {2: "1.8", 3: "1.11", 4: "1.14.3"},
         _row_tree,
         outer_fields("supportsRowKind:flag", since=4),
     ),
-    composite_row(_JAVA + "JavaEitherSerializerSnapshot", "Either", {1: "1.8"}, from_nested(2, Union)),
+    composite_row(_JAVA_PACKAGE + "JavaEitherSerializerSnapshot", "Either", {1: "1.8"}, from_nested(2, Union)),
     composite_row(
-        nested_snapshot(_JAVA + "NullableSerializer"),
+        nested_snapshot(_JAVA_PACKAGE + "NullableSerializer"),
         "Nullable",
         {2: "1.8"},
         _nullable_tree,
         outer_fields("padding:i32"),
     ),
-    Serializer(nested_snapshot(_JAVA + "ValueSerializer"), "Value {class}", {2: "1.8"}, fields("class:utf")),
-    Serializer(nested_snapshot(_JAVA + "CopyableValueSerializer"), "Value {class}", {2: "1.8"}, fields("class:utf")),
+    Serializer(nested_snapshot(_JAVA_PACKAGE + "ValueSerializer"), "Value {class}", {2: "1.8"}, fields("class:utf")),
+    Serializer(
+        nested_snapshot(_JAVA_PACKAGE + "CopyableValueSerializer"), "Value {class}", {2: "1.8"}, fields("class:utf")
+    ),
     POJO,
-    Serializer(_JAVA + "kryo.KryoSerializerSnapshot", "Kryo {class}", {2: "1.8"}, kryo, other_bytes_in_flink_2=True),
+    Serializer(
+        _JAVA_PACKAGE + "kryo.KryoSerializerSnapshot", "Kryo {class}", {2: "1.8"}, kryo, other_bytes_in_flink_2=True
+    ),
 )

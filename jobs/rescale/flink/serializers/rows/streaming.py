@@ -9,16 +9,20 @@ from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row
 from rescale.flink.serializers.serializer import Serializer, from_all_nested, from_nested, inner
 from rescale.flink.serializers.type_tree import Fixed, Repeat, Sequence, Union
 
-_STATE = "org.apache.flink.runtime.state."
-_STREAMING = "org.apache.flink.streaming."
-_WINDOW = _STREAMING + "api.windowing.windows."
-_SINK = _STREAMING + "api.functions.sink."
+_STATE_PACKAGE = "org.apache.flink.runtime.state."
+_STREAMING_PACKAGE = "org.apache.flink.streaming."
+_WINDOW_PACKAGE = _STREAMING_PACKAGE + "api.windowing.windows."
+_SINK_PACKAGE = _STREAMING_PACKAGE + "api.functions.sink."
 
-VOID_NAMESPACE = simple_row(nested_snapshot(_STATE + "VoidNamespaceSerializer"), "VoidNamespace", Fixed(1, declared=0))
-GLOBAL_WINDOW = simple_row(_WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot", "GlobalWindow", Fixed(1))
-TIMER = composite_row(_STREAMING + "api.operators.TimerSerializerSnapshot", "Timer", {2: "1.8"})
+VOID_NAMESPACE = simple_row(
+    nested_snapshot(_STATE_PACKAGE + "VoidNamespaceSerializer"), "VoidNamespace", Fixed(1, declared=0)
+)
+GLOBAL_WINDOW = simple_row(
+    _WINDOW_PACKAGE + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot", "GlobalWindow", Fixed(1)
+)
+TIMER = composite_row(_STREAMING_PACKAGE + "api.operators.TimerSerializerSnapshot", "Timer", {2: "1.8"})
 TTL_AWARE = Serializer(
-    _STATE + "ttl.TtlAwareSerializerSnapshot",
+    _STATE_PACKAGE + "ttl.TtlAwareSerializerSnapshot",
     "TTL aware",
     {1: "2.0"},
     fields("isTtlEnabled:flag", "inner:snapshot"),
@@ -26,14 +30,18 @@ TTL_AWARE = Serializer(
 )
 
 TTL = composite_row(
-    _STATE + "ttl.TtlStateFactory$TtlSerializerSnapshot", "TTL", {2: "1.8"}, from_all_nested(Sequence), shown=(1, None)
+    _STATE_PACKAGE + "ttl.TtlStateFactory$TtlSerializerSnapshot",
+    "TTL",
+    {2: "1.8"},
+    from_all_nested(Sequence),
+    shown=(1, None),
 )
 
 ROWS = (
     VOID_NAMESPACE,
-    simple_row(nested_snapshot(_STATE + "JavaSerializer"), "Java object"),
+    simple_row(nested_snapshot(_STATE_PACKAGE + "JavaSerializer"), "Java object"),
     composite_row(
-        _STATE + "ArrayListSerializerSnapshot",
+        _STATE_PACKAGE + "ArrayListSerializerSnapshot",
         "List",
         {1: "1.8"},
         from_nested(1, lambda element: Repeat((element,))),
@@ -41,38 +49,38 @@ ROWS = (
     ),
     TTL,
     composite_row(
-        _STATE + "v2.ttl.TtlStateFactory$TtlSerializerSnapshot",
+        _STATE_PACKAGE + "v2.ttl.TtlStateFactory$TtlSerializerSnapshot",
         "TTL",
         {2: "2.0"},
         from_all_nested(Sequence),
         shown=(1, None),
     ),
     TTL_AWARE,
-    simple_row(_WINDOW + "TimeWindow$Serializer$TimeWindowSerializerSnapshot", "TimeWindow", Fixed(16)),
+    simple_row(_WINDOW_PACKAGE + "TimeWindow$Serializer$TimeWindowSerializerSnapshot", "TimeWindow", Fixed(16)),
     GLOBAL_WINDOW,
     TIMER,
     composite_row(
-        _STREAMING + "api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot",
+        _STREAMING_PACKAGE + "api.operators.co.IntervalJoinOperator$BufferEntrySerializerSnapshot",
         "BufferEntry",
         {2: "1.8"},
         from_nested(1, lambda element: Sequence((Fixed(1), element))),
     ),
     # Element of a window over two streams: a tag (1 or 2), and an element of that stream.
     composite_row(
-        _STREAMING + "api.datastream.CoGroupedStreams$UnionSerializerSnapshot",
+        _STREAMING_PACKAGE + "api.datastream.CoGroupedStreams$UnionSerializerSnapshot",
         "Union",
         {2: "1.8"},
         from_nested(2, lambda first, second: Union(first, second, right_tag=2)),
     ),
     # Records are the only stream elements in state: a tag (0: with timestamp, 1: without), and the record.
     composite_row(
-        nested_snapshot(_STREAMING + "runtime.streamrecord.StreamElementSerializer"),
+        nested_snapshot(_STREAMING_PACKAGE + "runtime.streamrecord.StreamElementSerializer"),
         "StreamElement",
         {2: "1.8"},
         from_nested(1, lambda element: Union(element, Sequence((Fixed(8), element)))),
     ),
     composite_row(
-        _SINK + "TwoPhaseCommitSinkFunction$StateSerializerSnapshot",
+        _SINK_PACKAGE + "TwoPhaseCommitSinkFunction$StateSerializerSnapshot",
         "SinkState",
         {2: "1.8", 3: "1.14.0", 4: "1.14.3"},
         outer=outer_fields("supportsNullTransaction:flag", since=4),
@@ -80,7 +88,7 @@ ROWS = (
         way=REPLACE_SINK,
     ),
     composite_row(
-        _SINK + "legacy.TwoPhaseCommitSinkFunction$StateSerializerSnapshot",
+        _SINK_PACKAGE + "legacy.TwoPhaseCommitSinkFunction$StateSerializerSnapshot",
         "SinkState",
         {4: "2.0"},
         outer=outer_fields("supportsNullTransaction:flag", since=4),

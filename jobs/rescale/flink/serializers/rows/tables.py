@@ -9,11 +9,11 @@ from rescale.flink.serializers.serializer import Serializer, TreeOf, from_all_ne
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Blob, BlobHash, Fixed, Opaque, Sequence, TypeTree
 
-_RUNTIME = "org.apache.flink.table.runtime."
-_TYPEUTILS = _RUNTIME + "typeutils."
-_WINDOW = _RUNTIME + "operators.window."
-_MULTISET = _RUNTIME + "sequencedmultisetstate.linked."
-_VIEW = "org.apache.flink.table.dataview."
+_RUNTIME_PACKAGE = "org.apache.flink.table.runtime."
+_TYPEUTILS = _RUNTIME_PACKAGE + "typeutils."
+_WINDOW_PACKAGE = _RUNTIME_PACKAGE + "operators.window."
+_MULTISET_PACKAGE = _RUNTIME_PACKAGE + "sequencedmultisetstate.linked."
+_VIEW_PACKAGE = "org.apache.flink.table.dataview."
 
 _BYTES, _BINARY_ROW = Blob(BlobHash.UNKNOWN), Blob(BlobHash.BINARY_ROW)
 _MOST_COMPACT_DECIMAL, _MOST_COMPACT_TIMESTAMP = 18, 3
@@ -31,14 +31,21 @@ def _timestamp_tree(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree:
 
 
 ROWS = (
-    simple_row(_WINDOW + "TimeWindow$Serializer$TimeWindowSerializerSnapshot", "TimeWindow", Fixed(16), since="1.9"),
-    simple_row(_WINDOW + "CountWindow$Serializer$CountWindowSerializerSnapshot", "CountWindow", Fixed(8), since="1.9"),
     simple_row(
-        _WINDOW + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot", "GlobalWindow", Fixed(1), since="2.0"
+        _WINDOW_PACKAGE + "TimeWindow$Serializer$TimeWindowSerializerSnapshot", "TimeWindow", Fixed(16), since="1.9"
+    ),
+    simple_row(
+        _WINDOW_PACKAGE + "CountWindow$Serializer$CountWindowSerializerSnapshot", "CountWindow", Fixed(8), since="1.9"
+    ),
+    simple_row(
+        _WINDOW_PACKAGE + "GlobalWindow$Serializer$GlobalWindowSerializerSnapshot",
+        "GlobalWindow",
+        Fixed(1),
+        since="2.0",
     ),
     simple_row(nested_snapshot(_TYPEUTILS + "StringDataSerializer"), "StringData", _BYTES, since="1.11"),
     simple_row(
-        nested_snapshot(_RUNTIME + "operators.sink.SortedLongSerializer"),
+        nested_snapshot(_RUNTIME_PACKAGE + "operators.sink.SortedLongSerializer"),
         "SortedLong",
         Fixed(8),
         since="2.3",
@@ -96,19 +103,22 @@ ROWS = (
         outer=outer_fields("hasNullMask:flag", since=3),
     ),
     Serializer(_TYPEUTILS + "SortedMapSerializerSnapshot", "SortedMap", {3: "1.9"}, sorted_map, MAP.values),
-    simple_row(nested_snapshot(_VIEW + "NullSerializer"), "Null", since="1.9"),
-    composite_row(_VIEW + "NullAwareMapSerializerSnapshot", "Map", {1: "1.9"}),
-    composite_row(_VIEW + "MapViewSerializerSnapshot", "MapView", {1: "1.9"}, from_nested(1, inner)),
-    composite_row(_VIEW + "ListViewSerializerSnapshot", "ListView", {1: "1.9"}, from_nested(1, inner)),
+    simple_row(nested_snapshot(_VIEW_PACKAGE + "NullSerializer"), "Null", since="1.9"),
+    composite_row(_VIEW_PACKAGE + "NullAwareMapSerializerSnapshot", "Map", {1: "1.9"}),
+    composite_row(_VIEW_PACKAGE + "MapViewSerializerSnapshot", "MapView", {1: "1.9"}, from_nested(1, inner)),
+    composite_row(_VIEW_PACKAGE + "ListViewSerializerSnapshot", "ListView", {1: "1.9"}, from_nested(1, inner)),
     composite_row(
-        nested_snapshot(_MULTISET + "MetaSqnInfoSerializer"), "MetaSqnInfo", {0: "2.2"}, from_all_nested(Sequence)
+        nested_snapshot(_MULTISET_PACKAGE + "MetaSqnInfoSerializer"),
+        "MetaSqnInfo",
+        {0: "2.2"},
+        from_all_nested(Sequence),
     ),
     composite_row(
-        nested_snapshot(_MULTISET + "RowSqnInfoSerializer"), "RowSqnInfo", {0: "2.2"}, from_all_nested(Sequence)
+        nested_snapshot(_MULTISET_PACKAGE + "RowSqnInfoSerializer"), "RowSqnInfo", {0: "2.2"}, from_all_nested(Sequence)
     ),
-    composite_row(nested_snapshot(_MULTISET + "NodeSerializer"), "Node", {0: "2.2"}, from_all_nested(Sequence)),
+    composite_row(nested_snapshot(_MULTISET_PACKAGE + "NodeSerializer"), "Node", {0: "2.2"}, from_all_nested(Sequence)),
     Serializer(
-        _MULTISET + "RowDataKeySerializerSnapshot",
+        _MULTISET_PACKAGE + "RowDataKeySerializerSnapshot",
         "RowDataKey",
         {0: "2.2"},
         fields("equaliser:blob", "hashFunction:blob", "inner:snapshot"),
