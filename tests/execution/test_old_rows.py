@@ -150,7 +150,7 @@ def drops_a_young_row(self: YoungRecords, records: Records) -> Records:
     young = ORIGINAL(self, records)
     of_state = young.states == next(iter(self._names))
     of_state[of_state.argmax() + 1 :] = False
-    return young.only(~of_state)
+    return young.select(~of_state)
 
 
 def drops_a_young_element(self: YoungRecords, records: Records) -> Records:

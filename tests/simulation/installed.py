@@ -62,7 +62,7 @@ def installed() -> Iterator[None]:
         patch("rescale.rocksdb.engine.directory.ThreadPoolExecutor", SequentialPool),
         patch.object(Progress, "say", lambda *_: None),
         *(
-            patch.object(module, "_OPTIONS", f"{module._OPTIONS};{ONE_THREAD}")
+            patch.object(module, "_OPEN_OPTIONS", f"{module._OPEN_OPTIONS};{ONE_THREAD}")
             for module in (open_database, compaction)
         ),
     )

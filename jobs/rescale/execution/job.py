@@ -77,12 +77,12 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     return load_plan_with_targets(normalise(arguments.plan), arguments.result)
 
 
-def load_plan_with_targets(uri: str, result: str) -> Plan:
+def load_plan_with_targets(uri: str, result_uri: str) -> Plan:
     """Return a plan, and declare its targets, whose store may differ from the source's (`use_targets`).
 
     Raises `RequestError` if there is no plan at `uri`.
     """
-    locations = [uri, normalise(result)]
+    locations = [uri, normalise(result_uri)]
     use_targets(locations)
     try:
         plan = load_plan(uri)

@@ -102,16 +102,16 @@ def arguments_of_step(arguments: argparse.Namespace, command: str) -> StepArgume
 
     Files are passed on as texts, because a pipe can be read only once.
     """
-    option_values, option_rows = values_of(arguments, command), options_of(command)
+    option_values, options = values_of(arguments, command), options_of(command)
     surgery = surgery_from_options(option_values)
     surgery.kafka.merged_renames(surgery.renames)
     files = {
-        row.flag: option_values[row.name]
-        for row in option_rows
-        if row.kind is OptionKind.FILE and option_values[row.name]
+        option.flag: option_values[option.name]
+        for option in options
+        if option.kind is OptionKind.FILE and option_values[option.name]
     }
     return StepArguments(
-        [word for row in option_rows for word in _options_for(row, vars(arguments)[row.attribute])], files
+        [word for option in options for word in _options_for(option, vars(arguments)[option.attribute])], files
     )
 
 

@@ -231,8 +231,8 @@ class _OperatorContinuation:
         for operator, which_checkpoint in ((self.later, "the later"), (self.earlier, "the earlier")):
             if operator.keyed or operator.changelogs or operator.other_keyed or not operator.databases:
                 return f"{which_checkpoint} checkpoint does not keep all of its keyed state in RocksDB directories"
-        only_databases = len(rekeying.databases) == len(rekeying.sources)
-        if not only_databases or any(LEFT_OUT in table for table in self.planned.id_tables):
+        are_all_databases = len(rekeying.databases) == len(rekeying.sources)
+        if not are_all_databases or any(LEFT_OUT in table for table in self.planned.id_tables):
             return "its timers are raw keyed state in the source, and rows in the result"
         if rekeying_before is None or not base_plan.writes_rows:
             return "the base has no RocksDB directories that were written for it row by row"

@@ -33,7 +33,7 @@ _COLUMN_FAMILY_OPTIONS = "CFOptions"
 
 
 _FILTERS = ("compaction_filter", "compaction_filter_factory")
-_NONE = "nullptr"
+_NULL_POINTER = "nullptr"
 
 
 def check_options(data: bytes, path: str) -> None:
@@ -65,7 +65,9 @@ def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
         if option in _FILTERS:
             filters_by_family[family].append(value)
     return frozenset(
-        family for family, filter_values in filters_by_family.items() if filter_values == [_NONE] * len(_FILTERS)
+        family
+        for family, filter_values in filters_by_family.items()
+        if filter_values == [_NULL_POINTER] * len(_FILTERS)
     )
 
 

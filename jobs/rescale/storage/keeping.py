@@ -27,13 +27,13 @@ def keep(uri: str, source: Span, staging: str) -> None:
     Raises `SnapshotError` if the pinned version is gone.
     """
     store = open_store(uri)
-    copied_by_store = is_one_store(uri, source.uri)
+    is_copied_by_store = is_one_store(uri, source.uri)
     if takes_one_request(uri, source):
         try:
             store.keep(uri, source)
             return
         except CopyRefused:
-            copied_by_store = False
+            is_copied_by_store = False
     if source.length <= _PART_SIZE:
         with _IN_MEMORY:
             store.put(uri, open_store(source.uri).read(source.uri, 0, source.length, source.pin))
@@ -42,12 +42,12 @@ def keep(uri: str, source: Span, staging: str) -> None:
     receipts = []
     for number, start in enumerate(range(0, source.length, _PART_SIZE), 1):
         part = source._replace(start=start, length=min(_PART_SIZE, source.length - start))
-        if copied_by_store:
+        if is_copied_by_store:
             try:
                 receipts.append(store.copy_part(uri, token, number, start, part))
                 continue
             except CopyRefused:
-                copied_by_store = False
+                is_copied_by_store = False
         with _IN_MEMORY:
             data = b"".join(read_in_chunks(part.uri, part.start, part.length, part.pin))
             receipts.append(store.put_part(uri, token, number, start, data))

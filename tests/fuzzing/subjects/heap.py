@@ -55,7 +55,7 @@ def _look(data: bytes) -> None:
     read = read_keyed_header(header, "header")
     whole = sum(_counts_of_batches(HeapReader(read, 32768).read([(key_group, chunks)]), key_group, None))
     assert whole == sum(_counts_of_batches(HeapReader(read, 32768).read([(key_group, [content])]), key_group, None))
-    _counts_of_batches(HeapReader(read, 128, whole_entries=True).read([(key_group, chunks)]), key_group, None)
+    _counts_of_batches(HeapReader(read, 128, reads_whole_entries=True).read([(key_group, chunks)]), key_group, None)
 
 
 def _counts_of_batches(batches: Iterable[Records], key_group: int, most: int | None) -> list[int]:

@@ -88,6 +88,6 @@ def _holds_files(uri: str) -> bool:
     return False
 
 
-def _read_graph(uri: str, names: dict[str, str]) -> list[Counterpart]:
+def _read_graph(uri: str, name_by_id: dict[str, str]) -> list[Counterpart]:
     data, _ = open_store(uri).read_all(uri, METADATA_LIMIT)
-    return counterparts_of_graph(read_job_graph(data, uri), names)
+    return counterparts_of_graph(read_job_graph(data, uri), name_by_id)

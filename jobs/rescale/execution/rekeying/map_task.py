@@ -29,15 +29,15 @@ class MapTask:
     """Reads units, and yields (partition, row) pairs for the shuffle.
 
     Rows for writers have blocks. Rows for `totals_partition` have the sizes of all blocks that were sent, or an error.
-    `whole_entries` is `KeyedWriter.whole_entries`. `report_bytes` is called with the number of bytes read since its
-    last call.
+    `reads_whole_entries` is `KeyedWriter.reads_whole_entries`. `report_bytes` is called with the number of bytes read
+    since its last call.
     """
 
     plan: Plan
     rekeyings: Mapping[int, Rekeying]
     ranges: Sequence[WriteRange]
     totals_partition: int
-    whole_entries: bool
+    reads_whole_entries: bool
     report_bytes: Callable[[int], None]
 
     def __call__(self, units: Iterable[Sequence[ReadUnit]]) -> Iterator[tuple[int, bytes]]:
@@ -47,7 +47,9 @@ class MapTask:
             try:
                 rekeyed_state = rekeyed_operator(self.plan, operator, self.rekeyings[operator_index])
                 ranges = [write_range for write_range in self.ranges if write_range.operator == operator_index]
-                reader = SourceReader(self.plan.contents, batch_factor=BATCHES, whole_entries=self.whole_entries)
+                reader = SourceReader(
+                    self.plan.contents, batch_factor=BATCHES, reads_whole_entries=self.reads_whole_entries
+                )
                 sorter = _OperatorSorter(rekeyed_state, operator_index, ranges, reader)
                 for unit in operator_units:
                     with counting(unit.size, self.report_bytes):
@@ -82,7 +84,7 @@ class _OperatorSorter:
         for batch, batch_records in enumerate(self._reader.batches(source)):
             records = replace(batch_records, states=new_ids[batch_records.states])
             if drops_states:
-                records = records.only(records.states != LEFT_OUT)
+                records = records.select(records.states != LEFT_OUT)
             if self._age_filter is not None:
                 records = self._age_filter.remaining(records)
             new_groups, _ = self._planned.key_groups.assign(records)

@@ -53,13 +53,9 @@ def rekey_streams(
         for rekeying in operator.rekeyings:
             if rekeying.slot in slots and not operator.rows_are_in_order:
                 by_type[rekeying.stream_type][i] = rekeying
-    writers_and_rekeyings = [
-        (make_writer(plan), by_type[kind]) for kind, make_writer in WRITERS.items() if kind in by_type
-    ]
+    by_writer = [(make_writer(plan), by_type[kind]) for kind, make_writer in WRITERS.items() if kind in by_type]
     return [
-        handle
-        for writer, rekeyings in writers_and_rekeyings
-        for handle in _rekey(plan, rekeyings, writer, tasks, existing_sizes)
+        handle for writer, rekeyings in by_writer for handle in _rekey(plan, rekeyings, writer, tasks, existing_sizes)
     ]
 
 
@@ -79,7 +75,7 @@ def _rekey(
     totals_partition = ranges[-1].partition + 1
     progress = Progress("read and check every record", sum(unit.size for unit in units), ByteAction.READ)
     shuffle = tasks.shuffle(
-        partial(MapTask, plan, rekeyings, ranges, totals_partition, writer.whole_entries),
+        partial(MapTask, plan, rekeyings, ranges, totals_partition, writer.reads_whole_entries),
         [(unit.work, unit) for unit in units],
         totals_partition + 1,
         progress,

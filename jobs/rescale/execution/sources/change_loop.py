@@ -48,19 +48,19 @@ def mark_differences(
     new_key_ends: Longs,
     new_ends: Longs,
     new_groups: Longs,
-    old_ended: bool,
-    new_ended: bool,
+    has_old_ended: bool,
+    has_new_ended: bool,
     removed: Flags,
     added: Flags,
 ) -> tuple[int, int]:
     """Mark the old rows that were removed and the new rows that were added, in the flags `removed` and `added`.
 
     A key with a new value is marked in both. Stops after the last old or new row, because later rows are not loaded
-    yet. If there are no later old rows (`old_ended`), all remaining new rows are marked, and vice versa (`new_ended`).
-    Returns the numbers of old and of new rows that were compared.
+    yet. If there are no later old rows (`has_old_ended`), all remaining new rows are marked, and vice versa
+    (`has_new_ended`). Returns the numbers of old and of new rows that were compared.
     """
     i, j = 0, 0
-    while (i < len(starts) or old_ended) and (j < len(new_starts) or new_ended):
+    while (i < len(starts) or has_old_ended) and (j < len(new_starts) or has_new_ended):
         if i == len(starts) and j == len(new_starts):
             break
         order = _order_of_rows(data, starts, key_ends, groups, i, new_data, new_starts, new_key_ends, new_groups, j)

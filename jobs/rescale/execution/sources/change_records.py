@@ -134,7 +134,7 @@ class ChangeReader:
             earlier, later = before.unshared_tables(state), after.unshared_tables(state)
             transient = list(self._transient_tables(state))
             tables = [*(own_table.table for own_table in (*earlier, *later)), *transient]
-            ranges = _union(
+            ranges = _join_ranges(
                 sorted(deleted_range for table in tables for deleted_range in _deleted_ranges(table, begin, end))
             )
             shared_files = [file for file in after.live_files(state) if file.name not in after.own_names]
@@ -151,13 +151,13 @@ class ChangeReader:
         """Look up every `check_every`-th entry in the later checkpoint, and compare."""
         if not self._check_every:
             return
-        checked_entries = decided.only(np.arange(0, len(decided), self._check_every))
+        checked_entries = decided.select(np.arange(0, len(decided), self._check_every))
         prefix = prefix_size(self._max_parallelism)
         levels = [file.level for file in after.live_files(state) if file.name in after.own_names]
         deepest_level = None if self._place.transient else max(levels)
         actual_rows = after.rows(state, state_id, checked_entries.key_column, deepest_level)
         found_changes = [bytes(change_records(changes, prefix).data) for changes in differences(iter(()), actual_rows)]
-        expected = decided_records(checked_entries.only(checked_entries.kinds == VALUE), state_id, prefix)
+        expected = decided_records(checked_entries.select(checked_entries.kinds == VALUE), state_id, prefix)
         if b"".join(found_changes) != bytes(expected.data):
             raise self._value_mismatch(state, after, len(expected), "another value, or a key too few or too many")
 
@@ -195,7 +195,7 @@ def _deleted_ranges(table: SstTable, begin: bytes, end: bytes) -> Iterator[tuple
             yield first, limit
 
 
-def _union(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _join_ranges(ranges: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Join overlapping ranges, given and returned in the order of their beginnings."""
     disjoint_ranges: list[tuple[bytes, bytes]] = []
     for begin, end in ranges:

@@ -127,16 +127,19 @@ class CountedBatches:
 class SourceReader:
     """Reads sources of the snapshot with these `files`, one after the other, with the same buffers.
 
-    `batch_factor` multiplies the usual size of a batch. With `whole_entries`, an entry of heap state is one record, as
-    in the native format of the hashmap backend. Raises `UnsupportedError` if the boundaries of records are unknown.
+    `batch_factor` multiplies the usual size of a batch. With `reads_whole_entries`, an entry of heap state is one
+    record, as in the native format of the hashmap backend. Raises `UnsupportedError` if the boundaries of records are
+    unknown.
     """
 
-    def __init__(self, files: SnapshotFiles, *, batch_factor: int = 1, whole_entries: bool = False) -> None:
+    def __init__(self, files: SnapshotFiles, *, batch_factor: int = 1, reads_whole_entries: bool = False) -> None:
         self._files = files
         self._batch_factor = batch_factor
         self._group_reader = lru_cache(1)(partial(RecordReader, batch_factor=batch_factor))
         self._timer_reader = lru_cache(1)(partial(TimerReader, batch_factor=batch_factor))
-        self._heap_reader = lru_cache(1)(partial(HeapReader, batch_factor=batch_factor, whole_entries=whole_entries))
+        self._heap_reader = lru_cache(1)(
+            partial(HeapReader, batch_factor=batch_factor, reads_whole_entries=reads_whole_entries)
+        )
 
     def batches(self, source: RecordSource) -> CountedBatches:
         """Return the batches of a source, to be read before the next source's."""

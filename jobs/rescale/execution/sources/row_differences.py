@@ -36,14 +36,14 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
         )
         changes = Changes(
             *(
-                (_NO_RECORDS if side is None else side.only(slice(number)).only(flags[:number]))
+                (_NO_RECORDS if side is None else side.select(slice(number)).select(flags[:number]))
                 for side, number, flags in zip((old, new), compared_counts, (removed, added), strict=True)
             )
         )
         if len(changes.removed) or len(changes.added):
             yield changes
         old, new = (
-            None if side is None else side.only(slice(number, None)) if number < len(side) else next(source, None)
+            None if side is None else side.select(slice(number, None)) if number < len(side) else next(source, None)
             for side, number, source in zip((old, new), compared_counts, (before, after), strict=True)
         )
 
@@ -74,7 +74,7 @@ def change_records(changes: Changes, prefix: int) -> Records:
     )
     states = np.full(capacity, (removed if len(removed) else added).states[0])
     end = int(ends[number - 1]) if number else 0
-    return Records(data[:end], starts, key_ends, ends, states, groups).only(slice(number))
+    return Records(data[:end], starts, key_ends, ends, states, groups).select(slice(number))
 
 
 def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
@@ -108,11 +108,5 @@ _NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in ra
 
 
 def _columns_of(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
-    present_records = _NO_RECORDS if records is None else records
-    return (
-        present_records.data,
-        present_records.starts,
-        present_records.key_ends,
-        present_records.ends,
-        present_records.groups,
-    )
+    records = _NO_RECORDS if records is None else records
+    return (records.data, records.starts, records.key_ends, records.ends, records.groups)

@@ -28,7 +28,7 @@ from rescale.storage.files import owned
 from rescale.storage.scratch import scratch_errors
 from rescale.text.errors import StoreError
 
-_PREFIX = "rescale-shuffle-"
+_FILE_PREFIX = "rescale-shuffle-"
 _LONG_SIZE = 8
 _ENTRY_SIZE = 2 * _LONG_SIZE
 
@@ -47,7 +47,7 @@ def spill(rows: Iterable[tuple[int, bytes]], partitions: int, folder: str) -> Sp
     Raises the errors of `scratch_errors`.
     """
     with scratch_errors(folder):
-        path = Path(folder, f"{_PREFIX}{uuid.uuid4().hex}")
+        path = Path(folder, f"{_FILE_PREFIX}{uuid.uuid4().hex}")
         file = os.fdopen(owned.new_file(path), "wb")
     try:
         size, number = _write_rows(rows, partitions, file, folder)

@@ -123,7 +123,7 @@ class KeyedWriter(Protocol[Work, Result]):
     def order(self) -> RecordOrder: ...
 
     @property
-    def whole_entries(self) -> bool:
+    def reads_whole_entries(self) -> bool:
         """Whether an entry of heap state is to be one record, as in the native format of the hashmap backend."""
 
     def range_size(self, rekeying: Rekeying, preferred: int) -> int | None:

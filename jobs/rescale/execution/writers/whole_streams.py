@@ -54,7 +54,7 @@ class WholeStreamWriter:
     plan: Plan
 
     order = RecordOrder.SOURCE
-    whole_entries: ClassVar[bool]
+    reads_whole_entries: ClassVar[bool]
     has_header: ClassVar[bool]
     group_writer: ClassVar[type[HeapWriter | TimerWriter]]
 
@@ -110,7 +110,7 @@ class WholeStreamWriter:
 class HeapStreamsWriter(WholeStreamWriter):
     """Writer of streams in heap framing."""
 
-    whole_entries = True
+    reads_whole_entries = True
     has_header = True
     group_writer = HeapWriter
 
@@ -118,7 +118,7 @@ class HeapStreamsWriter(WholeStreamWriter):
 class TimersWriter(WholeStreamWriter):
     """Writer of raw keyed timers, which RocksDB jobs may keep on the heap."""
 
-    whole_entries = False
+    reads_whole_entries = False
     has_header = False
     group_writer = TimerWriter
 

@@ -43,7 +43,7 @@ from rescale.rocksdb.stored_files import CURRENT, StoredFile
 from rescale.storage.scratch import MORE_ROOM_ADVICE
 from rescale.text.errors import NO_ROOM, IntegrityError, StoreError
 
-_OPTIONS = (
+_OPEN_OPTIONS = (
     f"merge_operator={MERGE_OPERATOR};{TABLE_OPTIONS};db_host_id={HOST};num_levels={LEVELS};max_open_files=256;"
     "disable_auto_compactions=1;level_compaction_dynamic_level_bytes=0;target_file_size_base=67108864;"
     "max_subcompactions=1;max_background_jobs=2;ttl=0;periodic_compaction_seconds=0;"
@@ -147,7 +147,7 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
     states = [family.name for family in manifest.column_families]
     with ExitStack() as stack:
         try:
-            address, families = open_directory(directory.path, states, _OPTIONS, stack, is_read_only=False)
+            address, families = open_directory(directory.path, states, _OPEN_OPTIONS, stack, is_read_only=False)
             options = rocksdb.call("compactoptions_create")
             stack.callback(rocksdb.call, "compactoptions_destroy", options)
             rocksdb.call("compactoptions_set_bottommost_level_compaction", options, _FORCE_OPTIMIZED)

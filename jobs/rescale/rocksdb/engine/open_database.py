@@ -26,7 +26,7 @@ from rescale.rocksdb.sst.table import SstTable, read_at
 from rescale.rocksdb.stored_files import CURRENT
 from rescale.text.errors import RescaleError, SnapshotError, StoreError, UnsupportedError
 
-_OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=FATAL_LEVEL"
+_OPEN_OPTIONS = f"merge_operator={MERGE_OPERATOR};max_open_files=256;info_log_level=FATAL_LEVEL"
 _USUAL_LEVELS = 7
 _READAHEAD_BYTES = 1024 * 1024
 _NO_COUNTERS = 1
@@ -135,7 +135,7 @@ def opened_database(directory: DatabaseDirectory, states: Collection[str]) -> It
     levels = 1 + max((file.level for file in manifest.files.values()), default=0)
     check_tables(directory)
     check_bounds(directory, manifest)
-    options = f"{_OPTIONS};num_levels={max(levels, _USUAL_LEVELS)}"
+    options = f"{_OPEN_OPTIONS};num_levels={max(levels, _USUAL_LEVELS)}"
     library().call("set_perf_level", _NO_COUNTERS)
     with ExitStack() as stack:
         try:

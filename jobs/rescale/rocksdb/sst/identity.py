@@ -22,7 +22,7 @@ from rescale.text.errors import SnapshotError
 HOST = "rescale"
 """Host name in new files (`db_host_id`)."""
 
-_TIMES = ("creation.time", "oldest.key.time", "newest.key.time", "file.creation.time")
+_TIME_PROPERTIES = ("creation.time", "oldest.key.time", "newest.key.time", "file.creation.time")
 _SESSION_SIZE = 20
 _BASE_36 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -62,7 +62,7 @@ def overwrite_identity(path: Path, name: str, creation_time: int) -> None:
 def _new_property_value(key: bytes, value: bytes, name: str, creation_time: int) -> bytes:
     """Return the new value of a property; an unknown time stays unknown."""
     property_name = key.decode(errors="replace").removeprefix(PREFIX)
-    if property_name in _TIMES and any(value):
+    if property_name in _TIME_PROPERTIES and any(value):
         return _varint_of(creation_time, len(value))
     return _session(name, len(value)) if property_name == SESSION else value
 

@@ -28,8 +28,8 @@ class Location(NamedTuple):
 
     def contains(self, other: Location) -> bool:
         """Tell whether `other` is this location or lies below it."""
-        same_device = self.device == other.device
-        return same_device and (self.path == other.path or other.path.startswith(self.path.rstrip("/") + "/"))
+        is_same_device = self.device == other.device
+        return is_same_device and (self.path == other.path or other.path.startswith(self.path.rstrip("/") + "/"))
 
 
 @contextmanager

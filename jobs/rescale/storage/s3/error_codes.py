@@ -16,12 +16,12 @@ from rescale.storage.s3.s3_advice import s3_advice
 class ErrorCode:
     """The meaning of an error code of S3 for a user.
 
-    `retryable` codes become a `StoreError`, all others a `RequestError`.
+    `is_retryable` codes become a `StoreError`, all others a `RequestError`.
     """
 
     cause: str
     advice: str
-    retryable: bool = False
+    is_retryable: bool = False
 
 
 _ARCHIVED = ErrorCode(
@@ -119,21 +119,21 @@ _TOO_LARGE = ErrorCode(
 _BUSY = ErrorCode(
     "the store is busy",
     s3_advice("wait a little, then {AGAIN}. If the store stays busy, run fewer tasks at once"),
-    retryable=True,
+    is_retryable=True,
 )
-_FAILED = ErrorCode("the store failed", s3_advice("{AGAIN}"), retryable=True)
+_FAILED = ErrorCode("the store failed", s3_advice("{AGAIN}"), is_retryable=True)
 _BROKEN_TRANSFER = ErrorCode(
     "the request was changed on the way to the store",
     s3_advice("check the network and proxies on the way, then {AGAIN}"),
-    retryable=True,
+    is_retryable=True,
 )
 _CONCURRENT_CHANGE = ErrorCode(
-    "another request changed the object or its upload meanwhile", s3_advice("{AGAIN}"), retryable=True
+    "another request changed the object or its upload meanwhile", s3_advice("{AGAIN}"), is_retryable=True
 )
 STORE_FULL = ErrorCode(
     "the store has no room left",
     s3_advice("free space, or raise the quota of the bucket, then {AGAIN}"),
-    retryable=True,
+    is_retryable=True,
 )
 
 _CODES_BY_MEANING: dict[ErrorCode, tuple[str, ...]] = {

@@ -171,7 +171,7 @@ def _answer_error(error: ClientError, uri: str) -> RescaleError:
             ),
         )
     meaning = _meaning_of(error)
-    kind = StoreError if meaning.retryable else RequestError
+    kind = StoreError if meaning.is_retryable else RequestError
     return kind(f"{meaning.cause}: {message}", path=uri, found=_found_text(error), advice=meaning.advice)
 
 
@@ -203,7 +203,7 @@ def _meaning_of(error: ClientError) -> ErrorCode:
         return STORE_FULL
     if status in _DENIED_STATUSES:
         return _denial(error)
-    return ErrorCode("the request to S3 failed", s3_advice("{AGAIN}"), retryable=True)
+    return ErrorCode("the request to S3 failed", s3_advice("{AGAIN}"), is_retryable=True)
 
 
 def _denial(error: ClientError) -> ErrorCode:

@@ -42,6 +42,6 @@ def diffed_state(
 
     There are at least `difference_count` differences, of which `differences` lists the first few.
     """
-    equal = a == b and not differences
-    at_least = max(difference_count, int(not equal))
-    return DiffedState(state, kind, equal, counted_things, a, b, at_least, differences, remark)
+    is_equal = a == b and not differences
+    at_least = max(difference_count, int(not is_equal))
+    return DiffedState(state, kind, is_equal, counted_things, a, b, at_least, differences, remark)

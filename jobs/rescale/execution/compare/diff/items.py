@@ -66,10 +66,10 @@ DescribeItem = Callable[[Side, DigestedItem], str]
 """Returns a text that names the content of an item."""
 
 
-def compare_key_groups(key_groups: DigestedItems, remark: str | None) -> ItemComparison:
+def compare_key_groups(groups: DigestedItems, remark: str | None) -> ItemComparison:
     """Compare key groups by number; `remark` is added if any differ."""
     by_number: dict[int, tuple[list[DigestedItem], list[DigestedItem]]] = defaultdict(lambda: ([], []))
-    for side, item in key_groups.by_side:
+    for side, item in groups.by_side:
         by_number[item.number][side].append(item)
     differences = []
     for number, (a, b) in sorted(by_number.items()):
@@ -78,11 +78,7 @@ def compare_key_groups(key_groups: DigestedItems, remark: str | None) -> ItemCom
             differences.append(ListedDifference(kind, {"key_group": str(number)}, _sizes_text(a), _sizes_text(b)))
     first_differences = tuple(differences[:MOST_SHOWN])
     return ItemComparison(
-        _amount(key_groups.a),
-        _amount(key_groups.b),
-        first_differences,
-        len(differences),
-        remark if differences else None,
+        _amount(groups.a), _amount(groups.b), first_differences, len(differences), remark if differences else None
     )
 
 

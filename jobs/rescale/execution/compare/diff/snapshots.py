@@ -48,8 +48,8 @@ def diff_snapshots(a: Snapshot, b: Snapshot, tasks: Tasks, surgery: Surgery = NO
     first_pass = digest_all(pairs, files, tasks)
     comparison = _Comparison(files, first_pass, tasks)
     operators = (*_master_states(a, b), *(comparison.compare_operator(i, pair) for i, pair in enumerate(pairs)))
-    equal = all(operator.equal for operator in operators)
-    return DiffDocument("equal" if equal else "different", equal, a.directory, b.directory, operators, surgery)
+    is_equal = all(operator.equal for operator in operators)
+    return DiffDocument("equal" if is_equal else "different", is_equal, a.directory, b.directory, operators, surgery)
 
 
 def _master_states(a: Snapshot, b: Snapshot) -> Iterator[DiffedOperator]:
@@ -61,8 +61,8 @@ def _master_states(a: Snapshot, b: Snapshot) -> Iterator[DiffedOperator]:
         if (state := opaque_state(name, "MASTER HOOK", hooks[0].get(name), hooks[1].get(name)))
     ]
     if states:
-        equal = all(state.equal for state in states)
-        yield DiffedOperator("", "job manager", equal, None, None, (), tuple(states))
+        is_equal = all(state.equal for state in states)
+        yield DiffedOperator("", "job manager", is_equal, None, None, (), tuple(states))
 
 
 class _Comparison:

@@ -251,11 +251,11 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
     left_out = old.dropped_states | (old.duplicate_states if new.raw_keyed else frozenset())
     index, headers = KeyGroupIndex(old_holders), KeyedHeaders(old.label, timers, left_out)
     subtasks = list(range(new.parallelism)) if old_holders or timers else []
-    same_groups = old.max_parallelism == new.max_parallelism
-    if old.databases and new.databases and same_groups:
+    keeps_key_groups = old.max_parallelism == new.max_parallelism
+    if old.databases and new.databases and keeps_key_groups:
         subtasks = [subtask for subtask in subtasks if index.overlapping(new.key_groups_of(subtask))]
     check_equal("subtasks with keyed state", subtasks, [stream.subtask for stream in new_holders], old.label)
-    if not same_groups:
+    if not keeps_key_groups:
         raw_keyed = (*old.raw_keyed_without_timers, *new.raw_keyed_without_timers)
         check_equal("subtasks with raw keyed state", [], [stream.subtask for stream in raw_keyed], old.label)
     all_old_holders = distinct_by_header(old_holders)
@@ -265,7 +265,7 @@ def check_rekeyed(old: Operator, new: Operator) -> None:
         check_equal(f"framing of subtask {stream.subtask}", expected_framing, stream.framing, old.label)
         headers.compare(
             distinct_by_header(index.overlapping(stream.key_groups))
-            if new.databases and same_groups
+            if new.databases and keeps_key_groups
             else all_old_holders,
             stream,
         )
@@ -317,8 +317,8 @@ def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     """Check states, modes and headers of operator state; digests prove the elements themselves."""
     sources, results = old.elements_in(slot), new.elements_in(slot)
     check_equal(f"{slot} states", _states_and_modes(sources), _states_and_modes(results), old.label)
-    same_parallelism = old.parallelism == new.parallelism
-    keeps_subtasks = same_parallelism or not sources
+    keeps_parallelism = old.parallelism == new.parallelism
+    keeps_subtasks = keeps_parallelism or not sources
     expected = [stream.subtask for stream in sources] if keeps_subtasks else list(range(new.parallelism))
     check_equal(f"subtasks with {slot} state", expected, [stream.subtask for stream in results], old.label)
     by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
@@ -326,7 +326,7 @@ def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
         by_subtask[source.subtask].append(source)
     headers, all_sources = ElementHeaders(old.label), distinct_by_header(sources)
     for stream in results:
-        headers.compare(distinct_by_header(by_subtask[stream.subtask]) if same_parallelism else all_sources, stream)
+        headers.compare(distinct_by_header(by_subtask[stream.subtask]) if keeps_parallelism else all_sources, stream)
 
 
 def broadcast_states(streams: Sequence[ElementStream]) -> Iterator[tuple[str, int]]:

@@ -30,9 +30,9 @@ def record_proof(
     for state in sorted(source.keys() | result.keys()):
         in_source, in_result = source.get(state, StateDigest()), result.get(state, StateDigest())
         if in_source != in_result:
-            same_records = in_source[:2] == in_result[:2]
+            are_records_equal = in_source[:2] == in_result[:2]
             raise IntegrityError(
-                "records lie in the wrong key groups" if same_records else "records were lost, doubled or changed",
+                "records lie in the wrong key groups" if are_records_equal else "records were lost, doubled or changed",
                 operator=operator.label,
                 state=state,
                 expected=f"{in_source.records} records with digest {in_source.digest:032x}",

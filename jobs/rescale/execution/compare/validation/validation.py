@@ -247,9 +247,9 @@ def _compare_broadcasts(old: Operator, new: Operator, slot: Slot, tallies: Itera
     subtasks_by_state = defaultdict(set)
     for state, subtask in broadcast_states(old.elements_in(slot)):
         subtasks_by_state[state].add(subtask)
-    same_parallelism = old.parallelism == new.parallelism
+    keeps_parallelism = old.parallelism == new.parallelism
     for state, subtasks in subtasks_by_state.items():
-        expected_subtasks = subtasks if same_parallelism else set(range(new.parallelism))
+        expected_subtasks = subtasks if keeps_parallelism else set(range(new.parallelism))
         source_copy_digests, result_copy_digests = copies[state, False], copies[state, True]
         if result_copy_digests.keys() != expected_subtasks:
             raise IntegrityError(

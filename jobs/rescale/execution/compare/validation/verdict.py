@@ -196,10 +196,13 @@ def _proof_depth(proofs: Sequence[CertifiedOperator]) -> Proof:
 
 def _proven_without_records(proofs: Sequence[CertifiedOperator]) -> list[str]:
     """Return what is proven about state that was not compared record by record, if there is any."""
-    by_files, by_sums = any(proof.directories is not None for proof in proofs), any(proof.checksums for proof in proofs)
-    by_changes = any(proof.changes for proof in proofs)
+    has_files, has_checksums = (
+        any(proof.directories is not None for proof in proofs),
+        any(proof.checksums for proof in proofs),
+    )
+    has_changes = any(proof.changes for proof in proofs)
     return _true_sentences(
-        (_PROVEN_OF_FILES, by_files), (_PROVEN_OF_CHECKSUMS, by_sums), (_PROVEN_OF_CHANGES, by_changes)
+        (_PROVEN_OF_FILES, has_files), (_PROVEN_OF_CHECKSUMS, has_checksums), (_PROVEN_OF_CHANGES, has_changes)
     )
 
 

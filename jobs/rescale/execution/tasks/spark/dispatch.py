@@ -21,7 +21,7 @@ _POLL_SECONDS = 1.0
 _TRACEBACK = "Traceback (most recent call last)"
 _AFTER_TRACEBACK = ("\t", " SQLSTATE")
 """Beginnings of the line that Spark appends to a Python traceback."""
-_MODULE = f"{RescaleError.__module__}."
+_ERROR_PREFIX = f"{RescaleError.__module__}."
 _STOPPED_MESSAGES = ("stopped SparkContext", "SparkContext was shut down")
 """Parts of Spark's messages for work that was submitted or running when Spark was stopped."""
 _WORTH_ANOTHER_TRY = {"MemoryError", "OSError", "ConnectionResetError", "BrokenPipeError", "EOFError"}
@@ -74,7 +74,9 @@ def error_of_failed_task(text: str) -> RescaleError:
     last = max(i for i, line in enumerate(traceback) if not line.startswith(" "))
     kind, _, message = "\n".join(traceback[last:]).partition(": ")
     restored_error = (
-        RescaleError.from_text(kind.removeprefix(_MODULE), message) if kind.startswith(_MODULE) and message else None
+        RescaleError.from_text(kind.removeprefix(_ERROR_PREFIX), message)
+        if kind.startswith(_ERROR_PREFIX) and message
+        else None
     )
     if restored_error is not None:
         return restored_error if restored_error.final else restored_error.located(advice=RESUME_ADVICE)

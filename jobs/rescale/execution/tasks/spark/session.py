@@ -42,7 +42,7 @@ from rescale.text.errors import RequestError, StoreError
 _LONGEST_SOCKET_DIRECTORY = 107 - len("/.01234567-0123-0123-0123-0123456789ab.sock")
 """Longest name of a directory of Unix domain sockets, in bytes."""
 
-_JAVA = "a JDK 17 or newer"
+_NEEDED_JAVA = "a JDK 17 or newer"
 
 _STANDALONE = "spark://"
 _NOT_REGISTERED = "spark-application-"
@@ -109,7 +109,7 @@ def _start(conf: SparkConf, master: str | None, work_bytes: int | None) -> Spark
             raise StoreError(
                 "Spark does not start",
                 found=cause,
-                advice=f"read the output above; Spark needs {_JAVA}, and on a cluster a reachable API server",
+                advice=f"read the output above; Spark needs {_NEEDED_JAVA}, and on a cluster a reachable API server",
             ) from None
     _check_registered(context)
     context.setLogLevel("ERROR")
@@ -202,7 +202,7 @@ def _check_java() -> None:
     program = str(Path(home, "bin", "java")) if home else "java"
     if shutil.which(program) is None:
         raise RequestError(
-            f"Spark needs {_JAVA}",
+            f"Spark needs {_NEEDED_JAVA}",
             expected="bin/java in JAVA_HOME, or java on the path where JAVA_HOME is not set",
             found=f"no {program}",
             advice="Debian: apt install openjdk-17-jdk-headless",

@@ -46,7 +46,7 @@ class CanonicalWriter:
     plan: Plan
 
     order = RecordOrder.SOURCE
-    whole_entries = False
+    reads_whole_entries = False
 
     def range_size(self, rekeying: Rekeying, preferred: int) -> int | None:
         """Return `preferred`; None if key groups are compressed: offsets then depend on all earlier ranges."""
@@ -69,7 +69,7 @@ class CanonicalWriter:
             if is_inline or len(sizes) == 1:
                 size_of_parts = part_size(self.plan, sizes[0])
                 work_items += (
-                    PartsWork(write_range, stream.number, i == 0, size, size_of_parts, inline=is_inline)
+                    PartsWork(write_range, stream.number, i == 0, size, size_of_parts, is_inline=is_inline)
                     for i, (write_range, size) in enumerate(zip(stream.ranges, sizes, strict=True))
                 )
             else:
@@ -94,7 +94,7 @@ class CanonicalWriter:
         if work.token:
             sink = RangeParts(uri, work)
         else:
-            sink = StreamSink(uri, places_of(self.plan).staging, work.part_size, is_inline=work.inline)
+            sink = StreamSink(uri, places_of(self.plan).staging, work.part_size, is_inline=work.is_inline)
         if work.is_first:
             for chunk in piece_chunks(self.plan, [stream.header]):
                 sink.write(chunk)

@@ -32,9 +32,9 @@ class Merge(NamedTuple):
 class PartsWork(NamedTuple):
     """Work of a range's task: write `size` bytes before compression, with the stream's header first if `is_first`.
 
-    The task returns the bytes of an `inline` range. If `token` is empty, the range is the whole stream. Otherwise, the
-    first `staged_bytes` are written to the file `staging_uri`. The rest is uploaded as parts of the upload `token`: the
-    first has the number `part`, and begins at `offset` in the stream. `merge` is set for the last range of a staged
+    The task returns the bytes of an `is_inline` range. If `token` is empty, the range is the whole stream. Otherwise,
+    the first `staged_bytes` are written to the file `staging_uri`. The rest is uploaded as parts of the upload `token`:
+    the first has the number `part`, and begins at `offset` in the stream. `merge` is set for the last range of a staged
     part: it joins the staged bytes of that part.
     """
 
@@ -43,7 +43,7 @@ class PartsWork(NamedTuple):
     is_first: bool
     size: int
     part_size: int
-    inline: bool = False
+    is_inline: bool = False
     token: str = ""
     part: int = 0
     offset: int = 0

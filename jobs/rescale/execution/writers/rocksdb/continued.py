@@ -45,14 +45,14 @@ _FILES_AT_ONCE = 512
 class _Unit(NamedTuple):
     """A file of the base that lies at `span`, and the new directory (`stream_index`) that gets it as `stored_name`.
 
-    An `inline` file goes into `_metadata`.
+    An `is_inline` file goes into `_metadata`.
     """
 
     stream_index: StreamIndex
     file: StoredFile
     span: Span
     stored_name: str
-    inline: bool
+    is_inline: bool
 
 
 class _TakenFile(NamedTuple):
@@ -137,7 +137,7 @@ def _keep_files(plan: Plan, units: Sequence[_Unit]) -> list[_TakenFile]:
 def _keep_file(plan: Plan, unit: _Unit) -> _TakenFile | None:
     """Let the store link or copy a file; return None if it can do neither."""
     uri = places_of(plan).stream(unit.stored_name)
-    if unit.inline or not takes_one_request(uri, unit.span):
+    if unit.is_inline or not takes_one_request(uri, unit.span):
         return None
     with _with_operator_in_errors(plan, unit), suppress(CopyRefused):
         open_store(uri).keep(uri, unit.span)
@@ -147,7 +147,7 @@ def _keep_file(plan: Plan, unit: _Unit) -> _TakenFile | None:
 
 def _copy_file(plan: Plan, unit: _Unit) -> _TakenFile:
     with _with_operator_in_errors(plan, unit):
-        file = take_directory_file(plan, unit.stored_name, unit.file, is_inline=unit.inline)
+        file = take_directory_file(plan, unit.stored_name, unit.file, is_inline=unit.is_inline)
         return _TakenFile(unit.stream_index, file)
 
 

@@ -46,12 +46,12 @@ _TABLE_OVERHEAD = 2048
 
 
 class RowsWork(NamedTuple):
-    """Work of a range's task: it writes `size` bytes of rows, and returns the content of the files if `inline`."""
+    """Work of a range's task: it writes `size` bytes of rows, and returns the content of the files if `is_inline`."""
 
     range: WriteRange
     stream: int
     size: int
-    inline: bool
+    is_inline: bool
 
 
 class StateTable(NamedTuple):
@@ -77,7 +77,7 @@ class RowsWriter:
     plan: Plan
 
     order = RecordOrder.KEY
-    whole_entries = False
+    reads_whole_entries = False
 
     def range_size(self, rekeying: Rekeying, preferred: int) -> int:  # noqa: ARG002
         return TABLE_BYTES
@@ -105,7 +105,9 @@ class RowsWriter:
             table_prefix = f"{prefix}-{state}"
 
             def begin(number: int, table_prefix: str = table_prefix) -> StreamSink:
-                return directory_sink(self.plan, _table_name(table_prefix, number), TABLE_BYTES, is_inline=work.inline)
+                return directory_sink(
+                    self.plan, _table_name(table_prefix, number), TABLE_BYTES, is_inline=work.is_inline
+                )
 
             writer = TableWriter(
                 begin,

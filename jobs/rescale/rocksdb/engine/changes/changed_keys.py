@@ -102,11 +102,11 @@ def changed_keys(
             if changed_count:
                 is_newer = newer_entries[:changed_count] >= 0
                 undecided, decided = (
-                    entries.only(changed_entries[:changed_count][~is_newer]),
-                    entries.only(newer_entries[:changed_count][is_newer]),
+                    entries.select(changed_entries[:changed_count][~is_newer]),
+                    entries.select(newer_entries[:changed_count][is_newer]),
                 )
                 is_merged = decided.kinds == MERGE
-                yield Candidates(undecided.key_column, decided.only(~is_merged), decided.only(is_merged).key_column)
+                yield Candidates(undecided.key_column, decided.select(~is_merged), decided.select(is_merged).key_column)
         if is_last:
             return
 

@@ -30,7 +30,7 @@ class Entries:
     def __len__(self) -> int:
         return len(self.key_ends)
 
-    def only(self, chosen: Longs | Flags) -> Entries:
+    def select(self, chosen: Longs | Flags) -> Entries:
         """Return the chosen entries, in the same `data` and `keys`."""
         columns = (self.key_starts, self.key_ends, self.trailers, self.value_starts, self.value_ends)
         return Entries(self.data, self.keys, *(column[chosen] for column in columns))
