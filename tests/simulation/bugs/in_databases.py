@@ -157,9 +157,9 @@ def _own_files_only(target: str, files: Any) -> Any:
     return _changed(target, [file for file in files if not file.is_elsewhere])
 
 
-def _until_published(target: str, files: Any, *, published: bool) -> None:
-    if not published:
-        certified_files.check_files(target, files, is_published=published)
+def _until_published(target: str, files: Any, *, is_published: bool) -> None:
+    if not is_published:
+        certified_files.check_files(target, files, is_published=is_published)
 
 
 _dirty_directories_joined = reduce(
