@@ -105,7 +105,7 @@ OPTIONS = (
             "drops",
             "Operators to drop",
             "Operators to leave out with all of their state, by uid or operator id, one per line. The plan lists what "
-            "is lost and must be approved.",
+            "is lost. It must be approved.",
             FormSection.CHANGED_JOB,
         ),
         "--drop visits",
@@ -124,7 +124,7 @@ OPTIONS = (
             "state_drops",
             "States to drop",
             "Lines `uid:name`, with a uid or an operator id: the operator loses this state. The plan lists what is "
-            "lost and must be approved.",
+            "lost. It must be approved.",
             FormSection.CHANGED_JOB,
             pattern="^[^:].*:.*[^:]$",
         ),
@@ -167,7 +167,7 @@ OPTIONS = (
             "restarts",
             "Operators to restart",
             "Operators with finished subtasks, by uid or operator id, one per line: these subtasks run again, in any "
-            "parallelism. The plan says what is read again and must be approved.",
+            "parallelism. The plan says what is read again. It must be approved.",
             FormSection.CHANGED_JOB,
         ),
         "--restart readers",
