@@ -84,7 +84,7 @@ class CopyRefused(Exception):  # noqa: N818
 class PartLimits(NamedTuple):
     """Limits of parts of a file: the smallest size in bytes of all but the last, and the largest number of parts."""
 
-    smallest: int
+    smallest_part: int
     most_parts: int
 
 

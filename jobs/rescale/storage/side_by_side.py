@@ -14,7 +14,7 @@ THREADS = 32
 
 
 def side_by_side(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
-    """Return `work(item)` for every item, in order. Raises the error of the first item that has one.
+    """Return `function(item)` for every item, in order. Raises the error of the first item that has one.
 
     For a single item, `function` is called in this thread.
     """

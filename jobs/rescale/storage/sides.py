@@ -188,10 +188,10 @@ def _own_variables(side: StoreSide, environment: Mapping[str, str]) -> dict[str,
     return {name.removeprefix(side.prefix): value for name, value in environment.items() if name.startswith(prefix)}
 
 
-def _replace_environment(old: Mapping[str, str], new: Mapping[str, str]) -> None:
-    for name in old.keys() - new.keys():
+def _replace_environment(old_variables: Mapping[str, str], new_variables: Mapping[str, str]) -> None:
+    for name in old_variables.keys() - new_variables.keys():
         os.environ.pop(name, None)
-    os.environ.update({name: value for name, value in new.items() if old.get(name) != value})
+    os.environ.update({name: value for name, value in new_variables.items() if old_variables.get(name) != value})
 
 
 def target_of(location: str) -> str:

@@ -273,11 +273,11 @@ def in_option(flag: str) -> AbstractContextManager[None]:
     return located(option=flag)
 
 
-def _shortened(text: str, longest: int = _LONGEST_DETAIL) -> str:
-    """Return the text; if it has more than `longest` characters, only both ends, so that the error stays readable."""
-    if len(text) <= longest:
+def _shortened(text: str, most_characters: int = _LONGEST_DETAIL) -> str:
+    """Return the text; if it has more than `most_characters`, only both ends, so that the error stays readable."""
+    if len(text) <= most_characters:
         return text
-    half = longest // 2
+    half = most_characters // 2
     return f"{text[:half]} … {text[-half:]} ({len(text)} characters)"
 
 

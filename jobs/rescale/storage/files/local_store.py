@@ -51,7 +51,9 @@ _BEGIN_WRITE_BACK = 2  # SYNC_FILE_RANGE_WRITE: start to write dirty pages, with
 class LocalStore:
     """`Store` over the file system."""
 
-    part_limits = PartLimits(smallest=1, most_parts=10_000)  # local files have no limits; this is S3's number of parts
+    part_limits = PartLimits(
+        smallest_part=1, most_parts=10_000
+    )  # local files have no limits; this is S3's number of parts
 
     def stat(self, uri: str) -> Pin | None:
         with translated_errors(uri):

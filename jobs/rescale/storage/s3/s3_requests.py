@@ -42,10 +42,10 @@ class RequestCounters:
         with self._lock:
             self._copied_bytes += size
 
-    def count_calls(self, times: int = 1) -> None:
-        """Count `times` calls of boto3. A call sends one request, or several if it has to repeat the request."""
+    def count_calls(self, call_count: int = 1) -> None:
+        """Count `call_count` calls of boto3. A call sends one request, or several if it has to repeat the request."""
         with self._lock:
-            self._calls += times
+            self._calls += call_count
 
     def _before_call(self, **_: Any) -> None:
         self.count_calls()

@@ -58,7 +58,7 @@ _CONFLICT_SECONDS = 0.05
 class S3Store:
     """`Store` for S3 objects of a side. `client` replaces the client that the AWS variables of the side configure."""
 
-    part_limits = PartLimits(smallest=5 * 1024 * 1024, most_parts=10_000)
+    part_limits = PartLimits(smallest_part=5 * 1024 * 1024, most_parts=10_000)
 
     def __init__(self, client: S3Client | None = None, side: StoreSide = StoreSide.TARGET) -> None:
         self._client = client or client_for(side)

@@ -56,9 +56,9 @@ def stream_parts(
     plan: Plan, stream: int, name: str, token: str, ranges: Sequence[tuple[WriteRange, int]], limits: PartLimits
 ) -> list[PartsWork]:
     """Lay out (range, bytes) pairs as the parts of a file, within the store's `limits`."""
-    total = sum(size for _, size in ranges)
-    size_of_parts = part_size(plan, total)
-    smallest = max(limits.smallest, -(-total // limits.most_parts))
+    total_size = sum(size for _, size in ranges)
+    size_of_parts = part_size(plan, total_size)
+    least_part_size = max(limits.smallest_part, -(-total_size // limits.most_parts))
     work_items: list[PartsWork] = []
     waiting_pieces: list[str] = []
     part, offset, waiting_size = 1, 0, 0
