@@ -191,7 +191,7 @@ def _holds_foreign_rows(database: Database, max_parallelism: int) -> bool:
     ends = (
         int.from_bytes(key[:prefix], "big")
         for table in database.tables
-        for key in (table.file.smallest, table.file.largest)
+        for key in (table.file.smallest_user_key, table.file.largest_user_key)
     )
     return not all(key_group in own_groups for key_group in ends)
 

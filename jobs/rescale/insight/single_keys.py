@@ -107,7 +107,7 @@ def _keys_of_database(operator: Operator, database: Database) -> set[_KeyInGroup
     keys: set[_KeyInGroup] = set()
     for table in database.tables:
         if header.states[table.state].kind is not StateKind.PRIORITY_QUEUE:
-            for row in (table.file.smallest, table.file.largest):
+            for row in (table.file.smallest_user_key, table.file.largest_user_key):
                 keys.add((int.from_bytes(row[:prefix], "big"), _leading_key(header, row[prefix:])))
         if len(keys) > 1:
             break

@@ -22,22 +22,22 @@ from rescale.text.errors import SnapshotError
 
 
 def checked_manifest(
-    files: Sequence[StoredFile], content: Callable[[StoredFile], bytes], states: Collection[str]
+    files: Sequence[StoredFile], read_content: Callable[[StoredFile], bytes], states: Collection[str]
 ) -> Manifest:
     """Return the MANIFEST of a database, after all checks that need no rows.
 
-    `files` are the result of `needed_files`, `content` returns the bytes of one file, and `states` are the state names
-    in the meta stream (`IncrementalRemoteKeyedStateHandle`). Raises `SnapshotError` if the parts contradict each other,
-    and `UnsupportedError` for unsupported features.
+    `files` are the result of `needed_files`, and `states` are the state names in the meta stream
+    (`IncrementalRemoteKeyedStateHandle`). Raises `SnapshotError` if the parts contradict each other, and
+    `UnsupportedError` for unsupported features.
     """
     try:
-        return _consistent_manifest(files, content, states)
+        return _consistent_manifest(files, read_content, states)
     except SnapshotError as error:
         raise error.located(advice=TAKE_ANOTHER_SNAPSHOT) from None
 
 
 def _consistent_manifest(
-    files: Sequence[StoredFile], content: Callable[[StoredFile], bytes], states: Collection[str]
+    files: Sequence[StoredFile], read_content: Callable[[StoredFile], bytes], states: Collection[str]
 ) -> Manifest:
     by_name = {file.name: file for file in files}
     manifest_names = [file.name for file in files if file.name.startswith("MANIFEST-")]
@@ -48,15 +48,15 @@ def _consistent_manifest(
             found=", ".join(sorted(by_name)),
         )
     current, manifest_file = by_name[CURRENT], by_name[manifest_names[0]]
-    manifest_name = read_current(content(current), current.uri)
+    manifest_name = read_current(read_content(current), current.uri)
     if manifest_name != manifest_file.name:
         raise SnapshotError(
             "CURRENT names another MANIFEST", path=current.uri, expected=manifest_file.name, found=manifest_name
         )
     check_manifest_size(manifest_file.length, manifest_file.uri)
-    manifest = read_manifest(content(manifest_file), manifest_file.uri)
+    manifest = read_manifest(read_content(manifest_file), manifest_file.uri)
     if options := newest_options(files):
-        check_options(content(options), options.uri)
+        check_options(read_content(options), options.uri)
     _check_files(by_name, manifest.files, manifest_file)
     _check_states(manifest, states, manifest_file)
     return manifest

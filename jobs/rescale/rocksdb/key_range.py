@@ -31,15 +31,15 @@ class KeyRange:
     end: bytes
 
     def overlap(self, file: LiveFile) -> Overlap:
-        """Return the position of the keys of `file`, from `smallest` to `largest`, relative to the range."""
-        if self._ends_before(file, self.begin) or file.smallest >= self.end:
+        """Return where the keys of `file` lie, relative to the range."""
+        if self._ends_before(file, self.begin) or file.smallest_user_key >= self.end:
             return Overlap.OUTSIDE
         reaches_outside = self.reaches_below(file) or self.reaches_above(file)
         return Overlap.STRADDLING if reaches_outside else Overlap.INSIDE
 
     def reaches_below(self, file: LiveFile) -> bool:
         """Return whether `file` may have keys before the range."""
-        return file.smallest < self.begin
+        return file.smallest_user_key < self.begin
 
     def reaches_above(self, file: LiveFile) -> bool:
         """Return whether `file` may have keys from the end of the range on."""
@@ -51,7 +51,7 @@ class KeyRange:
 
     @staticmethod
     def _ends_before(file: LiveFile, key: bytes) -> bool:
-        return file.largest < key or (file.largest == key and file.is_largest_exclusive)
+        return file.largest_user_key < key or (file.largest_user_key == key and file.is_largest_exclusive)
 
 
 def key_range(key_groups: KeyGroupRange, max_parallelism: int) -> KeyRange:

@@ -71,8 +71,8 @@ def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
     )
 
 
-def refuse_few_levels(data: bytes, path: str, levels: int) -> None:
-    """Raise `UnsupportedError` if the job opens a column family with fewer than `levels` levels.
+def refuse_few_levels(data: bytes, path: str, needed_levels: int) -> None:
+    """Raise `UnsupportedError` if the job opens a column family with fewer than `needed_levels` levels.
 
     RocksDB cannot open a database with files in levels that it does not have. With FIFO compaction, RocksDB has a
     single level, or deletes files of other levels first (`SanitizeOptions`, `FIFOCompactionPicker`). Arguments and
@@ -80,13 +80,13 @@ def refuse_few_levels(data: bytes, path: str, levels: int) -> None:
     """
     for family, option, value in _column_family_settings(data, path):
         is_fifo = (option, value) == ("compaction_style", "kCompactionStyleFIFO")
-        if is_fifo or (option == "num_levels" and int(value) < levels):
+        if is_fifo or (option == "num_levels" and int(value) < needed_levels):
             raise UnsupportedError(
                 "the job's RocksDB has too few levels for new files: rewritten rows lie in the last level, changes "
                 "above it, and compacted files below level 0",
                 path=path,
                 state=family,
-                expected=f"at least {levels} levels, and no FIFO compaction",
+                expected=f"at least {needed_levels} levels, and no FIFO compaction",
                 found=f"{option}={value}",
                 advice=ASK_FOR_CANONICAL_RESULT,
             )

@@ -101,12 +101,12 @@ class Checkpoints:
         assert place.before is not None
         assert place.after is not None
         before_side, after_side = (
-            side._replace(files_to_read=tuple(set(side.files_to_read) - rewritten.files))
+            side._replace(files_to_read=tuple(set(side.files_to_read) - rewritten.names))
             for side in (place.before, place.after)
         )
         transient = (
             PassedFile(state, name, Extent(self._numbers[str(files_between[name])], 0, sizes[name]))
-            for state, name in rewritten.transient
+            for state, name in rewritten.transient_tables
         )
         return structs.replace(place, before=before_side, after=after_side, transient=tuple(transient))
 

@@ -146,7 +146,11 @@ def test_rows_before_the_source_key_groups_are_hidden_by_a_range_tombstone() -> 
     assembled = assemble([database(10, 19, live(5, b"\x08", b"\x0c"))], KeyGroupRange(0, 15), 128)
     (file, deleted) = assembled.manifest.column_families[1].files
     assert (file.name, file.smallest_sequence) == ("000010.sst", 5)
-    assert (deleted.smallest, deleted.largest, deleted.is_largest_exclusive) == (b"\x08", b"\x0a", True)
+    assert (deleted.smallest_user_key, deleted.largest_user_key, deleted.is_largest_exclusive) == (
+        b"\x08",
+        b"\x0a",
+        True,
+    )
     assert assembled.straddling_files == ("000010.sst",)
     assert assembled.straddling_bytes == 1000
 

@@ -109,7 +109,7 @@ def test_exclusive_end_at_the_key_of_the_last_row_is_refused(writer: Writer, tmp
     assert file.level
     check_bounds(directory, manifest)
     with pytest.raises(SnapshotError, match="ends before its last row"):
-        check_bounds(directory, changed(manifest, ends(file.largest, LARGEST_SEQUENCE, RANGE_DELETION)))
+        check_bounds(directory, changed(manifest, ends(file.largest_user_key, LARGEST_SEQUENCE, RANGE_DELETION)))
 
 
 @pytest.mark.parametrize(("change", "lost"), [(begins(FIRST + b"\0", 1), FIRST), (ends(LAST[:-1], ROWS), LAST)])

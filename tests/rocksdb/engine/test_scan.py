@@ -66,7 +66,9 @@ def test_fixtures_hold_rows_of_other_subtasks_range_tombstones_and_merged_lists(
     scaled_out = [file for family in families(f"{line}-rocksdb-2to3") for file in family.files]
     assert any(file.is_largest_exclusive for file in scaled_out)
     foreign = [
-        file for file in scaled_out if file.smallest[0] < 86 <= file.largest[0] and not file.is_largest_exclusive
+        file
+        for file in scaled_out
+        if file.smallest_user_key[0] < 86 <= file.largest_user_key[0] and not file.is_largest_exclusive
     ]
     assert len(foreign) == 2 * 6
 

@@ -137,7 +137,7 @@ def check_as_rocksdb(pairs: Pairs, batches: Sequence[Pairs], folder: Path) -> No
     assert [row.key for _, rows, _ in blocks_of(mine) for row in rows] == [key for key, _ in pairs]
     assert blocks_of(mine) == blocks_of(other)
     assert (table.size, table.rows) == (len(mine), len(pairs))
-    assert (table.smallest, table.largest) == (pairs[0][0], pairs[-1][0])
+    assert (table.smallest_key, table.largest_key) == (pairs[0][0], pairs[-1][0])
     ours, theirs = properties_of(mine), properties_of(other)
     assert set(ours) - set(theirs) == {"file.creation.time"}
     assert set(theirs) - set(ours) == LEFT_OUT
@@ -174,18 +174,19 @@ def test_files_are_cut_at_the_target_size_and_described_correctly() -> None:
         assert (len(data), len(rows)) == (table.size, table.rows)
         assert read_footer(data[-FOOTER_SIZE:], len(data), "", 0).checksum == ChecksumType.CRC32C
         assert whole.properties.global_sequence == 0
-        assert (rows[0][0], rows[-1][0]) == (table.smallest, table.largest)
+        assert (rows[0][0], rows[-1][0]) == (table.smallest_key, table.largest_key)
         pairs_read += rows
     assert pairs_read == pairs
     sizes = [
-        sum(len(key) + len(value) for key, value in pairs if table.smallest <= key <= table.largest) for table in tables
+        sum(len(key) + len(value) for key, value in pairs if table.smallest_key <= key <= table.largest_key)
+        for table in tables
     ]
     assert all(50_000 <= size < 50_300 for size in sizes[:-1])
 
 
 def test_no_empty_file_follows_a_file_that_the_last_row_fills() -> None:
     tables = write([[(b"\1", b"12345678")], [(b"\2", b"12345678")]], table_bytes=9)
-    assert [(table.smallest, table.largest) for table in tables] == [(b"\1", b"\1"), (b"\2", b"\2")]
+    assert [(table.smallest_key, table.largest_key) for table in tables] == [(b"\1", b"\1"), (b"\2", b"\2")]
 
 
 def test_no_rows_give_no_file() -> None:
@@ -225,7 +226,7 @@ def test_libraries_of_both_flink_lines_open_a_database_of_new_files(
     tables_by_state = {state: write([pairs], name=state, table_bytes=40_000) for state, pairs in states.items()}
     manifest = new_manifest(
         {
-            state: [NewTable(table.size, table.smallest, table.largest) for table in tables]
+            state: [NewTable(table.size, table.smallest_key, table.largest_key) for table in tables]
             for state, tables in tables_by_state.items()
         },
         CREATED,

@@ -46,7 +46,7 @@ class CheckpointPair:
 
     def changed(self, families: Sequence[str] = STATES) -> frozenset[str]:
         """Return the names of those files of `unshared` that may hold changes."""
-        return self.unshared - self.rewritten(families=families).files
+        return self.unshared - self.rewritten(families=families).names
 
 
 FLUSH, COMPACT = ("flush",), ("compact", FIRST)
@@ -110,12 +110,12 @@ def test_new_rows_that_a_compaction_read_are_found_in_a_checkpoint_in_between(
     pair = CheckpointPair(library, tmp_path, [*UPPER, FLUSH, *LOWER, FLUSH], then)
     sizes = {file.name: file.stat().st_size for file in (tmp_path / "between").glob("*.sst")}
     rewritten = pair.rewritten(sizes)
-    assert pair.unshared <= rewritten.files
-    ((state, name),) = rewritten.transient
+    assert pair.unshared <= rewritten.names
+    ((state, name),) = rewritten.transient_tables
     assert (state, sizes[name] > 0, name in pair.unshared) == (FIRST, True, False)
     for wrong in ({}, {**sizes, name: sizes[name] + 1}):
-        assert not pair.rewritten(wrong).transient
-        assert not pair.unshared & pair.rewritten(wrong).files
+        assert not pair.rewritten(wrong).transient_tables
+        assert not pair.unshared & pair.rewritten(wrong).names
     monkeypatch.setattr("rescale.rocksdb.manifest.compactions.MOST_TRANSIENT", 0)
-    assert not pair.rewritten(sizes).transient, "a file that exceeds the limit is read"
-    assert not pair.unshared & pair.rewritten(sizes).files
+    assert not pair.rewritten(sizes).transient_tables, "a file that exceeds the limit is read"
+    assert not pair.unshared & pair.rewritten(sizes).names

@@ -85,7 +85,12 @@ def test_manifest_of_flink_2_is_read() -> None:
 def test_file_that_ends_with_a_range_tombstone_has_an_exclusive_end() -> None:
     manifest = read(log(START, number(200, 7) + text(201, b"timers")) + TOMBSTONE)
     (file,) = families(manifest)["timers"]
-    assert (file.number, file.smallest, file.largest, file.is_largest_exclusive) == (88, b"\x2b", b"\x40", True)
+    assert (file.number, file.smallest_user_key, file.largest_user_key, file.is_largest_exclusive) == (
+        88,
+        b"\x2b",
+        b"\x40",
+        True,
+    )
     assert (file.smallest_key.sequence, file.smallest_sequence, file.largest_sequence) == (3768, 3768, 3768)
     assert (file.number_in(FileTag.EPOCH_NUMBER), file.number_in(FileTag.TEMPERATURE)) == (2, None)
 

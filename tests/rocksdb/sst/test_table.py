@@ -103,10 +103,10 @@ def check_file(data: bytes, live: LiveFile, family: str) -> list[TableRow]:
     range_deletions = len(list(table.range_tombstones()))
     assert len(rows) == properties.entries - range_deletions
     assert [row.key for row in rows] == sorted(row.key for row in rows)
-    assert all(live.smallest <= row.key <= live.largest for row in rows)
+    assert all(live.smallest_user_key <= row.key <= live.largest_user_key for row in rows)
     assert all(live.smallest_sequence <= row.sequence <= live.largest_sequence for row in rows if row.sequence)
     if not range_deletions:
-        assert (rows[0].key, rows[-1].key) == (live.smallest, live.largest)
+        assert (rows[0].key, rows[-1].key) == (live.smallest_user_key, live.largest_user_key)
         assert sum(len(row.key) + 8 for row in rows) == stored_number(table, "raw.key.size")
         assert sum(len(row.value) for row in rows) == stored_number(table, "raw.value.size")
     return rows

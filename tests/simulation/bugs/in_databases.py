@@ -63,7 +63,9 @@ def _with_later_begin(file: LiveFile) -> LiveFile:
 
 def _with_earlier_end(file: LiveFile) -> LiveFile:
     key = file.largest_key
-    return file if file.is_largest_exclusive else replace(file, largest_key=key._replace(user_key=file.smallest))
+    return (
+        file if file.is_largest_exclusive else replace(file, largest_key=key._replace(user_key=file.smallest_user_key))
+    )
 
 
 def _with_ages_reversed(family: ColumnFamily) -> ColumnFamily:

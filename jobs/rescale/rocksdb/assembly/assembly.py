@@ -138,8 +138,8 @@ class _Assembly:
             tombstone_files = list(self._tombstone_files(files, creation_time))
             for file in tombstone_files:
                 data = write_tombstone(
-                    file.smallest,
-                    file.largest,
+                    file.smallest_user_key,
+                    file.largest_user_key,
                     file.smallest_sequence,
                     column_family=(number, name),
                     creation_time=creation_time,
@@ -205,20 +205,20 @@ class _Assembly:
         return self._next_number - 1
 
     @staticmethod
-    def _with_epochs(files: list[_ReusedEntry]) -> list[LiveFile]:
+    def _with_epochs(entries: list[_ReusedEntry]) -> list[LiveFile]:
         """Return the new MANIFEST entries of a column family; in level 0, epoch numbers rise from source to source."""
-        epochs = [reused.after.epoch for reused in files]
+        epochs = [reused.after.epoch for reused in entries]
         if None in epochs:
-            return [replace(reused.after, fields=_without_epoch(reused.after)) for reused in files]
+            return [replace(reused.after, fields=_without_epoch(reused.after)) for reused in entries]
         newest_epochs: Counter[int] = Counter()
-        for reused, epoch in zip(files, epochs, strict=True):
+        for reused, epoch in zip(entries, epochs, strict=True):
             newest_epochs[reused.source] = max(newest_epochs[reused.source], epoch or 0)
         epoch_shifts = dict(zip(newest_epochs, [0, *accumulate(newest_epochs.values())], strict=False))
         return [
             replace(reused.after, fields=_with_epoch(reused.after, (epoch or 0) + epoch_shifts[reused.source]))
             if reused.after.level == 0
             else reused.after
-            for reused, epoch in zip(files, epochs, strict=True)
+            for reused, epoch in zip(entries, epochs, strict=True)
         ]
 
     def _tombstone_files(self, files: Sequence[LiveFile], creation_time: int) -> Iterator[LiveFile]:
@@ -227,8 +227,8 @@ class _Assembly:
         The entries have size 0, which the caller replaces.
         """
         begin, end = self._new_range.begin, self._new_range.end
-        keys_below = [file.smallest for file in files if self._new_range.reaches_below(file)]
-        keys_above = [file.largest for file in files if self._new_range.reaches_above(file)]
+        keys_below = [file.smallest_user_key for file in files if self._new_range.reaches_below(file)]
+        keys_above = [file.largest_user_key for file in files if self._new_range.reaches_above(file)]
         ranges = [(min(keys_below), begin)] if keys_below else []
         ranges += [(end, max(keys_above) + b"\0")] if keys_above else []
         epochs = [file.epoch for file in files]
@@ -262,7 +262,8 @@ class _Assembly:
                     "two files of one level of a database have keys in common",
                     path=self._sources[0][1].uri,
                     state=state,
-                    found=f"level {before.level}, up to {before.largest.hex()} and from {after.smallest.hex()} on",
+                    found=f"level {before.level}, up to {before.largest_user_key.hex()} and from "
+                    f"{after.smallest_user_key.hex()} on",
                     advice=TAKE_ANOTHER_SNAPSHOT,
                 )
 

@@ -73,26 +73,30 @@ class _Proof:
             self._check_family(family)
 
     def _check_family(self, family: ColumnFamily) -> None:
-        reused = {self._result.origins[file.name]: file for file in family.files if file.name in self._result.origins}
+        unchecked_files = {
+            self._result.origins[file.name]: file for file in family.files if file.name in self._result.origins
+        }
         tombstone_files = [file for file in family.files if file.name in self._result.tombstones]
-        if len(reused) + len(tombstone_files) != len(family.files):
+        if len(unchecked_files) + len(tombstone_files) != len(family.files):
             raise self._error("an SST file of a source is in the database twice", state=family.name)
         level_0_files = [
-            [file for origin, file in reused.items() if origin.source == number and not file.level]
+            [file for origin, file in unchecked_files.items() if origin.source == number and not file.level]
             for number in range(len(self._sources))
         ]
         for number, source in enumerate(self._sources):
-            self._check_source(number, source, family.name, reused)
-        if reused:
+            self._check_source(number, source, family.name, unchecked_files)
+        if unchecked_files:
             raise self._error(
-                "an SST file belongs to another state in its source", state=family.name, found=min(reused).name
+                "an SST file belongs to another state in its source", state=family.name, found=min(unchecked_files).name
             )
         self._check_not_interleaved(filter(None, level_0_files), family.name)
         self._check_tombstones(family, tombstone_files)
         self._check_levels(family)
 
-    def _check_source(self, number: int, source: SourceDatabase, state: str, reused: dict[Origin, LiveFile]) -> None:
-        """Check that the result has the right files of one source, and remove these files from `reused`."""
+    def _check_source(
+        self, number: int, source: SourceDatabase, state: str, unchecked_files: dict[Origin, LiveFile]
+    ) -> None:
+        """Check that the result has the right files of one source, and remove these files from `unchecked_files`."""
         source_range = self._source_ranges[number]
         live_files = [
             file for family in source.manifest.column_families if family.name == state for file in family.files
@@ -100,7 +104,7 @@ class _Proof:
         entry_pairs = []
         for file in live_files:
             overlap = source_range.overlap(file)
-            result_file = reused.pop(Origin(number, file.name), None)
+            result_file = unchecked_files.pop(Origin(number, file.name), None)
             if result_file is not None:
                 entry_pairs.append((file, result_file))
                 if len(self._sources) > 1 and overlap != Overlap.INSIDE:
@@ -149,7 +153,7 @@ class _Proof:
     def _tombstone_range(self, file: LiveFile, state: str) -> KeyRange:
         """Return the only range tombstone of a file, after a check against the file's entry in the MANIFEST."""
         sequence = file.smallest_sequence
-        expected_tombstones = [RangeTombstone(file.smallest, file.largest, sequence)]
+        expected_tombstones = [RangeTombstone(file.smallest_user_key, file.largest_user_key, sequence)]
         tombstones = list(self._result.tombstones[file.name])
         if (
             tombstones != expected_tombstones
@@ -158,19 +162,19 @@ class _Proof:
             or file.largest_sequence != sequence
         ):
             raise self._error("a range tombstone differs from its entry in the MANIFEST", state=state, found=file.name)
-        return KeyRange(file.smallest, file.largest)
+        return KeyRange(file.smallest_user_key, file.largest_user_key)
 
-    def _check_newest(self, tombstone_files: Sequence[LiveFile], reused: Sequence[LiveFile], state: str) -> None:
+    def _check_newest(self, tombstone_files: Sequence[LiveFile], reused_files: Sequence[LiveFile], state: str) -> None:
         """Check that range tombstones are newer than all rows, by sequence and epoch number, and differ in age."""
-        newest = max((file.largest_sequence for file in reused), default=0)
-        newest_epoch = max((file.epoch or 0 for file in reused), default=0)
+        newest_sequence = max((file.largest_sequence for file in reused_files), default=0)
+        newest_epoch = max((file.epoch or 0 for file in reused_files), default=0)
         sequences = [file.largest_sequence for file in tombstone_files]
-        has_older_tombstone = any(sequence <= newest for sequence in sequences) or any(
+        has_older_tombstone = any(sequence <= newest_sequence for sequence in sequences) or any(
             file.epoch is not None and file.epoch <= newest_epoch for file in tombstone_files
         )
         if has_older_tombstone or len(set(sequences)) < len(sequences):
             raise self._error("a range tombstone is not newer than the rows that it must hide", state=state)
-        if len({file.epoch is None for file in (*reused, *tombstone_files)}) > 1:
+        if len({file.epoch is None for file in (*reused_files, *tombstone_files)}) > 1:
             raise self._error("only some files have an epoch number", state=state)
 
     def _check_live_rows_not_hidden(self, ranges: Sequence[KeyRange], state: str) -> None:
@@ -183,14 +187,14 @@ class _Proof:
                     found=f"{hidden.begin.hex()} to {hidden.end.hex()}",
                 )
 
-    def _check_dead_rows_hidden(self, reused: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
+    def _check_dead_rows_hidden(self, reused_files: Sequence[LiveFile], ranges: Sequence[KeyRange], state: str) -> None:
         """Check that range tombstones hide all rows below and above the subtask's key groups."""
-        for file in reused:
+        for file in reused_files:
             is_hidden_below = not self._new_range.reaches_below(file) or any(
-                hidden.begin <= file.smallest and hidden.end >= self._new_range.begin for hidden in ranges
+                hidden.begin <= file.smallest_user_key and hidden.end >= self._new_range.begin for hidden in ranges
             )
             is_hidden_above = not self._new_range.reaches_above(file) or any(
-                hidden.begin <= self._new_range.end and hidden.end > file.largest for hidden in ranges
+                hidden.begin <= self._new_range.end and hidden.end > file.largest_user_key for hidden in ranges
             )
             if not (is_hidden_below and is_hidden_above):
                 raise self._error(

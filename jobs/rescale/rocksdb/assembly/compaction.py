@@ -155,8 +155,8 @@ def _compact(directory: DatabaseDirectory, manifest: Manifest, new_range: KeyRan
             wait_options = rocksdb.call("wait_for_compact_options_create")
             stack.callback(rocksdb.call, "wait_for_compact_options_destroy", wait_options)
             for family in manifest.column_families:
-                keys_below = [file.smallest for file in family.files if new_range.reaches_below(file)]
-                keys_above = [file.largest for file in family.files if new_range.reaches_above(file)]
+                keys_below = [file.smallest_user_key for file in family.files if new_range.reaches_below(file)]
+                keys_above = [file.largest_user_key for file in family.files if new_range.reaches_above(file)]
                 ranges = [(min(keys_below), new_range.begin)] if keys_below else []
                 ranges += [(new_range.end, max(keys_above))] if keys_above else []
                 for begin, end in ranges:
@@ -191,13 +191,17 @@ def _database_after_compaction(
             advice=ASK_FOR_CANONICAL_RESULT,
         )
     new_numbers = sorted(file.number for file in manifest.files.values() if file.number >= old.next_file_number)
-    numbers = dict(zip(new_numbers, range(old.next_file_number, old.next_file_number + len(new_numbers)), strict=True))
+    final_numbers = dict(
+        zip(new_numbers, range(old.next_file_number, old.next_file_number + len(new_numbers)), strict=True)
+    )
     creation_time = newest_creation_time(old.files.values())
     families = tuple(
         replace(
             family,
             files=tuple(
-                _renumbered_entry(file, numbers[file.number], creation_time) if file.number in numbers else file
+                _renumbered_entry(file, final_numbers[file.number], creation_time)
+                if file.number in final_numbers
+                else file
                 for file in family.files
             ),
         )
@@ -208,11 +212,11 @@ def _database_after_compaction(
     small_files = {MANIFEST_NAME: write_manifest(manifest, MANIFEST_NAME), CURRENT: write_current(MANIFEST_NAME)}
     files |= {file: StoredFile(file, name, len(data), data=data) for file, data in small_files.items()}
     for number in new_numbers:
-        path, file = directory.path / f"{number:06d}.sst", f"{numbers[number]:06d}.sst"
+        path, file = directory.path / f"{number:06d}.sst", f"{final_numbers[number]:06d}.sst"
         overwrite_identity(path, f"{name}/{file}", creation_time)
         files[file] = StoredFile(file, str(path), path.stat().st_size)
     written_names = {file for file in before.written_files if file in files} | {
-        f"{number:06d}.sst" for number in numbers.values()
+        f"{number:06d}.sst" for number in final_numbers.values()
     }
     return StoredDatabase(replace(before.database, manifest=manifest), files, frozenset(written_names))
 

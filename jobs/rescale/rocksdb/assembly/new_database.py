@@ -31,11 +31,11 @@ _NO_BASE = Manifest((), last_sequence=0, next_file_number=FIRST_TABLE_NUMBER)
 
 @dataclass(frozen=True)
 class NewTable:
-    """An SST file of `size` bytes with keys from `smallest` to `largest`; `kinds` are their `ValueType`s."""
+    """An SST file of `size` bytes with keys from `smallest_key` to `largest_key`; `kinds` are their `ValueType`s."""
 
     size: int
-    smallest: bytes
-    largest: bytes
+    smallest_key: bytes
+    largest_key: bytes
     kinds: tuple[int, int] = (VALUE, VALUE)
 
 
@@ -78,23 +78,23 @@ def continued_manifest(
 
 def _check_disjoint(tables: Sequence[NewTable], state: str) -> None:
     for before, after in pairwise(tables):
-        if before.largest >= after.smallest:
+        if before.largest_key >= after.smallest_key:
             raise IntegrityError(
                 "two new SST files have keys in common",
                 state=state,
-                expected=f"a key after {before.largest.hex()}",
-                found=after.smallest.hex(),
+                expected=f"a key after {before.largest_key.hex()}",
+                found=after.smallest_key.hex(),
             )
 
 
 def _live_file(number: int, table: NewTable, place: ChangesPlace, creation_time: int) -> LiveFile:
-    smallest, largest = table.kinds
+    first_kind, last_kind = table.kinds
     return LiveFile(
         level=place.level,
         number=number,
         size=table.size,
-        smallest_key=InternalKey(table.smallest, place.sequence, smallest),
-        largest_key=InternalKey(table.largest, place.sequence, largest),
+        smallest_key=InternalKey(table.smallest_key, place.sequence, first_kind),
+        largest_key=InternalKey(table.largest_key, place.sequence, last_kind),
         smallest_sequence=place.sequence,
         largest_sequence=place.sequence,
         fields=(

@@ -90,7 +90,7 @@ class PartialFiles:
         first, last = (next(iter(keys.part(i, i + 1))) for i in (0, len(keys.ends) - 1))
         ranges: list[_Range] = []
         for file in live_files:
-            if file.name in self._files and file.smallest <= last and first <= file.largest:
+            if file.name in self._files and file.smallest_user_key <= last and first <= file.largest_user_key:
                 ranges += self._missing(file.name, keys)
         self._in_parallel(self._fetch, ranges)
 

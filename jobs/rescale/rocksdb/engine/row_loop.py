@@ -54,18 +54,18 @@ def copy_rows(
     the number of rows, and the bytes that the next row needs: 0 if the iterator ended or the other arrays are full, -1
     if the key of the row is too short for a key group.
     """
-    base, length_address = data.ctypes.data, length.ctypes.data
+    data_address, length_address = data.ctypes.data, length.ctypes.data
     at, count = np.int64(0), 0
     while count < len(starts) and _rocksdb_iter_valid(iterator):
-        key = _rocksdb_iter_key(iterator, length_address)
+        key_address = _rocksdb_iter_key(iterator, length_address)
         key_length = length[0]
-        value = _rocksdb_iter_value(iterator, length_address)
+        value_address = _rocksdb_iter_value(iterator, length_address)
         value_length = length[0]
         if key_length < prefix:
             return count, np.int64(-1)
         if key_length + LENGTH_SIZE + value_length > len(data) - at:
             return count, key_length + LENGTH_SIZE + value_length
-        _memcpy(base + at, key, key_length)
+        _memcpy(data_address + at, key_address, key_length)
         group = np.int64(data[at])
         if prefix == 2:
             group = group << 8 | np.int64(data[at + 1])
@@ -73,7 +73,7 @@ def copy_rows(
         at += key_length
         key_ends[count] = at
         at = _put_length(data, at, value_length)
-        _memcpy(base + at, value, value_length)
+        _memcpy(data_address + at, value_address, value_length)
         at += value_length
         ends[count] = at
         groups[count] = group
@@ -104,7 +104,7 @@ def find_rows(
     of the next key, and the bytes that its row needs if there was no room for it. The second element of `scratch` must
     be 0; if RocksDB reports an error, the search ends, and that element is the address of the error text.
     """
-    base, keys_address = data.ctypes.data, keys.ctypes.data
+    data_address, keys_address = data.ctypes.data, keys.ctypes.data
     length_address, error_address = scratch.ctypes.data, scratch.ctypes.data + 8
     at, count = np.int64(0), 0
     for i in range(first, len(searched_ends)):
@@ -115,13 +115,13 @@ def find_rows(
             return count, i, np.int64(0)
         if row == 0:
             continue
-        value = _rocksdb_pinnableslice_value(row, length_address)
+        value_address = _rocksdb_pinnableslice_value(row, length_address)
         value_length = scratch[0]
         needed_bytes = size + LENGTH_SIZE + value_length
         if count == len(starts) or needed_bytes > len(data) - at:
             _rocksdb_pinnableslice_destroy(row)
             return count, i, needed_bytes
-        _memcpy(base + at, keys_address + begin, size)
+        _memcpy(data_address + at, keys_address + begin, size)
         group = np.int64(data[at])
         if prefix == 2:
             group = group << 8 | np.int64(data[at + 1])
@@ -129,7 +129,7 @@ def find_rows(
         at += size
         key_ends[count] = at
         at = _put_length(data, at, value_length)
-        _memcpy(base + at, value, value_length)
+        _memcpy(data_address + at, value_address, value_length)
         at += value_length
         ends[count] = at
         groups[count] = group
@@ -147,12 +147,12 @@ def _key_of_row(iterator: int, prefix: int, scratch: Longs) -> tuple[Long, Long,
     """Return the address and the length of the next row's key, and its key group, `NO_ROW` or `SHORT_KEY`."""
     if not _rocksdb_iter_valid(iterator):
         return np.int64(0), np.int64(0), np.int64(NO_ROW)
-    key = _rocksdb_iter_key(iterator, scratch.ctypes.data)
+    key_address = _rocksdb_iter_key(iterator, scratch.ctypes.data)
     if scratch[0] < prefix:
-        return key, scratch[0], np.int64(SHORT_KEY)
-    _memcpy(scratch.ctypes.data + 8, key, prefix)
+        return key_address, scratch[0], np.int64(SHORT_KEY)
+    _memcpy(scratch.ctypes.data + 8, key_address, prefix)
     first = scratch[1] & 0xFF
-    return key, scratch[0], first << 8 | scratch[1] >> 8 & 0xFF if prefix == 2 else first
+    return key_address, scratch[0], first << 8 | scratch[1] >> 8 & 0xFF if prefix == 2 else first
 
 
 @compiled
@@ -182,12 +182,12 @@ def frame_rows(
     number of rows, the bytes written, the bytes that the next row needs if there was no room for it, and the key group
     of the next row.
     """
-    base, length_address = data.ctypes.data, scratch.ctypes.data
+    data_address, length_address = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0
-    key, key_length, group = _key_of_row(iterator, prefix, scratch)
+    key_address, key_length, group = _key_of_row(iterator, prefix, scratch)
     next_key_group = group
     while next_key_group == group and group >= 0:
-        value = _rocksdb_iter_value(iterator, length_address)
+        value_address = _rocksdb_iter_value(iterator, length_address)
         value_length = scratch[0]
         needed_bytes = 2 * ID_SIZE + 2 * LENGTH_SIZE + key_length + value_length
         if count == len(starts) or needed_bytes > len(data) - at:
@@ -196,20 +196,20 @@ def frame_rows(
             data[at], data[at + 1] = first_id >> 8 & 0xFF, first_id & 0xFF
             at += ID_SIZE
         at = _put_length(data, at, key_length)
-        key_at = at
-        _memcpy(base + at, key, key_length)
+        key_begin = at
+        _memcpy(data_address + at, key_address, key_length)
         starts[count] = origin + at + prefix
         at += key_length
         key_ends[count] = origin + at
         at = _put_length(data, at, value_length)
-        _memcpy(base + at, value, value_length)
+        _memcpy(data_address + at, value_address, value_length)
         at += value_length
         ends[count] = origin + at
         count += 1
         _rocksdb_iter_next(iterator)
-        key, key_length, next_key_group = _key_of_row(iterator, prefix, scratch)
+        key_address, key_length, next_key_group = _key_of_row(iterator, prefix, scratch)
         if next_key_group != group:
-            data[key_at] |= FLAG
+            data[key_begin] |= FLAG
             data[at], data[at + 1] = mark >> 8 & 0xFF, mark & 0xFF
             at += ID_SIZE
     return count, at, np.int64(0), next_key_group

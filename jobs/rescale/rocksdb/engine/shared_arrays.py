@@ -66,9 +66,9 @@ class SharedArrays:
             self._size += room
         return segment.content[:size]
 
-    def longs(self, name: str, number: int) -> Longs:
-        """Return an array of `number` int64 values; see `data`."""
-        return self.data(name, 8 * number).view(np.int64)
+    def longs(self, name: str, length: int) -> Longs:
+        """Return an array of `length` int64 values; see `data`."""
+        return self.data(name, 8 * length).view(np.int64)
 
     def packed(self, message: Any) -> bytes:
         """Return the pickled message, in which shared arrays are replaced by their offsets."""

@@ -105,14 +105,14 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
     room = (size * _LARGEST_RATIO >> 10) - head
     kind = 0
     if room > 0 and size <= _LARGEST_LZ4_INPUT:
-        base = scratch.ctypes.data
+        scratch_address = scratch.ctypes.data
         compressed_size = _lz4_compress(
-            lz4.ctypes.data, data.ctypes.data + begin, base, np.int32(size), np.int32(room), np.int32(1)
+            lz4.ctypes.data, data.ctypes.data + begin, scratch_address, np.int32(size), np.int32(room), np.int32(1)
         )
         if compressed_size > 0:
             kind = _LZ4
             _put_varint(data, begin, size)
-            _memcpy(data.ctypes.data + begin + head, base, compressed_size)
+            _memcpy(data.ctypes.data + begin + head, scratch_address, compressed_size)
             size = head + compressed_size
     data[np.uint64(begin + size)] = kind
     crc = np.int64(_crc32c(np.uint32(0), data.ctypes.data + begin, size + 1))
@@ -122,7 +122,7 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
 
 @compiled
 def _shortest_separator(
-    last: Bytes, size: Long, data: Bytes, key: Long, key_size: Long, shared: Long
+    last_key: Bytes, last_size: Long, data: Bytes, key_begin: Long, key_size: Long, shared: Long
 ) -> tuple[Long, Long]:
     """Find the shortest separator: at least the last key of a block, and less than the first key of the next one.
 
@@ -130,20 +130,20 @@ def _shortest_separator(
     byte of the prefix raised by one, or the whole last key. Returns its size, and by how much the last byte is raised:
     1 or 0 (`BytewiseComparatorImpl::FindShortestSeparator`).
     """
-    if shared < min(size, key_size):
-        if shared < key_size - 1 or last[shared] + 1 < data[key + shared]:
+    if shared < min(last_size, key_size):
+        if shared < key_size - 1 or last_key[shared] + 1 < data[key_begin + shared]:
             return shared + 1, np.int64(1)
-        for i in range(shared + 1, size):
-            if last[i] < 0xFF:
+        for i in range(shared + 1, last_size):
+            if last_key[i] < 0xFF:
                 return i + 1, np.int64(1)
-    return size, np.int64(0)
+    return last_size, np.int64(0)
 
 
 @compiled
 def finish_block(
     numbers: Longs,
-    last: Bytes,
-    separator: Long,
+    last_key: Bytes,
+    separator_size: Long,
     increment: Long,
     out: Bytes,
     scratch: Bytes,
@@ -154,7 +154,7 @@ def finish_block(
 ) -> None:
     """Finish the current block, and add it to the index.
 
-    Its separator is `last[:separator]`, with the last byte raised by `increment`.
+    Its separator is `last_key[:separator_size]`, with the last byte raised by `increment`.
     """
     begin, at = numbers[BLOCK], numbers[AT]
     for i in range(numbers[RESTARTS]):
@@ -164,9 +164,9 @@ def finish_block(
     entry = numbers[INDEX]
     index_restarts[numbers[BLOCKS]] = entry
     entry = _put_varint(index, entry, np.int64(0))
-    entry = _put_varint(index, entry, separator)
-    _memcpy(index.ctypes.data + entry, last.ctypes.data, separator)
-    entry += separator
+    entry = _put_varint(index, entry, separator_size)
+    _memcpy(index.ctypes.data + entry, last_key.ctypes.data, separator_size)
+    entry += separator_size
     index[entry - 1] += increment
     entry = _put_varint(index, entry, numbers[OFFSET] + begin)
     numbers[INDEX] = _put_varint(index, entry, size)
@@ -187,7 +187,7 @@ def put_rows(
     first: int,
     limit: int,
     numbers: Longs,
-    last: Bytes,
+    last_key: Bytes,
     out: Bytes,
     scratch: Bytes,
     lz4: Longs,
@@ -197,29 +197,31 @@ def put_rows(
 ) -> tuple[Long, int]:
     """Put the rows `order[first:]` into blocks of a file, until the file has at least `limit` bytes of keys and values.
 
-    `last[:numbers[LAST]]` is the key of the previous row. If `kinds` is empty, all rows are values. Returns the index
-    in `order` of the next row, and why the loop ended (`DONE`, `NO_ROOM`, `FULL`, `OUT_OF_ORDER`).
+    `last_key[:numbers[LAST]]` is the key of the previous row. If `kinds` is empty, all rows are values. Returns the
+    index in `order` of the next row, and why the loop ended (`DONE`, `NO_ROOM`, `FULL`, `OUT_OF_ORDER`).
     """
-    source, target = data.ctypes.data, out.ctypes.data
+    data_address, out_address = data.ctypes.data, out.ctypes.data
     for at in range(first, len(order)):
         if numbers[KEYS] + numbers[VALUES] >= limit:
             return at, FULL
         row = order[at]
-        key, value = key_begins[row], value_begins[row]
-        key_size, value_size = key_ends[row] - key, value_ends[row] - value
+        key_begin, value_begin = key_begins[row], value_begins[row]
+        key_size, value_size = key_ends[row] - key_begin, value_ends[row] - value_begin
         last_size = numbers[LAST]
         if (
-            key_size > len(last)
+            key_size > len(last_key)
             or last_size + INDEX_ROOM > len(index) - numbers[INDEX]
             or numbers[BLOCKS] == len(index_restarts)
         ):
             return at, NO_ROOM
         shared_size, shorter_size = np.int64(0), min(key_size, last_size)
-        while shared_size < shorter_size and last[np.uint64(shared_size)] == data[np.uint64(key + shared_size)]:
+        while (
+            shared_size < shorter_size and last_key[np.uint64(shared_size)] == data[np.uint64(key_begin + shared_size)]
+        ):
             shared_size += 1
         if last_size >= 0 and (
             shared_size == key_size
-            or (shared_size < last_size and data[np.uint64(key + shared_size)] < last[np.uint64(shared_size)])
+            or (shared_size < last_size and data[np.uint64(key_begin + shared_size)] < last_key[np.uint64(shared_size)])
         ):
             return at, OUT_OF_ORDER
 
@@ -229,8 +231,12 @@ def put_rows(
             size_after = size + key_size + KEY_TRAILER_SIZE + value_size + 4 + (4 if is_restart else 0)
             size_after += _varint_size(key_size + KEY_TRAILER_SIZE) + _varint_size(value_size)
             if size >= BLOCK_SIZE or (size_after > BLOCK_SIZE and size > _NEARLY_FULL):
-                separator, increment = _shortest_separator(last, last_size, data, key, key_size, shared_size)
-                finish_block(numbers, last, separator, increment, out, scratch, lz4, restarts, index, index_restarts)
+                separator_size, increment = _shortest_separator(
+                    last_key, last_size, data, key_begin, key_size, shared_size
+                )
+                finish_block(
+                    numbers, last_key, separator_size, increment, out, scratch, lz4, restarts, index, index_restarts
+                )
                 is_restart = True
         if key_size + value_size + ROW_ROOM > len(out) - numbers[AT]:
             return at, NO_ROOM
@@ -241,23 +247,23 @@ def put_rows(
             shared_internal = np.int64(0)
         elif shared_size == last_size:
             shared_internal = _shared_with_trailer(
-                data, key, key_size, last_size, numbers[SEQUENCE] << 8 | numbers[KIND]
+                data, key_begin, key_size, last_size, numbers[SEQUENCE] << 8 | numbers[KIND]
             )
         else:
             shared_internal = shared_size
         end = _put_varint(out, numbers[AT], shared_internal)
         end = _put_varint(out, end, key_size + KEY_TRAILER_SIZE - shared_internal)
         end = _put_varint(out, end, value_size)
-        _memcpy(target + end, source + key + shared_internal, key_size - shared_internal)
+        _memcpy(out_address + end, data_address + key_begin + shared_internal, key_size - shared_internal)
         end += key_size - shared_internal
         kind = np.int64(kinds[row]) if len(kinds) else np.int64(VALUE)
         trailer = numbers[SEQUENCE] << 8 | kind
         for i in range(KEY_TRAILER_SIZE):
             out[np.uint64(end + i)] = trailer >> 8 * i & 0xFF
         end += KEY_TRAILER_SIZE
-        _memcpy(target + end, source + value, value_size)
+        _memcpy(out_address + end, data_address + value_begin, value_size)
         numbers[AT] = end + value_size
-        _memcpy(last.ctypes.data, source + key, key_size)
+        _memcpy(last_key.ctypes.data, data_address + key_begin, key_size)
         numbers[LAST] = key_size
         numbers[ENTRIES] += 1
         numbers[ROWS] += 1
@@ -269,11 +275,11 @@ def put_rows(
 
 
 @compiled
-def _shared_with_trailer(data: Bytes, key: Long, key_size: Long, last_size: Long, trailer: Long) -> Long:
+def _shared_with_trailer(data: Bytes, key_begin: Long, key_size: Long, last_size: Long, trailer: Long) -> Long:
     """Return how many bytes a key shares with the previous internal key, whose user key is a prefix of the key."""
     shared_internal = last_size
     while shared_internal < key_size and shared_internal < last_size + KEY_TRAILER_SIZE:
-        if data[key + shared_internal] != trailer >> 8 * (shared_internal - last_size) & 0xFF:
+        if data[key_begin + shared_internal] != trailer >> 8 * (shared_internal - last_size) & 0xFF:
             break
         shared_internal += 1
     return shared_internal

@@ -72,24 +72,24 @@ File = TypeVar("File", bound=ByteSink)
 class WrittenTable(Generic[File]):
     """A finished SST file of `size` bytes, written to `file`; `number` counts the files of its writer from 0 on.
 
-    The file has `rows` rows with keys from `smallest` to `largest`. `kinds` are the kinds of its first and last row.
+    The file has `rows` rows, from `smallest_key` to `largest_key`. `kinds` are the kinds of its first and last row.
     """
 
     file: File
     number: int
     size: int
     rows: int
-    smallest: bytes
-    largest: bytes
+    smallest_key: bytes
+    largest_key: bytes
     kinds: tuple[int, int]
 
 
 class TableWriter(Generic[File]):
-    """Writer of the rows of one state into files; `begin(number)` opens file `number`, from 0 on.
+    """Writer of the rows of one state into files; `begin_file(number)` opens file `number`, from 0 on.
 
-    `name` must be unique among all writers; the session ids of the files are derived from it. The same name, `created`
-    (seconds since 1970) and rows give the same bytes. All rows get the sequence number `sequence`. A file ends at
-    `table_bytes` bytes of keys and values. `path` and `state` name the origin of the rows in errors.
+    `name` must be unique among all writers; the session ids of the files are derived from it. The same name,
+    `creation_time` (seconds since 1970) and rows give the same bytes. All rows get the sequence number `sequence`. A
+    file ends at `table_bytes` bytes of keys and values. `path` and `state` name the origin of the rows in errors.
     """
 
     def __init__(
@@ -211,8 +211,8 @@ class TableWriter(Generic[File]):
             number=self._number,
             size=int(numbers[table_loop.OFFSET]) + len(tail),
             rows=int(numbers[table_loop.ROWS]),
-            smallest=self._first,
-            largest=self._last[: numbers[table_loop.LAST]].tobytes(),
+            smallest_key=self._first,
+            largest_key=self._last[: numbers[table_loop.LAST]].tobytes(),
             kinds=(self._first_kind, int(numbers[table_loop.KIND])),
         )
         self._prepare_next_file()

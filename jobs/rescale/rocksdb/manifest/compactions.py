@@ -35,56 +35,59 @@ class TransientTable(NamedTuple):
 
 
 class RewrittenFiles(NamedTuple):
-    """The `files`, by name, of the earlier and the later checkpoint that differ only because compactions rewrote rows.
+    """Names of files of the earlier and the later checkpoint that differ only because compactions rewrote rows.
 
     These files of the earlier checkpoint have the same live rows as these files of the later one, except for keys in
-    the `transient` files.
+    the `transient_tables`.
     """
 
-    files: frozenset[str] = frozenset()
-    transient: frozenset[TransientTable] = frozenset()
+    names: frozenset[str] = frozenset()
+    transient_tables: frozenset[TransientTable] = frozenset()
 
 
 def rewritten_files(
-    earlier: bytes, later: bytes, unfiltered_families: Collection[str], readable_sizes: Mapping[str, int], path: str
+    earlier_manifest: bytes,
+    later_manifest: bytes,
+    unfiltered_families: Collection[str],
+    readable_sizes: Mapping[str, int],
+    path: str,
 ) -> RewrittenFiles:
     """Return the files that only compactions have rewritten between two checkpoints.
 
-    `earlier` and `later` are the contents of their MANIFESTs; `path` names the later MANIFEST in errors.
-    `unfiltered_families` are the column families without a compaction filter. `readable_sizes` are the sizes in bytes
-    of the transient files that can still be read, by name. Files that may have rows of an unreadable transient file, or
-    of more than `MOST_TRANSIENT` ones, are left out. The result is empty if RocksDB opened the database again in
-    between. Raises the errors of `read_manifest`.
+    `path` names the later MANIFEST in errors. `unfiltered_families` are the column families without a compaction
+    filter. `readable_sizes` are the sizes in bytes of the transient files that can still be read, by name. Files that
+    may have rows of an unreadable transient file, or of more than `MOST_TRANSIENT` ones, are left out. The result is
+    empty if RocksDB opened the database again in between. Raises the errors of `read_manifest`.
     """
-    if not later.startswith(earlier):
+    if not later_manifest.startswith(earlier_manifest):
         return RewrittenFiles()
-    groups = {file.number: _Group({file.number}) for file in read_manifest(earlier, path).files.values()}
-    names, flushed_tables = dict[int, str](), dict[int, TransientTable]()
-    sizes = dict[int, int]()
-    for edit in read_edits(later, path):
+    groups = {file.number: _Group({file.number}) for file in read_manifest(earlier_manifest, path).files.values()}
+    state_names, flushed_tables = dict[int, str](), dict[int, TransientTable]()
+    flushed_sizes = dict[int, int]()
+    for edit in read_edits(later_manifest, path):
         if edit.added_family is not None:
-            names[edit.column_family] = edit.added_family
+            state_names[edit.column_family] = edit.added_family
         inputs, outputs = {file.number for file in edit.deleted_files}, {file.number for file in edit.added_files}
-        if edit.position < len(earlier) or not inputs | outputs:
+        if edit.position < len(earlier_manifest) or not inputs | outputs:
             continue
-        state = names.get(edit.column_family, "")
+        state = state_names.get(edit.column_family, "")
         if not inputs:
             flushed_tables |= {number: TransientTable(state, table_name(number)) for number in outputs}
-            sizes |= {file.number: file.size for file in edit.added_files}
+            flushed_sizes |= {file.number: file.size for file in edit.added_files}
         is_traceable = not inputs or (bool(outputs) and state in unfiltered_families)
         group = _joined((groups[number] for number in inputs), outputs, is_traceable)
         groups |= dict.fromkeys(group.numbers, group)
-    live_numbers = {file.number for file in read_manifest(later, path).files.values()}
-    files, transient = set[str](), set[TransientTable]()
+    live_numbers = {file.number for file in read_manifest(later_manifest, path).files.values()}
+    rewritten_names, transient_tables = set[str](), set[TransientTable]()
     for group in {id(group): group for group in groups.values()}.values():
         removed_numbers = (group.numbers & flushed_tables.keys()) - live_numbers
         can_be_read = len(removed_numbers) <= MOST_TRANSIENT and all(
-            readable_sizes.get(flushed_tables[number].name) == sizes[number] for number in removed_numbers
+            readable_sizes.get(flushed_tables[number].name) == flushed_sizes[number] for number in removed_numbers
         )
         if group.is_traceable and can_be_read:
-            transient |= {flushed_tables[number] for number in removed_numbers}
-            files |= {table_name(number) for number in group.numbers - (flushed_tables.keys() & live_numbers)}
-    return RewrittenFiles(frozenset(files), frozenset(transient))
+            transient_tables |= {flushed_tables[number] for number in removed_numbers}
+            rewritten_names |= {table_name(number) for number in group.numbers - (flushed_tables.keys() & live_numbers)}
+    return RewrittenFiles(frozenset(rewritten_names), frozenset(transient_tables))
 
 
 @dataclass

@@ -29,10 +29,10 @@ def write_manifest(manifest: Manifest, path: str) -> bytes:
 
 
 def _records(manifest: Manifest) -> Iterator[bytes]:
-    largest = max(family.id for family in manifest.column_families)
+    largest_id = max(family.id for family in manifest.column_families)
     numbers = {Tag.NEXT_FILE_NUMBER: manifest.next_file_number, Tag.LAST_SEQUENCE: manifest.last_sequence}
     log_numbers = {Tag.LOG_NUMBER: 0, Tag.PREVIOUS_LOG_NUMBER: 0}
-    yield _record_of_numbers({**log_numbers, **numbers, Tag.MAX_COLUMN_FAMILY: largest})
+    yield _record_of_numbers({**log_numbers, **numbers, Tag.MAX_COLUMN_FAMILY: largest_id})
     for family in manifest.column_families:
         yield _record_of_added_family(family)
         yield _record_of_files(family)

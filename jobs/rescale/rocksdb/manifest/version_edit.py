@@ -120,18 +120,18 @@ class LiveFile:
     fields: tuple[tuple[int, bytes], ...] = ()
 
     @property
-    def smallest(self) -> bytes:
+    def smallest_user_key(self) -> bytes:
         """User key of the smallest key."""
         return self.smallest_key.user_key
 
     @property
-    def largest(self) -> bytes:
+    def largest_user_key(self) -> bytes:
         """User key of the largest key."""
         return self.largest_key.user_key
 
     @property
     def is_largest_exclusive(self) -> bool:
-        """Whether `largest` is the exclusive end of a range tombstone, so that no row of the file has this key."""
+        """Whether `largest_key` is the exclusive end of a range tombstone, so that no row of the file has this key."""
         return self.largest_key[1:] == (LARGEST_SEQUENCE, RANGE_DELETION)
 
     @property
@@ -238,12 +238,12 @@ def _read_file(reader: EditReader, tag: int) -> LiveFile:
         raise reader.refusal(_OTHER_DIRECTORIES)
     size = reader.varint()
     at = reader.position
-    smallest, largest = reader.internal_key(), reader.internal_key()
-    if smallest.user_key > largest.user_key:
+    smallest_key, largest_key = reader.internal_key(), reader.internal_key()
+    if smallest_key.user_key > largest_key.user_key:
         raise reader.error("the smallest key of a file is above its largest key", at=at, found=f"file {number}")
     smallest_sequence, largest_sequence = reader.varint(), reader.varint()
     fields = tuple(_file_fields(reader)) if tag == Tag.NEW_FILE_4 else ()
-    return LiveFile(level, number, size, smallest, largest, smallest_sequence, largest_sequence, fields)
+    return LiveFile(level, number, size, smallest_key, largest_key, smallest_sequence, largest_sequence, fields)
 
 
 def _file_fields(reader: EditReader) -> Iterator[tuple[int, bytes]]:

@@ -210,9 +210,9 @@ class SstTable:
             if first_entry is None or last_entry is None:
                 return None
             first, last = first_entry.block, last_entry.block
-        lowest = next(self.rows(first), None)
-        highest = _last_or_none(rows(self._block(last), self.path, self._file_offset(last), only_tail=True))
-        return None if lowest is None or highest is None else (lowest, highest)
+        first_row = next(self.rows(first), None)
+        last_row = _last_or_none(rows(self._block(last), self.path, self._file_offset(last), only_tail=True))
+        return None if first_row is None or last_row is None else (first_row, last_row)
 
     def range_tombstones(self) -> Iterator[RangeTombstone]:
         """Yield the range tombstones, in the order of their first keys."""

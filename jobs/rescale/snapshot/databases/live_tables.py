@@ -60,8 +60,8 @@ def listed_files(files: SnapshotFiles, named_extents: Iterable[tuple[str, Extent
     return [_stored_file(files, name, extent) for name, extent in named_extents]
 
 
-def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) -> None:
-    """Raise `UnsupportedError` if the job opens the operator's databases with fewer than `levels` levels.
+def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, needed_levels: int) -> None:
+    """Raise `UnsupportedError` if the job opens the operator's databases with fewer than `needed_levels` levels.
 
     Only the first database is checked, because all subtasks have the same options.
     """
@@ -72,7 +72,7 @@ def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, levels: int) ->
         if (options := newest_options_of(snapshot, database)) is not None:
             path, settings = options
             with located(operator=operator.label):
-                refuse_few_levels(settings, path, levels)
+                refuse_few_levels(settings, path, needed_levels)
 
 
 def newest_options_of(snapshot: Snapshot, database: Database) -> tuple[str, bytes] | None:

@@ -120,8 +120,8 @@ def _block_runs(operator: Operator, table: LiveTable, files: SnapshotFiles) -> R
 
 
 def _key_groups(file: LiveFile, prefix: int) -> KeyGroupRange:
-    first, last = _key_group(file.smallest, prefix), _key_group(file.largest, prefix)
-    ends_before = file.is_largest_exclusive and len(file.largest) <= prefix and last > first
+    first, last = _key_group(file.smallest_user_key, prefix), _key_group(file.largest_user_key, prefix)
+    ends_before = file.is_largest_exclusive and len(file.largest_user_key) <= prefix and last > first
     return KeyGroupRange(first, last - 1 if ends_before else last)
 
 

@@ -62,7 +62,7 @@ def no_deleted_range(spoilt: SpoiltResult) -> None:
 def too_wide_range(spoilt: SpoiltResult) -> None:
     """Plant a range tombstone that hides some of the subtask's own rows."""
     range_table, family = range_file(spoilt), spoilt.state_with_tombstones(0)
-    begin, end = range_table.smallest, range_table.largest
+    begin, end = range_table.smallest_user_key, range_table.largest_user_key
     own = spoilt.databases()[0].key_groups
     if begin == bytes([own.last + 1]):
         begin = bytes([own.last])
@@ -100,7 +100,11 @@ def older_range(spoilt: SpoiltResult) -> None:
     """Plant a range tombstone that is older than the rows that it must hide, in the file and in the MANIFEST."""
     range_table, family = range_file(spoilt), spoilt.state_with_tombstones(0)
     data = write_tombstone(
-        range_table.smallest, range_table.largest, 1, column_family=(family.id, family.name), creation_time=1
+        range_table.smallest_user_key,
+        range_table.largest_user_key,
+        1,
+        column_family=(family.id, family.name),
+        creation_time=1,
     )
     path = spoilt.path(0, range_table.name)
     spoilt.resize({path.name: spoilt.put(path, data)})
@@ -175,7 +179,7 @@ def begins_late(file: LiveFile) -> LiveFile:
 
 
 def ends_early(file: LiveFile) -> LiveFile:
-    return replace(file, largest_key=file.largest_key._replace(user_key=file.smallest))
+    return replace(file, largest_key=file.largest_key._replace(user_key=file.smallest_user_key))
 
 
 @pytest.mark.parametrize(

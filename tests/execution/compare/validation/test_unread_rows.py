@@ -98,7 +98,7 @@ def test_rows_of_new_directories_are_read_in_a_proof_by_records(tmp_path: Path) 
 
 def begins_late(file: LiveFile) -> LiveFile:
     """Let the key range of a file with two rows begin after the first."""
-    if file.smallest == file.largest:
+    if file.smallest_user_key == file.largest_user_key:
         return file
     key = file.smallest_key
     return replace(file, smallest_key=key._replace(user_key=key.user_key + b"\0"))

@@ -210,7 +210,7 @@ def _files_by_state(database: SourceDatabase) -> Iterator[tuple[str, LiveFile]]:
 
 
 def _size_and_keys(state: str, file: LiveFile) -> tuple[object, ...]:
-    return state, file.size, file.smallest, file.largest
+    return state, file.size, file.smallest_user_key, file.largest_user_key
 
 
 def _pair_options_files(old_databases: Sequence[Database], new: Database) -> Iterator[FilePair]:

@@ -118,7 +118,9 @@ class RowsWriter:
                 sequence=base.sequence if base is not None else 0,
             )
             for written_table in _written_tables(writer, rows_of(blocks.blocks_of_state(state))):
-                table = NewTable(written_table.size, written_table.smallest, written_table.largest, written_table.kinds)
+                table = NewTable(
+                    written_table.size, written_table.smallest_key, written_table.largest_key, written_table.kinds
+                )
                 tables.append(
                     StateTable(
                         state, _table_name(table_prefix, written_table.number), table, written_table.file.close()

@@ -44,29 +44,29 @@ class UnsharedTable(NamedTuple):
 
 
 def changed_keys(
-    earlier: Sequence[UnsharedTable],
-    later: Sequence[UnsharedTable],
-    shared: Sequence[LiveFile],
+    earlier_tables: Sequence[UnsharedTable],
+    later_tables: Sequence[UnsharedTable],
+    shared_files: Sequence[LiveFile],
     begin: bytes,
     end: bytes,
     last_sequence: int,
-    transient: Sequence[SstTable] = (),
+    transient_tables: Sequence[SstTable] = (),
 ) -> Iterator[Candidates]:
     """Yield the candidates in [begin, end), in order, each once.
 
-    `earlier` has the files that only the earlier database has, `later` those that only the later one has, and `shared`
-    all other files of the later database. The `shared` files have the same rows as the other files of the earlier
-    database, except for keys in the `transient` files, which were flushed after the earlier checkpoint and compacted
+    `earlier_tables` are the files that only the earlier database has, `later_tables` those that only the later one has,
+    and `shared_files` all other files of the later database. These have the same rows as the other files of the earlier
+    database, except for keys in the `transient_tables`, which were flushed after the earlier checkpoint and compacted
     away before the later one. `last_sequence` is at least the sequence number of every entry in the earlier database.
     Range tombstones are ignored. Raises `SnapshotError` for a damaged file, and `UnsupportedError` for a file with an
     unsupported format.
     """
     from rescale.rocksdb.engine.changes import entry_loop
 
-    runs = [_SortedRun(tables, False) for tables in _runs(earlier)] + [
-        _SortedRun(tables, True) for tables in (*_runs(later), *([table] for table in transient))
+    runs = [_SortedRun(tables, False) for tables in _runs(earlier_tables)] + [
+        _SortedRun(tables, True) for tables in (*_runs(later_tables), *([table] for table in transient_tables))
     ]
-    points, oldest_sequences = _oldest_sequences(shared)
+    points, oldest_sequences = _oldest_sequences(shared_files)
     first_key = np.frombuffer(bytearray(begin), np.uint8)
     for run in runs:
         run.skip_to(first_key)
@@ -159,7 +159,7 @@ class _SortedRun:
 def _runs(tables: Sequence[UnsharedTable]) -> list[list[SstTable]]:
     """Return the files of each level as a run, ordered by key; files of level 0 overlap, so each is a run."""
     runs: dict[tuple[int, int], list[SstTable]] = {}
-    for table in sorted(tables, key=lambda table: (table.file.level, table.file.smallest)):
+    for table in sorted(tables, key=lambda table: (table.file.level, table.file.smallest_user_key)):
         runs.setdefault((table.file.level, table.file.number if table.file.level == 0 else 0), []).append(table.table)
     return list(runs.values())
 
@@ -170,7 +170,7 @@ def _oldest_sequences(files: Sequence[LiveFile]) -> tuple[Keys, Longs]:
     The sequence numbers and key ranges are those of the MANIFEST entries `files`.
     """
     ranges = sorted(
-        (file.smallest, file.largest + b"\0", max(1, file.smallest_sequence))
+        (file.smallest_user_key, file.largest_user_key + b"\0", max(1, file.smallest_sequence))
         for file in files
         if file.largest_sequence > 0
     )

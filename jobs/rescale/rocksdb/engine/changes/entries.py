@@ -39,16 +39,16 @@ class Entries:
         """Return the entries from `begin` to before `end`, without the bytes of other entries."""
         if begin == end:
             return NO_ENTRIES
-        key, key_end = self.key_starts[begin], self.key_ends[end - 1]
-        value, value_end = self.value_starts[begin], self.value_ends[end - 1]
+        key_start, key_end = self.key_starts[begin], self.key_ends[end - 1]
+        value_start, value_end = self.value_starts[begin], self.value_ends[end - 1]
         return Entries(
-            self.data[value:value_end],
-            self.keys[key:key_end],
-            self.key_starts[begin:end] - key,
-            self.key_ends[begin:end] - key,
+            self.data[value_start:value_end],
+            self.keys[key_start:key_end],
+            self.key_starts[begin:end] - key_start,
+            self.key_ends[begin:end] - key_start,
             self.trailers[begin:end],
-            self.value_starts[begin:end] - value,
-            self.value_ends[begin:end] - value,
+            self.value_starts[begin:end] - value_start,
+            self.value_ends[begin:end] - value_start,
         )
 
     @property

@@ -47,7 +47,7 @@ def measure_entries(data: Bytes, block_starts: Longs, block_ends: Longs) -> tupl
 
     The third value is the index of the first damaged block, -1 if no block is damaged.
     """
-    count, total = np.int64(0), np.int64(0)
+    count, key_bytes = np.int64(0), np.int64(0)
     for block in range(len(block_ends)):
         begin = block_starts[block]
         end = _end_of_entries(data, begin, block_ends[block])
@@ -63,11 +63,11 @@ def measure_entries(data: Bytes, block_starts: Longs, block_ends: Longs) -> tupl
                 shared < 0 or unshared < 0 or value_size < 0 or shared > before or size < KEY_TRAILER_SIZE or at > end
             )
             before = size
-            total += size - KEY_TRAILER_SIZE
+            key_bytes += size - KEY_TRAILER_SIZE
             count += 1
         if is_damaged:
             return np.int64(0), np.int64(0), np.int64(block)
-    return count, total, np.int64(-1)
+    return count, key_bytes, np.int64(-1)
 
 
 @compiled
@@ -83,7 +83,7 @@ def decode_entries(
 ) -> None:
     """Decode undamaged blocks (see `measure_entries`) into user keys end to end, trailers, and offsets of values."""
     filled, count = np.int64(0), 0
-    last = np.empty(1024, np.uint8)
+    last_key = np.empty(1024, np.uint8)
     for block in range(len(block_ends)):
         at = block_starts[block]
         end = _end_of_entries(data, at, block_ends[block])
@@ -92,16 +92,16 @@ def decode_entries(
             unshared, at = _read_varint(data, at, end)
             value_size, at = _read_varint(data, at, end)
             size = shared + unshared
-            if size > len(last):
+            if size > len(last_key):
                 larger = np.empty(2 * size, np.uint8)
-                copy_bytes(last, 0, shared, larger, 0)
-                last = larger
-            copy_bytes(data, at, at + unshared, last, shared)
+                copy_bytes(last_key, 0, shared, larger, 0)
+                last_key = larger
+            copy_bytes(data, at, at + unshared, last_key, shared)
             at += unshared
             trailer = np.int64(0)
             for i in range(KEY_TRAILER_SIZE):
-                trailer |= np.int64(last[size - KEY_TRAILER_SIZE + i]) << 8 * i
-            filled = copy_bytes(last, 0, size - KEY_TRAILER_SIZE, keys, filled)
+                trailer |= np.int64(last_key[size - KEY_TRAILER_SIZE + i]) << 8 * i
+            filled = copy_bytes(last_key, 0, size - KEY_TRAILER_SIZE, keys, filled)
             key_ends[count] = filled
             trailers[count] = trailer
             value_starts[count] = at
@@ -130,25 +130,25 @@ def mark_blocks(separators: Bytes, separator_ends: Longs, keys: Bytes, key_ends:
     The last key of block i is at most separator i, and the first key of the next block is at least that separator. If a
     key is not in its block, RocksDB searches the next block, so both blocks are marked.
     """
-    block, number = 0, len(separator_ends)
+    block, block_count = 0, len(separator_ends)
     for i in range(len(key_ends)):
         begin = key_ends[i - 1] if i else np.int64(0)
         order = np.int64(-1)
-        while block < number:
-            first = separator_ends[block - 1] if block else np.int64(0)
-            order = compare_bytes(separators, first, separator_ends[block], keys, begin, key_ends[i])
+        while block < block_count:
+            separator_begin = separator_ends[block - 1] if block else np.int64(0)
+            order = compare_bytes(separators, separator_begin, separator_ends[block], keys, begin, key_ends[i])
             if order >= 0:
                 break
             block += 1
         last = block
-        while last < number and order == 0:
+        while last < block_count and order == 0:
             may_have_rows[last] = True
             last += 1
-            if last < number:
+            if last < block_count:
                 order = compare_bytes(
                     separators, separator_ends[last - 1], separator_ends[last], keys, begin, key_ends[i]
                 )
-        for j in range(last, min(last + 2, number)):
+        for j in range(last, min(last + 2, block_count)):
             may_have_rows[j] = True
 
 
@@ -261,27 +261,29 @@ def changed_keys(
                 counts[database] += 1
                 i += 1
             heads[r] = i
-        earlier, later = newest[0], newest[1]
+        earlier_entry, later_entry = newest[0], newest[1]
         is_same = False
-        if earlier >= 0 and later >= 0:
-            kind, later_kind = trailers[earlier] & 0xFF, trailers[later] & 0xFF
-            if kind == later_kind and _is_same_value(data, value_starts, value_ends, earlier, later):
-                is_same_trailer = trailers[earlier] == trailers[later]
-                if kind == VALUE:
+        if earlier_entry >= 0 and later_entry >= 0:
+            earlier_kind, later_kind = trailers[earlier_entry] & 0xFF, trailers[later_entry] & 0xFF
+            if earlier_kind == later_kind and _is_same_value(
+                data, value_starts, value_ends, earlier_entry, later_entry
+            ):
+                is_same_trailer = trailers[earlier_entry] == trailers[later_entry]
+                if earlier_kind == VALUE:
                     is_same = is_same_trailer or (
-                        trailers[later] >> 8 == 0
-                        and trailers[earlier] >> 8
+                        trailers[later_entry] >> 8 == 0
+                        and trailers[earlier_entry] >> 8
                         < _oldest_at(keys, key_starts[least], key_ends[least], points, point_ends, oldest, cursor)
                     )
-                elif kind == MERGE:
+                elif earlier_kind == MERGE:
                     is_same = is_same_trailer and counts[0] == 1 and counts[1] == 1
                 else:
-                    is_same = is_same_trailer and kind == DELETION
+                    is_same = is_same_trailer and earlier_kind == DELETION
         if not is_same:
             changed_entries[changed_count] = least
             newer_entries[changed_count] = -1
-            if later >= 0 and np.uint64(trailers[later]) >> np.uint64(8) > np.uint64(last_sequence):
-                kind = trailers[later] & 0xFF
-                if kind in (VALUE, DELETION, MERGE):
-                    newer_entries[changed_count] = later
+            if later_entry >= 0 and np.uint64(trailers[later_entry]) >> np.uint64(8) > np.uint64(last_sequence):
+                later_kind = trailers[later_entry] & 0xFF
+                if later_kind in (VALUE, DELETION, MERGE):
+                    newer_entries[changed_count] = later_entry
             changed_count += 1
