@@ -168,7 +168,7 @@ def test_missing_files_of_a_dropped_operator_are_ignored(tmp_path: Path) -> None
         plan_rescale(str(directory), str(tmp_path / "target"))
     plan = plan_rescale(str(directory), str(tmp_path / "target"), drops=[counts.label])
     execute_without_spark(plan)
-    assert not open_snapshot(str(tmp_path / "target")).missing
+    assert not open_snapshot(str(tmp_path / "target")).missing_files
 
 
 LEFT_OUT = [

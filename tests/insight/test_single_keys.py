@@ -82,7 +82,7 @@ def test_rows_of_timers_begin_with_a_timestamp_and_are_left_out() -> None:
 def test_operator_that_may_hold_other_state_is_left_out() -> None:
     assert keys_of(of_databases(ONE, TWO, measured=False)) == []
     assert keys_of(of_databases(ONE, TWO, header=None)) == []
-    assert keys_of(replace(of_databases(ONE, TWO), missing=("/source/lost",))) == []
+    assert keys_of(replace(of_databases(ONE, TWO), missing_files=("/source/lost",))) == []
     assert keys_of(of_databases(ONE)) == [], "one subtask"
     assert keys_of(of_databases(*[ONE] * MOST_SUBTASKS)) != []
     assert keys_of(of_databases(*[ONE] * (MOST_SUBTASKS + 1))) == []

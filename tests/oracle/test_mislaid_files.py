@@ -22,7 +22,7 @@ def test_checkpoint_is_restored_after_copying_files_of_a_claimed_savepoint(flink
     assert "after a restore in CLAIM mode" in warnings[0]
     with pytest.raises(FlinkError):
         flink.restore(checkpoint, JOB, JOB)
-    for uri in open_snapshot(str(checkpoint)).missing:
+    for uri in open_snapshot(str(checkpoint)).missing_files:
         shutil.copy(savepoint / Path(uri).name, uri)
     assert not any("CLAIM" in finding for finding in findings(open_snapshot(str(checkpoint))))
     verdict = flink.restore(checkpoint, JOB, JOB, again="checkpoint")

@@ -37,7 +37,7 @@ def test_copied_checkpoint_is_read_from_its_new_place(name: str, tmp_path: Path)
     original = open_snapshot(str(relocated(name, tmp_path / "kept")))
     _, new = moved_job(name, tmp_path)
     snapshot = open_snapshot(str(new))
-    assert not snapshot.missing
+    assert not snapshot.missing_files
     assert snapshot.moved_files
     assert all(uri.startswith(str(tmp_path / "new")) for uri, _ in snapshot.files)
     assert [pin.size for _, pin in snapshot.files[1:]] == [pin.size for _, pin in original.files[1:]]
@@ -94,7 +94,7 @@ def test_checkpoint_copied_to_another_bucket_is_read(tmp_path: Path, s3: S3Serve
     place = "s3://replica/job"
     put_files(new.parent, place)
     snapshot = open_snapshot(f"{place}/{new.name}")
-    assert not snapshot.missing
+    assert not snapshot.missing_files
     assert {move.new for move in snapshot.moves} == {place}
 
 
@@ -112,7 +112,7 @@ def test_copied_savepoint_is_read_from_its_new_place(scheme: str, tmp_path: Path
     edit_operators(folder, lambda operator: with_streams(operator, placed))
     snapshot = open_snapshot(str(folder))
     assert snapshot.moves == (Move(root, str(folder)),)
-    assert not snapshot.missing
+    assert not snapshot.missing_files
     (tmp_path / "data").mkdir()
     for path in folder.iterdir():
         if path.name != "_metadata":

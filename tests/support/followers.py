@@ -47,7 +47,7 @@ def finish(follower: Follower) -> None:
 def assert_rounds_are_whole(target: str) -> None:
     """Check that all files of the finished rounds exist, in the round itself or in another one."""
     for number in finished_rounds(target):
-        assert open_snapshot(round_target(target, number), [rounds_place(target)]).missing == ()
+        assert open_snapshot(round_target(target, number), [rounds_place(target)]).missing_files == ()
 
 
 def checkpoints_follow(job: Checkpoints, numbers: Sequence[int]) -> None:

@@ -32,8 +32,9 @@ def check_source(checks: CheckList, source: str) -> int | None:
         snapshot = open_readable(source)
         result = f"{counted(len(snapshot.operators), 'operator')}, {human_bytes(snapshot.bytes)} of state"
         unread_labels = [operator.label for operator in snapshot.operators if operator.read_error is not None]
-        if snapshot.missing:
-            meaning = f"{counted(len(snapshot.missing), 'file')} of state are missing, such as {snapshot.missing[0]}"
+        if snapshot.missing_files:
+            missing_files = snapshot.missing_files
+            meaning = f"{counted(len(missing_files), 'file')} of state are missing, such as {missing_files[0]}"
             advice = "find out who deletes files there, and name a complete snapshot"
             trial.fail(result, meaning, advice)
         elif unread_labels:

@@ -163,7 +163,7 @@ def validate_published(
         surgery = resolve_surgery(original, declared_surgery)
         if not surgery and certificate is not None:
             surgery = certificate.surgery
-        if original.missing:
+        if original.missing_files:
             _refuse_incomplete(apply_surgery(original, surgery))
         if certificate is not None:
             check_certified(result, certificate)
@@ -219,12 +219,12 @@ def _certified_function(certificate: Certificate, label: str | None) -> str | No
 
 def _refuse_incomplete(source: Snapshot) -> None:
     """Raise `SnapshotError` if files are missing that `source`, the source after the surgery, needs."""
-    if source.missing:
+    if source.missing_files:
         raise SnapshotError(
             "files of the source are missing, so the result cannot be compared with it",
-            path=source.missing[0],
+            path=source.missing_files[0],
             expected=f"{len(source.files) - 1} files of state",
-            found=f"{len(source.missing)} missing",
+            found=f"{len(source.missing_files)} missing",
             advice="name a complete copy of the source, if there is one",
         )
 

@@ -242,15 +242,15 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
     directory_pairs = [(old, new) for _, old, new in paired_databases(before, after)]
     size = gone_bytes = added_bytes = 0
     for old, new in directory_pairs:
-        only_a, only_b = differing_tables(a, old, b, new)
+        gone_names, added_names = differing_tables(earlier, old, later, new)
         size += _bytes(_tables(new))
-        gone_bytes += _bytes(table for table in _tables(old) if table.file.name in only_a)
-        added_bytes += _bytes(table for table in _tables(new) if table.file.name in only_b)
-    tables_of_pairs = side_by_side(lambda pair: unshared_tables(a, pair[0], b, pair[1], {}), directory_pairs)
+        gone_bytes += _bytes(table for table in _tables(old) if table.file.name in gone_names)
+        added_bytes += _bytes(table for table in _tables(new) if table.file.name in added_names)
+    tables_of_pairs = side_by_side(lambda pair: unshared_tables(earlier, pair[0], later, pair[1], {}), directory_pairs)
     read_tables = [
         (snapshot, table)
         for (old, new), tables in zip(directory_pairs, tables_of_pairs, strict=True)
-        for snapshot, database, names in ((a, old, tables.gone), (b, new, tables.added))
+        for snapshot, database, names in ((earlier, old, tables.gone_names), (later, new, tables.added_names))
         for table in _tables(database)
         if table.file.name in names
     ]
@@ -266,7 +266,7 @@ def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tup
         whole=after.bytes - sum(database.size for database in after.databases),
         reason=None,
     )
-    return changes, sum(bool(tables.gone or tables.added) for tables in tables_of_pairs)
+    return changes, sum(bool(tables.gone_names or tables.added_names) for tables in tables_of_pairs)
 
 
 def _obstacle(before: Operator, after: Operator) -> str | None:

@@ -86,8 +86,8 @@ def snapshot_insight(snapshot: Snapshot) -> Insight:
     is_read = not any(operator.read_error for operator in snapshot.operators)
     shapes = {o.operator_id: Shape(o.parallelism, o.max_parallelism) for o in snapshot.operators}
     return Insight(
-        tuple(_scaled_restores(snapshot)) if is_read and not snapshot.missing else (),
-        () if snapshot.missing else tuple(_advice(o, o.parallelism) for o in _keyed_operators(snapshot)),
+        tuple(_scaled_restores(snapshot)) if is_read and not snapshot.missing_files else (),
+        () if snapshot.missing_files else tuple(_advice(o, o.parallelism) for o in _keyed_operators(snapshot)),
         tuple(_unions(snapshot, shapes)),
         tuple(_all_hand_picked_keys(snapshot, shapes)),
         tuple(_key_groups(operator) for operator in _keyed_operators(snapshot)),

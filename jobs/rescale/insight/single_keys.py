@@ -45,7 +45,7 @@ def single_keys(snapshot: Snapshot, operator: Operator) -> list[SingleKey]:
     """
     headers = operator.keyed_headers
     is_measured = all(database.measured_sizes for database in operator.databases) and not operator.changelogs
-    if snapshot.missing or not is_measured or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
+    if snapshot.missing_files or not is_measured or not 1 < len(headers) <= MOST_SUBTASKS or None in headers:
         return []
     filled_streams = [(stream, list(stream.filled_groups)) for stream in operator.keyed]
     if any(len(groups) > 1 for _, groups in filled_streams):

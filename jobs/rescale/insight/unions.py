@@ -72,7 +72,7 @@ def _seem_repeated(states: list[ElementState], parallelism: int) -> bool:
 
 def _are_equal(snapshot: Snapshot, first: ElementState, second: ElementState) -> bool:
     """Return whether two subtasks wrote the same elements in any order; false if they are too large to compare."""
-    if snapshot.missing or 2 * sum(extent.length for extent in first.elements) > MOST_BYTES_READ:
+    if snapshot.missing_files or 2 * sum(extent.length for extent in first.elements) > MOST_BYTES_READ:
         return False
     files = snapshot.contents
     return sorted(files.read_each(first.elements)) == sorted(files.read_each(second.elements))

@@ -313,14 +313,15 @@ class _OperatorContinuation:
         states = [frozenset[str]() if database is None else database.states for database in (before, after)]
         if not any(tables) and states[0] == states[1]:
             return None
-        transient = tuple(
-            PassedFile(state, name, self._extent(files_between[name])) for state, name in sorted(tables.transient)
+        transient_files = tuple(
+            PassedFile(state, name, self._extent(files_between[name]))
+            for state, name in sorted(tables.transient_tables)
         )
         old, new = (
             ChangeSide(_place_of(database, file_numbers), tuple(sorted(own_names))) if database is not None else None
             for database, file_numbers, own_names in (
-                (before, self.source_numbers, tables.gone),
-                (after, self.later_numbers, tables.added),
+                (before, self.source_numbers, tables.gone_names),
+                (after, self.later_numbers, tables.added_names),
             )
         )
         existing_database = after or before

@@ -26,7 +26,7 @@ def obstacles(snapshot: Snapshot) -> Iterator[str]:
     Reads nothing. Yields nothing if files are missing, because headers then lack what these files describe.
     """
     operators_by_reason = defaultdict[tuple[str, str], list[tuple[str, str | None]]](list)
-    for operator in () if snapshot.missing else snapshot.operators:
+    for operator in () if snapshot.missing_files else snapshot.operators:
         consequence = _ALWAYS
         try:
             refuse_unreadable_state(operator)

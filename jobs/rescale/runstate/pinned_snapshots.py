@@ -48,7 +48,7 @@ def open_pinned(plan: Plan, allow_prefixes: Sequence[str] = ()) -> Snapshot:
     for uri, pin in source.files:
         if pin.matches(planned_pins.get(uri)):
             continue
-        if uri in source.missing:
+        if uri in source.missing_files:
             raise SnapshotError(
                 "a file of the source was deleted after the plan was made",
                 path=uri,

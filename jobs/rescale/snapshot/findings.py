@@ -18,7 +18,7 @@ def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str
     """Return a sentence for each finding, the worst first; `kafka` has the Kafka offsets that were read, if any."""
     return [
         *mislaid_files(snapshot),
-        *_missing_file_findings(snapshot.missing),
+        *_missing_file_findings(snapshot.missing_files),
         *_moved_file_findings(snapshot),
         *lost_timers(snapshot),
         *(sentence for operator in snapshot.operators for sentence in _misplaced_key_group_findings(operator)),

@@ -97,13 +97,13 @@ def keys_of_group(
 
 def _canonical_records(header: KeyedHeader, max_parallelism: int, key_group: int, data: bytes) -> Iterator[Records]:
     reader = RecordReader(max_parallelism, len(header.states))
-    numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
+    groups, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
     decompressed = FramedDecompressor().feed(data) if header.compressed else data
-    return reader.read(numbers, start, [decompressed], is_whole=False)
+    return reader.read(groups, start, [decompressed], is_whole=False)
 
 
 def _heap_records(header: KeyedHeader, max_parallelism: int, key_group: int, data: bytes) -> Iterator[Records]:
     reader = HeapReader(replace(header, compressed=False), max_parallelism)
-    number, states = data[:NUMBER_SIZE], data[NUMBER_SIZE:]
+    entry_count, states = data[:NUMBER_SIZE], data[NUMBER_SIZE:]
     decompressed = FramedDecompressor().feed(states) if header.compressed else states
-    return reader.read([(key_group, [number, decompressed])], is_whole=False)
+    return reader.read([(key_group, [entry_count, decompressed])], is_whole=False)

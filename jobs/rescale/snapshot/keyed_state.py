@@ -145,8 +145,8 @@ class Database:
     @property
     def key_group_sizes(self) -> tuple[int, ...]:
         """Bytes of each key group, in equal shares if they were not measured."""
-        number = len(self.key_groups)
-        return self.measured_sizes or (self.size // max(number, 1),) * number
+        key_group_count = len(self.key_groups)
+        return self.measured_sizes or (self.size // max(key_group_count, 1),) * key_group_count
 
 
 class ChangeSet(NamedTuple):
@@ -187,8 +187,8 @@ class Changelog:
     @property
     def key_group_sizes(self) -> tuple[int, ...]:
         """Bytes of each key group, in equal shares."""
-        number = len(self.key_groups)
-        return (self.size // max(number, 1),) * number
+        key_group_count = len(self.key_groups)
+        return (self.size // max(key_group_count, 1),) * key_group_count
 
     @property
     def file_numbers(self) -> tuple[int, ...]:

@@ -51,7 +51,7 @@ def _needs_timers(state: StateMetaInfo) -> bool:
 
 def mislaid_files(snapshot: Snapshot) -> Iterator[str]:
     """Yield a warning if relative state handles name files that the snapshot's directory lacks."""
-    missing_files = sorted(set(snapshot.missing) & set(_files_named_relatively(snapshot)))
+    missing_files = sorted(set(snapshot.missing_files) & set(_files_named_relatively(snapshot)))
     if missing_files and is_checkpoint_directory(snapshot.directory):
         yield (
             f"{len(missing_files)} files of RocksDB directories should be in {snapshot.directory} and are not, such as "

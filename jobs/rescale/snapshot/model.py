@@ -228,8 +228,7 @@ class Operator:
 class Snapshot:
     """A parsed snapshot.
 
-    * `files`: URIs and versions of all files; `files[0]` is `_metadata`. `missing`: files that handles name but that
-      are gone.
+    * `files`: URIs and versions of all files; `files[0]` is `_metadata`. `missing_files`: URIs of those that are gone.
     * `metadata_time`: the time when `_metadata` was written, if the store knows it.
     * `written`: bytes of operator state that a surgery changed.
     * `unused_names`: names that the user gave for operators that the snapshot does not have.
@@ -241,7 +240,7 @@ class Snapshot:
     data: bytes
     type: SnapshotType
     files: tuple[tuple[str, Pin], ...]
-    missing: tuple[str, ...]
+    missing_files: tuple[str, ...]
     metadata_time: datetime | None
     operators: tuple[Operator, ...]
     written: bytes = b""
@@ -266,8 +265,8 @@ class Snapshot:
 
     @cached_property
     def missing_uris(self) -> frozenset[str]:
-        """The `missing` files, as a set in which many files can be looked up."""
-        return frozenset(self.missing)
+        """The `missing_files`, as a set in which many files can be looked up."""
+        return frozenset(self.missing_files)
 
     @property
     def metadata_sha256(self) -> str:
@@ -283,12 +282,12 @@ class Snapshot:
 
     def check_complete(self) -> None:
         """Raise `SnapshotError` if files of state are missing."""
-        if self.missing:
+        if self.missing_files:
             raise SnapshotError(
                 "files that the snapshot refers to are gone",
                 path=self.metadata_uri,
                 expected=f"{len(self.files) - 1} files of state",
-                found=f"{len(self.missing)} missing, such as {self.missing[0]}",
+                found=f"{len(self.missing_files)} missing, such as {self.missing_files[0]}",
                 advice=Advice(
                     "if they are in another place now, give that place: ",
                     mention("moved", "OLD=NEW"),

@@ -140,8 +140,10 @@ def _recorded_sizes(streams: Iterable[Stream | None]) -> dict[str, FileSize]:
             files[normalised_place(stream.path)] = FileSize(stream.size, is_exact=True)
         elif isinstance(stream, SegmentStream):
             path, end = normalised_place(stream.path), stream.start + stream.size
-            recorded = files.get(path, FileSize(0, is_exact=False))
-            files[path] = recorded if recorded.is_exact else FileSize(max(recorded.size, end), is_exact=False)
+            recorded_size = files.get(path, FileSize(0, is_exact=False))
+            files[path] = (
+                recorded_size if recorded_size.is_exact else FileSize(max(recorded_size.size, end), is_exact=False)
+            )
     return files
 
 

@@ -16,12 +16,12 @@ def counting(unit_size: int, report_bytes: Callable[[int], None]) -> Iterator[No
     A unit may be read twice, so no more than `unit_size` bytes are reported. If the block raises an error, only the
     bytes read are reported.
     """
-    unreported = unit_size
+    unreported_bytes = unit_size
 
     def add(size: int) -> None:
-        nonlocal unreported
-        size = min(size, unreported)
-        unreported -= size
+        nonlocal unreported_bytes
+        size = min(size, unreported_bytes)
+        unreported_bytes -= size
         report_bytes(size)
 
     counter_before = getattr(_thread, "add", None)
@@ -30,7 +30,7 @@ def counting(unit_size: int, report_bytes: Callable[[int], None]) -> Iterator[No
         yield
     finally:
         _thread.add = counter_before
-    report_bytes(unreported)
+    report_bytes(unreported_bytes)
 
 
 def count(size: int) -> None:

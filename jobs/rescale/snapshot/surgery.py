@@ -128,7 +128,7 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
         if operator.operator_id not in surgery.dropped_ids
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))
-    return replace(snapshot, metadata=metadata, operators=operators, missing=_missing_files(snapshot, operators))
+    return replace(snapshot, metadata=metadata, operators=operators, missing_files=_missing_files(snapshot, operators))
 
 
 def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
@@ -169,12 +169,12 @@ def _lost_states(operator: Operator) -> Iterator[LostState]:
     if operator.raw_keyed_without_timers:
         yield LostState("raw keyed state", "in the operator's own format", None)
     for prefix, streams in (("", operator.operator), ("raw ", operator.raw_operator)):
-        elements: dict[tuple[str, str], int] = defaultdict(int)
+        element_counts: dict[tuple[str, str], int] = defaultdict(int)
         for stream in streams:
             for state in stream.states:
-                elements[state.name, prefix + state.mode.name] += len(state.elements)
-        for (name, mode), number in elements.items():
-            yield LostState(name, mode, number)
+                element_counts[state.name, prefix + state.mode.name] += len(state.elements)
+        for (name, mode), element_count in element_counts.items():
+            yield LostState(name, mode, element_count)
     if operator.other_keyed:
         yield LostState("keyed state", type(operator.other_keyed[0].handle).__name__, None)
     if operator.has_channel_state:
@@ -186,14 +186,14 @@ def _lost_states(operator: Operator) -> Iterator[LostState]:
 def _missing_files(snapshot: Snapshot, operators: Sequence[Operator]) -> tuple[str, ...]:
     """Return the missing files of these operators; all missing files if one of them has state that cannot be read."""
     if any(operator.other_keyed or operator.has_channel_state for operator in operators):
-        return snapshot.missing
+        return snapshot.missing_files
     files_of_operators = {
         snapshot.files[number][0]
         for operator in operators
         for number in _file_numbers(operator)
         if number != WRITTEN_FILE_NUMBER
     }
-    return tuple(uri for uri in snapshot.missing if uri in files_of_operators)
+    return tuple(uri for uri in snapshot.missing_files if uri in files_of_operators)
 
 
 def _file_numbers(operator: Operator) -> Iterator[int]:

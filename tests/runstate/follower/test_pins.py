@@ -128,15 +128,15 @@ def test_only_flushed_files_of_checkpoints_in_between_are_pinned(
     job.delete()
     assert (pins.numbers(), pins.flushed_numbers()) == ([], [job.number])
     snapshot = pins.open_flushed(job.number)
-    assert {name(uri) for uri in snapshot.missing} == compacted
+    assert {name(uri) for uri in snapshot.missing_files} == compacted
     for operator, earlier in zip(snapshot.operators, before.operators, strict=True):
         for flushed, database in zip(operator.databases, earlier.databases, strict=True):
             tables = {table for table, _, _ in tables_in_between([(snapshot, flushed)], snapshot, flushed)}
             assert tables == {table.file.name for table in database.tables if table.file.level == 0}
-            searched = replace(snapshot, missing=NeverSearched(snapshot.missing))
+            searched = replace(snapshot, missing_files=NeverSearched(snapshot.missing_files))
             assert tables == {table for table, _, _ in tables_in_between([(searched, flushed)], snapshot, flushed)}
     pins.remove_all_but([], [job.number])
-    assert pins.open_flushed(job.number).missing == snapshot.missing
+    assert pins.open_flushed(job.number).missing_files == snapshot.missing_files
     pins.remove_all_but([])
     assert not sizes_by_uri(pins.directory)
 

@@ -51,7 +51,7 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
         taken=snapshot.metadata_time.isoformat(sep=" ", timespec="seconds") if snapshot.metadata_time else None,
         files=len(snapshot.files) - 1,
         bytes=snapshot.bytes,
-        missing=snapshot.missing,
+        missing=snapshot.missing_files,
         operators=tuple(map(_operator, snapshot.operators)),
         unread=tuple(
             operator.read_error.document() for operator in snapshot.operators if operator.read_error is not None

@@ -34,15 +34,15 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 
 
 class UnsharedTables(NamedTuple):
-    """Names of the SST files that only the earlier checkpoint has (`gone`), and that only the later one has (`added`).
+    """Names of the SST files that only the earlier checkpoint has (gone), and that only the later one has (added).
 
-    Files that differ only because compactions rewrote rows are left out. `transient` are files that were flushed and
-    compacted away between the checkpoints; values of their keys may have changed.
+    Files that differ only because compactions rewrote rows are left out. `transient_tables` were flushed and compacted
+    away between the checkpoints; values of their keys may have changed.
     """
 
-    gone: frozenset[str]
-    added: frozenset[str]
-    transient: frozenset[TransientTable] = frozenset()
+    gone_names: frozenset[str]
+    added_names: frozenset[str]
+    transient_tables: frozenset[TransientTable] = frozenset()
 
 
 def unshared_tables(
@@ -57,11 +57,11 @@ def unshared_tables(
     `readable_sizes` are the sizes in bytes of the SST files of checkpoints in between that still exist, by name. Raises
     the errors of `read_manifest`.
     """
-    gone, added = differing_tables(earlier, before, later, after)
-    if before is None or after is None or not gone or not added:
-        return UnsharedTables(gone, added)
-    files, transient = _rewritten_files(earlier, before, later, after, readable_sizes)
-    return UnsharedTables(gone - files, added - files, transient)
+    gone_names, added_names = differing_tables(earlier, before, later, after)
+    if before is None or after is None or not gone_names or not added_names:
+        return UnsharedTables(gone_names, added_names)
+    rewritten_names, transient_tables = _rewritten_files(earlier, before, later, after, readable_sizes)
+    return UnsharedTables(gone_names - rewritten_names, added_names - rewritten_names, transient_tables)
 
 
 def differing_tables(
@@ -76,8 +76,10 @@ def differing_tables(
         [tables[place] for place in tables.keys() - others.keys()] for tables, others in ((old, new), (new, old))
     ]
     uploaded_again = _uploaded_again(earlier, unshared_tables[0], later, unshared_tables[1])
-    gone, added = (frozenset(table.file.name for table in tables) - uploaded_again for tables in unshared_tables)
-    return gone, added
+    gone_names, added_names = (
+        frozenset(table.file.name for table in tables) - uploaded_again for tables in unshared_tables
+    )
+    return gone_names, added_names
 
 
 def paired_databases(
@@ -140,7 +142,14 @@ def files_between(batches: Iterable[Sequence[Snapshot]], later: Snapshot) -> Fil
         databases = [(snapshot, _databases_of(snapshot)) for snapshot in batch]
 
         directories = [
-            (after, [(snapshot, own[directory]) for snapshot, own in databases if directory in own])
+            (
+                after,
+                [
+                    (snapshot, own_databases[directory])
+                    for snapshot, own_databases in databases
+                    if directory in own_databases
+                ],
+            )
             for directory, after in later_databases.items()
         ]
         files_of_batch = side_by_side(lambda pair: _files_between(pair[1], later, pair[0]), directories)
@@ -210,13 +219,13 @@ def _tables_by_place(snapshot: Snapshot, database: Database | None) -> dict[_Pla
 
 
 def _uploaded_again(
-    earlier: Snapshot, gone: Sequence[LiveTable], later: Snapshot, added: Sequence[LiveTable]
+    earlier: Snapshot, gone_tables: Sequence[LiveTable], later: Snapshot, added_tables: Sequence[LiveTable]
 ) -> frozenset[str]:
-    """Return the names of the files in `gone` that Flink has uploaded again under another name, which is in `added`."""
-    tables_by_entry = {_comparable_entry(table): table for table in added}
+    """Return the names of the gone files that Flink has uploaded again under another name, which was added."""
+    tables_by_entry = {_comparable_entry(table): table for table in added_tables}
     table_pairs = [
         (table, tables_by_entry[_comparable_entry(table)])
-        for table in gone
+        for table in gone_tables
         if _comparable_entry(table) in tables_by_entry
     ]
 

@@ -68,48 +68,48 @@ def audit(kafka: Iterable[KafkaOffsets]) -> Iterator[OffsetFinding]:
             yield OffsetFinding(name, offsets.label, sentence)
 
 
-def spread_findings(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
+def spread_findings(offsets: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
     """Yield findings about subtasks that would have no partition, or more than their share, at this parallelism."""
-    if not kafka.positions:
+    if not offsets.positions:
         return
-    counts = positions_per_subtask(kafka, parallelism)
+    counts = positions_per_subtask(offsets, parallelism)
     idle_count = counts.count(0)
     if idle_count:
         watermarks = ", and hold back watermarks unless the WatermarkStrategy has withIdleness"
         yield OffsetFinding(
             READERS_IDLE,
-            kafka.label,
+            offsets.label,
             f"{idle_count} of {parallelism} subtasks have no Kafka partition to read"
-            + (watermarks if kafka.kind is KafkaKind.SOURCE else ""),
+            + (watermarks if offsets.kind is KafkaKind.SOURCE else ""),
         )
-    most_partitions, even_share = max(counts), -(-len(kafka.positions) // parallelism)
+    most_partitions, even_share = max(counts), -(-len(offsets.positions) // parallelism)
     if most_partitions > even_share:
         yield OffsetFinding(
             UNEVEN,
-            kafka.label,
-            f"subtask {counts.index(most_partitions)} reads {most_partitions} of {len(kafka.positions)} Kafka "
+            offsets.label,
+            f"subtask {counts.index(most_partitions)} reads {most_partitions} of {len(offsets.positions)} Kafka "
             f"partitions; {even_share} would be even",
         )
 
 
-def discovery_findings(kafka: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
+def discovery_findings(offsets: KafkaOffsets, parallelism: int) -> Iterator[OffsetFinding]:
     """Yield a finding about how the job handles partitions that the snapshot lacks, if that may surprise the user."""
-    owners = tuple(owning_subtask(*position.partition, parallelism) for position in kafka.positions)
-    if kafka.kind is KafkaKind.CONSUMER:
+    owners = tuple(owning_subtask(*position.partition, parallelism) for position in offsets.positions)
+    if offsets.kind is KafkaKind.CONSUMER:
         sentence = "partitions without a stored offset are read from the earliest record (FlinkKafkaConsumerBase)"
-    elif kafka.holders(parallelism) != owners:
+    elif offsets.holders(parallelism) != owners:
         sentence = (
             "its partitions are dealt to subtasks in turn; new partitions go to subtasks by topic and number "
             "(KafkaSourceEnumerator.getSplitOwner), even to subtasks with many, and are read from the earliest record"
         )
     else:
         return
-    yield OffsetFinding(DISCOVERY, kafka.label, sentence)
+    yield OffsetFinding(DISCOVERY, offsets.label, sentence)
 
 
-def positions_per_subtask(kafka: KafkaOffsets, parallelism: int) -> list[int]:
+def positions_per_subtask(offsets: KafkaOffsets, parallelism: int) -> list[int]:
     """Return the number of positions that each subtask reads at a parallelism."""
-    counts = Counter(kafka.holders(parallelism))
+    counts = Counter(offsets.holders(parallelism))
     return [counts[subtask] for subtask in range(parallelism)]
 
 

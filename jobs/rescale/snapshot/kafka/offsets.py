@@ -230,7 +230,7 @@ def contents_of(snapshot: Snapshot, stream: ElementStream, elements: Sequence[Ex
     if elements[0].file >= len(snapshot.files):
         raise UnreadError("the operator is given up")
     uri = snapshot.contents.uri(elements[0])
-    if uri in snapshot.missing:
+    if uri in snapshot.missing_files:
         raise UnreadError(f"{uri} is gone")
     stored_contents = snapshot.contents.read_each(elements)
     if not stream.compressed:

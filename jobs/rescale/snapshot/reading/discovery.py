@@ -81,15 +81,16 @@ def refuse_two_starts(directory: str, checkpoints: Sequence[int]) -> None:
     metadata_uris = [join(checkpoint_directory(directory, number), METADATA) for number in checkpoints]
     times = side_by_side(open_store(directory).modified, metadata_uris)
     written_checkpoints = [(time, number) for time, number in zip(times, checkpoints, strict=True) if time is not None]
-    if not written_checkpoints or (last := max(written_checkpoints)) == (
-        highest := max(written_checkpoints, key=itemgetter(1))
+    if not written_checkpoints or (last_written := max(written_checkpoints)) == (
+        highest_numbered := max(written_checkpoints, key=itemgetter(1))
     ):
         return
     raise RequestError(
         "the directory holds checkpoints of two starts of a job: the one with the highest number is not the last one",
         path=directory,
-        expected=f"no checkpoint that was written after chk-{highest[1]} ({highest[0]:%Y-%m-%d %H:%M:%S})",
-        found=f"chk-{last[1]} ({last[0]:%Y-%m-%d %H:%M:%S})",
+        expected=f"no checkpoint that was written after chk-{highest_numbered[1]} "
+        f"({highest_numbered[0]:%Y-%m-%d %H:%M:%S})",
+        found=f"chk-{last_written[1]} ({last_written[0]:%Y-%m-%d %H:%M:%S})",
         advice="move the checkpoints of the earlier start elsewhere; or name one of them by its own directory chk-N",
     )
 

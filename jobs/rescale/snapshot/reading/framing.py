@@ -51,9 +51,9 @@ def _has_records(group: Extent, key_group: int, read: Callable[[Extent], bytes])
     data = read(group.part(0, min(group.length, _MOST_WALKED)))
     for max_parallelism in (128, 32768):
         reader = RecordReader(max_parallelism, None)
-        numbers, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
+        groups, start = np.array([key_group], np.int64), np.zeros(1, np.int64)
         try:
-            if sum(map(len, reader.read(numbers, start, [data], is_whole=len(data) == group.length))):
+            if sum(map(len, reader.read(groups, start, [data], is_whole=len(data) == group.length))):
                 return True
         except (SnapshotError, UnsupportedError):
             continue

@@ -38,16 +38,16 @@ def streams_of(entry: OperatorState) -> Iterator[Stream | None]:
 
 def bytes_of(entry: OperatorState) -> int:
     """Return the size in bytes of all state of the operator, according to its handles."""
-    total = 0
+    size = 0
     for subtask in entry.subtasks:
         state = subtask.state or SubtaskState()
         handles: list[Iterable[Stream | None]] = [
             *([handle.stream] for handle in (state.managed_operator, state.raw_operator) if handle is not None),
             *(set(keyed_streams(handle)) for handle in (state.managed_keyed, state.raw_keyed)),
         ]
-        total += sum(_size(stream) for streams in handles for stream in streams)
-        total += sum(channel.state_size for channel in (*state.input_channels, *state.output_channels))
-    return total
+        size += sum(_size(stream) for streams in handles for stream in streams)
+        size += sum(channel.state_size for channel in (*state.input_channels, *state.output_channels))
+    return size
 
 
 def _size(stream: Stream | None) -> int:

@@ -143,13 +143,13 @@ def _locate(entries: Sequence[OperatorState], locator: Locator, given_up: Collec
         if entry.operator_id not in given_up:
             for stream in streams_of(entry):
                 locator.extent(stream)
-    number = len(locator.files)
+    pinned_count = len(locator.files)
     for entry in entries:
         if entry.operator_id in given_up:
             for stream in streams_of(entry):
                 with _ignoring_errors(entry, given_up):
                     locator.extent(stream)
-    return number
+    return pinned_count
 
 
 def _operators(
@@ -264,8 +264,8 @@ def _is_logged(handle: KeyedHandle | None) -> bool:
 
 def _key_groups(handle: KeyedHandle) -> tuple[int, int]:
     """Return the first key group of a handle and the number of its key groups."""
-    number = len(handle.offsets) if isinstance(handle, KeyGroupsHandle) else handle.key_group_count
-    return handle.first_key_group, number
+    key_group_count = len(handle.offsets) if isinstance(handle, KeyGroupsHandle) else handle.key_group_count
+    return handle.first_key_group, key_group_count
 
 
 def _materialised_handle(handle: KeyedHandle | None) -> KeyedHandle | None:
@@ -275,8 +275,8 @@ def _materialised_handle(handle: KeyedHandle | None) -> KeyedHandle | None:
     return handle.base[0] if handle.base else None
 
 
-def _results(pending: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:
-    return tuple(stream for future in pending if (stream := future.result()) is not None)
+def _results(futures: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:
+    return tuple(stream for future in futures if (stream := future.result()) is not None)
 
 
 def _label(entry: OperatorState, labels: dict[str, str]) -> str:

@@ -61,14 +61,14 @@ class StreamReader:
         self,
         data: bytes,
         files: tuple[tuple[str, Pin], ...],
-        missing: frozenset[str],
+        missing_uris: frozenset[str],
         locator: Locator,
         entries: Iterable[OperatorState],
     ) -> None:
         self._files = files
         # These reads check no versions: tasks that use the source's bytes do, and another run may rewrite a result.
         self._contents = SnapshotFiles(files, data).unpinned()
-        self._missing = missing
+        self._missing_uris = missing_uris
         self._locator = locator
         self._base_offsets = _offsets_in_bases(entries)
         self._headers: dict[bytes, bytes] = {}
@@ -78,7 +78,7 @@ class StreamReader:
     def is_whole(self, entry: OperatorState) -> bool:
         """Tell whether all files that the operator's handles name exist."""
         extents = [extent for stream in streams_of(entry) if (extent := self._locator.extent(stream))]
-        return all(self._files[extent.file][0] not in self._missing for extent in extents)
+        return all(self._files[extent.file][0] not in self._missing_uris for extent in extents)
 
     def keyed(self, label: str, subtask: int, handle: KeyGroupsHandle) -> KeyedStream:
         """Return the managed keyed stream of a subtask."""
@@ -179,7 +179,7 @@ class StreamReader:
         )
         size = sum(bytes_of_changes(delta) for delta in handle.delta)
         changelog = Changelog(subtask, key_groups, base, change_sets, size, header=b"", parsed=None)
-        if any(self._files[change_set.extent.file][0] in self._missing for change_set in change_sets):
+        if any(self._files[change_set.extent.file][0] in self._missing_uris for change_set in change_sets):
             return HeaderlessChangelog(changelog, None)
         try:
             with located(operator=label):
@@ -226,7 +226,7 @@ class StreamReader:
                 yield ChangeSet(extent, offset)
                 continue
             uri, pin = self._files[extent.file]
-            if uri not in self._missing:
+            if uri not in self._missing_uris:
                 # The handle's size counts neither the first byte nor compression (`OutputStreamWithPos`).
                 if not 0 <= pin.size - extent.length <= 1 and not is_compressed_log(
                     self._read(Extent(extent.file, 0, min(1, pin.size)))
@@ -254,7 +254,7 @@ class StreamReader:
         uri, pin = self._files[extent.file]
         whole_size = self._locator.whole_sizes.get(extent.file)
         end = extent.start + extent.length
-        if uri not in self._missing and ((whole_size or pin.size) != pin.size or not 0 <= end <= pin.size):
+        if uri not in self._missing_uris and ((whole_size or pin.size) != pin.size or not 0 <= end <= pin.size):
             raise SnapshotError(
                 "a file of state does not have the size that its handle records",
                 path=uri,
@@ -309,7 +309,7 @@ class StreamReader:
 
     def _read(self, extent: Extent) -> bytes:
         uri, _ = self._files[extent.file]
-        if uri in self._missing:
+        if uri in self._missing_uris:
             return b""
         if extent.length > HEADER_LIMIT:
             raise SnapshotError(

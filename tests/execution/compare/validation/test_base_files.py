@@ -64,7 +64,7 @@ def test_files_that_only_the_result_has_are_those_above_the_base(operator: Opera
         new = changed(
             base, lambda files, at=level: (*files, replace(files[0], number=99, level=at, smallest_sequence=first))
         )
-        assert files_above_base(base, new, operator).added == {"000099.sst"}
+        assert files_above_base(base, new, operator).added_names == {"000099.sst"}
 
 
 @pytest.mark.parametrize(

@@ -216,13 +216,15 @@ class ChangeProof:
             between = self._files_between(operator_index, key_groups, files)
             sizes = {name: extent.length for name, extent in between.items()}
             tables = unshared_tables(earlier, before, later, after, sizes)
-            return tables, tuple(PassedFile(state, name, between[name]) for state, name in sorted(tables.transient))
+            return tables, tuple(
+                PassedFile(state, name, files_between[name]) for state, name in sorted(tables.transient_tables)
+            )
 
         tables_of_pairs = side_by_side(unshared_tables_of, pairs)
         for (key_groups, before, after), (tables, transient) in zip(pairs, tables_of_pairs, strict=True):
             sides = (
-                None if before is None else _change_side(before, files.earlier_indexes, tables.gone),
-                None if after is None else _change_side(after, None, tables.added),
+                None if before is None else _change_side(before, files.earlier_indexes, tables.gone_names),
+                None if after is None else _change_side(after, None, tables.added_names),
             )
             header = require_header((after or before or old.databases[0]).parsed)
             if not any(tables) and before is not None and after is not None and before.states == after.states:

@@ -69,9 +69,9 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
             expected=f"the properties of a {'canonical' if canonical else 'native'} savepoint",
             found=f"the properties of {result.type.name}, or damaged ones",
         )
-    if result.missing:
+    if result.missing_files:
         raise IntegrityError(
-            "files of the result are missing", path=result.missing[0], found=f"{len(result.missing)} in all"
+            "files of the result are missing", path=result.missing_files[0], found=f"{len(result.missing_files)} in all"
         )
     check_equal(
         "operators",
