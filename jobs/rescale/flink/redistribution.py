@@ -68,7 +68,7 @@ def redistribute(old_layouts: Sequence[Sequence[StateLayout]], parallelism: int)
     modes = {state.name: state.mode for layout in old_layouts for state in layout}
     start = 0
     for name in _flink_order(old_layouts):
-        total = sum(count for _, count in element_counts[name])
+        element_count = sum(count for _, count in element_counts[name])
         match modes[name]:
             case DistributionMode.BROADCAST:
                 copies = [(source, count) for source, count in element_counts[name] if count]
@@ -76,10 +76,10 @@ def redistribute(old_layouts: Sequence[Sequence[StateLayout]], parallelism: int)
                     _Concatenation([copies[i % len(copies)]]).runs(0, 1) if copies else () for i in range(parallelism)
                 ]
             case DistributionMode.UNION:
-                runs_of_subtasks = list(_consecutive_runs(element_counts[name], total, parallelism, 0))
+                runs_of_subtasks = list(_consecutive_runs(element_counts[name], element_count, parallelism, 0))
             case DistributionMode.SPLIT_DISTRIBUTE:
-                runs_of_subtasks = list(_consecutive_runs(element_counts[name], total, parallelism, start))
-                start = (start + total % parallelism) % parallelism
+                runs_of_subtasks = list(_consecutive_runs(element_counts[name], element_count, parallelism, start))
+                start = (start + element_count % parallelism) % parallelism
         for subtask, runs in enumerate(runs_of_subtasks):
             shares[subtask][name] = StateShare(name, modes[name], runs)
     return [[share[name] for name in element_counts] for share in shares]
@@ -95,13 +95,13 @@ def _element_counts_by_state(old_layouts: Sequence[Sequence[StateLayout]]) -> di
 
 
 def _consecutive_runs(
-    element_counts: list[tuple[int, int]], total: int, parallelism: int, start: int
+    element_counts: list[tuple[int, int]], element_count: int, parallelism: int, start: int
 ) -> Iterator[tuple[ElementRun, ...]]:
     """Yield the runs of subtask 0, 1, …: `total div parallelism` elements each.
 
     The subtasks from `start` on get one element more, until the remainder is used up.
     """
-    least_elements, remainder = divmod(total, parallelism)
+    least_elements, remainder = divmod(element_count, parallelism)
     concatenation = _Concatenation(element_counts)
     runs_of_subtasks: list[tuple[ElementRun, ...]] = [()] * parallelism
     position = 0

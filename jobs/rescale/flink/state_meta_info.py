@@ -93,11 +93,13 @@ def read_bounded_states(reader: ByteReader, starts: Sequence[int], end: int) -> 
     return tuple(read_state_meta_info(reader, end) for end in ends)
 
 
-def _ends(reader: ByteReader, number: int, starts: Sequence[int], end: int) -> list[int]:
-    """Return the ends of `number` entries at `starts`, end to end from the reader's position to `end`."""
+def _ends(reader: ByteReader, entry_count: int, starts: Sequence[int], end: int) -> list[int]:
+    """Return the ends of `entry_count` entries at `starts`, end to end from the reader's position to `end`."""
     first, *ends = (*starts, end)
-    if len(ends) != number or first != reader.position:
-        raise reader.error("the count in a header differs from the number of entries", expected=number, found=len(ends))
+    if len(ends) != entry_count or first != reader.position:
+        raise reader.error(
+            "the count in a header differs from the number of entries", expected=entry_count, found=len(ends)
+        )
     return ends
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from rescale.flink.keyed.ttl.last_access import age_rules, timed_content
+from rescale.flink.keyed.ttl.last_access import age_rules, timed_serializer
 from rescale.flink.state_meta_info import StateMetaInfo
 from rescale.snapshot.model import Operator
 from rescale.text.advice import Advice, mention
@@ -57,7 +57,7 @@ def old_rows(operator: Operator, name: str, until: int) -> OldRows:
             advice=did_you_mean(name, names_with_ttl),
         )
     with located(operator=operator.label, state=name):
-        has_ttl = any(timed_content(state) is not None for state in infos)
+        has_ttl = any(timed_serializer(state) is not None for state in infos)
     if not has_ttl:
         raise RequestError(
             "the state has no time to live (TTL), so its rows do not say when they were last accessed",
@@ -81,6 +81,6 @@ def without_old_rows(operator: Operator, dropped_rows: Collection[OldRows]) -> O
 
 def _has_ttl(state: StateMetaInfo) -> bool:
     try:
-        return timed_content(state) is not None
+        return timed_serializer(state) is not None
     except UnsupportedError:  # a list or a map with a serializer that is not Flink's
         return False

@@ -118,20 +118,20 @@ class CompositeKeys:
         tails = records.key_ends - ends
         is_wrong = (tails < self._min_tail[records.states]) | (tails > self._max_tail[records.states])
         for state_id, namespace in self._namespaces.items():
-            chosen = np.flatnonzero(records.states == state_id)
+            indices = np.flatnonzero(records.states == state_id)
             is_timer = bool(self._key_offsets[state_id])
             has_lengths = not is_timer and program.fixed_length is None and namespace.fixed_length is None
             fits = self._namespaces_fit(
-                records, chosen, starts, ends, namespace, has_lengths, state_id in self._map_ids
+                records, indices, starts, ends, namespace, has_lengths, state_id in self._map_ids
             )
-            is_wrong[chosen[~fits]] = True
+            is_wrong[indices[~fits]] = True
         if is_wrong.any():
             raise self.key_group_error(records, int(np.argmax(is_wrong)), "no valid namespace follows a key", None)
 
     @staticmethod
     def _namespaces_fit(
         records: Records,
-        chosen: Longs,
+        indices: Longs,
         starts: Longs,
         ends: Longs,
         namespace: Program,
@@ -142,11 +142,11 @@ class CompositeKeys:
 
         If `has_lengths`, each key and each namespace must be followed by its own length in bytes.
         """
-        namespace_begins, composite_ends = ends[chosen], records.key_ends[chosen]
-        fits = np.ones(len(chosen), np.bool_)
+        namespace_begins, composite_ends = ends[indices], records.key_ends[indices]
+        fits = np.ones(len(indices), np.bool_)
         if has_lengths:
             namespace_begins, fits = _ends_of_lengths(
-                records.data, namespace_begins, composite_ends, namespace_begins - starts[chosen]
+                records.data, namespace_begins, composite_ends, namespace_begins - starts[indices]
             )
         walked_namespaces = walk_keys(
             namespace, records.data, np.minimum(namespace_begins, composite_ends), composite_ends

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap.heap_entries import content_of
+from rescale.flink.keyed.heap.heap_entries import entry_serializers
 from rescale.flink.keyed.namespaces import namespace_serializer
 from rescale.flink.serializers.program import compile_key_program, compile_program
 from rescale.flink.serializers.rows.streaming import VOID_NAMESPACE
@@ -74,8 +74,10 @@ def _user_key(info: StateMetaInfo, reader: ByteReader) -> str:
 
 
 def _tree_of_user_key(info: StateMetaInfo) -> TypeTree | None:
-    content = info.serializer(SerializerKey.VALUE)
+    value_serializer = info.serializer(SerializerKey.VALUE)
+    if value_serializer is None:
+        return None
     try:
-        return compile_program(content_of(info, content)[1][0]).tree if content is not None else None
+        return compile_program(entry_serializers(info, value_serializer)[1][0]).tree
     except UnsupportedError:
         return None

@@ -72,8 +72,8 @@ def walk_keys(program: Program, data: Bytes, starts: Longs, limits: Longs) -> Wa
     return WalkedKeys(ends, error_codes, codes if program.hashable else None)
 
 
-def walk_values(program: Program, data: Bytes, start: int, number: int) -> tuple[Longs, str | None]:
-    """Return the ends (int64) of up to `number` values that lie end to end from `start` on, and None.
+def walk_values(program: Program, data: Bytes, start: int, value_count: int) -> tuple[Longs, str | None]:
+    """Return the ends (int64) of up to `value_count` values that lie end to end from `start` on, and None.
 
     If a value cannot be read, return the ends of the values before it, and the description of the error.
     """
@@ -83,7 +83,7 @@ def walk_values(program: Program, data: Bytes, start: int, number: int) -> tuple
     instructions, depth = lower(program.tree)
     read_only = np.ascontiguousarray(data, np.uint8).view()
     read_only.flags.writeable = False
-    ends = np.empty(number, np.int64)
+    ends = np.empty(value_count, np.int64)
     with np.errstate(over="ignore"):
         count, error_code = machine.walk_values(instructions, depth, read_only, start, ends)
     return ends[:count], ERROR_TEXTS[error_code] or None

@@ -94,13 +94,13 @@ def named_hash(snapshot: SerializerSnapshot, name: str) -> KeyHash:
             expected=_expected_text(program, classes),
             advice="give a formula, with the fields in the order in which hashCode() uses them, or module:function",
         )
-    chosen = _key_hash(program, classes, formula)
-    if not chosen.program.hashable:
+    key_hash = _key_hash(program, classes, formula)
+    if not key_hash.program.hashable:
         raise UnsupportedError(
             f"keys of the type {program.name} contain a value whose hash is unknown",
             advice="a max parallelism that divides the old one needs no hash of keys; or give module:function",
         )
-    return chosen
+    return key_hash
 
 
 def choose_hash(
@@ -228,12 +228,12 @@ def _distinct_keys(program: Program, sample: _Keys) -> _Keys:
             found=f"{error_text}, at byte {walked_keys.ends[index] - starts[index]} of the key",
         )
     first_indices: dict[tuple[bytes, int], int] = {}
-    content = data.tobytes()
+    data_bytes = data.tobytes()
     spans = zip(starts.tolist(), walked_keys.ends.tolist(), groups.tolist(), strict=True)
     for index, (start, end, group) in enumerate(spans):
-        first_indices.setdefault((content[start:end], group), index)
-    chosen = np.fromiter(first_indices.values(), np.int64, len(first_indices))
-    return _Keys(data, starts[chosen], walked_keys.ends[chosen], groups[chosen])
+        first_indices.setdefault((data_bytes[start:end], group), index)
+    distinct_indices = np.fromiter(first_indices.values(), np.int64, len(first_indices))
+    return _Keys(data, starts[distinct_indices], walked_keys.ends[distinct_indices], groups[distinct_indices])
 
 
 def _fitting_candidates(candidates: list[KeyHash], keys: _Keys, max_parallelism: int) -> dict[KeyHash, Codes]:

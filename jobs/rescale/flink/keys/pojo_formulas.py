@@ -196,8 +196,8 @@ def formulas(classes: tuple[ClassWithHashCode, ...]) -> Iterator[Formula]:
                 if formula_count + size > MOST_FORMULAS:
                     continue
                 formula_count += size
-                for chosen in itertools.product(*map(orders, fields)):
-                    formula = Formula(name, chosen)
+                for ordered_fields in itertools.product(*map(orders, fields)):
+                    formula = Formula(name, ordered_fields)
                     if formula not in seen_formulas:
                         seen_formulas.add(formula)
                         yield formula

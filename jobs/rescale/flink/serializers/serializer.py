@@ -63,12 +63,12 @@ class Serializer:
         return self.values(snapshot, tree_of) if callable(self.values) else self.values
 
 
-def from_nested(number: int, make: Callable[..., TypeTree]) -> Values:
-    """Return `Serializer.values` for `number` nested serializers: `make` takes their trees as arguments.
+def from_nested(nested_count: int, make: Callable[..., TypeTree]) -> Values:
+    """Return `Serializer.values` for `nested_count` nested serializers: `make` takes their trees as arguments.
 
     Another number of nested serializers raises `SnapshotError`; Flink does not check their number.
     """
-    return lambda snapshot, tree_of: make(*trees_of(number, snapshot, tree_of))
+    return lambda snapshot, tree_of: make(*trees_of(nested_count, snapshot, tree_of))
 
 
 def from_all_nested(make: Callable[[tuple[TypeTree, ...]], TypeTree]) -> Values:
@@ -76,12 +76,12 @@ def from_all_nested(make: Callable[[tuple[TypeTree, ...]], TypeTree]) -> Values:
     return lambda snapshot, tree_of: make(tuple(map(tree_of, snapshot.nested)))
 
 
-def trees_of(number: int, snapshot: SerializerSnapshot, tree_of: TreeOf) -> tuple[TypeTree, ...]:
-    """Return the trees of the nested serializers. Raises `SnapshotError` unless there are `number` of them."""
-    if len(snapshot.nested) != number:
+def trees_of(nested_count: int, snapshot: SerializerSnapshot, tree_of: TreeOf) -> tuple[TypeTree, ...]:
+    """Return the trees of the nested serializers. Raises `SnapshotError` unless there are `nested_count` of them."""
+    if len(snapshot.nested) != nested_count:
         raise SnapshotError(
             f"a serializer snapshot has a wrong number of nested serializers: {snapshot.class_name}",
-            expected=f"{number} serializers",
+            expected=f"{nested_count} serializers",
             found=len(snapshot.nested),
         )
     return tuple(map(tree_of, snapshot.nested))

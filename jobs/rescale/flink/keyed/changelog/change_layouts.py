@@ -15,7 +15,7 @@ from types import MappingProxyType
 from rescale.flink.advice import MATERIALISE_CHANGELOG
 from rescale.flink.keyed.changelog.logged_states import Operation
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap.heap_entries import EntryKind, content_of
+from rescale.flink.keyed.heap.heap_entries import EntryKind, entry_serializers
 from rescale.flink.keyed.namespaces import namespace_serializer
 from rescale.flink.keyed.timers.heap_timers import TIME_SIZE
 from rescale.flink.serializers.program import Program, compile_if_known, compile_key_program, compile_program
@@ -93,10 +93,10 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeL
     if state.kind is StateKind.PRIORITY_QUEUE:
         timer = Program("timer", Sequence((Fixed(TIME_SIZE), key.tree, namespace.tree)))
         return ChangeLayout(state, EntryKind.QUEUE_ELEMENT, key, namespace, timer, None, has_lengths=False)
-    kind, parts = content_of(state, value)
-    first, second = (*(map(compile_if_known, parts)), None)[:2]
+    kind, serializers = entry_serializers(state, value)
+    first, second = (*(map(compile_if_known, serializers)), None)[:2]
     if kind is EntryKind.MAP:
         # The type must be known: a user key precedes each value, and has no length in front.
-        first = compile_program(parts[0])
+        first = compile_program(serializers[0])
     has_lengths = key.fixed_length is None and namespace.fixed_length is None
     return ChangeLayout(state, kind, key, namespace, first, second, has_lengths)

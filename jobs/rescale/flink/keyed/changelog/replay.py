@@ -125,9 +125,9 @@ class ReplayedState:
         payload, namespace = change.payload, self.layout.namespace
         yield self._composite_key(change.key, change.namespace)
         (at,) = self._ends(change, namespace, 0, 1)
-        number = self._read_count(change, at)
+        source_count = self._read_count(change, at)
         begin = at + _COUNT_SIZE
-        for end in self._ends(change, namespace, begin, number):
+        for end in self._ends(change, namespace, begin, source_count):
             yield self._composite_key(change.key, payload[begin:end])
             begin = end
         self._check_end(change, begin)
@@ -136,11 +136,11 @@ class ReplayedState:
         """Return the values in a payload: the elements of a list (`ListSerializer`), or else the payload itself."""
         if self.layout.kind is not EntryKind.LIST:
             return (change.payload,)
-        number, begin = self._read_count(change, 0), _COUNT_SIZE
-        if number == 1:
+        element_count, begin = self._read_count(change, 0), _COUNT_SIZE
+        if element_count == 1:
             return (change.payload[begin:],)
         payload_values = []
-        for end in self._ends(change, self.layout.first_part, begin, number):
+        for end in self._ends(change, self.layout.first_part, begin, element_count):
             payload_values.append(change.payload[begin:end])
             begin = end
         self._check_end(change, begin)
@@ -169,12 +169,12 @@ class ReplayedState:
 
     def _added_items(self, change: Change) -> Iterator[tuple[bytes, bytes]]:
         """Yield (user key, value with its flag) of the items in a payload that is a map (`MapSerializer`)."""
-        payload, number, at = change.payload, self._read_count(change, 0), _COUNT_SIZE
-        for _ in range(number):
+        payload, item_count, at = change.payload, self._read_count(change, 0), _COUNT_SIZE
+        for _ in range(item_count):
             (flag,) = self._ends(change, self.layout.first_part, at, 1)
             user_key, end = payload[at:flag], flag + 1
             if payload[flag:end] == _NOT_NULL:
-                (end,) = [len(payload)] if number == 1 else self._ends(change, self.layout.second_part, end, 1)
+                (end,) = [len(payload)] if item_count == 1 else self._ends(change, self.layout.second_part, end, 1)
             elif payload[flag:end] != _NULL:
                 raise self._damaged_log_error(change, f"{payload[flag:end].hex() or 'nothing'} as a null flag")
             yield user_key, payload[flag:end]
@@ -200,24 +200,24 @@ class ReplayedState:
 
     def _read_count(self, change: Change, at: int) -> int:
         data = change.payload[at : at + _COUNT_SIZE]
-        number = int.from_bytes(data, "big", signed=True)
-        if len(data) < _COUNT_SIZE or number < 0:
+        count = int.from_bytes(data, "big", signed=True)
+        if len(data) < _COUNT_SIZE or count < 0:
             raise self._damaged_log_error(change, f"an impossible count: {data.hex()}")
-        return number
+        return count
 
-    def _ends(self, change: Change, program: Program | None, start: int, number: int) -> list[int]:
-        """Return the ends of `number` values that lie end to end from `start` on."""
+    def _ends(self, change: Change, program: Program | None, start: int, value_count: int) -> list[int]:
+        """Return the ends of `value_count` values that lie end to end from `start` on."""
         if program is None:
             raise UnsupportedError(
                 "the values of a change cannot be delimited, because their type is unknown",
                 state=self.layout.state.name,
-                found=f"{number} values of {change.operation.name}",
+                found=f"{value_count} values of {change.operation.name}",
                 advice=MATERIALISE_CHANGELOG,
             )
-        if number > len(change.payload):
-            raise self._damaged_log_error(change, f"an impossible count: {number}")
-        ends, fault = walk_values(program, np.frombuffer(change.payload, np.uint8), start, number)
-        if len(ends) < number:
+        if value_count > len(change.payload):
+            raise self._damaged_log_error(change, f"an impossible count: {value_count}")
+        ends, fault = walk_values(program, np.frombuffer(change.payload, np.uint8), start, value_count)
+        if len(ends) < value_count:
             raise self._damaged_log_error(change, f"not a {program.name}: {fault}")
         return [int(end) for end in ends]
 

@@ -112,14 +112,16 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
     value = state.serializer(SerializerKey.VALUE)
     if value is None:
         raise UnsupportedError("the state has no value serializer")
-    kind, parts = content_of(state, value)
-    first, second = (*(compile_program(part).tree for part in parts), _NO_BYTES)[:2]
+    kind, serializers = entry_serializers(state, value)
+    first, second = (*(compile_program(serializer).tree for serializer in serializers), _NO_BYTES)[:2]
     if kind is EntryKind.LIST and not takes_bytes(first):
         raise UnsupportedError("the elements of its lists have no bytes, so a damaged count would go unnoticed")
     return EntryLayout(kind, namespace.tree, key.tree, first, second, has_lengths)
 
 
-def content_of(state: StateMetaInfo, value: SerializerSnapshot) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:
+def entry_serializers(
+    state: StateMetaInfo, value: SerializerSnapshot
+) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:
     """Return the kind of a state's entries, and the serializers of their content; `value` is its value serializer.
 
     A list has the serializer of its elements, a map those of its user keys and its values, and any other state `value`.
@@ -127,10 +129,10 @@ def content_of(state: StateMetaInfo, value: SerializerSnapshot) -> tuple[EntryKi
     """
     if state.state_type not in ("LIST", "MAP"):
         return EntryKind.VALUE, (value,)
-    kind, row, parts = (EntryKind.LIST, LIST, 1) if state.state_type == "LIST" else (EntryKind.MAP, MAP, 2)
+    kind, row, serializer_count = (EntryKind.LIST, LIST, 1) if state.state_type == "LIST" else (EntryKind.MAP, MAP, 2)
     while value.class_name == TTL_AWARE.snapshot and len(value.nested) == 1:
         (value,) = value.nested
-    if value.class_name != row.snapshot or len(value.nested) != parts:
+    if value.class_name != row.snapshot or len(value.nested) != serializer_count:
         raise UnsupportedError(
             f"the format of a {state.state_type.lower()} state of {type_name(value)} is unknown",
             expected=row.snapshot,

@@ -110,7 +110,7 @@ def copy_entries(
     spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count, error_code = 0, np.int64(FINE)
     while count < len(starts) and (progress[ENTRIES_LEFT] or progress[ITEMS_LEFT]):
-        record = filled + prefix_size
+        record_start = filled + prefix_size
         if progress[ITEMS_LEFT]:
             user_key_end, error_code = end_of_value(
                 first_program, depth, data, at, spare_longs, spare_hashes, spare_flags
@@ -126,21 +126,21 @@ def copy_entries(
                 end, error_code = end_of_value(second_program, depth, data, end, spare_longs, spare_hashes, spare_flags)
             if error_code != FINE:
                 break
-            if record + progress[HELD_SIZE] + end - at + LENGTH_SIZE > len(out):
+            if record_start + progress[HELD_SIZE] + end - at + LENGTH_SIZE > len(out):
                 error_code = np.int64(NO_ROOM)
                 break
-            key_end = copy_bytes(held_key, np.int64(0), progress[HELD_SIZE], out, record)
+            key_end = copy_bytes(held_key, np.int64(0), progress[HELD_SIZE], out, record_start)
             key_end = copy_bytes(data, at, user_key_end, out, key_end)
             value_end = copy_bytes(data, user_key_end, end, out, key_end + LENGTH_SIZE)
             at = end
             progress[ITEMS_LEFT] -= 1
         elif kind == QUEUE_ELEMENT:
             end, error_code = end_of_value(first_program, depth, data, at, spare_longs, spare_hashes, spare_flags)
-            if error_code == FINE and record + end - at + LENGTH_SIZE > len(out):
+            if error_code == FINE and record_start + end - at + LENGTH_SIZE > len(out):
                 error_code = np.int64(NO_ROOM)
             if error_code != FINE:
                 break
-            key_end = copy_bytes(data, at, end, out, record)
+            key_end = copy_bytes(data, at, end, out, record_start)
             value_end = key_end + LENGTH_SIZE
             at = end
             progress[ENTRIES_LEFT] -= 1
@@ -178,10 +178,10 @@ def copy_entries(
                 progress[ENTRIES_LEFT] -= 1
                 at = value_start + 4
                 continue
-            if record + size + LENGTH_SIZE > len(out):
+            if record_start + size + LENGTH_SIZE > len(out):
                 error_code = np.int64(NO_ROOM)
                 break
-            key_end = _put_key(data, at, key_start, value_start, has_lengths, out, record)
+            key_end = _put_key(data, at, key_start, value_start, has_lengths, out, record_start)
             value_end = key_end + LENGTH_SIZE
             end = value_start if kind == VALUE else value_start + 4
             for i in range(1 if kind == VALUE else item_count):
@@ -201,8 +201,8 @@ def copy_entries(
                 break
             at = end
             progress[ENTRIES_LEFT] -= 1
-        out[filled:record] = 0
-        starts[count], key_ends[count], ends[count] = record, key_end, value_end
+        out[filled:record_start] = 0
+        starts[count], key_ends[count], ends[count] = record_start, key_end, value_end
         _put_i32(value_end - key_end - LENGTH_SIZE, out, key_end)
         filled = value_end
         count += 1

@@ -81,19 +81,19 @@ def shorten_lists(
     data: Bytes,
     key_ends: Longs,
     ends: Longs,
-    chosen: Longs,
+    indices: Longs,
     instructions: Longs,
     depth: int,
     cutoff: Long,
     is_kept: Flags,
 ) -> tuple[Long, Long]:
-    """Remove old elements from the lists with the indices `chosen`, in place; clear the flags of lists left empty.
+    """Remove old elements from the lists at `indices`, in place; clear the flags of lists left empty.
 
     An element is old if its time is at most `cutoff`; `instructions` are as for `_element_end`. The loop updates
     `ends`, and the lengths in `data`. Returns (index of a list that cannot be read, error code), or (-1, `FINE`).
     """
     spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
-    for i in chosen:
+    for i in indices:
         begin, end = key_ends[i] + LENGTH_SIZE, ends[i]
         at, filled = begin, begin
         while at < end:
@@ -123,14 +123,14 @@ def find_elements(
     data: Bytes,
     key_ends: Longs,
     ends: Longs,
-    chosen: Longs,
+    indices: Longs,
     instructions: Longs,
     depth: int,
     owners: Longs,
     begins: Longs,
     element_ends: Longs,
 ) -> tuple[Long, Long, Long]:
-    """Find the elements of the lists with the indices `chosen`.
+    """Find the elements of the lists at `indices`.
 
     For each element, `owners` gets the index of its list, `begins` the start of its time, and `element_ends` its end.
     Callers make these arrays long enough. Returns (number of elements, index of a list that cannot be read or -1, error
@@ -138,7 +138,7 @@ def find_elements(
     """
     spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count = np.int64(0)
-    for i in chosen:
+    for i in indices:
         at, end = key_ends[i] + LENGTH_SIZE, ends[i]
         while at < end:
             element_end, error_code = _element_end(

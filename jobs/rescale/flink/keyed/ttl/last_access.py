@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from rescale.flink.keyed.header import KeyedHeader
-from rescale.flink.keyed.heap.heap_entries import EntryKind, content_of
+from rescale.flink.keyed.heap.heap_entries import EntryKind, entry_serializers
 from rescale.flink.keys.java_hash import ERROR_TEXTS, SUBCLASS
 from rescale.flink.serializers.program import compile_program
 from rescale.flink.serializers.rows.core import LONG
@@ -58,7 +58,7 @@ class AgeRule(NamedTuple):
     element: TypeTree | None
 
 
-def timed_content(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapshot] | None:
+def timed_serializer(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapshot] | None:
     """Return the kind of the state's values, and the serializer of what follows the time; None if the state has no TTL.
 
     Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
@@ -66,15 +66,16 @@ def timed_content(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapshot] 
     value = state.serializer(SerializerKey.VALUE)
     if state.kind is not StateKind.KEY_VALUE or value is None:
         return None
-    kind, parts = content_of(state, value)
-    content = parts[-1]
-    while content.class_name == TTL_AWARE.snapshot and len(content.nested) == 1:
-        (content,) = content.nested
-    if content.class_name == TTL.snapshot and content.values(UNKNOWN):
-        return kind, content  # the serializer of the value after the time is unknown
-    if content.class_name != TTL.snapshot or [inner.class_name for inner in content.nested[:-1]] != [LONG.snapshot]:
+    kind, serializers = entry_serializers(state, value)
+    serializer = serializers[-1]
+    while serializer.class_name == TTL_AWARE.snapshot and len(serializer.nested) == 1:
+        (serializer,) = serializer.nested
+    if serializer.class_name == TTL.snapshot and serializer.values(UNKNOWN):
+        return kind, serializer  # the serializer of the value after the time is unknown
+    classes_before_value = [inner.class_name for inner in serializer.nested[:-1]]
+    if serializer.class_name != TTL.snapshot or classes_before_value != [LONG.snapshot]:
         return None
-    return kind, content.nested[-1]
+    return kind, serializer.nested[-1]
 
 
 def age_rules(header: KeyedHeader, cutoffs: Cutoffs) -> tuple[AgeRule, ...]:
@@ -93,11 +94,11 @@ def age_rules(header: KeyedHeader, cutoffs: Cutoffs) -> tuple[AgeRule, ...]:
 
 
 def _rule(state_id: int, state: StateMetaInfo, cutoff: int) -> AgeRule:
-    kind_and_content = timed_content(state)
-    if kind_and_content is None:
+    kind_and_serializer = timed_serializer(state)
+    if kind_and_serializer is None:
         raise SnapshotError("the state has no time to live, so its values have no time of last access")
-    kind, content = kind_and_content
-    element = compile_program(content).tree if kind is EntryKind.LIST else None
+    kind, serializer = kind_and_serializer
+    element = compile_program(serializer).tree if kind is EntryKind.LIST else None
     return AgeRule(state_id, state.name, kind, cutoff, element)
 
 

@@ -26,11 +26,11 @@ class LeftOut(NamedTuple):
     A row is a record: a value, a list, or an item of a map.
     """
 
-    rows: int = 0
-    elements: int = 0
+    row_count: int = 0
+    element_count: int = 0
 
     def plus(self, other: LeftOut) -> LeftOut:
-        return LeftOut(self.rows + other.rows, self.elements + other.elements)
+        return LeftOut(self.row_count + other.row_count, self.element_count + other.element_count)
 
 
 class OldRecords:
@@ -54,22 +54,22 @@ class OldRecords:
         """
         young, is_kept = records, np.ones(len(records), np.bool_)
         for rule in self._rules:
-            chosen = np.flatnonzero(records.states == rule.state_id)
-            if not len(chosen):
+            indices = np.flatnonzero(records.states == rule.state_id)
+            if not len(indices):
                 continue
             if rule.kind is EntryKind.LIST:
-                young, elements = self._shortened(young, rule, chosen, is_kept)
+                young, element_count = self._shortened(young, rule, indices, is_kept)
             else:
-                is_kept[chosen], elements = _are_young(records, rule, chosen), 0
-            rows = int(np.count_nonzero(~is_kept[chosen]))
-            self.left_out[rule.name] = self.left_out[rule.name].plus(LeftOut(rows, elements))
+                is_kept[indices], element_count = _are_young(records, rule, indices), 0
+            row_count = int(np.count_nonzero(~is_kept[indices]))
+            self.left_out[rule.name] = self.left_out[rule.name].plus(LeftOut(row_count, element_count))
         young = young.select(is_kept)
         self.bytes += framed_size(records, self._max_parallelism) - framed_size(young, self._max_parallelism)
         return young
 
-    def _shortened(self, records: Records, rule: AgeRule, chosen: Longs, is_kept: Flags) -> tuple[Records, int]:
+    def _shortened(self, records: Records, rule: AgeRule, indices: Longs, is_kept: Flags) -> tuple[Records, int]:
         """Return records with shorter lists, and the number of old elements; clear `is_kept` of lists left empty."""
-        owners, begins, element_ends = _elements(records, rule, chosen)
+        owners, begins, element_ends = _elements(records, rule, indices)
         is_young = _times(records.data, begins) > rule.cutoff
         old_count = len(is_young) - int(np.count_nonzero(is_young))
         loses_elements, keeps_elements = np.zeros(len(records), np.bool_), np.zeros(len(records), np.bool_)
@@ -90,26 +90,26 @@ class OldRecords:
         for its length, and its runs of elements, separated by commas.
         """
         is_last = np.append(owners[1:] != owners[:-1], True)
-        parts = np.concatenate([records.starts[changed_lists] - self._prefix, begins])
-        heads = records.key_ends[changed_lists] + LENGTH_SIZE - parts[: len(changed_lists)]
-        sizes = np.concatenate([heads, element_ends - begins + np.where(is_last, 0, 1)])
+        part_begins = np.concatenate([records.starts[changed_lists] - self._prefix, begins])
+        head_sizes = records.key_ends[changed_lists] + LENGTH_SIZE - part_begins[: len(changed_lists)]
+        sizes = np.concatenate([head_sizes, element_ends - begins + np.where(is_last, 0, 1)])
         list_indices = np.concatenate([changed_lists, owners])
-        order = np.lexsort((parts, list_indices))  # for each list: its key and its length, then its elements
-        places = zip(parts[order].tolist(), (parts + sizes)[order].tolist(), strict=True)
+        order = np.lexsort((part_begins, list_indices))  # for each list: its key and its length, then its elements
+        places = zip(part_begins[order].tolist(), (part_begins + sizes)[order].tolist(), strict=True)
         view = records.data.data
         pieces = np.frombuffer(b"".join([view[begin:end] for begin, end in places]), np.uint8)
         return pieces, np.add.reduceat(sizes[order], np.flatnonzero(np.diff(list_indices[order], prepend=-1)))
 
-    def _with_lists(self, records: Records, changed_lists: Longs, pieces: Bytes, totals: Longs) -> Records:
+    def _with_lists(self, records: Records, changed_lists: Longs, pieces: Bytes, sizes: Longs) -> Records:
         """Return the records with new bytes for the lists in `changed_lists`, and write their new lengths.
 
-        `pieces` has the new bytes of these lists, end to end, and `totals` their sizes.
+        `pieces` has the new bytes of these lists, end to end, and `sizes` the number of bytes of each.
         """
-        ends = len(records.data) + np.cumsum(totals)
+        ends = len(records.data) + np.cumsum(sizes)
         columns = {name: getattr(records, name).copy() for name in ("starts", "key_ends", "ends")}
         key_sizes = records.key_ends[changed_lists] - records.starts[changed_lists]
-        columns["starts"][changed_lists] = ends - totals + self._prefix
-        columns["key_ends"][changed_lists] = ends - totals + self._prefix + key_sizes
+        columns["starts"][changed_lists] = ends - sizes + self._prefix
+        columns["key_ends"][changed_lists] = ends - sizes + self._prefix + key_sizes
         columns["ends"][changed_lists] = ends
         data = np.concatenate([records.data, pieces])
         lengths = (ends - columns["key_ends"][changed_lists] - LENGTH_SIZE).astype(">u4").view(np.uint8)
@@ -125,11 +125,11 @@ def _runs(owners: Longs, begins: Longs, element_ends: Longs, is_kept: Flags) -> 
     return owners[first], begins[first], element_ends[last]
 
 
-def _are_young(records: Records, rule: AgeRule, chosen: Longs) -> Flags:
-    """Return whether each value with an index in `chosen` is young or has no time."""
-    places, ends = records.key_ends[chosen] + LENGTH_SIZE, records.ends[chosen]
-    is_young = np.ones(len(chosen), np.bool_)
-    timed_indices = np.arange(len(chosen))
+def _are_young(records: Records, rule: AgeRule, indices: Longs) -> Flags:
+    """Return whether each value at `indices` is young or has no time."""
+    places, ends = records.key_ends[indices] + LENGTH_SIZE, records.ends[indices]
+    is_young = np.ones(len(indices), np.bool_)
+    timed_indices = np.arange(len(indices))
     if rule.kind is EntryKind.MAP:
         if (places >= ends).any():
             raise unreadable_time_error(rule.name)
@@ -146,8 +146,8 @@ def _times(data: Bytes, places: Longs) -> Longs:
     return times
 
 
-def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Longs, Longs]:
-    """Return (list, begin, end) of each element of the chosen lists, in order, as three arrays."""
+def _elements(records: Records, rule: AgeRule, indices: Longs) -> tuple[Longs, Longs, Longs]:
+    """Return (list, begin, end) of each element of the lists, in order, as three arrays."""
     from rescale.flink.keyed.ttl import age_loop
     from rescale.flink.keys import machine
     from rescale.flink.keys.lowering import lower
@@ -155,11 +155,12 @@ def _elements(records: Records, rule: AgeRule, chosen: Longs) -> tuple[Longs, Lo
     assert rule.element is not None
     instructions, depth = lower(rule.element)
     # An element has at least its time and a comma, except the last element of a list, which has no comma.
-    room = int((records.ends[chosen] - records.key_ends[chosen]).sum()) // (TIME_SIZE + 1) + len(chosen)
+    list_bytes = int((records.ends[indices] - records.key_ends[indices]).sum())
+    room = list_bytes // (TIME_SIZE + 1) + len(indices)
     owners, begins, element_ends = (np.empty(room, np.int64) for _ in range(3))
     with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
         count, _, error_code = age_loop.find_elements(
-            records.data, records.key_ends, records.ends, chosen, instructions, depth, owners, begins, element_ends
+            records.data, records.key_ends, records.ends, indices, instructions, depth, owners, begins, element_ends
         )
     if error_code != machine.FINE:
         raise unreadable_time_error(rule.name, int(error_code))

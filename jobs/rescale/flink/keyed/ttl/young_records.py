@@ -41,16 +41,16 @@ class YoungRecords:
             raise unreadable_time_error(self._names[int(records.states[wrong_index])])
         shortened_records = records
         for rule in self._lists:
-            chosen = np.flatnonzero(records.states == rule.state_id)
-            if len(chosen):
+            indices = np.flatnonzero(records.states == rule.state_id)
+            if len(indices):
                 if shortened_records is records:
                     shortened_records = replace(records, data=records.data.copy(), ends=records.ends.copy())
-                _shorten_lists(shortened_records, rule, chosen, is_kept)
+                _shorten_lists(shortened_records, rule, indices, is_kept)
         return shortened_records if is_kept.all() else shortened_records.select(is_kept)
 
 
-def _shorten_lists(records: Records, rule: AgeRule, chosen: Longs, is_kept: Flags) -> None:
-    """Remove the old elements of the `chosen` lists from the data of `records`; clear `is_kept` of lists left empty."""
+def _shorten_lists(records: Records, rule: AgeRule, indices: Longs, is_kept: Flags) -> None:
+    """Remove old elements of the lists at `indices` from `records`; clear `is_kept` of lists left empty."""
     from rescale.flink.keyed.ttl import age_loop
     from rescale.flink.keys import machine
     from rescale.flink.keys.lowering import lower
@@ -59,7 +59,7 @@ def _shorten_lists(records: Records, rule: AgeRule, chosen: Longs, is_kept: Flag
     instructions, depth = lower(rule.element)
     with np.errstate(over="ignore"):  # hashes overflow on purpose, and without numba NumPy would warn
         _, error_code = age_loop.shorten_lists(
-            records.data, records.key_ends, records.ends, chosen, instructions, depth, rule.cutoff, is_kept
+            records.data, records.key_ends, records.ends, indices, instructions, depth, rule.cutoff, is_kept
         )
     if error_code != machine.FINE:
         raise unreadable_time_error(rule.name, int(error_code))
