@@ -90,8 +90,8 @@ def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: M
 def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
     """Show the plan that a run would make, even if a run would refuse it; write nothing to storage."""
     request = request_of(params)
-    plan, snapshot, kafka_sources = prepare(request)
-    document, refusal = plan_document(plan, snapshot, kafka_sources, cluster_of_environment(os.environ)), None
+    plan, snapshot, source_offsets = prepare(request)
+    document, refusal = plan_document(plan, snapshot, source_offsets, cluster_of_environment(os.environ)), None
     try:
         _refuse_run(plan, params, ti)
     except RequestError as error:
@@ -134,8 +134,8 @@ def make_plan(
     """
     request = request_of(params, places)
     request = replace(request, source=source_of_run(request.source, request.target, this_run(dag_run)))
-    plan, snapshot, kafka_sources = prepare(request)
-    document = plan_document(plan, snapshot, kafka_sources, cluster_of_environment(os.environ))
+    plan, snapshot, source_offsets = prepare(request)
+    document = plan_document(plan, snapshot, source_offsets, cluster_of_environment(os.environ))
     if skips_without_work and not _has_work(plan, params):
         skip_task(f"nothing to do: {_no_change_clause(plan)}")
     _refuse_run(plan, params, ti)

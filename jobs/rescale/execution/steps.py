@@ -236,7 +236,7 @@ def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[st
         in_s3 = is_s3(source.directory) and is_s3(result.directory)
         may_be_copied = in_s3 and any(old.keyed and not is_compared_by_record(old, new) for old, new in operator_pairs)
         refuse_impossible_proof(
-            possible=may_be_copied or any(is_comparable_by_files(old, new) for old, new in operator_pairs)
+            is_possible=may_be_copied or any(is_comparable_by_files(old, new) for old, new in operator_pairs)
         )
     rehashed_operators = [
         (old, new)

@@ -22,9 +22,9 @@ class Proof(StrEnum):
     and compare everything else by its records."""
 
 
-def refuse_impossible_proof(*, possible: bool) -> None:
+def refuse_impossible_proof(*, is_possible: bool) -> None:
     """Raise `RequestError` if no state can be proven by files."""
-    if not possible:
+    if not is_possible:
         raise RequestError(
             "no state of this plan can be proven by files",
             expected="an operator whose state is in RocksDB, stays there and keeps its max parallelism; or key groups "

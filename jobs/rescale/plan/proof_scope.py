@@ -34,7 +34,7 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     rewritten_count = sum(len(operator.compacted) for operator in plan.operators)
     in_s3 = is_s3(plan.target) and is_s3(plan.source)
     copied_streams = [stream for operator in plan.operators for stream in _copied_streams(operator)] if in_s3 else []
-    refuse_impossible_proof(possible=directory_count + rewritten_count > 0 or bool(copied_streams))
+    refuse_impossible_proof(is_possible=directory_count + rewritten_count > 0 or bool(copied_streams))
     if not directory_count + rewritten_count:
         if all(stream.inline for stream in copied_streams):
             return "proof: all copied state is small enough for `_metadata`, so every record is compared"

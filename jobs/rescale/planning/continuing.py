@@ -327,7 +327,7 @@ class _OperatorContinuation:
         existing_database = after or before
         assert existing_database is not None
         place = ChangePlace[Piece](
-            header, (existing_database.key_groups.first, existing_database.key_groups.last), old, new, transient
+            header, (existing_database.key_groups.first, existing_database.key_groups.last), old, new, transient_files
         )
         return PlannedSource(place, None, _scaled_sizes(existing_database.key_group_sizes, place.size))
 
@@ -345,7 +345,7 @@ def _place_of(database: Database, file_numbers: Sequence[int]) -> DatabasePlace[
     return database_place(database, piece_of(header._replace(file=file_numbers[header.file]))).renumbered(file_numbers)
 
 
-def _scaled_sizes(sizes: Sequence[int], total: int) -> tuple[int, ...]:
-    """Return numbers in proportion to `sizes` that add up to about `total`."""
+def _scaled_sizes(sizes: Sequence[int], total_size: int) -> tuple[int, ...]:
+    """Return numbers in proportion to `sizes` that add up to about `total_size`."""
     old_total = max(sum(sizes), 1)
-    return tuple(size * total // old_total for size in sizes)
+    return tuple(size * total_size // old_total for size in sizes)

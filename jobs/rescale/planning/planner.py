@@ -62,17 +62,17 @@ def make_plan(
     snapshot: Snapshot,
     request: Request,
     key_hashes: Mapping[str, str] = _NO_KEY_HASHES,
-    kafka: Sequence[KafkaOffsets] = (),
+    source_offsets: Sequence[KafkaOffsets] = (),
     surgery: Surgery = NO_SURGERY,
     *,
-    is_prepared: bool = False,
+    copies_ahead: bool = False,
 ) -> Plan:
     """Return the plan for a snapshot.
 
     `snapshot` is the snapshot after the `surgery`. `key_hashes` maps the id of each operator whose records get new key
-    groups to the name of its key hash. `kafka` has the offsets of the Kafka sources, which the warnings mention. With
-    `is_prepared`, files may be copied into the target before a run claims it. Raises an error that names the operator
-    if no plan is possible.
+    groups to the name of its key hash. `source_offsets` are those of the Kafka sources, which the warnings mention.
+    With `copies_ahead`, files may be copied into the target before a run claims it. Raises an error that names the
+    operator if no plan is possible.
     """
     shapes = new_shapes(snapshot.operators, request)
     refuse_finished(snapshot.operators, shapes, request)
@@ -80,7 +80,7 @@ def make_plan(
     literals = Literals(snapshot.written)
     registered_serializers = user_serializers(_readable_serializers(snapshot))
     notes: list[str] = []
-    planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes, is_prepared)
+    planner = _OperatorPlanner(snapshot, request, literals, InlineBudget(), notes, copies_ahead)
     operators = tuple(
         planner.plan(operator, shapes[operator.operator_id], key_hashes.get(operator.operator_id))
         for operator in snapshot.operators
@@ -101,8 +101,8 @@ def make_plan(
             *surgery_warnings(surgery, is_stopped=stopped_the_job(snapshot.metadata.properties)),
             *sink_warnings(snapshot.operators, surgery, request),
             *element_warnings(snapshot.operators, shapes),
-            *findings(snapshot, kafka),
-            *request_warnings(snapshot, shapes, request, kafka),
+            *findings(snapshot, source_offsets),
+            *request_warnings(snapshot, shapes, request, source_offsets),
             *key_hash_warnings(snapshot.operators, request.key_hash, key_hashes),
             *(
                 f"values of {serializer.snapshot} are read as {serializer.distribution} defines"
@@ -114,7 +114,7 @@ def make_plan(
         serializers=registered_serializers or UNSET,
         surgery=surgery,
         moves=snapshot.moves,
-        prepared=is_prepared,
+        prepared=copies_ahead,
     )
 
 
@@ -151,7 +151,7 @@ class _OperatorPlanner:
     literals: Literals
     budget: InlineBudget
     notes: list[str]
-    is_prepared: bool
+    copies_ahead: bool
 
     def plan(self, operator: Operator, shape: Shape, hash_name: str | None) -> OperatorPlan:
         result_format = self.request.format
@@ -225,7 +225,7 @@ class _OperatorPlanner:
             self.budget,
             self.notes,
             referable_sizes,
-            is_prepared=self.is_prepared,
+            copies_ahead=self.copies_ahead,
         )
         planned_databases = planner.plan()
         streams = (*planned_databases.files, *group_planner.raw_streams())

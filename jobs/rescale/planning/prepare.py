@@ -29,7 +29,7 @@ class PreparedPlan(NamedTuple):
 
     plan: Plan
     snapshot: Snapshot
-    kafka: tuple[KafkaOffsets, ...]
+    source_offsets: tuple[KafkaOffsets, ...]
 
 
 def prepare(request: Request, *, copies_ahead: bool = False) -> PreparedPlan:
@@ -68,15 +68,17 @@ def prepare(request: Request, *, copies_ahead: bool = False) -> PreparedPlan:
     if rekeyed_operators:
         from rescale.planning.request.key_hashes import choose_key_hashes  # imports numpy
 
-        maxima = {operator.operator_id: shapes[operator.operator_id].max_parallelism for operator in rekeyed_operators}
-        key_hashes = choose_key_hashes(snapshot, maxima, request.key_hash)
-    kafka = kafka_offsets(snapshot)
+        new_max_parallelisms = {
+            operator.operator_id: shapes[operator.operator_id].max_parallelism for operator in rekeyed_operators
+        }
+        key_hashes = choose_key_hashes(snapshot, new_max_parallelisms, request.key_hash)
+    source_offsets = kafka_offsets(snapshot)
     copies_ahead = copies_ahead or is_prepared(request.target)
-    plan = make_plan(snapshot, request, key_hashes, kafka, surgery, is_prepared=copies_ahead)
+    plan = make_plan(snapshot, request, key_hashes, source_offsets, surgery, copies_ahead=copies_ahead)
     for operator, planned_operator in zip(snapshot.operators, plan.operators, strict=True):
         if levels := _levels_needed(planned_operator):
             refuse_few_levels_of(snapshot, operator, levels)
-    return PreparedPlan(plan, snapshot, kafka)
+    return PreparedPlan(plan, snapshot, source_offsets)
 
 
 def _levels_needed(operator: OperatorPlan) -> int:

@@ -14,8 +14,8 @@ from rescale.text.names import first_of
 _MOST_NAMED = 5
 
 
-def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str]:
-    """Return a sentence for each finding, the worst first; `kafka` has the Kafka offsets that were read, if any."""
+def findings(snapshot: Snapshot, source_offsets: Sequence[KafkaOffsets] = ()) -> list[str]:
+    """Return a sentence for each finding, the worst first; `source_offsets` are those of Kafka sources, if read."""
     return [
         *mislaid_files(snapshot),
         *_missing_file_findings(snapshot.missing_files),
@@ -23,7 +23,7 @@ def findings(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = ()) -> list[str
         *lost_timers(snapshot),
         *(sentence for operator in snapshot.operators for sentence in _misplaced_key_group_findings(operator)),
         *map(str, stopped_consumers(snapshot)),
-        *map(str, audit(kafka)),
+        *map(str, audit(source_offsets)),
         *_checkpoint_findings(snapshot),
     ]
 

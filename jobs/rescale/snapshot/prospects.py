@@ -81,10 +81,10 @@ class JudgedState(NamedTuple):
         return Restores.YES if self.reason is None else self.reason.restores
 
 
-def prospects(snapshot: Snapshot, line: ReleaseLine, kafka: Sequence[KafkaOffsets] = ()) -> ReleaseProspects:
-    """Return the prospects of restoring the snapshot on the release line `line`; `kafka` has its readable offsets."""
+def prospects(snapshot: Snapshot, line: ReleaseLine, source_offsets: Sequence[KafkaOffsets] = ()) -> ReleaseProspects:
+    """Return the prospects of restoring the snapshot on `line`; `source_offsets` are the readable ones."""
     reason = _reason_of_unread_metadata(snapshot.metadata, line)
-    judge = _Judge(line, major_of_writer(snapshot.metadata.version), kafka)
+    judge = _Judge(line, major_of_writer(snapshot.metadata.version), source_offsets)
     operators = []
     for operator in snapshot.operators:
         states = [JudgedState(state.name, reason or state.reason) for state in judge.states(operator)]
@@ -136,10 +136,10 @@ def _explained(reason: Reason | None) -> RestoreReason | None:
 class _Judge:
     """Judges whether Flink `line` restores state that a Flink of the major version `writer_major` wrote."""
 
-    def __init__(self, line: ReleaseLine, writer_major: int, kafka: Sequence[KafkaOffsets]) -> None:
+    def __init__(self, line: ReleaseLine, writer_major: int, source_offsets: Sequence[KafkaOffsets]) -> None:
         self._line = line
         self._writer_major = writer_major
-        self._kafka = {offsets.operator.operator_id: offsets for offsets in kafka}
+        self._kafka = {offsets.operator.operator_id: offsets for offsets in source_offsets}
 
     def states(self, operator: Operator) -> tuple[JudgedState, ...]:
         """Return the prospect of each state; of several states with one name, the worst prospect."""

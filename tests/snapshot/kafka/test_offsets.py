@@ -238,7 +238,7 @@ def test_kafka_in_another_source_is_reported_as_not_read(
     assert [offsets.kind for offsets in kafka] == [kind]
     assert names(kafka_snapshot) == ["kafka-not-read"]
     assert any(kind in warning for warning in inspection(kafka_snapshot, kafka).warnings)
-    plan = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), kafka=kafka)
+    plan = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), source_offsets=kafka)
     assert f"orders ({kind})" in plan_text(plan_document(plan, kafka_snapshot, kafka))
 
 
@@ -323,7 +323,7 @@ def test_offsets_are_shown_in_inspection_and_plan() -> None:
     assert "2, 3" in text
     (line,) = map(kafka_line, document.kafka)
     assert line == "orders (KafkaSource): 5 partitions of orders, next 0 to 40; by subtask 2, 3"
-    plan = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), kafka=kafka)
+    plan = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), source_offsets=kafka)
     summary = plan_document(plan, kafka_snapshot, kafka)
     assert msgspec.json.decode(msgspec.json.encode(summary), type=PlanDocument) == summary
     (shown,) = summary.kafka
@@ -332,7 +332,9 @@ def test_offsets_are_shown_in_inspection_and_plan() -> None:
     assert "2, 3 → 2, 2, 1" in plan_text(summary)
     assert f"* {line} → 2, 2, 1" in plan_markdown(summary)
     assert any("[kafka-discovery]" in warning for warning in plan.warnings)
-    assert make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), kafka=kafka).digest == plan.digest
+    assert (
+        make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), source_offsets=kafka).digest == plan.digest
+    )
 
 
 @pytest.mark.parametrize("bits", [0x01, 0x80, 0xFF])
@@ -350,4 +352,4 @@ def test_damaged_offsets_do_not_fail_the_rescale(bits: int) -> None:
         ):
             kafka = kafka_offsets(kafka_snapshot)
             assert inspection_text(inspection(kafka_snapshot, kafka))
-            assert make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), kafka=kafka).operators
+            assert make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), source_offsets=kafka).operators

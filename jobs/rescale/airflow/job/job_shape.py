@@ -85,7 +85,7 @@ def check_proof(job: Job, request: Request, proof: Proof, *, may_hold_rocksdb_fi
         may_be_copied = request.format is not Format.CANONICAL
     else:
         may_be_copied = request.format is not Format.ROCKSDB and is_s3(request.source) and is_s3(request.target)
-    refuse_impossible_proof(possible=may_be_copied and _keeps_a_max_parallelism(job, request))
+    refuse_impossible_proof(is_possible=may_be_copied and _keeps_a_max_parallelism(job, request))
 
 
 def changes_max_parallelism(job: Job, request: Request) -> bool:

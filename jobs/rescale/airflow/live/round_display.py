@@ -89,5 +89,5 @@ class RoundDisplay:
     def _plan(self) -> PlanDocument:
         """The plan of a full run, for the report, with the sentences about the cut-over."""
         plan = with_newest_checkpoint(self.old_job.directory, self.follower.plan_full)
-        document = plan_document(plan.plan, plan.snapshot, plan.kafka)
+        document = plan_document(plan.plan, plan.snapshot, plan.source_offsets)
         return msgspec.structs.replace(document, warnings=(*document.warnings, REPEATED_RECORDS))

@@ -66,11 +66,11 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
         snapshot = open_readable(
             normalise(arguments.source), prefixes_of(arguments), given_uids(arguments), moves=moves_of(arguments)
         )
-        kafka = kafka_offsets(snapshot)
+        source_offsets = kafka_offsets(snapshot)
         if arguments.kafka_offsets:
-            print_answer(printable_lines(offsets_text(kafka, arguments.kafka_offsets)))
+            print_answer(printable_lines(offsets_text(source_offsets, arguments.kafka_offsets)))
             return 0
-        document = inspection(snapshot, kafka, release_line_of(arguments))
+        document = inspection(snapshot, source_offsets, release_line_of(arguments))
     output.answer(document, lambda: inspection_text(document))
     unread = next((operator.read_error for operator in snapshot.operators if operator.read_error is not None), None)
     if unread is None:

@@ -100,7 +100,9 @@ def carry_out(
         # The process and its workers start while the plan is printed.
         record_bytes = sum(rekeying.work for operator in plan.operators for rekeying in operator.rekeyings)
         carry_out_plan = None if published_before else exit_stack.enter_context(lasting_mover(master, record_bytes))
-        planned = plan_document(plan, prepared.snapshot, prepared.kafka, cluster_of_environment(os.environ), rounds)
+        planned = plan_document(
+            plan, prepared.snapshot, prepared.source_offsets, cluster_of_environment(os.environ), rounds
+        )
         output.say(plan_text(planned))
         if carry_out_plan is not None:
             confirm_losses(planned.surgery, output, is_confirmed=is_confirmed)

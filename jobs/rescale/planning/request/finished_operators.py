@@ -93,10 +93,10 @@ def _shape_options(operators: Sequence[Operator], shapes: Mapping[str, Shape]) -
         parallelism = shapes[operator.operator_id].parallelism
         if parallelism != operator.parallelism:
             yield mention("parallelism", f"{selector(operator)}={parallelism}")
-    maxima = {shapes[op.operator_id].max_parallelism for op in operators if op.max_parallelism != 1}
+    max_parallelisms = {shapes[op.operator_id].max_parallelism for op in operators if op.max_parallelism != 1}
     changed_operators = [op for op in operators if shapes[op.operator_id].max_parallelism != op.max_parallelism]
-    if changed_operators and len(maxima) == 1:
-        yield mention("max-parallelism", maxima.pop())
+    if changed_operators and len(max_parallelisms) == 1:
+        yield mention("max-parallelism", max_parallelisms.pop())
         return
     for operator in changed_operators:
         yield mention("max-parallelism", f"{selector(operator)}={shapes[operator.operator_id].max_parallelism}")

@@ -36,8 +36,8 @@ def add_kafka_changes(surgery: Surgery, snapshot: Snapshot, request: KafkaReques
     """
     if not request:
         return surgery
-    offsets = kafka_offsets(snapshot)
-    staying_sources = [source for source in offsets if source.operator.operator_id not in surgery.dropped_ids]
+    source_offsets = kafka_offsets(snapshot)
+    staying_sources = [source for source in source_offsets if source.operator.operator_id not in surgery.dropped_ids]
     sources = [source for source in staying_sources if source.kind not in UNREAD_KINDS]
     advice = _inspect_advice([source for source in staying_sources if source.kind in UNREAD_KINDS])
     if not sources:

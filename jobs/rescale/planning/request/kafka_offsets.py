@@ -135,12 +135,12 @@ def parse_sources(option_values: Iterable[str]) -> dict[str, str]:
     return sources
 
 
-def offsets_text(kafka: Iterable[KafkaOffsets], form: str) -> str:
+def offsets_text(source_offsets: Iterable[KafkaOffsets], form: str) -> str:
     """Return the stored offsets as rows, in the form `csv` or `json`, which `parse_offsets` reads.
 
     Raises `RequestError` if the offsets of a source could not be read.
     """
-    rows = [row for offsets in kafka for row in _rows_of(offsets)]
+    rows = [row for offsets in source_offsets for row in _rows_of(offsets)]
     if form == "json":
         return json.dumps([structs.asdict(row) for row in rows], indent=2)
     out = io.StringIO()

@@ -31,28 +31,28 @@ def _infer_hash_from_sample(snapshot: Snapshot, operator: Operator, serializer: 
 
 def choose_key_hashes(
     snapshot: Snapshot,
-    maxima: Mapping[str, int],
-    requested: Mapping[str, str],
+    new_max_parallelisms: Mapping[str, int],
+    requested_hashes: Mapping[str, str],
     infer_hash: InferHash = _infer_hash_from_sample,
 ) -> dict[str, str]:
     """Return the names of the key hashes that are known, by operator id.
 
-    `maxima` maps the ids of the operators whose records are read to their new max parallelism. `requested` has the
-    request's hashes by operator; the key "" is for all operators whose hash is unknown. Raises `UnsupportedError` if a
-    hash is needed and unknown.
+    `new_max_parallelisms` has the operators whose records are read, by id. `requested_hashes` has the request's hashes
+    by operator; the key "" is for all operators whose hash is unknown. Raises `UnsupportedError` if a hash is needed
+    and unknown.
     """
-    requested_by_id = by_operator(snapshot.operators, requested)
+    requested_by_id = by_operator(snapshot.operators, requested_hashes)
     chosen_hashes = {}
     for operator in snapshot.operators:
         operator_id = operator.entry.operator_id
-        if not operator.keyed_headers or operator_id not in maxima:
+        if not operator.keyed_headers or operator_id not in new_max_parallelisms:
             continue
-        work = work_class(operator.entry.max_parallelism, maxima[operator_id])
+        work = work_class(operator.entry.max_parallelism, new_max_parallelisms[operator_id])
         with located(operator=operator.label):
             header = operator.keyed_headers[0]
             if header is not None and operator.max_parallelism == 1 and work is WorkClass.REHASH:
                 _refuse_one_key(snapshot, operator, header.key_serializer)
-            name = _hash_without_keys(header, work, requested_by_id.get(operator_id), requested.get(""))
+            name = _hash_without_keys(header, work, requested_by_id.get(operator_id), requested_hashes.get(""))
             if name is not None or work is WorkClass.REHASH:
                 # Before `infer_hash`, which would advise a key function: if the ends of keys are unknown, none helps.
                 _check_key_ends(operator)
@@ -64,15 +64,15 @@ def choose_key_hashes(
 
 
 def _hash_without_keys(
-    header: KeyedHeader | None, work: WorkClass, requested: str | None, requested_for_others: str | None
+    header: KeyedHeader | None, work: WorkClass, requested_hash: str | None, hash_for_others: str | None
 ) -> str | None:
     """Return the name of the hash if it is known without reading keys; None if it is unknown or not needed."""
     if header is None:
-        if work is not WorkClass.REHASH and requested is None:
+        if work is not WorkClass.REHASH and requested_hash is None:
             return None
         raise UnsupportedError("the serializer of the keys, or of a state, is not known", advice=DIVISORS_NEED_NO_HASH)
     key_hash = known_hash(header.key_serializer)
-    name = requested or (requested_for_others if key_hash is None else None)
+    name = requested_hash or (hash_for_others if key_hash is None else None)
     if name is not None:
         return name if is_function_name(name) else named_hash(header.key_serializer, name).name
     return None if key_hash is None else key_hash.name

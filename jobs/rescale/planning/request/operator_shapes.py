@@ -103,30 +103,32 @@ def refuse_another_shape(what: str, plan: Plan, shapes: Mapping[str, Shape], adv
 
 def _requested_shapes(operators: Sequence[LabelledOperator], request: Request) -> dict[str, Shape]:
     parallelisms = by_operator(operators, request.parallelism)
-    maxima = by_operator(operators, request.max_parallelism)
+    max_parallelisms = by_operator(operators, request.max_parallelism)
     shapes = {}
     for operator in operators:
         operator_id, keeps_one = operator.operator_id, operator.max_parallelism == 1
         parallelism = (
             parallelisms.get(operator_id) or (not keeps_one and request.parallelism.get("")) or operator.parallelism
         )
-        maximum = (
-            maxima.get(operator_id) or (not keeps_one and request.max_parallelism.get("")) or operator.max_parallelism
+        max_parallelism = (
+            max_parallelisms.get(operator_id)
+            or (not keeps_one and request.max_parallelism.get(""))
+            or operator.max_parallelism
         )
-        shapes[operator_id] = Shape(parallelism, maximum)
+        shapes[operator_id] = Shape(parallelism, max_parallelism)
     return shapes
 
 
-def _refuse_shape(operator: Operator, parallelism: int, maximum: int, operators: Sequence[Operator]) -> None:
-    if maximum == 1 != operator.max_parallelism:
+def _refuse_shape(operator: Operator, parallelism: int, max_parallelism: int, operators: Sequence[Operator]) -> None:
+    if max_parallelism == 1 != operator.max_parallelism:
         raise RequestError(
             "an operator cannot get max parallelism 1, with which Flink marks operators that can only have one subtask",
             operator=operator.label,
             expected="at least 2",
             advice=Advice("ask for ", mention("parallelism", 1), ", and for a larger max parallelism"),
         )
-    if parallelism > maximum:
-        raise _above_maximum_error(operator, parallelism, maximum, operators)
+    if parallelism > max_parallelism:
+        raise _above_maximum_error(operator, parallelism, max_parallelism, operators)
 
 
 def by_operator(operators: Sequence[LabelledOperator], value_by_selector: Mapping[str, T]) -> dict[str, T]:
@@ -149,7 +151,7 @@ def by_operator(operators: Sequence[LabelledOperator], value_by_selector: Mappin
 
 
 def _above_maximum_error(
-    operator: Operator, parallelism: int, maximum: int, operators: Sequence[Operator]
+    operator: Operator, parallelism: int, max_parallelism: int, operators: Sequence[Operator]
 ) -> RequestError:
     keyed_maxima = {other.max_parallelism for other in operators if other.keyed_headers} - {1}
     suits_all = len(keyed_maxima) == 1 and parallelism <= min(keyed_maxima)
@@ -157,9 +159,9 @@ def _above_maximum_error(
         advice = Advice(
             "leave the operator out of the request if it can only run with one subtask (windowAll, an SQL singleton); "
             "if the job's code set its max parallelism to 1, ask for another one, too: ",
-            mention("max-parallelism", f"{operator.label}={good_max_parallelism(parallelism, maximum)}"),
+            mention("max-parallelism", f"{operator.label}={good_max_parallelism(parallelism, max_parallelism)}"),
         )
-    elif suits_all and maximum == operator.max_parallelism:
+    elif suits_all and max_parallelism == operator.max_parallelism:
         advice = Advice(
             "request a lower parallelism; or ask for the max parallelism of the operators with keyed state, whose "
             "records then stay as they are: ",
@@ -170,19 +172,19 @@ def _above_maximum_error(
         lower_advice = (
             ["request a lower parallelism"]
             if parallelism_changes
-            else ["also request ", mention("parallelism"), f", at most {maximum}"]
+            else ["also request ", mention("parallelism"), f", at most {max_parallelism}"]
         )
         advice = Advice(
             *lower_advice,
             "; or ask for another maximum: ",
-            mention("max-parallelism", good_max_parallelism(parallelism, maximum)),
+            mention("max-parallelism", good_max_parallelism(parallelism, max_parallelism)),
             f" is a good one: {parallelism} and many other parallelisms divide it, so that all subtasks own the same "
             "number of key groups",
         )
     return RequestError(
         "the parallelism is above the operator's max parallelism",
         operator=operator.label,
-        expected=f"at most {maximum}",
+        expected=f"at most {max_parallelism}",
         found=parallelism,
         advice=advice,
     )

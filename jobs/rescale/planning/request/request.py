@@ -83,14 +83,14 @@ def make_request(
     with in_option("--parallelism"):
         parallelisms = parse_numbers(parallelism, "parallelism")
     with in_option("--max-parallelism"):
-        maxima = parse_numbers(max_parallelism, "max parallelism")
+        max_parallelisms = parse_numbers(max_parallelism, "max parallelism")
     with in_option("--key-hash"):
         hashes = parse_key_hashes(key_hash)
     return Request(
         source,
         target,
         parallelisms,
-        max_parallelism=maxima,
+        max_parallelism=max_parallelisms,
         key_hash=hashes,
         format=format,
         files=files,
@@ -142,7 +142,7 @@ def parse_numbers(option_values: Iterable[str], quantity: str) -> dict[str, int]
 
     `quantity` names the option in errors.
     """
-    numbers: dict[str, int] = {}
+    number_by_operator: dict[str, int] = {}
     for value in option_values:
         operator, equals, number = value.rpartition("=")
         _refuse_empty_name(operator, equals, quantity, value)
@@ -154,9 +154,9 @@ def parse_numbers(option_values: Iterable[str], quantity: str) -> dict[str, int]
                 expected=f"N or UID=N, where N is 1 to {UPPER_BOUND_MAX_PARALLELISM}",
                 found=number,
             )
-        _refuse_second_value(numbers, operator, quantity, value)
-        numbers[operator] = int(digits)
-    return numbers
+        _refuse_second_value(number_by_operator, operator, quantity, value)
+        number_by_operator[operator] = int(digits)
+    return number_by_operator
 
 
 def parse_key_hashes(option_values: Iterable[str]) -> dict[str, str]:

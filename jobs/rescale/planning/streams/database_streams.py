@@ -48,7 +48,7 @@ class DatabasePlanner:
     """Plans the RocksDB directories of one operator; for a new shape, their MANIFESTs must have been read.
 
     Adds warnings for the user to `notes`. If the result is to refer to files of the source, `referable_sizes` maps
-    the numbers of these files to their sizes: only a whole file can be referred to. With `is_prepared`, files
+    the numbers of these files to their sizes: only a whole file can be referred to. With `copies_ahead`, files
     are copied before the job ends, so no file is rewritten to copy fewer bytes.
     """
 
@@ -59,7 +59,7 @@ class DatabasePlanner:
     budget: InlineBudget
     notes: list[str]
     referable_sizes: Mapping[int, int] | None
-    is_prepared: bool
+    copies_ahead: bool
     _databases: list[NewDatabase] = field(default_factory=list)
     _copied_files: list[CopiedFile] = field(default_factory=list)
     _compacted_directories: list[CompactedDirectory] = field(default_factory=list)
@@ -93,16 +93,16 @@ class DatabasePlanner:
         )
 
     def _add_subtask(self, subtask: int, key_groups: KeyGroupRange, old_databases: Sequence[Database]) -> None:
-        maximum = self.shape.max_parallelism
+        max_parallelism = self.shape.max_parallelism
         header = self.header_planner.plan(old_databases).piece
         sources = [old_database.known_source for old_database in old_databases]
         if len(sources) > 1:
             for source in sources:
                 refuse_ingested(source)
-        if len(sources) == 1 or all(is_clean(source, key_groups, maximum) for source in sources):
-            assembled_database = assemble(sources, key_groups, maximum)
+        if len(sources) == 1 or all(is_clean(source, key_groups, max_parallelism) for source in sources):
+            assembled_database = assemble(sources, key_groups, max_parallelism)
             self._level_0_files = max(self._level_0_files, assembled_database.most_level_0_files)
-            if self.referable_sizes is not None or self.is_prepared or not _has_many_foreign_bytes(assembled_database):
+            if self.referable_sizes is not None or self.copies_ahead or not _has_many_foreign_bytes(assembled_database):
                 self._add_files(subtask, key_groups, self._files(assembled_database, old_databases), header)
                 return
         size = sum(
@@ -153,5 +153,5 @@ class DatabasePlanner:
 
 def _has_many_foreign_bytes(assembled: AssembledDatabase) -> bool:
     """Return whether so many bytes belong to other subtasks that a rewrite costs less than copying them twice."""
-    total = sum(file.size for file in assembled.manifest.files.values())
-    return assembled.straddling_bytes > FOREIGN_SHARE * total
+    total_size = sum(file.size for file in assembled.manifest.files.values())
+    return assembled.straddling_bytes > FOREIGN_SHARE * total_size

@@ -144,13 +144,13 @@ class HeaderPlanner:
         rewritten_subtasks = frozenset(holder.subtask for holder in differing_holders if holder.has_no_entry)
         return PlannedHeader(piece, merged_headers.header, rewritten_subtasks=rewritten_subtasks)
 
-    def _table_number(self, table: tuple[int, ...]) -> int | None:
+    def _table_number(self, id_table: tuple[int, ...]) -> int | None:
         """Return the number of a table that translates state ids; None for a table that leaves every id as it is."""
-        if table == tuple(range(len(table))):
+        if id_table == tuple(range(len(id_table))):
             return None
-        if table not in self.id_tables:
-            self.id_tables.append(table)
-        return self.id_tables.index(table)
+        if id_table not in self.id_tables:
+            self.id_tables.append(id_table)
+        return self.id_tables.index(id_table)
 
 
 def _numbers_by_subtask(old_holders: Sequence[KeyedStateHolder], numbers: Sequence[int | None]) -> dict[int, int]:

@@ -10,16 +10,18 @@ from rescale.rocksdb.assembly.assembled_database import LEVEL_0_SLOWDOWN
 
 
 def assembly_warnings(
-    label: str, databases: Sequence[NewDatabase], compacted: Sequence[CompactedDirectory], level_0_files: int
+    label: str, databases: Sequence[NewDatabase], compacted: Sequence[CompactedDirectory], most_level_0_files: int
 ) -> Iterator[str]:
     """Yield warnings about an operator whose new RocksDB directories are made of the source's files.
 
-    `level_0_files` is the largest number of level-0 files in one of the new directories.
+    `most_level_0_files` is the largest number of level-0 files in one of the new directories.
     """
     clauses = []
     if databases:
-        number = len(databases)
-        clauses.append(f"RocksDB opens the files of {number} subtasks as they are, under a MANIFEST of their own")
+        subtask_count = len(databases)
+        clauses.append(
+            f"RocksDB opens the files of {subtask_count} subtasks as they are, under a MANIFEST of their own"
+        )
     if compacted:
         clauses.append(
             f"in the directories of {len(compacted)} subtasks RocksDB rewrites files that two subtasks would fetch, or "
@@ -27,10 +29,10 @@ def assembly_warnings(
         )
     if clauses:
         yield f"{label}: {'; '.join(clauses)}"
-    if level_0_files >= LEVEL_0_SLOWDOWN:
+    if most_level_0_files >= LEVEL_0_SLOWDOWN:
         yield (
-            f"{label}: a directory has {level_0_files} files in level 0; from {LEVEL_0_SLOWDOWN} on RocksDB delays "
-            "writes until it has compacted them"
+            f"{label}: a directory has {most_level_0_files} files in level 0; from {LEVEL_0_SLOWDOWN} on RocksDB "
+            "delays writes until it has compacted them"
         )
 
 

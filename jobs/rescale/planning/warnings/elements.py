@@ -39,11 +39,11 @@ def element_warnings(operators: Sequence[Operator], shapes: Mapping[str, Shape])
                 "(sink.parallelism)"
             )
         if scarce_states:
-            numbers = [f"{name} has {number}" for name, number in scarce_states.items()]
+            state_texts = [f"{name} has {element_count}" for name, element_count in scarce_states.items()]
             yield (
                 f"{operator.label}: each subtask had elements of a list state, but there are too few for {parallelism} "
-                f"subtasks ({first_of(numbers, _MOST_SHOWN)}), so some start with none. Some sink writers need one: "
-                "they fail as soon as the job starts, also if Flink itself changes the parallelism. Keep such an "
+                f"subtasks ({first_of(state_texts, _MOST_SHOWN)}), so some start with none. Some sink writers need "
+                "one: they fail as soon as the job starts, also if Flink itself changes the parallelism. Keep such an "
                 f"operator at parallelism {min(scarce_states.values())} or less, in the request and in the job"
             )
 
@@ -59,7 +59,7 @@ def _scarce_states(operator: Operator, parallelism: int) -> dict[str, int]:
             element_counts[state.name] += len(state.elements)
             subtask_counts[state.name] += 1
     return {
-        name: number
-        for name, number in element_counts.items()
-        if number < parallelism and (subtask_counts[name] == operator.parallelism or name == _EXPIRED_FILES)
+        name: element_count
+        for name, element_count in element_counts.items()
+        if element_count < parallelism and (subtask_counts[name] == operator.parallelism or name == _EXPIRED_FILES)
     }

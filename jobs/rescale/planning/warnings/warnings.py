@@ -26,7 +26,7 @@ _MOST_SHOWN = 5
 
 
 def request_warnings(
-    snapshot: Snapshot, shapes: Mapping[str, Shape], request: Request, kafka: Sequence[KafkaOffsets] = ()
+    snapshot: Snapshot, shapes: Mapping[str, Shape], request: Request, source_offsets: Sequence[KafkaOffsets] = ()
 ) -> Iterator[str]:
     """Yield warnings about the new shapes, the format and the files of the result."""
     if snapshot.directory != request.source.removesuffix(f"/{METADATA}"):
@@ -79,7 +79,7 @@ def request_warnings(
             "only the parallelism changes, which Flink can do itself at restore. This run adds a certificate, "
             f"{copy_text}and a start of the job without redistribution"
         )
-    for offsets in kafka:
+    for offsets in source_offsets:
         parallelism = shapes[offsets.operator.operator_id].parallelism
         yield from map(str, (*spread_findings(offsets, parallelism), *discovery_findings(offsets, parallelism)))
 
@@ -134,21 +134,21 @@ def surgery_warnings(surgery: Surgery, *, is_stopped: bool) -> Iterator[str]:
 
 
 def key_hash_warnings(
-    operators: Sequence[Operator], requested: Mapping[str, str], chosen: Mapping[str, str]
+    operators: Sequence[Operator], requested_hashes: Mapping[str, str], chosen_hashes: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield a warning for each requested key hash that is not needed.
 
-    `requested` are the request's hashes by operator. `chosen` are the hashes from which new key groups are computed, by
-    operator id. Raises `RequestError` if `requested` names an operator that is not in the snapshot.
+    `requested_hashes` are by operator. `chosen_hashes` are the hashes from which new key groups are computed, by
+    operator id. Raises `RequestError` if `requested_hashes` names an operator that is not in the snapshot.
     """
-    requested_by_id = by_operator(operators, requested)
+    requested_by_id = by_operator(operators, requested_hashes)
     for operator in operators:
         operator_id = operator.operator_id
-        if operator_id in requested_by_id and operator_id not in chosen:
+        if operator_id in requested_by_id and operator_id not in chosen_hashes:
             yield f"{operator.label}: its keys are not hashed, so the hash {requested_by_id[operator_id]} is not needed"
-    hash_for_others = requested.get("", KNOWN)
+    hash_for_others = requested_hashes.get("", KNOWN)
     if hash_for_others != KNOWN and all(
-        name == KNOWN for operator_id, name in chosen.items() if operator_id not in requested_by_id
+        name == KNOWN for operator_id, name in chosen_hashes.items() if operator_id not in requested_by_id
     ):
         yield f"every key that is hashed has a known hash, so the hash {hash_for_others} is not needed"
 

@@ -36,7 +36,9 @@ _NOTE_WITHOUT_NAMES = (
 )
 
 
-def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: ReleaseLine | None = None) -> Inspection:
+def inspection(
+    snapshot: Snapshot, source_offsets: Sequence[KafkaOffsets] = (), line: ReleaseLine | None = None
+) -> Inspection:
     """Return the document of a snapshot and of the Kafka offsets in it.
 
     With `line`, a Flink release line, the document also says what that Flink would restore.
@@ -56,15 +58,19 @@ def inspection(snapshot: Snapshot, kafka: Sequence[KafkaOffsets] = (), line: Rel
         unread=tuple(
             operator.read_error.document() for operator in snapshot.operators if operator.read_error is not None
         ),
-        kafka=tuple(map(kafka_document, kafka)),
+        kafka=tuple(map(kafka_document, source_offsets)),
         warnings=(
             *obstacles(snapshot),
-            *findings(snapshot, kafka),
-            *(str(finding) for offsets in kafka for finding in spread_findings(offsets, offsets.operator.parallelism)),
+            *findings(snapshot, source_offsets),
+            *(
+                str(finding)
+                for offsets in source_offsets
+                for finding in spread_findings(offsets, offsets.operator.parallelism)
+            ),
             *unused_names_note(snapshot.unused_names),
         ),
         insight=snapshot_insight(snapshot),
-        for_flink=None if line is None else prospects(snapshot, line, kafka),
+        for_flink=None if line is None else prospects(snapshot, line, source_offsets),
     )
 
 

@@ -41,13 +41,13 @@ from rescale.text.units import arrow, counted, human_bytes, instant_text
 def plan_document(
     plan: Plan,
     snapshot: Snapshot,
-    kafka: Sequence[KafkaOffsets] = (),
+    source_offsets: Sequence[KafkaOffsets] = (),
     cluster: Cluster | None = None,
     rounds: Sequence[Round] = (),
 ) -> PlanDocument:
     """Return the document of a plan: the plan without byte ranges, and the insight into it and its `snapshot`.
 
-    `kafka` are the offsets of the Kafka sources. `cluster` is the cluster on which the plan would run, if known.
+    `source_offsets` are those of the Kafka sources. `cluster` is the cluster on which the plan would run, if known.
     `rounds` are the rounds that a follower made before the plan.
     """
     metadata_time = snapshot.metadata_time
@@ -65,7 +65,7 @@ def plan_document(
             _operator(operator, old, advice_by_id.get(operator.operator_id))
             for operator, old in zip(plan.operators, snapshot.operators, strict=True)
         ),
-        kafka=tuple(kafka_document(offsets, parallelism[offsets.operator.operator_id]) for offsets in kafka),
+        kafka=tuple(kafka_document(offsets, parallelism[offsets.operator.operator_id]) for offsets in source_offsets),
         surgery=plan.surgery,
         warnings=(*plan.warnings, *cluster_warnings(estimate), *unused_names_note(snapshot.unused_names)),
         start=plan.start.command,

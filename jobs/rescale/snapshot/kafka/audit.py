@@ -61,9 +61,9 @@ def stopped_consumers(snapshot: Snapshot) -> Iterator[OffsetFinding]:
         )
 
 
-def audit(kafka: Iterable[KafkaOffsets]) -> Iterator[OffsetFinding]:
+def audit(source_offsets: Iterable[KafkaOffsets]) -> Iterator[OffsetFinding]:
     """Yield the findings about the stored offsets."""
-    for offsets in kafka:
+    for offsets in source_offsets:
         for name, sentence in _offset_findings(offsets):
             yield OffsetFinding(name, offsets.label, sentence)
 
