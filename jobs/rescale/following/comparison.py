@@ -33,7 +33,7 @@ def compare_records(
                 path=round_target(target, newest.checkpoint),
                 advice="let only one process follow the job to this target",
             ) from None
-        remove_rounds(target, keep=[])
+        remove_rounds(target, kept_checkpoints=[])
         error.advice = (
             "the rounds were removed, so another try makes a new base; either the store has damaged a file of the "
             "checkpoint or of a round, or a change was missed: if you find no damage, report this as a bug"

@@ -24,13 +24,15 @@ def remove_unneeded_rounds(target: str, newest: Round | None) -> set[int]:
     round is finished, `newest` is None, and all rounds are removed.
     """
     if newest is None:
-        remove_rounds(target, keep=())
+        remove_rounds(target, kept_checkpoints=())
         return set()
     continuable_rounds = {newest.checkpoint, newest.anchor}
     places = [round_target(target, number) for number in continuable_rounds.intersection(finished_rounds(target))]
     files = [file for place in places for file in read_certificate(place).files]
     remove_rounds(
-        target, keep={*continuable_rounds, newest.root}, files={file.name for file in files if file.is_elsewhere}
+        target,
+        kept_checkpoints={*continuable_rounds, newest.root},
+        files={file.name for file in files if file.is_elsewhere},
     )
     return continuable_rounds
 

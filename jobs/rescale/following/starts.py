@@ -66,7 +66,7 @@ def forget_earlier_start(pins: Pins) -> str | None:
     if newest is None or not have_numbers_restarted(pins.checkpoints, newest):
         return None
     pins.remove_all_but(())
-    remove_rounds(pins.target, keep=(), documents=0)
+    remove_rounds(pins.target, kept_checkpoints=(), kept_documents=0)
     return (
         f"the checkpoint numbers in {pins.checkpoints} restarted below {newest.checkpoint}, so the job was started "
         "without its last state: the rounds of the earlier start are removed, and the next round is a new base"

@@ -193,13 +193,13 @@ def write_certificate(plan: Plan, certificate: Certificate) -> None:
     places, store, metadata = places_of(plan), open_store(plan.target), None
     if permit(plan, Transition.CERTIFY) is State.PUBLISHED:
         metadata = read_document(places.metadata)
-        published = hashlib.sha256(metadata).hexdigest()
-        if published != certificate.candidate_sha256:
+        published_sha256 = hashlib.sha256(metadata).hexdigest()
+        if published_sha256 != certificate.candidate_sha256:
             raise IntegrityError(
                 "another `_metadata` was published while this one was compared with the source",
                 path=places.metadata,
                 expected=certificate.candidate_sha256,
-                found=published,
+                found=published_sha256,
                 advice=_COMPARE_ADVICE,
             )
     store.put(places.certificate, msgspec.json.format(msgspec.json.encode(certificate.document()), indent=2))

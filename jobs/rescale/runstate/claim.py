@@ -95,10 +95,10 @@ def _probe_conditions(store: Store, target: str) -> None:
     A test with the claim itself could overwrite the claim of another run.
     """
     name = uuid.uuid4().hex
-    probe, data = probe_place(target, f"{name}-conditional"), name.encode()
-    honours_conditions = store.put_if_absent(probe, data) and store.honours_conditions(probe, data)
+    probe_uri, data = probe_place(target, f"{name}-conditional"), name.encode()
+    honours_conditions = store.put_if_absent(probe_uri, data) and store.honours_conditions(probe_uri, data)
     with suppress(LockedError):  # S3 Object Lock may keep the probe, which does no harm
-        store.delete([probe])
+        store.delete([probe_uri])
     if not honours_conditions:
         raise UnsupportedError(
             "the store ignores the condition of a put-if-absent, so two runs could overwrite each other",

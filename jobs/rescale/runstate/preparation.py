@@ -183,13 +183,13 @@ def end_preparing(plan: Plan) -> None:
     refuse_claimed(plan.target)
 
 
-def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
+def give_up_preparing(plan: Plan, names_before: Collection[str]) -> None:
     """If a run has claimed the target, or it was discarded, remove the files that this preparation has copied.
 
-    These are files of this plan that did not exist `before` (their names), and that the claiming plan does not name. If
-    the claiming plan was made before the target was prepared, `prepared.json` is removed, too: with it, the same
-    command would make another plan. All files are kept if the claiming plan cannot be read, for example because another
-    version of Rescale wrote it.
+    These are files of this plan that are not in `names_before`, and that the claiming plan does not name. If the
+    claiming plan was made before the target was prepared, `prepared.json` is removed, too: with it, the same command
+    would make another plan. All files are kept if the claiming plan cannot be read, for example because another version
+    of Rescale wrote it.
     """
     claiming_digest = claimed_by(plan.target)
     if claiming_digest is None and is_prepared(plan.target):
@@ -203,7 +203,7 @@ def give_up_preparing(plan: Plan, before: Collection[str]) -> None:
             return
         claimed_sizes = prepared_sizes(claiming_plan) if claiming_plan.prepared else {}
         gives_way = not claiming_plan.prepared
-    new_files = [file for file in prepared_sizes(plan) if file not in before and file not in claimed_sizes]
+    new_files = [file for file in prepared_sizes(plan) if file not in names_before and file not in claimed_sizes]
     store = open_store(plan.target)
     existing_names = {name(entry.uri) for entry in store.list(plan.target)}
     store.delete([join(plan.target, file) for file in new_files if file in existing_names])

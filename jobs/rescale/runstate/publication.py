@@ -94,10 +94,10 @@ def _refuse_other_metadata(uri: str, candidate: bytes, certificate: Certificate)
 
 
 def _put_published_mark(plan: Plan) -> None:
-    mark = places_of(plan).published
-    if not exists(mark):
+    mark_uri = places_of(plan).published
+    if not exists(mark_uri):
         put_document(
-            mark, b"this result was published: if its _metadata is gone, a job may still use the other files\n"
+            mark_uri, b"this result was published: if its _metadata is gone, a job may still use the other files\n"
         )
 
 

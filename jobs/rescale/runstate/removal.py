@@ -130,8 +130,7 @@ class _Listing:
     """The files in a target and in the directory beside it.
 
     `in_run_directory` lacks the files of the target's follower, which can be recognised only while the follower's
-    document exists; `documents` are those of its files that a run wrote. With `keeps_prepared`, files that were copied
-    ahead are in none of the lists.
+    document exists; `documents` are those of its files that a run wrote.
     """
 
     target: str
@@ -156,6 +155,7 @@ class _Listing:
 
 
 def _list_files(target: str, *, keeps_prepared: bool) -> _Listing:
+    """List the files; with `keeps_prepared`, without those that were copied ahead."""
     store = open_store(target)
     in_target, in_run_directory = (
         tuple(entry.uri for entry in store.list(place)) for place in (target, run_directory(target))
@@ -224,21 +224,21 @@ def _remove(uris: Sequence[str], target: str, plan_digest: str | None) -> None:
 
 def _noted_plan(target: str) -> str | None:
     """Return the digest of the plan that is being discarded; None if there is no note, or if the note names no plan."""
-    note = discarding_place(target)
-    match = _PLAN.search(read_document(note)) if is_being_discarded(target) else None
+    note_uri = discarding_place(target)
+    match = _PLAN.search(read_document(note_uri)) if is_being_discarded(target) else None
     return match[0].decode() if match else None
 
 
 def _put_note(places: Places) -> None:
     """Write the note of the discard. If that fails, as on a full disk, remove staged files and pages, and try again."""
-    note = discarding_place(places.target)
+    note_uri = discarding_place(places.target)
     store, text = open_store(places.target), _NOTE.format(places.digest).encode()
     try:
-        store.put(note, text)
+        store.put(note_uri, text)
     except StoreError:
         clear_leftovers(places)
         _delete_existing([places.report, places.report_data, places.plan_page], places.target)
-        store.put(note, text)
+        store.put(note_uri, text)
 
 
 def _refuse_undiscardable(state: State, target: str) -> None:

@@ -25,10 +25,10 @@ def note_run(plan: Plan, run_names: Mapping[str, str]) -> None:
     claim = claim_on(plan.target)
     if claim is None or claim.by == run_names:
         return
-    note = json.dumps(dict(run_names), sort_keys=True).encode()
-    uri = places_of(plan).run_note(hashlib.sha256(note).hexdigest()[:16])
+    note_data = json.dumps(dict(run_names), sort_keys=True).encode()
+    uri = places_of(plan).run_note(hashlib.sha256(note_data).hexdigest()[:16])
     if not exists(uri):
-        put_document(uri, note)
+        put_document(uri, note_data)
 
 
 def runs_under(claim: Claim, target: str) -> list[Mapping[str, str]]:
@@ -36,8 +36,8 @@ def runs_under(claim: Claim, target: str) -> list[Mapping[str, str]]:
 
     Raises `RequestError` for a file that has the name of a note, but is not a note.
     """
-    notes = [entry.uri for entry in open_store(target).list(run_directory(target))]
-    return [claim.by, *(_read_note(uri) for uri in notes if name(uri).startswith(f"run-{claim.plan[:8]}-"))]
+    note_uris = [entry.uri for entry in open_store(target).list(run_directory(target))]
+    return [claim.by, *(_read_note(uri) for uri in note_uris if name(uri).startswith(f"run-{claim.plan[:8]}-"))]
 
 
 def _read_note(uri: str) -> dict[str, str]:

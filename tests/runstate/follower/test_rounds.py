@@ -18,5 +18,5 @@ def test_file_of_a_removed_round_stays_if_a_kept_round_refers_to_it(tmp_path: Pa
     removed = {join(place, file) for file in ("4/_metadata", "4/other.sst", "4.rescale/claim", "6/d.sst")}
     for uri in kept | removed:
         store.put(uri, b"")
-    remove_rounds(target, keep=(3, 5), files={join(place, "4/b.sst")})
+    remove_rounds(target, kept_checkpoints=(3, 5), files={join(place, "4/b.sst")})
     assert {entry.uri for entry in store.list(place)} == kept

@@ -80,10 +80,10 @@ def compare_copies(target: str, originals: Mapping[str, Span]) -> None:
     versions = {name(entry.uri): entry.pin for entry in open_store(target).list(target)}
     earlier_copies = compared_copies(target)
 
-    def compare_copy(file: str) -> ComparedCopy | None:
-        original, uri, version = originals[file], join(target, file), versions[file]
+    def compare_copy(file_name: str) -> ComparedCopy | None:
+        original, uri, version = originals[file_name], join(target, file_name), versions[file_name]
         if (algorithm := earlier_copies.algorithm_of(original, uri, version)) is not None:
-            return ComparedCopy(file, version.size, version.etag, algorithm)
+            return ComparedCopy(file_name, version.size, version.etag, algorithm)
         etag_checksum = checksum_of_etag(original.pin.etag or "")
         if etag_checksum is not None and etag_checksum == checksum_of_etag(version.etag or ""):
             return None
@@ -91,12 +91,12 @@ def compare_copies(target: str, originals: Mapping[str, Span]) -> None:
         shared_checksum = common_checksum(store.checksums(original.uri, original.pin), store.checksums(uri, version))
         is_equal = shared_checksum is not None and version.size == original.length
         return (
-            ComparedCopy(file, version.size, version.etag, shared_checksum.algorithm)
+            ComparedCopy(file_name, version.size, version.etag, shared_checksum.algorithm)
             if shared_checksum and is_equal
             else None
         )
 
-    results = side_by_side(compare_copy, [file for file in originals if file in versions])
+    results = side_by_side(compare_copy, [file_name for file_name in originals if file_name in versions])
     copies = {copy.name: copy for copy in results if copy is not None}
     if copies != earlier_copies.copies:
         put_document(copies_place(target), msgspec.json.encode(list(copies.values())))

@@ -198,28 +198,28 @@ def write_round(target: str, finished_round: Round) -> None:
 def described_rounds(target: str) -> tuple[Round, ...]:
     """Return the last rounds that a follower made, in order; most of their results were removed."""
     place = rounds_place(target)
-    numbers = sorted(_documented_rounds(place, [entry.uri for entry in open_store(place).list(place)]))
-    rounds = side_by_side(lambda number: read_round(target, number), numbers[-KEPT_DOCUMENTS:])
+    round_numbers = sorted(_documented_rounds(place, [entry.uri for entry in open_store(place).list(place)]))
+    rounds = side_by_side(lambda number: read_round(target, number), round_numbers[-KEPT_DOCUMENTS:])
     return tuple(made_round for made_round in rounds if made_round is not None)
 
 
 def remove_rounds(
-    target: str, *, keep: Collection[int], files: Collection[str] = (), documents: int = KEPT_DOCUMENTS
+    target: str, *, kept_checkpoints: Collection[int], files: Collection[str] = (), kept_documents: int = KEPT_DOCUMENTS
 ) -> None:
-    """Remove all rounds, finished or not, except those of the checkpoints to `keep` (`delete_in_order`).
+    """Remove all rounds, finished or not, except those of the checkpoints to `kept_checkpoints` (`delete_in_order`).
 
     `files` are the URIs of files of other rounds that stay, too, because a kept round refers to them. The documents of
-    the last rounds stay, for the report; `documents` is their number.
+    the last rounds stay, for the report; `kept_documents` is their number.
     """
     place = rounds_place(target)
-    store, kept_rounds = open_store(place), {str(checkpoint) for checkpoint in keep}
+    store, kept_rounds = open_store(place), {str(checkpoint) for checkpoint in kept_checkpoints}
     existing_uris = [entry.uri for entry in store.list(place)]
     newest_first = sorted(_documented_rounds(place, existing_uris), reverse=True)
-    kept_files = {*files, *(_document_place(target, number) for number in newest_first[:documents])}
-    unneeded = [uri for uri in existing_uris if _round_of(place, uri) not in kept_rounds and uri not in kept_files]
-    for number in {_round_of(place, uri) for uri in unneeded}:
+    kept_files = {*files, *(_document_place(target, number) for number in newest_first[:kept_documents])}
+    unneeded_uris = [uri for uri in existing_uris if _round_of(place, uri) not in kept_rounds and uri not in kept_files]
+    for number in {_round_of(place, uri) for uri in unneeded_uris}:
         store.abort_parts(join(place, number), lambda _: True)
-    delete_in_order(store, unneeded)
+    delete_in_order(store, unneeded_uris)
 
 
 def _round_of(place: str, uri: str) -> str:
