@@ -73,18 +73,18 @@ def cluster_of_environment(
     given_values |= {name: value for name, value in overriding_values.items() if value is not None}
     if not given_values:
         return None
-    unknown = sorted(given_values.keys() - _PARSERS.keys())
-    if unknown:
+    unknown_names = sorted(given_values.keys() - _PARSERS.keys())
+    if unknown_names:
         raise RequestError(
             "the cluster's description has an unknown name",
             expected=", ".join(_PARSERS),
-            found=", ".join(unknown),
+            found=", ".join(unknown_names),
             advice=_ADVICE,
         )
-    parsed: dict[str, Any] = {
+    parsed_values: dict[str, Any] = {
         name.replace("-", "_"): _PARSERS[name](name, value) for name, value in given_values.items()
     }
-    return Cluster(**parsed)
+    return Cluster(**parsed_values)
 
 
 _MOST_DIGITS = 20

@@ -104,7 +104,7 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     cluster = used_part(cluster, work.bytes)
     run_stages = stages(work, cluster)
     work_seconds, start_seconds = sum(stage.seconds for stage in run_stages), STEPS * (PROCESS_SECONDS + START_SECONDS)
-    longest = max(run_stages, key=lambda stage: stage.seconds, default=None)
+    longest_stage = max(run_stages, key=lambda stage: stage.seconds, default=None)
     rekeyed_bytes = sum(records.bytes for records in work.rekeyed)
     writes = sum(stage.requests.writes for stage in run_stages) + 3 * work.new_files
     reads = sum(stage.requests.reads for stage in run_stages) + 3 * (work.source_files + work.new_files)
@@ -114,7 +114,7 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     return ClusterEstimate(
         bytes=work.bytes,
         seconds=work_seconds + start_seconds,
-        limit=longest.limit if longest is not None and work_seconds > start_seconds else STARTS_LIMIT,
+        limit=longest_stage.limit if longest_stage is not None and work_seconds > start_seconds else STARTS_LIMIT,
         stages=run_stages,
         shuffle=sum(stage.shuffled for stage in run_stages) // cluster.executors,
         scratch=scratch,

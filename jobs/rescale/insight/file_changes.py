@@ -106,8 +106,10 @@ class FileChanges(msgspec.Struct, frozen=True):
         size, bytes_read, bytes_whole = (_total(operators, field) for field in ("bytes", "read", "whole"))
 
         def estimate(row_bytes: int, change_core_seconds: float = 0) -> float:
-            work = _core_seconds(row_bytes, ROWS, places_in_s3) + _core_seconds(bytes_whole, RECORDS, places_in_s3)
-            return PROCESS_SECONDS + (work + change_core_seconds) / CORES
+            core_seconds = _core_seconds(row_bytes, ROWS, places_in_s3) + _core_seconds(
+                bytes_whole, RECORDS, places_in_s3
+            )
+            return PROCESS_SECONDS + (core_seconds + change_core_seconds) / CORES
 
         full_run_seconds = estimate(size) + (WORKERS_SECONDS if size + bytes_whole > LITTLE_BYTES else 0)
         last_round_seconds = estimate(
@@ -132,42 +134,45 @@ class FileChanges(msgspec.Struct, frozen=True):
         return sum(operator.read > 0 for operator in self.operators) * NEW_DIRECTORY_SECONDS / CORES
 
 
-def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
-    """Compare the files of checkpoint `a` with those of `b`, a later checkpoint of the same job.
+def file_changes(earlier: Snapshot, later: Snapshot) -> FileChanges:
+    """Compare the files of two checkpoints of the same job.
 
-    Raises `RequestError` if `b` is not later, or if the checkpoints belong to different jobs, or to different starts of
-    a job; and `SnapshotError` or `UnsupportedError` if a MANIFEST cannot be read (`with_tables`).
+    Raises `RequestError` if `later` is not later, or if the checkpoints belong to different jobs, or to different
+    starts of a job; and `SnapshotError` or `UnsupportedError` if a MANIFEST cannot be read (`with_tables`).
     """
-    _refuse_other_operators(a, b)
-    operators_before = {operator.operator_id: operator for operator in a.operators}
-    for operator in b.operators:
-        _refuse_restored(a, operators_before[operator.operator_id], b, operator)
-    if a.metadata.checkpoint_id >= b.metadata.checkpoint_id:
+    _refuse_other_operators(earlier, later)
+    operators_before = {operator.operator_id: operator for operator in earlier.operators}
+    for operator in later.operators:
+        _refuse_restored(earlier, operators_before[operator.operator_id], later, operator)
+    if earlier.metadata.checkpoint_id >= later.metadata.checkpoint_id:
         raise RequestError(
             "B is not later than A",
-            path=b.directory,
-            expected=f"a checkpoint of the same job with a number above {a.metadata.checkpoint_id}",
-            found=f"number {b.metadata.checkpoint_id}",
+            path=later.directory,
+            expected=f"a checkpoint of the same job with a number above {earlier.metadata.checkpoint_id}",
+            found=f"number {later.metadata.checkpoint_id}",
             advice="name the earlier checkpoint first",
         )
-    a, b = with_tables(a), with_tables(b)
-    changes_of_operators = [_changes(a, a.operator(operator.operator_id), b, operator) for operator in b.operators]
+    earlier, later = with_tables(earlier), with_tables(later)
+    changes_of_operators = [
+        _changes(earlier, earlier.operator(operator.operator_id), later, operator) for operator in later.operators
+    ]
     operators, directory_count = (
         tuple(changes for changes, _ in changes_of_operators),
         sum(count for _, count in changes_of_operators),
     )
     new_directory_count = sum(
-        min(len(operator.databases), changes.entries) for operator, changes in zip(b.operators, operators, strict=True)
+        min(len(operator.databases), changes.entries)
+        for operator, changes in zip(later.operators, operators, strict=True)
     )
     seconds = (
         None
-        if a.metadata_time is None or b.metadata_time is None
-        else (b.metadata_time - a.metadata_time).total_seconds()
+        if earlier.metadata_time is None or later.metadata_time is None
+        else (later.metadata_time - earlier.metadata_time).total_seconds()
     )
-    places_in_s3 = sum(is_s3(snapshot.directory) for snapshot in (a, b))
+    places_in_s3 = sum(is_s3(snapshot.directory) for snapshot in (earlier, later))
     return FileChanges.estimated(
-        a.directory,
-        b.directory,
+        earlier.directory,
+        later.directory,
         seconds,
         operators,
         directory_count=directory_count,
@@ -176,23 +181,25 @@ def file_changes(a: Snapshot, b: Snapshot) -> FileChanges:
     )
 
 
-def _refuse_other_operators(a: Snapshot, b: Snapshot) -> None:
-    """Raise `RequestError` if `a` and `b` have different operators: then no result of `a` is a base for `b`."""
-    labels_a, labels_b = ({operator.operator_id: operator.label for operator in side.operators} for side in (a, b))
+def _refuse_other_operators(earlier: Snapshot, later: Snapshot) -> None:
+    """Raise `RequestError` if both have different operators: then no result of `earlier` is a base for `later`."""
+    labels_a, labels_b = (
+        {operator.operator_id: operator.label for operator in side.operators} for side in (earlier, later)
+    )
     differing_id = next(iter(labels_a.keys() ^ labels_b.keys()), None)
     if differing_id is not None:
         raise RequestError(
             "A and B belong to different jobs, or to different versions of the job's graph",
-            path=b.directory,
+            path=later.directory,
             operator=labels_a.get(differing_id) or labels_b[differing_id],
-            expected=f"the {len(labels_a)} operators of {a.directory}",
+            expected=f"the {len(labels_a)} operators of {earlier.directory}",
             found=f"{len(labels_b)} operators" + (", this one not among them" if differing_id in labels_a else ""),
             advice=_SAME_START_ADVICE,
         )
 
 
-def _refuse_restored(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> None:
-    """Raise `RequestError` if the operator has another shape or other state backends in `b` than in `a`.
+def _refuse_restored(earlier: Snapshot, before: Operator, later: Snapshot, after: Operator) -> None:
+    """Raise `RequestError` if the operator has another shape or other state backends in `later` than in `earlier`.
 
     A follower then begins with a new base (`continuing`).
     """
@@ -200,9 +207,9 @@ def _refuse_restored(a: Snapshot, before: Operator, b: Snapshot, after: Operator
     if before.databases and after.databases and old_shape != new_shape:
         raise RequestError(
             "the operator has another shape in B: the job was rescaled in between, or A and B belong to different jobs",
-            path=b.directory,
+            path=later.directory,
             operator=after.label,
-            expected=f"{old_shape}, as in {a.directory}",
+            expected=f"{old_shape}, as in {earlier.directory}",
             found=new_shape,
             advice=_SAME_START_ADVICE,
         )
@@ -211,9 +218,9 @@ def _refuse_restored(a: Snapshot, before: Operator, b: Snapshot, after: Operator
         raise RequestError(
             "the operator has other state backends in B: the job was started again in between, or A and B belong "
             "to different jobs",
-            path=b.directory,
+            path=later.directory,
             operator=after.label,
-            expected=f"backend {old_backend} in subtask {subtask}, as in {a.directory}",
+            expected=f"backend {old_backend} in subtask {subtask}, as in {earlier.directory}",
             found=f"backend {new_backend}",
             advice=_SAME_START_ADVICE,
         )
@@ -223,7 +230,7 @@ def _total(operators: Iterable[OperatorChanges], field: SummedField) -> int:
     return sum(getattr(operator, field) for operator in operators)
 
 
-def _changes(a: Snapshot, before: Operator, b: Snapshot, after: Operator) -> tuple[OperatorChanges, int]:
+def _changes(earlier: Snapshot, before: Operator, later: Snapshot, after: Operator) -> tuple[OperatorChanges, int]:
     """Return the changes of an operator, and the number of its RocksDB directories of which a round reads files."""
     reason = _obstacle(before, after)
     if reason is not None or not after.databases:

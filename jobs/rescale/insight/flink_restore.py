@@ -76,7 +76,7 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     materialised_streams = [part for part in materialised_parts if isinstance(part, KeyedStream)]
     databases = _handles_of_subtasks(all_databases, operator, parallelism)
     streams = _handles_of_subtasks((*operator.keyed, *materialised_streams, *operator.raw_keyed), operator, parallelism)
-    logs = _handles_of_subtasks(operator.changelogs, operator, parallelism)
+    changelogs_by_subtask = _handles_of_subtasks(operator.changelogs, operator, parallelism)
     without_logs = replace(operator, databases=tuple(all_databases), changelogs=())
     ends = list(accumulate(key_group_sizes(without_logs).sizes, initial=0)) if all_databases else []
     with_foreign_rows = {d.subtask for d in all_databases if _holds_foreign_rows(d, operator.max_parallelism)}
@@ -86,7 +86,7 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
         restore = _from_streams(subtask, own_groups, streams[subtask])
         if databases[subtask]:
             restore = _with_databases(restore, own_groups, databases[subtask], ends, with_foreign_rows)
-        subtasks.append(_with_logs(restore, own_groups, logs[subtask]))
+        subtasks.append(_with_logs(restore, own_groups, changelogs_by_subtask[subtask]))
     state = sum(handle.size for handle in (*operator.managed_keyed, *operator.raw_keyed))
     return OperatorRestore(
         operator.operator_id, operator.label, operator.parallelism, parallelism, state, tuple(subtasks)

@@ -196,12 +196,14 @@ def _all_hand_picked_keys(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
             yield keys
 
 
-def _scaled_restores(snapshot: Snapshot, requested: Mapping[str, int] | None = None) -> Iterator[JobRestore]:
-    """Yield the restores at each parallelism in `SCALES`, except the old and the `requested` one, each once."""
+def _scaled_restores(
+    snapshot: Snapshot, requested_parallelisms: Mapping[str, int] | None = None
+) -> Iterator[JobRestore]:
+    """Yield the restores at each parallelism in `SCALES`, except the old and the requested one, each once."""
     keyed_operators = list(_keyed_operators(snapshot))
     covered_parallelisms = [[o.parallelism for o in keyed_operators]]
-    if requested:
-        covered_parallelisms.append([requested[o.operator_id] for o in keyed_operators])
+    if requested_parallelisms:
+        covered_parallelisms.append([requested_parallelisms[o.operator_id] for o in keyed_operators])
     for scale in SCALES:
         if (shape := [scale.of(o) for o in keyed_operators]) not in covered_parallelisms:
             covered_parallelisms.append(shape)

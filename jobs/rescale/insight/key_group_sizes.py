@@ -57,5 +57,5 @@ def estimated_number_of_keys(operator: Operator) -> int | None:
 
 def evenness(sizes: Sequence[int]) -> float:
     """Return the largest size ÷ the mean: 1.0 is even, 2.0 means twice the mean; 1.0 if there are no bytes."""
-    total = sum(sizes)
-    return max(sizes) * len(sizes) / total if total else 1.0
+    total_size = sum(sizes)
+    return max(sizes) * len(sizes) / total_size if total_size else 1.0

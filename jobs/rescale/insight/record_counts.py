@@ -63,9 +63,11 @@ def _estimated_row_count(tables: Iterable[LiveTable], files: SnapshotFiles) -> i
     tables_per_state = max(1, _MOST_TABLES // len(by_state))
     row_count = 0
     for tables_of_state in by_state.values():
-        largest = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[:tables_per_state]
-        entry_count = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest))
-        sampled_bytes = sum(table.extent.length for table in largest)
+        largest_tables = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[
+            :tables_per_state
+        ]
+        entry_count = sum(side_by_side(lambda table: open_table(table, files).properties.entries, largest_tables))
+        sampled_bytes = sum(table.extent.length for table in largest_tables)
         row_count += entry_count * sum(table.extent.length for table in tables_of_state) // sampled_bytes
     return row_count
 
@@ -78,10 +80,10 @@ def _estimated_record_count(streams: Iterable[KeyedStream], files: SnapshotFiles
     groups.sort(key=lambda group: group[0].length)
     extent, stream = groups[len(groups) // 2]
     stored_bytes = files.beginning(extent, _MOST_BYTES)
-    records, share = _count_records(
+    records, counted_share = _count_records(
         FramedDecompressor().feed(stored_bytes) if is_compressed(stream.header) else stored_bytes
     )
-    return round(records / max(share * len(stored_bytes), 1) * sum(extent.length for extent, _ in groups))
+    return round(records / max(counted_share * len(stored_bytes), 1) * sum(extent.length for extent, _ in groups))
 
 
 def _count_records(group: bytes | memoryview) -> tuple[int, float]:

@@ -85,13 +85,13 @@ def shape_advice(
     parallelism: int,
     other_parallelisms: Iterable[int],
     key_groups: KeyGroupSizes,
-    now: float,
-    hot: Iterable[HotKeyGroup],
-    keys: int | None = None,
+    evenness_now: float,
+    hot_groups: Iterable[HotKeyGroup],
+    key_count: int | None = None,
 ) -> ShapeAdvice:
     """Return the advice for `parallelism` over these key groups, compared with the parallelisms `other_parallelisms`.
 
-    `keys` is the estimated number of keys, None if unknown.
+    `key_count` is the estimated number of keys, None if unknown.
     """
     sizes = key_groups.sizes
     max_parallelism, ends = len(sizes), list(accumulate(sizes, initial=0))
@@ -110,16 +110,16 @@ def shape_advice(
         label,
         parallelism,
         max_parallelism,
-        now,
+        evenness_now,
         idle=1 - max_parallelism / parallelism / -(-max_parallelism // parallelism),
         lower=lower,
         upper=upper,
         recommended=upper if upper - parallelism <= parallelism - lower else lower,
         recommended_max_parallelism=good_maximum if good_maximum != max_parallelism else None,
         candidates=tuple(_candidate(ends, number) for number in sorted(compared_parallelisms)),
-        hot=tuple(hot),
+        hot=tuple(hot_groups),
         exact=key_groups.exact,
-        few_keys=keys if keys is not None and keys < _FEW_KEYS * parallelism else None,
+        few_keys=key_count if key_count is not None and key_count < _FEW_KEYS * parallelism else None,
     )
 
 
@@ -138,7 +138,7 @@ def evenness_over(ends: Sequence[int], parallelism: int) -> float:
     """Return the `evenness` of the subtasks' bytes; `ends` are the cumulative bytes of key groups, starting with 0."""
     max_parallelism = len(ends) - 1
     ranges = (key_group_range(max_parallelism, parallelism, subtask) for subtask in range(parallelism))
-    return evenness([ends[own.last + 1] - ends[own.first] for own in ranges])
+    return evenness([ends[key_groups.last + 1] - ends[key_groups.first] for key_groups in ranges])
 
 
 def evenness_at(sizes: Sequence[int], parallelism: int) -> float:
@@ -148,7 +148,9 @@ def evenness_at(sizes: Sequence[int], parallelism: int) -> float:
 
 def hot_key_groups(sizes: Sequence[int], parallelism: int) -> list[HotKeyGroup]:
     """Return at most `_MOST_HOT` hot key groups, the largest first."""
-    total = sum(sizes)
-    least_hot_bytes = max(_HOT_SHARE * total / parallelism, _HOT_FACTOR * total / len(sizes), 1)
-    hot = [HotKeyGroup(group, size, size / total) for group, size in enumerate(sizes) if size >= least_hot_bytes]
-    return sorted(hot, key=lambda group: (-group.bytes, group.key_group))[:_MOST_HOT]
+    total_size = sum(sizes)
+    least_hot_bytes = max(_HOT_SHARE * total_size / parallelism, _HOT_FACTOR * total_size / len(sizes), 1)
+    hot_groups = [
+        HotKeyGroup(group, size, size / total_size) for group, size in enumerate(sizes) if size >= least_hot_bytes
+    ]
+    return sorted(hot_groups, key=lambda group: (-group.bytes, group.key_group))[:_MOST_HOT]

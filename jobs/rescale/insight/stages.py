@@ -131,7 +131,8 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         reading_tasks = sum(number_of_read_tasks(records, cluster) for records in work.rekeyed)
         cpu = sum(records.bytes / records.rates.move for records in work.rekeyed) / rekeyed_bytes
         most_bytes = max(
-            max(records.largest, records.bytes // number_of_read_tasks(records, cluster)) for records in work.rekeyed
+            max(records.largest_piece, records.bytes // number_of_read_tasks(records, cluster))
+            for records in work.rekeyed
         )
         reading_requests = EstimatedRequests(
             0, sum(_number_of_reads(records.bytes, records.bytes // records.pieces) for records in work.rekeyed)
@@ -141,7 +142,7 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
         )
         writing_tasks = sum(number_of_write_tasks(records, cluster) for records in work.rekeyed)
         most_bytes = max(
-            max(records.new_largest, records.bytes // number_of_write_tasks(records, cluster))
+            max(records.largest_new_piece, records.bytes // number_of_write_tasks(records, cluster))
             for records in work.rekeyed
         )
         writing_requests = EstimatedRequests(_number_of_parts(rekeyed_bytes, part_bytes), 0)
@@ -167,7 +168,9 @@ def _untimed_stages(work: Workload, cluster: Cluster) -> Iterator[_UntimedStage]
     size = work.bytes
     if size:
         tasks = max(1, -(-2 * size // max(_slice_size(2 * size, cluster), 1)))
-        most_bytes = max([size // tasks, *(max(records.largest, records.new_largest) for records in work.rekeyed)])
+        most_bytes = max(
+            [size // tasks, *(max(records.largest_piece, records.largest_new_piece) for records in work.rekeyed)]
+        )
         cpu = sum(compared / rate for compared, rate in compared_sizes_and_rates) / size
         reads = _number_of_reads(other_bytes, min(UNIT_SIZE, other_bytes)) * 2
         reads += sum(

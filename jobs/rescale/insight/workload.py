@@ -17,16 +17,16 @@ from rescale.snapshot.places import StreamPlace
 class RekeyedWork:
     """Records of an operator that get new key groups; sizes are in bytes of the source.
 
-    Tasks can read the `pieces` (key groups or databases) separately; `largest` is the size of the largest one.
-    `new_pieces` and `new_largest` describe the pieces that tasks can write separately: key groups, or whole streams.
+    Tasks can read the `pieces` (key groups or databases) separately; `largest_piece` is the size of the largest one.
+    `new_pieces` and `largest_new_piece` are those that tasks can write separately: key groups, or whole streams.
     """
 
     bytes: int
     rates: Rates
     pieces: int
-    largest: int
+    largest_piece: int
     new_pieces: int
-    new_largest: int
+    largest_new_piece: int
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,16 @@ class Workload:
 
 
 def workload_of(plan: Plan) -> Workload:
-    rekeyed = tuple(_rekeyed_work(plan))
+    rekeyed_work = tuple(_rekeyed_work(plan))
     operator_bytes = plan.bytes_of(Slot.OPERATOR, Slot.RAW_OPERATOR)
     copied_bytes = plan.bytes_moved - operator_bytes - sum(operator.rekeyed_bytes for operator in plan.operators)
     new_files = sum(
         len(operator.streams) + len(operator.rekeyed_streams) + len(operator.compacted) for operator in plan.operators
     )
-    largest = max((max(operator.new_keyed_bytes, default=0) for operator in plan.operators), default=0)
-    return Workload(max(0, copied_bytes), operator_bytes, rekeyed, len(plan.files), new_files, largest, plan.part_size)
+    largest_file = max((max(operator.new_keyed_bytes, default=0) for operator in plan.operators), default=0)
+    return Workload(
+        max(0, copied_bytes), operator_bytes, rekeyed_work, len(plan.files), new_files, largest_file, plan.part_size
+    )
 
 
 def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
@@ -80,8 +82,8 @@ def _rekeyed_work(plan: Plan) -> Iterator[RekeyedWork]:
 def _piece_sizes(rekeying: Rekeying) -> list[int]:
     """Return the sizes of the pieces that tasks can read separately: key groups of streams, and databases."""
     streams = [source for source in rekeying.sources if isinstance(source.place, StreamPlace)]
-    groups = [size for stream in streams for size in stream.key_group_sizes if size]
-    return groups + [place.size for _, place in rekeying.databases]
+    key_group_sizes = [size for stream in streams for size in stream.key_group_sizes if size]
+    return key_group_sizes + [place.size for _, place in rekeying.databases]
 
 
 def _can_split_streams(rekeying: Rekeying) -> bool:
