@@ -97,12 +97,12 @@ def _title(document: ReportDocument) -> str:
 
 def _keyed_state(operators: Sequence[KeyedOperator], detail: DetailLevel) -> list[Block]:
     """Return all figures of the largest operators, the key groups of the next ones, and a note about the rest."""
-    drawn = operators[: detail.drawn_operators]
-    strips = operators[detail.drawn_operators : detail.drawn_operators + detail.strips]
-    not_drawn = operators[len(drawn) + len(strips) :]
-    blocks: list[Block] = [Section(operator.label, tuple(_figures(operator, detail))) for operator in drawn]
+    drawn_operators = operators[: detail.drawn_operators]
+    strip_operators = operators[detail.drawn_operators : detail.drawn_operators + detail.strips]
+    not_drawn = operators[len(drawn_operators) + len(strip_operators) :]
+    blocks: list[Block] = [Section(operator.label, tuple(_figures(operator, detail))) for operator in drawn_operators]
     strips_only = detail._replace(most_parts=0, most_ribbons=0, most_rows=0)
-    blocks += [Section(operator.label, (key_group_map(operator, strips_only),)) for operator in strips]
+    blocks += [Section(operator.label, (key_group_map(operator, strips_only),)) for operator in strip_operators]
     if not_drawn:
         size_text = human_bytes(sum(operator.old.total for operator in not_drawn))
         blocks.append(

@@ -23,12 +23,13 @@ def lowest(items: Sequence[T], limit: int, rank: Callable[[T], Any]) -> list[T]:
     return list(items) if len(items) <= limit else sorted(items, key=rank)[:limit]
 
 
-def note_on_rest(number: int, noun: str, plural: str, *, is_in_report: bool = True) -> list[Block]:
-    """Return a note about `number` items that are not shown; nothing if there are none.
+def note_on_rest(omitted_count: int, noun: str, plural: str, *, is_in_report: bool = True) -> list[Block]:
+    """Return a note about `omitted_count` items that are not shown; nothing if there are none.
 
     `is_in_report` is true if the HTML report shows more of them.
     """
-    return [paragraph(_rest_text(counted(number, noun, plural), is_in_report=is_in_report))] if number > 0 else []
+    text = _rest_text(counted(omitted_count, noun, plural), is_in_report=is_in_report)
+    return [paragraph(text)] if omitted_count > 0 else []
 
 
 def state_bytes(operator: _Operator) -> int:
@@ -62,17 +63,17 @@ def _rest_text(what: str, *, is_in_report: bool = True) -> str:
     return f"{what}: {'more in the report, ' if is_in_report else ''}all in the JSON document"
 
 
-def shortened(value: Any, longest: int) -> Any:
-    """Return a JSON value in which longer lists have `longest` items; `{"left_out": 32768}` counts the others.
+def shortened(value: Any, most_items: int) -> Any:
+    """Return a JSON value in which longer lists have `most_items` items; `{"left_out": 32768}` counts the others.
 
     A list of numbers, or with an entry for each subtask, is left out whole, because a part of it means nothing.
     """
     if isinstance(value, dict):
-        return {key: shortened(inner, longest) for key, inner in value.items()}
+        return {key: shortened(inner, most_items) for key, inner in value.items()}
     if not isinstance(value, list | tuple):
         return value
-    if len(value) <= longest:
-        return [shortened(inner, longest) for inner in value]
+    if len(value) <= most_items:
+        return [shortened(inner, most_items) for inner in value]
     keeps_first_items = isinstance(value[0], dict) and "subtask" not in value[0]
-    kept_items = value[:longest] if keeps_first_items else []
-    return [*(shortened(inner, longest) for inner in kept_items), {"left_out": len(value) - len(kept_items)}]
+    kept_items = value[:most_items] if keeps_first_items else []
+    return [*(shortened(inner, most_items) for inner in kept_items), {"left_out": len(value) - len(kept_items)}]

@@ -96,7 +96,7 @@ def curve(figure: Curve, description: str) -> Element:
             (line(x1=x(0), x2=x(1), y1=y(tick.at), y2=y(tick.at)) for tick in figure.y_ticks),
             (text(x=0, y=y(tick.at), dy=4)[tick.label] for tick in figure.y_ticks),
         ],
-        g(class_="line")[(line(x1=x(a.x), y1=y(a.y), x2=x(b.x), y2=y(b.y)) for a, b in segments)],
+        g(class_="line")[(line(x1=x(start.x), y1=y(start.y), x2=x(end.x), y2=y(end.y)) for start, end in segments)],
         g(class_="dots")[map(dot, sorted_points)],
         g(class_="ticks")[(text(x=x(tick.at), y=bottom)[tick.label] for tick in figure.x_ticks)],
         kind="curve",

@@ -18,36 +18,36 @@ _FEW_CELLS = 256
 
 def key_group_map(figure: KeyGroupMap, description: str) -> Element:
     """Return the map as SVG, from the top: old key groups, old owners, ribbons, new owners, new key groups."""
-    content: list[Node] = []
+    nodes: list[Node] = []
     y = 0
-    content += _label(figure.before, y)
+    nodes += _label(figure.before, y)
     y += _LABEL
     if figure.before.hot:
-        content += _hot_marks(figure.before, y)
+        nodes += _hot_marks(figure.before, y)
         y += _MARKS
-    content += _cells(figure.before, y)
+    nodes += _cells(figure.before, y)
     y += _CELLS + _GAP
     if figure.before.owners:
-        content += _owners(figure.before, y)
+        nodes += _owners(figure.before, y)
         y += _OWNERS
     if figure.after is not None:
         after = figure.after
         if figure.ribbons:
-            content.append(stretched(y, _RIBBONS, *map(_ribbon, figure.ribbons)))
+            nodes.append(stretched(y, _RIBBONS, *map(_ribbon, figure.ribbons)))
             y += _RIBBONS
         else:
             y += 2 * _GAP
         if after.owners:
-            content += _owners(after, y)
+            nodes += _owners(after, y)
             y += _OWNERS + _GAP
-        content += _cells(after, y)
+        nodes += _cells(after, y)
         y += _CELLS
         if after.hot:
-            content += _hot_marks(after, y)
+            nodes += _hot_marks(after, y)
             y += _MARKS
-        content += _label(after, y)
+        nodes += _label(after, y)
         y += _LABEL
-    return div[drawing(description, y, content, kind="groups"), _legend(figure) if figure.before.parts else None]
+    return div[drawing(description, y, nodes, kind="groups"), _legend(figure) if figure.before.parts else None]
 
 
 def _label(strip: Strip, y: int) -> Iterator[Node]:
@@ -94,8 +94,8 @@ def _owners(strip: Strip, y: int) -> Iterator[Node]:
 
 
 def _ribbon(ribbon: Ribbon) -> Element:
-    a, b, c, d = map(thousandths, (ribbon.start, ribbon.end, ribbon.new_end, ribbon.new_start))
-    shape = f"M{a} 0H{b}C{b} 500 {c} 500 {c} 1000H{d}C{d} 500 {a} 500 {a} 0"
+    start, end, new_end, new_start = map(thousandths, (ribbon.start, ribbon.end, ribbon.new_end, ribbon.new_start))
+    shape = f"M{start} 0H{end}C{end} 500 {new_end} 500 {new_end} 1000H{new_start}C{new_start} 500 {start} 500 {start} 0"
     kind = "stays" if ribbon.keeps_subtask else "odd" if ribbon.is_odd else None
     return path(d=shape, class_=kind)[hover_text(ribbon.tooltip)]
 

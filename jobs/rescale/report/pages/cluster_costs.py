@@ -31,11 +31,11 @@ def cluster_blocks(estimate: ClusterReport | None) -> list[Block]:
         f"Estimate: {counted(cluster.executors, 'executor')} of {counted(cluster.cores, 'core')} and "
         f"{human_bytes(cluster.bandwidth)}/s"
     )
-    estimates = table(
+    estimates_table = table(
         ("state", "time", "limited by", "shuffled", "scratch", "writes to S3", "reads", "price", "driver"),
         [_row(requested_estimate)],
     )
-    stages = table(
+    stages_table = table(
         ("stage", "tasks", "time", "limited by"),
         [
             (stage.name, f"{stage.tasks:,}", f"about {duration(stage.seconds)}", stage.limit)
@@ -46,7 +46,7 @@ def cluster_blocks(estimate: ClusterReport | None) -> list[Block]:
         "Shuffled bytes and scratch space are for each executor, and the last column is the driver's memory. All "
         "are estimates from measured rates and Amazon's documentation of S3; the price covers only the requests."
     )
-    return [Section(title, (estimates, stages, paragraph(note)))]
+    return [Section(title, (estimates_table, stages_table, paragraph(note)))]
 
 
 def cluster_warnings(estimate: ClusterReport | None) -> list[str]:

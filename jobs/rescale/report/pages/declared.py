@@ -49,34 +49,34 @@ def exceptions_clause(surgery: Surgery) -> str:
     offset_count = sum(partition.dropped for partition in partitions)
     changed_offset_count = sum(partition.new_next is not None for partition in partitions)
     old_rows_text = f"old rows of {counted(len(surgery.old_rows), 'state')}" if surgery.old_rows else ""
-    parts = (
+    counts_by_verb = (
         ("left out", old_rows_text),
         ("dropped", _counts_text((operator_count, "operator"), (state_count, "state"), (offset_count, "Kafka offset"))),
         ("changed", _counts_text((changed_offset_count, "Kafka offset"))),
     )
-    clause = " and ".join(f"{verb} ({numbers})" for verb, numbers in parts if numbers)
+    clause = " and ".join(f"{verb} ({counts_text})" for verb, counts_text in counts_by_verb if counts_text)
     return f" except what was {clause}" if clause else ""
 
 
 def certified_lines(certificate: Certificate) -> list[str]:
     """Return the `declared_lines` of a certificate, with the numbers of dropped records and of old rows."""
-    records = {
-        (proof.operator_id, state): number
+    record_counts = {
+        (proof.operator_id, state): record_count
         for proof in certificate.operators
         if proof.records is not None
-        for state, number in proof.records.left_out.items()
+        for state, record_count in proof.records.left_out.items()
     }
-    old = {
-        (proof.operator_id, state): numbers
+    old_row_counts_by_state = {
+        (proof.operator_id, state): old_row_counts
         for proof in certificate.operators
         if proof.records is not None
-        for state, numbers in proof.records.old_rows.items()
+        for state, old_row_counts in proof.records.old_rows.items()
     }
-    return list(_lines_of_changes(certificate.surgery, records, old))
+    return list(_lines_of_changes(certificate.surgery, record_counts, old_row_counts_by_state))
 
 
 def _counts_text(*parts: tuple[int, str]) -> str:
-    return ", ".join(counted(number, noun) for number, noun in parts if number)
+    return ", ".join(counted(count, noun) for count, noun in parts if count)
 
 
 def _lines_of_changes(surgery: Surgery, dropped_records: RecordCounts, old_rows: OldRowCounts) -> Iterator[str]:

@@ -56,10 +56,10 @@ def _counts_text(document: DiffDocument, states: list[tuple[DiffedOperator, Diff
 
 
 def _row(operator: DiffedOperator, state: DiffedState) -> tuple[str, ...]:
-    a, b = state.a, state.b
-    digests = [side.digest[:12] if side.count else "" for side in (a, b)]
+    amount_a, amount_b = state.a, state.b
+    digests = [side.digest[:12] if side.count else "" for side in (amount_a, amount_b)]
     equality = "equal" if state.equal else "different"
-    counts = f"{a.count:,}", f"{b.count:,}"
+    counts = f"{amount_a.count:,}", f"{amount_b.count:,}"
     return operator.label, state.state, state.type, state.counted, *counts, *digests, equality
 
 

@@ -127,7 +127,8 @@ def shapes_table(insight: Insight) -> Table:
     rows = [
         (
             advice.label,
-            ("" if advice.exact else "≈ ") + ", ".join(f"{c.parallelism}: {c.evenness:.2f}" for c in advice.candidates),
+            ("" if advice.exact else "≈ ")
+            + ", ".join(f"{candidate.parallelism}: {candidate.evenness:.2f}" for candidate in advice.candidates),
             " or ".join(map(str, dict.fromkeys((advice.lower, advice.upper)))),
             str(advice.recommended_max_parallelism or ""),
         )
@@ -179,9 +180,9 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
 def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     """Return the sentence for operators that have one shape: about the number of key groups, then about bytes."""
     advice = same_shape[0]
-    parallelism, maximum, recommended = advice.parallelism, advice.max_parallelism, advice.recommended
+    parallelism, max_parallelism, recommended = advice.parallelism, advice.max_parallelism, advice.recommended
     candidate = _candidate(advice, parallelism)
-    number_of_larger = maximum - parallelism * candidate.least_key_groups
+    number_of_larger = max_parallelism - parallelism * candidate.least_key_groups
     better_maximum = advice.recommended_max_parallelism
     alternative_clause = (
         f"; or take max parallelism {better_maximum}, a multiple of {parallelism} with many divisors"
@@ -190,7 +191,7 @@ def _idle_sentence(same_shape: list[ShapeAdvice]) -> str:
     )
     worst_evenness = max(_evenness_at(advice, recommended) for advice in same_shape)
     return (
-        f"{_labels(same_shape)}: {parallelism} does not divide {maximum}; "
+        f"{_labels(same_shape)}: {parallelism} does not divide {max_parallelism}; "
         f"{counted(number_of_larger, 'subtask')} would own {counted(candidate.most_key_groups, 'key group')} and the "
         f"others {candidate.least_key_groups}, so {advice.idle:.0%} of the capacity would be idle even if all key "
         f"groups were equally large. All subtasks own equally many key groups at {advice.lower} and {advice.upper} "
@@ -240,8 +241,8 @@ def hand_picked_sentences(insight: Insight) -> Iterator[str]:
             yield f"{keys.label}: {_remedies_sentence(keys)}"
 
 
-def _percent_text(part: float) -> str:
-    return f"{part:.1%}" if part >= 0.001 else "less than 0.1%"
+def _percent_text(share: float) -> str:
+    return f"{share:.1%}" if share >= 0.001 else "less than 0.1%"
 
 
 def _effect_sentence(keys: HandPickedKeys) -> str:

@@ -142,12 +142,12 @@ def _kind(snapshot: Snapshot) -> str:
     kinds_of_keyed = sorted([*(framing.value for framing in framings), *databases, *changelogs, *other_kinds])
     if any(operator.read_error is not None for operator in snapshot.operators):
         kinds_of_keyed.append("unread")
-    content = f"{', '.join(kinds_of_keyed)} keyed state" if kinds_of_keyed else "no keyed state"
+    state_text = f"{', '.join(kinds_of_keyed)} keyed state" if kinds_of_keyed else "no keyed state"
     if snapshot.type is not SnapshotType.UNKNOWN:
-        return f"{_KINDS[snapshot.type]} ({content})"
+        return f"{_KINDS[snapshot.type]} ({state_text})"
     # Metadata before version 4, and metadata of the State Processor API, does not say what the snapshot is. Directories
     # named `chk-N` hold only checkpoints.
-    return f"{'checkpoint' if is_checkpoint_directory(snapshot.directory) else 'savepoint'} ({content})"
+    return f"{'checkpoint' if is_checkpoint_directory(snapshot.directory) else 'savepoint'} ({state_text})"
 
 
 def _is_forst(snapshot: Snapshot) -> bool:
@@ -210,14 +210,14 @@ def _states(operator: Operator, elements: Iterable[DealtState]) -> list[Inspecte
     """Return the keyed states that the headers list, and the operator states with the number of their `elements`."""
     states: dict[str, InspectedState] = {}
     for state in operator.keyed_states:
-        content = ", ".join(map(type_name, state.content_serializers))
-        states.setdefault(state.name, InspectedState(state.name, state.state_type, content))
+        types_text = ", ".join(map(type_name, state.content_serializers))
+        states.setdefault(state.name, InspectedState(state.name, state.state_type, types_text))
     inspected_states = list(states.values())
     for dealt in elements:
         mode = f"raw {dealt.mode}" if dealt.raw else dealt.mode
         noun = ("copy", "copies") if mode == "BROADCAST" else ("element", "elements")
-        content = f"{counted(dealt.elements, *noun)}, {human_bytes(dealt.bytes)}"
-        inspected_states.append(InspectedState(dealt.state, mode, content, dealt.bytes))
+        types_text = f"{counted(dealt.elements, *noun)}, {human_bytes(dealt.bytes)}"
+        inspected_states.append(InspectedState(dealt.state, mode, types_text, dealt.bytes))
     return inspected_states
 
 

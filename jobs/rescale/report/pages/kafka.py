@@ -18,25 +18,27 @@ _MOST_SUBTASKS = 8
 """Largest number of subtasks whose numbers the text shows; the JSON has all."""
 
 
-def kafka_document(kafka: KafkaOffsets, new_parallelism: int | None = None) -> KafkaSource:
+def kafka_document(offsets: KafkaOffsets, new_parallelism: int | None = None) -> KafkaSource:
     """Return the offsets of a source by partition and subtask; with `new_parallelism`, also by new subtask."""
-    parallelism = kafka.operator.parallelism
-    subtasks = kafka.holders(parallelism)
-    new_subtasks = kafka.holders(new_parallelism) if new_parallelism is not None else [UNSET] * len(subtasks)
-    unassigned = kafka.enumerator.unassigned if kafka.enumerator else ()
+    parallelism = offsets.operator.parallelism
+    subtasks = offsets.holders(parallelism)
+    new_subtasks = offsets.holders(new_parallelism) if new_parallelism is not None else [UNSET] * len(subtasks)
+    unassigned = offsets.enumerator.unassigned if offsets.enumerator else ()
     return KafkaSource(
-        operator_id=kafka.operator.operator_id,
-        operator=kafka.label,
-        kind=kafka.kind.value,
-        partitions=tuple(map(_partition, kafka.positions, subtasks, new_subtasks)),
+        operator_id=offsets.operator.operator_id,
+        operator=offsets.label,
+        kind=offsets.kind.value,
+        partitions=tuple(map(_partition, offsets.positions, subtasks, new_subtasks)),
         unassigned=tuple(str(position.partition) for position in unassigned),
-        not_read=kafka.unread_reason,
+        not_read=offsets.unread_reason,
         findings=tuple(
             KafkaFinding(finding.name, finding.sentence)
-            for finding in (*audit([kafka]), *spread_findings(kafka, new_parallelism or parallelism))
+            for finding in (*audit([offsets]), *spread_findings(offsets, new_parallelism or parallelism))
         ),
-        per_subtask=tuple(positions_per_subtask(kafka, parallelism)),
-        new_per_subtask=tuple(positions_per_subtask(kafka, new_parallelism)) if new_parallelism is not None else UNSET,
+        per_subtask=tuple(positions_per_subtask(offsets, parallelism)),
+        new_per_subtask=tuple(positions_per_subtask(offsets, new_parallelism))
+        if new_parallelism is not None
+        else UNSET,
     )
 
 
@@ -57,7 +59,8 @@ def kafka_line(source: KafkaSource) -> str:
     if not topics:
         return f"{_label(source)}: {'its offsets were not read' if source.not_read else 'no offsets'}"
     offsets_text = "; ".join(
-        f"{counted(len(nexts), 'partition')} of {topic}, next {_offset_range_text(nexts)}" for topic, nexts in topics
+        f"{counted(len(next_offsets), 'partition')} of {topic}, next {_offset_range_text(next_offsets)}"
+        for topic, next_offsets in topics
     )
     return f"{_label(source)}: {offsets_text}; by subtask {_old_and_new_shares_text(source)}"
 
@@ -71,11 +74,11 @@ def _topic_rows(source: KafkaSource) -> list[tuple[str, ...]]:
         (
             _label(source) if not i else "",
             topic,
-            str(len(nexts)),
-            _offset_range_text(nexts),
+            str(len(next_offsets)),
+            _offset_range_text(next_offsets),
             _old_and_new_shares_text(source) if not i else "",
         )
-        for i, (topic, nexts) in enumerate(topics)
+        for i, (topic, next_offsets) in enumerate(topics)
     ]
 
 
@@ -85,10 +88,10 @@ def _label(source: KafkaSource) -> str:
 
 def _topics_with_offsets(source: KafkaSource) -> list[tuple[str, list[int | str]]]:
     """Return the topics, sorted by name, each with the next offsets of its partitions."""
-    topics: dict[str, list[int | str]] = {}
+    offsets_by_topic: dict[str, list[int | str]] = {}
     for partition in source.partitions:
-        topics.setdefault(partition.topic, []).append(partition.next)
-    return sorted(topics.items())
+        offsets_by_topic.setdefault(partition.topic, []).append(partition.next)
+    return sorted(offsets_by_topic.items())
 
 
 def _old_and_new_shares_text(source: KafkaSource) -> str:
@@ -98,12 +101,15 @@ def _old_and_new_shares_text(source: KafkaSource) -> str:
     return shares_before if shares_after == shares_before else f"{shares_before} → {shares_after}"
 
 
-def _offset_range_text(nexts: list[int | str]) -> str:
+def _offset_range_text(next_offsets: list[int | str]) -> str:
     """Return the lowest and highest offset, and the start positions (`earliest`) of partitions without an offset."""
-    numbers = sorted({offset for offset in nexts if isinstance(offset, int)})
-    bounds = [f"{number:,}" for number in dict.fromkeys((*numbers[:1], *numbers[-1:]))]
+    numeric_offsets = sorted({offset for offset in next_offsets if isinstance(offset, int)})
+    bounds = [f"{number:,}" for number in dict.fromkeys((*numeric_offsets[:1], *numeric_offsets[-1:]))]
     return ", ".join(
-        [*([" to ".join(bounds)] if bounds else []), *sorted({offset for offset in nexts if isinstance(offset, str)})]
+        [
+            *([" to ".join(bounds)] if bounds else []),
+            *sorted({offset for offset in next_offsets if isinstance(offset, str)}),
+        ]
     )
 
 

@@ -34,9 +34,9 @@ def matched_page(document: MatchDocument) -> Page:
 
 
 def _verdict(document: MatchDocument) -> str:
-    uncertain = len(document.chained) + len(document.unsure) + len(document.only_in_snapshot)
-    if uncertain:
-        return f"{counted(uncertain, 'operator')} with state without a certain counterpart"
+    uncertain_count = len(document.chained) + len(document.unsure) + len(document.only_in_snapshot)
+    if uncertain_count:
+        return f"{counted(uncertain_count, 'operator')} with state without a certain counterpart"
     renames_clause = f", after {counted(len(document.proposed), 'rename')}" if document.proposed else ""
     return f"every operator with state has its counterpart{renames_clause}"
 

@@ -78,8 +78,8 @@ def certificate_text(certificate: Certificate) -> str:
 def certificate_page(certificate: Certificate) -> Page:
     """Return the page of a certificate, with its largest operators."""
     operators = certificate.operators
-    largest = lowest(operators, MOST_OPERATORS, lambda proof: -proof.bytes)
-    short_certificate = replace(certificate, operators=tuple(largest))
+    largest_proofs = lowest(operators, MOST_OPERATORS, lambda proof: -proof.bytes)
+    short_certificate = replace(certificate, operators=tuple(largest_proofs))
     operators_text = counted(len(operators), "operator")
     number_omitted = len(operators) - len(short_certificate.operators)
     blocks: list[Block] = [

@@ -121,9 +121,9 @@ def _shares_table(operators: Sequence[PlannedOperator], shown_operators: Sequenc
     if not rows:
         return []
     number_omitted = sum(len(operator.subtasks) for operator in operators if operator.is_changed) - len(rows)
-    shares = table(("operator", "new subtask", "key groups", "state"), rows)
+    shares_table = table(("operator", "new subtask", "key groups", "state"), rows)
     return [
-        shares,
+        shares_table,
         *note_on_rest(
             number_omitted,
             "more new subtask",

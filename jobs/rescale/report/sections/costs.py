@@ -65,12 +65,12 @@ def _result_formats(insight: Insight) -> list[Block]:
 
 
 def _bars(rows: Sequence[_BarRow]) -> StackedBars:
-    largest = max(sum(sizes) for _, sizes, _ in rows) or 1
+    most_bytes = max(sum(sizes) for _, sizes, _ in rows) or 1
     bars = tuple(
         StackedBar(
             label,
             tuple(
-                Part(kind, size / largest, f"{_LEGEND[kind]}: {human_bytes(size)}")
+                Part(kind, size / most_bytes, f"{_LEGEND[kind]}: {human_bytes(size)}")
                 for kind, size in enumerate(sizes)
                 if size
             ),
@@ -86,19 +86,19 @@ def _step_times(insight: Insight, seconds_by_step: dict[str, float]) -> list[Blo
     if insight.durations is None:
         return []
     steps = insight.durations.steps
-    largest = max([1.0, *(step.seconds for step in steps), *seconds_by_step.values()])
+    longest_seconds = max([1.0, *(step.seconds for step in steps), *seconds_by_step.values()])
     bars, rows = [], []
     for step in steps:
         name, measured_seconds = step.step, seconds_by_step.get(step.step)
-        bars.append(_step_bar(0, f"{name}: estimated", step.seconds, largest))
+        bars.append(_step_bar(0, f"{name}: estimated", step.seconds, longest_seconds))
         if measured_seconds is not None:
-            bars.append(_step_bar(1, f"{name}: took", measured_seconds, largest))
+            bars.append(_step_bar(1, f"{name}: took", measured_seconds, longest_seconds))
         rows.append((name, duration(step.seconds), duration(measured_seconds) if measured_seconds is not None else ""))
-    drawn = StackedBars(tuple(bars), ("estimated", "took")[: 2 if seconds_by_step else 1])
+    drawing = StackedBars(tuple(bars), ("estimated", "took")[: 2 if seconds_by_step else 1])
     caption = "The steps of the run, estimated for two cores" + (
         ", and the time they took." if seconds_by_step else "."
     )
-    return [Figure("Time by step", caption, drawn, table(("step", "estimated", "took"), rows))]
+    return [Figure("Time by step", caption, drawing, table(("step", "estimated", "took"), rows))]
 
 
 def _step_bar(kind: int, label: str, seconds: float, longest_seconds: float) -> StackedBar:

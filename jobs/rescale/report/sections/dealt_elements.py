@@ -78,14 +78,14 @@ def sparkline(label: str, before: Sequence[int], after: Sequence[int] | None, ca
 
     If there are many subtasks, several share a bar, which shows the highest number among them.
     """
-    largest = max([1, *before, *(after or ())])
-    return Sparkline(label, _heights(before, largest), _heights(after or (), largest), caption)
+    highest_number = max([1, *before, *(after or ())])
+    return Sparkline(label, _heights(before, highest_number), _heights(after or (), highest_number), caption)
 
 
-def _heights(numbers: Sequence[int], largest: int) -> tuple[float, ...]:
+def _heights(numbers: Sequence[int], highest_number: int) -> tuple[float, ...]:
     bars = min(len(numbers), _MOST_BARS)
     cuts = [bar * len(numbers) // bars for bar in range(bars + 1)] if bars else []
-    return tuple(max(numbers[first:end]) / largest for first, end in pairwise(cuts))
+    return tuple(max(numbers[first:end]) / highest_number for first, end in pairwise(cuts))
 
 
 def range_text(numbers: Sequence[int]) -> str:

@@ -30,11 +30,13 @@ def kafka_section(documents: Sequence[KafkaSource], detail: DetailLevel) -> list
         if source.partitions
     ]
     if sparks:
-        rows, total = list(_partitions(shown_sources)), sum(len(source.partitions) for source in documents)
+        rows, partition_count = list(_partitions(shown_sources)), sum(len(source.partitions) for source in documents)
         is_planned = bool(shown_sources[0].partitions) and shown_sources[0].partitions[0].new_subtask is not UNSET
         headers = ("source", "topic", "partition", "next record", "subtask", *(["new subtask"] if is_planned else []))
         is_cut = len(rows) > 4 * detail.most_rows
-        rows_note = f"the first {4 * detail.most_rows} of {counted(total, 'partition')}" if is_cut else "partitions"
+        rows_note = (
+            f"the first {4 * detail.most_rows} of {counted(partition_count, 'partition')}" if is_cut else "partitions"
+        )
         caption = "How many partitions each subtask reads. Offsets stay the same, except for declared differences."
         numbers = table(headers, rows[: 4 * detail.most_rows])
         blocks.append(Figure("Partitions by subtask", caption, Sparks(tuple(sparks)), numbers, rows_note))

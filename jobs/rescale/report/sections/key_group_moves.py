@@ -28,21 +28,21 @@ def key_group_map(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     """Return the map of an operator's key groups, before and, for a plan, after."""
     old, new = operator.old, operator.new
     keeps_maximum = new is None or new.shape.max_parallelism == old.shape.max_parallelism
-    marks = {group.key_group: _hot_text(group) for group in operator.hot}
-    strip_before = _strip(old, detail, marks)
+    hot_tooltips = {group.key_group: _hot_text(group) for group in operator.hot}
+    strip_before = _strip(old, detail, hot_tooltips)
     sentences = [f"{side.name}: {_shape_text(side.shape)}{_expected_note(side)}" for side in operator.sides]
     ribbons: tuple[Ribbon, ...] = ()
     if new is not None:
         sentences.append(_moved_bytes_sentence(old, new))
         ribbons = tuple(_ribbons(old, new))
-    drawn = KeyGroupMap(
+    drawing = KeyGroupMap(
         strip_before,
         ribbons if len(ribbons) <= detail.most_ribbons else (),
-        _strip(new, detail, marks if keeps_maximum else {}) if new is not None else None,
+        _strip(new, detail, hot_tooltips if keeps_maximum else {}) if new is not None else None,
     )
     sentences += _hot_summary(operator.hot)
     title = "Key groups before and after" if new is not None else "Key groups"
-    return Figure(title, f"{'. '.join(sentences)}.", drawn, _subtasks_table(operator, detail), "subtasks")
+    return Figure(title, f"{'. '.join(sentences)}.", drawing, _subtasks_table(operator, detail), "subtasks")
 
 
 def needs_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> bool:
@@ -59,7 +59,7 @@ def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
     matrix = flow_matrix(old.sizes, old.shape, new.shape, _MOST_MATRIX_LINES)
     darkest = float(matrix.max()) or 1.0
     shades = tuple(tuple(_shade(float(cell) / darkest) for cell in row) for row in matrix)
-    largest = sorted(
+    largest_cells = sorted(
         ((float(cell), i, j) for i, row in enumerate(matrix) for j, cell in enumerate(row) if cell), reverse=True
     )
     rows = [
@@ -68,12 +68,12 @@ def moves_matrix(old: KeyedSide, new: KeyedSide, detail: DetailLevel) -> Figure:
             _subtasks_of_line(j, new.shape, len(matrix[0])),
             human_bytes(cell),
         )
-        for cell, i, j in largest[: detail.most_rows]
+        for cell, i, j in largest_cells[: detail.most_rows]
     ]
     caption = f"Bytes from old subtasks (a row each) to new ones (a column each). {_moved_bytes_sentence(old, new)}."
-    drawn = Matrix(_axis_label("old", old.shape), _axis_label("new", new.shape), shades)
+    drawing = Matrix(_axis_label("old", old.shape), _axis_label("new", new.shape), shades)
     numbers = table(("from subtask", "to subtask", "bytes"), rows)
-    return Figure("What moves where", caption, drawn, numbers, "the largest moves")
+    return Figure("What moves where", caption, drawing, numbers, "the largest moves")
 
 
 def _axis_label(which: str, shape: KeyedShape) -> str:
@@ -83,7 +83,7 @@ def _axis_label(which: str, shape: KeyedShape) -> str:
     return f"{which}: {counted(shape.parallelism, 'subtask')}{per_line_text}"
 
 
-def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
+def _strip(side: KeyedSide, detail: DetailLevel, hot_tooltips: dict[int, str]) -> Strip:
     group_count = len(side.sizes)
     cells = _resampled(side.sizes, min(group_count, _MOST_CELLS))
     mean = sum(cells) / len(cells) or 1.0
@@ -92,7 +92,7 @@ def _strip(side: KeyedSide, detail: DetailLevel, hot: dict[int, str]) -> Strip:
         tuple(_subtask_shares(side) if detail.most_parts and side.shape.parallelism <= MOST_DRAWN_SUBTASKS else ()),
         tuple(_shade(cell / mean / _FULL_SHADE) for cell in cells),
         tuple(_part_shares(side.sizes, min(group_count, detail.most_parts)) if detail.most_parts else ()),
-        tuple(Mark((group + 0.5) / group_count, tooltip) for group, tooltip in hot.items()),
+        tuple(Mark((group + 0.5) / group_count, tooltip) for group, tooltip in hot_tooltips.items()),
     )
 
 
@@ -103,9 +103,9 @@ def _subtask_shares(side: KeyedSide) -> Iterator[Share]:
         yield Share(first / len(sizes), end / len(sizes), str(subtask), tooltip)
 
 
-def _part_shares(sizes: Sequence[int], number: int) -> Iterator[Share]:
+def _part_shares(sizes: Sequence[int], part_count: int) -> Iterator[Share]:
     ends = list(accumulate(sizes, initial=0))
-    cuts = [part * len(sizes) // number for part in range(number + 1)]
+    cuts = [part * len(sizes) // part_count for part in range(part_count + 1)]
     for first, end in pairwise(cuts):
         key_groups = f"key group{'s' if end - first > 1 else ''} {_range_text(first, end)}"
         tooltip = f"{key_groups}: {human_bytes(ends[end] - ends[first])}"
@@ -116,17 +116,17 @@ def _range_text(first: int, end: int) -> str:
     return str(first) if end - first == 1 else f"{first}-{end - 1}"
 
 
-def _resampled(sizes: Sequence[int], number: int) -> list[float]:
-    """Return the bytes of `number` cells, each of which covers an equal part of the key groups."""
-    if len(sizes) == number:
+def _resampled(sizes: Sequence[int], cell_count: int) -> list[float]:
+    """Return the bytes of `cell_count` cells, each of which covers an equal part of the key groups."""
+    if len(sizes) == cell_count:
         return [*map(float, sizes)]
     ends = list(accumulate(map(float, sizes), initial=0.0))
 
     def bytes_before(cell: int) -> float:
-        whole_groups, remainder = divmod(cell * len(sizes), number)
-        return ends[whole_groups] + (remainder / number * sizes[whole_groups] if remainder else 0.0)
+        whole_groups, remainder = divmod(cell * len(sizes), cell_count)
+        return ends[whole_groups] + (remainder / cell_count * sizes[whole_groups] if remainder else 0.0)
 
-    return [bytes_before(cell + 1) - bytes_before(cell) for cell in range(number)]
+    return [bytes_before(cell + 1) - bytes_before(cell) for cell in range(cell_count)]
 
 
 def _shade(part: float) -> int:
@@ -140,15 +140,15 @@ def _ribbons(old: KeyedSide, new: KeyedSide) -> Iterator[Ribbon]:
     """Yield a ribbon for each move; none for a rehash, or if there are too many subtasks to draw."""
     if max(old.shape.parallelism, new.shape.parallelism) > MOST_DRAWN_SUBTASKS:
         return
-    maximum, new_maximum = old.shape.max_parallelism, new.shape.max_parallelism
+    max_parallelism, new_max_parallelism = old.shape.max_parallelism, new.shape.max_parallelism
     ends = list(accumulate(old.sizes, initial=0))
     for flow in flows(old.shape, new.shape):
         length, size = flow.last + 1 - flow.first, ends[flow.last + 1] - ends[flow.first]
         yield Ribbon(
-            flow.first / maximum,
-            (flow.last + 1) / maximum,
-            flow.new_first / new_maximum,
-            (flow.new_first + length) / new_maximum,
+            flow.first / max_parallelism,
+            (flow.last + 1) / max_parallelism,
+            flow.new_first / new_max_parallelism,
+            (flow.new_first + length) / new_max_parallelism,
             flow.subtask == flow.new_subtask,
             flow.new_subtask % 2 == 1,
             f"subtask {flow.subtask} to {flow.new_subtask}: {counted(length, 'key group')}, {human_bytes(size)}",
@@ -182,22 +182,22 @@ def _shape_text(shape: KeyedShape) -> str:
     return f"{counted(shape.parallelism, 'subtask')} of {each_text} key groups, {shape.max_parallelism:,} in all"
 
 
-def _hot_text(hot: HotKeyGroup) -> str:
-    return f"hot key group {hot.key_group}: {human_bytes(hot.bytes)}, {hot.share:.0%} of the keyed state"
+def _hot_text(group: HotKeyGroup) -> str:
+    return f"hot key group {group.key_group}: {human_bytes(group.bytes)}, {group.share:.0%} of the keyed state"
 
 
-def _hot_summary(hot: Sequence[HotKeyGroup]) -> list[str]:
-    if not hot:
+def _hot_summary(hot_groups: Sequence[HotKeyGroup]) -> list[str]:
+    if not hot_groups:
         return []
-    hottest_text = ", ".join(f"{group.key_group} ({group.share:.0%})" for group in hot[:5])
-    return [f"Hot, and marked: {hottest_text}{' and more' if len(hot) > 5 else ''}"]
+    hottest_text = ", ".join(f"{group.key_group} ({group.share:.0%})" for group in hot_groups[:5])
+    return [f"Hot, and marked: {hottest_text}{' and more' if len(hot_groups) > 5 else ''}"]
 
 
 def _expected_note(side: KeyedSide) -> str:
     return "" if side.is_exact else ", bytes expected"
 
 
-def _subtasks_of_line(line: int, shape: KeyedShape, lines: int) -> str:
+def _subtasks_of_line(line: int, shape: KeyedShape, line_count: int) -> str:
     """Return the numbers of the subtasks that share a row or column of the matrix."""
-    first, end = -(-line * shape.parallelism // lines), -(-(line + 1) * shape.parallelism // lines)
+    first, end = -(-line * shape.parallelism // line_count), -(-(line + 1) * shape.parallelism // line_count)
     return _range_text(first, end)

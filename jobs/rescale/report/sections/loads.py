@@ -27,8 +27,8 @@ _Y_TICKS = (1.0, 1.5, 2.0, 3.0, 4.0)
 def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     """Return charts of the keyed bytes of every subtask, the fullest first; old and new shape have one scale."""
     sides = [(side.name, subtask_loads(side.sizes, side.shape.parallelism)) for side in operator.sides]
-    largest = max(max(sizes) for _, sizes in sides) or 1
-    charts = tuple(_bars(name, sizes, largest) for name, sizes in sides)
+    largest_size = max(max(sizes) for _, sizes in sides) or 1
+    charts = tuple(_bars(name, sizes, largest_size) for name, sizes in sides)
     rows = [
         (name, subtask, human_bytes(size), f"{size / mean:.2f}")
         for name, sizes in sides
@@ -45,7 +45,7 @@ def load_charts(operator: KeyedOperator, detail: DetailLevel) -> Figure:
     )
 
 
-def _bars(label: str, sizes: Sequence[int], largest: int) -> Bars:
+def _bars(label: str, sizes: Sequence[int], largest_size: int) -> Bars:
     ranked_sizes = fullest(sizes, len(sizes))
     mean = sum(sizes) / len(sizes)
     worst_text = f"{ranked_sizes[0][1] / mean:.2f}" if mean else "1.00"
@@ -57,7 +57,7 @@ def _bars(label: str, sizes: Sequence[int], largest: int) -> Bars:
     tooltips = (
         tuple(f"subtask {subtask}: {human_bytes(size)}" for subtask, size in ranked_sizes) if has_few_subtasks else ()
     )
-    return Bars(label, tuple(size / largest for _, size in ranked_sizes), mean / largest, tooltips, caption)
+    return Bars(label, tuple(size / largest_size for _, size in ranked_sizes), mean / largest_size, tooltips, caption)
 
 
 def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
@@ -65,49 +65,54 @@ def evenness_curve(side: KeyedSide, detail: DetailLevel) -> Figure:
 
     A ring marks the parallelism of `side`, filled dots mark parallelisms that divide the max parallelism.
     """
-    requested, maximum = side.shape.parallelism, side.shape.max_parallelism
+    requested_parallelism, max_parallelism = side.shape.parallelism, side.shape.max_parallelism
     ends = list(accumulate(side.sizes, initial=0))
-    last_parallelism = min(maximum, max(4 * requested, 16))
-    numbers = _parallelisms(maximum, last_parallelism, requested)
+    last_parallelism = min(max_parallelism, max(4 * requested_parallelism, 16))
+    numbers = _parallelisms(max_parallelism, last_parallelism, requested_parallelism)
     evenness = {number: evenness_over(ends, number) for number in numbers}
-    marked_numbers = [number for number in numbers if maximum % number == 0 or number == requested]
+    marked_numbers = [number for number in numbers if max_parallelism % number == 0 or number == requested_parallelism]
     nearest_numbers = sorted(
-        sorted(marked_numbers, key=lambda number: abs(log(number / requested)))[: detail.most_rows]
+        sorted(marked_numbers, key=lambda number: abs(log(number / requested_parallelism)))[: detail.most_rows]
     )
     rows = [
         (
             number,
             f"{evenness[number]:.2f}",
-            group_counts_text(maximum, number),
-            "asked" if number == requested else "",
+            group_counts_text(max_parallelism, number),
+            "asked" if number == requested_parallelism else "",
         )
         for number in nearest_numbers
     ]
     return Figure(
         "Evenness over parallelism",
-        f"At {requested} the fullest subtask holds {evenness[requested]:.2f} times the mean of bytes. Filled dots "
-        f"divide the max parallelism {maximum:,}: all subtasks own equally many key groups. The ring is parallelism "
-        f"{requested}.",
-        _curve(evenness, last_parallelism, requested, maximum),
+        f"At {requested_parallelism} the fullest subtask holds {evenness[requested_parallelism]:.2f} times the mean of "
+        f"bytes. Filled dots divide the max parallelism {max_parallelism:,}: all subtasks own equally many key groups. "
+        f"The ring is parallelism {requested_parallelism}.",
+        _curve(evenness, last_parallelism, requested_parallelism, max_parallelism),
         table(("parallelism", "worst ÷ mean of bytes", "key groups of a subtask", ""), rows),
         "parallelisms that divide",
     )
 
 
-def _curve(evenness: Mapping[int, float], last: int, requested: int, maximum: int) -> Curve:
-    """Return the curve for parallelisms from 1 to `last`; `evenness` has worst ÷ mean of bytes by parallelism."""
+def _curve(
+    evenness: Mapping[int, float], last_parallelism: int, requested_parallelism: int, max_parallelism: int
+) -> Curve:
+    """Return the curve from 1 to `last_parallelism`; `evenness` has worst ÷ mean of bytes by parallelism."""
     top = min(_LARGEST_RATIO, max(2.0, *evenness.values()))
     points = tuple(
         Point(
-            _log_position(number, last),
+            _log_position(number, last_parallelism),
             (min(height, top) - 1) / (top - 1),
-            f"parallelism {number}: worst ÷ mean {height:.2f}, {group_counts_text(maximum, number)} key groups each",
-            maximum % number == 0,
-            number == requested,
+            f"parallelism {number}: worst ÷ mean {height:.2f}, {group_counts_text(max_parallelism, number)} key groups "
+            "each",
+            max_parallelism % number == 0,
+            number == requested_parallelism,
         )
         for number, height in evenness.items()
     )
-    ticks = tuple(AxisTick(_log_position(number, last), f"{number:,}") for number in _tick_numbers(last))
+    ticks = tuple(
+        AxisTick(_log_position(number, last_parallelism), f"{number:,}") for number in _tick_numbers(last_parallelism)
+    )
     at_least = "≥ " if max(evenness.values()) > top else ""
     y_ticks = tuple(
         AxisTick((height - 1) / (top - 1), f"{at_least if height == top else ''}{height:.3g}")
@@ -117,31 +122,31 @@ def _curve(evenness: Mapping[int, float], last: int, requested: int, maximum: in
     return Curve(points, ticks, y_ticks, "parallelism", "worst ÷ mean")
 
 
-def _parallelisms(maximum: int, last_parallelism: int, requested: int) -> list[int]:
-    """Return the parallelisms of the curve in order: divisors of the `maximum`, the requested one, some others."""
-    divisors = [number for number in range(1, last_parallelism + 1) if maximum % number == 0]
+def _parallelisms(max_parallelism: int, last_parallelism: int, requested_parallelism: int) -> list[int]:
+    """Return the parallelisms of the curve in order: divisors of `max_parallelism`, the requested one, some others."""
+    divisors = [number for number in range(1, last_parallelism + 1) if max_parallelism % number == 0]
     step_count = max(_MOST_POINTS - len(divisors), 10)
     spaced_numbers = [round(last_parallelism ** (step / step_count)) for step in range(step_count + 1)]
-    return sorted({*divisors, *spaced_numbers, requested})
+    return sorted({*divisors, *spaced_numbers, requested_parallelism})
 
 
-def _log_position(number: int, last: int) -> float:
-    return log(number) / log(last) if last > 1 else 0.5
+def _log_position(parallelism: int, last_parallelism: int) -> float:
+    return log(parallelism) / log(last_parallelism) if last_parallelism > 1 else 0.5
 
 
-def _tick_numbers(last: int) -> Iterator[int]:
+def _tick_numbers(last_parallelism: int) -> Iterator[int]:
     number = 1
-    while number <= last:
+    while number <= last_parallelism:
         yield number
-        number *= 2 if last <= 64 else 4 if last <= 4096 else 8
+        number *= 2 if last_parallelism <= 64 else 4 if last_parallelism <= 4096 else 8
 
 
-def group_counts_text(maximum: int, parallelism: int) -> str:
-    """Return the number of key groups that a subtask owns, as in `42 or 43`; `maximum` is the max parallelism."""
-    least, rest = divmod(maximum, parallelism)
+def group_counts_text(max_parallelism: int, parallelism: int) -> str:
+    """Return the number of key groups that a subtask owns, as in `42 or 43`."""
+    least, rest = divmod(max_parallelism, parallelism)
     return f"{least} or {least + 1}" if rest else str(least)
 
 
-def fullest(sizes: Sequence[int], number: int) -> list[tuple[int, int]]:
-    """Return (subtask, bytes) of the `number` fullest subtasks, the fullest first."""
-    return sorted(enumerate(sizes), key=lambda load: (-load[1], load[0]))[:number]
+def fullest(sizes: Sequence[int], subtask_count: int) -> list[tuple[int, int]]:
+    """Return (subtask, bytes) of the `subtask_count` fullest subtasks, the fullest first."""
+    return sorted(enumerate(sizes), key=lambda load: (-load[1], load[0]))[:subtask_count]
