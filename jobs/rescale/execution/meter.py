@@ -90,10 +90,10 @@ class Meter:
         with self._lock:
             self._stages.append(Stage(stage, bytes_done, seconds, time.monotonic() - seconds))
 
-    def stages_after(self, number: int) -> list[Stage]:
-        """Return the stages that ended after the first `number` ones."""
+    def stages_after(self, stage_count: int) -> list[Stage]:
+        """Return the stages that ended after the first `stage_count` ones."""
         with self._lock:
-            return self._stages[number:]
+            return self._stages[stage_count:]
 
     def read(self) -> Reading:
         """Return the current state, and restart the measurement of peak memory; earlier readings stay valid."""

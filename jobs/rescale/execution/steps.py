@@ -188,15 +188,17 @@ def validate_published(
     return certificate_of(pair.source, pair.result, proofs, None, is_metadata_checked=metadata_checked, surgery=surgery)
 
 
-def _certified_hashes(certificate: Certificate, source: Snapshot, requested: Mapping[str, str]) -> dict[str, str]:
-    """Return the certified hash formulas by operator id, except for operators whose hash rule is `requested`.
+def _certified_hashes(
+    certificate: Certificate, source: Snapshot, requested_hashes: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the certified hash formulas by operator id, except for operators with one of the `requested_hashes`.
 
     The comparison tests a certified formula, since it hashes every key. A function is never taken from the certificate:
     anyone who can write beside the result could choose the code that is imported and called here.
     """
-    if "" in requested:
+    if "" in requested_hashes:
         return {}
-    requested_by_id = by_operator(source.operators, requested)
+    requested_by_id = by_operator(source.operators, requested_hashes)
     operator_ids = {operator.operator_id for operator in source.operators}
     return {
         operator.operator_id: operator.records.key_hash
@@ -246,8 +248,8 @@ def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[st
     operators_by_record = [new for _, new in rehashed_operators]
     if any(old.databases for old, _ in rehashed_operators):
         source = with_tables(source)
-    maxima = {operator.operator_id: operator.max_parallelism for operator in operators_by_record}
-    return compare_snapshots(source, result, choose_key_hashes(source, maxima, hashes), proof)
+    max_parallelisms = {operator.operator_id: operator.max_parallelism for operator in operators_by_record}
+    return compare_snapshots(source, result, choose_key_hashes(source, max_parallelisms, hashes), proof)
 
 
 @_tells_if_published

@@ -39,15 +39,15 @@ def digest_records(
     return SourceDigests(dict(zip(names, digester.digests(), strict=True)), dict(batches.left_out))
 
 
-def add_digests(total: dict[str, StateDigest], digests: Mapping[str, StateDigest]) -> None:
+def add_digests(sums: dict[str, StateDigest], digests: Mapping[str, StateDigest]) -> None:
     """Add the digests of further records to a total, by state name."""
     for name, digest in digests.items():
-        total[name] = total.get(name, StateDigest()).plus(digest)
+        sums[name] = sums.get(name, StateDigest()).plus(digest)
 
 
 def sum_digests(parts: Iterable[Mapping[str, StateDigest]]) -> dict[str, StateDigest]:
     """Return the sums of digests of different records, by state name."""
-    total: dict[str, StateDigest] = {}
+    sums: dict[str, StateDigest] = {}
     for digests in parts:
-        add_digests(total, digests)
-    return total
+        add_digests(sums, digests)
+    return sums

@@ -81,11 +81,11 @@ def _rekey(
         progress,
     )
     state_counts = {i: rekeying.number_of_states for i, rekeying in rekeyings.items()}
-    shapes = {i: (plan.operators[i].new_max_parallelism, number) for i, number in state_counts.items()}
-    totals = shuffle.read(totals_partition, partial(sum_sent_sizes, shapes=shapes))
-    if isinstance(totals, RescaleError):
-        raise totals
-    streams = _streams_to_write(plan, rekeyings, totals, ranges)
+    shapes = {i: (plan.operators[i].new_max_parallelism, state_count) for i, state_count in state_counts.items()}
+    block_sizes = shuffle.read(totals_partition, partial(sum_sent_sizes, shapes=shapes))
+    if isinstance(block_sizes, RescaleError):
+        raise block_sizes
+    streams = _streams_to_write(plan, rekeyings, block_sizes, ranges)
     work_items = writer.lay_out(streams, existing_sizes)
     results = _write_ranges(plan, writer, shuffle, work_items, state_counts)
     return writer.finish(tasks, streams, work_items, results)
@@ -117,7 +117,7 @@ def _write_ranges(
 
 
 def _streams_to_write(
-    plan: Plan, rekeyings: Mapping[int, Rekeying], totals: Mapping[int, Longs], ranges: Sequence[WriteRange]
+    plan: Plan, rekeyings: Mapping[int, Rekeying], block_sizes: Mapping[int, Longs], ranges: Sequence[WriteRange]
 ) -> list[StreamToWrite]:
     by_stream: dict[tuple[int, int], list[WriteRange]] = defaultdict(list)
     for write_range in ranges:
@@ -128,9 +128,9 @@ def _streams_to_write(
             j,
             stream,
             tuple(by_stream[i, stream.subtask]),
-            total[stream.key_group_range.first : stream.key_group_range.last + 1],
+            sizes[stream.key_group_range.first : stream.key_group_range.last + 1],
         )
-        for i, total in totals.items()
+        for i, sizes in block_sizes.items()
         for j, stream in enumerate(plan.operators[i].rekeyed_streams)
         if isinstance(stream, rekeyings[i].stream_type)
     ]

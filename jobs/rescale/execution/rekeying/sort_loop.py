@@ -30,16 +30,21 @@ def sort_records(
     cell_ends[:] = 0
     for i in range(len(cells)):
         cell_ends[cells[i]] += LENGTH_SIZE + prefix + ends[i] - starts[i]
-    total = np.int64(0)
+    offset = np.int64(0)
     for cell in range(len(cell_ends)):
         size = cell_ends[cell]
-        cell_ends[cell] = total
-        total += size
+        cell_ends[cell] = offset
+        offset += size
     for i in range(len(cells)):
         at = cell_ends[cells[i]]
         last_offsets[cells[i]] = at
-        key = prefix + key_ends[i] - starts[i]
-        out[at], out[at + 1], out[at + 2], out[at + 3] = key >> 24 & 0xFF, key >> 16 & 0xFF, key >> 8 & 0xFF, key & 0xFF
+        key_size = prefix + key_ends[i] - starts[i]
+        out[at], out[at + 1], out[at + 2], out[at + 3] = (
+            key_size >> 24 & 0xFF,
+            key_size >> 16 & 0xFF,
+            key_size >> 8 & 0xFF,
+            key_size & 0xFF,
+        )
         if prefix == 2:
             out[at + LENGTH_SIZE] = groups[i] >> 8
         out[at + LENGTH_SIZE + prefix - 1] = groups[i] & 0xFF

@@ -33,12 +33,12 @@ def sum_sent_sizes(parts: Iterable[bytes], shapes: dict[int, tuple[int, int]]) -
 
     Returns an error if a task sent one. `shapes` has (number of key groups, number of states) by operator.
     """
-    totals = {operator: np.zeros(shape, np.int64) for operator, shape in shapes.items()}
+    block_sizes = {operator: np.zeros(shape, np.int64) for operator, shape in shapes.items()}
     errors = []
     for packed_sizes in parts:
         sent_sizes: SentSizes | RescaleError = pickle.loads(zlib.decompress(packed_sizes))
         if isinstance(sent_sizes, RescaleError):
             errors.append(sent_sizes)
             continue
-        totals[sent_sizes.operator].reshape(-1)[sent_sizes.cells] += sent_sizes.sizes
-    return min(errors, key=str) if errors else totals
+        block_sizes[sent_sizes.operator].reshape(-1)[sent_sizes.cells] += sent_sizes.sizes
+    return min(errors, key=str) if errors else block_sizes

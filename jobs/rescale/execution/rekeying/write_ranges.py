@@ -31,9 +31,11 @@ def plan_write_ranges(
 
     `rekeyings` are by the operator's index in the plan. `range_size` is `KeyedWriter.range_size`.
     """
-    total = sum(rekeying.bytes for rekeying in rekeyings.values())
-    preferred_size = min(RANGE_SIZE, max(plan.part_size, total // _LEAST_RANGES))
-    partition_size = max(min(RANGE_SIZE, max(1, total // (cores * _TASKS_PER_CORE))), total // MOST_PARTITIONS)
+    total_size = sum(rekeying.bytes for rekeying in rekeyings.values())
+    preferred_size = min(RANGE_SIZE, max(plan.part_size, total_size // _LEAST_RANGES))
+    partition_size = max(
+        min(RANGE_SIZE, max(1, total_size // (cores * _TASKS_PER_CORE))), total_size // MOST_PARTITIONS
+    )
     ranges: list[WriteRange] = []
     partition, filled_bytes = 0, 0
     for operator_index, rekeying in rekeyings.items():

@@ -71,8 +71,8 @@ def mark_differences(
             added[j] = True
             j += 1
         else:
-            value, new_value = key_ends[i] + LENGTH_SIZE, new_key_ends[j] + LENGTH_SIZE
-            values_differ = compare_bytes(data, value, ends[i], new_data, new_value, new_ends[j]) != 0
+            value_begin, new_value_begin = key_ends[i] + LENGTH_SIZE, new_key_ends[j] + LENGTH_SIZE
+            values_differ = compare_bytes(data, value_begin, ends[i], new_data, new_value_begin, new_ends[j]) != 0
             removed[i], added[j] = values_differ, values_differ
             i += 1
             j += 1

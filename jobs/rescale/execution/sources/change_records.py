@@ -131,16 +131,18 @@ class ChangeReader:
         ranges = [(begin, end)]  # all keys, if only one side has the state
         candidates: Iterator[Candidates] = iter(())
         if before is not None and after is not None:
-            earlier, later = before.unshared_tables(state), after.unshared_tables(state)
-            transient = list(self._transient_tables(state))
-            tables = [*(own_table.table for own_table in (*earlier, *later)), *transient]
+            earlier_tables, later_tables = before.unshared_tables(state), after.unshared_tables(state)
+            transient_tables = list(self._transient_tables(state))
+            tables = [*(own_table.table for own_table in (*earlier_tables, *later_tables)), *transient_tables]
             ranges = _join_ranges(
                 sorted(deleted_range for table in tables for deleted_range in _deleted_ranges(table, begin, end))
             )
             shared_files = [file for file in after.live_files(state) if file.name not in after.own_names]
             # A range tombstone may hide the newest entry of a key, so with one, no entry decides alone.
             last_sequence = ABOVE_ALL_SEQUENCES if ranges else before.last_sequence
-            candidates = changed_keys(earlier, later, shared_files, begin, end, last_sequence, transient)
+            candidates = changed_keys(
+                earlier_tables, later_tables, shared_files, begin, end, last_sequence, transient_tables
+            )
         if not ranges:
             return candidates
         in_ranges = (side.keys_of_ranges(state, ranges) for side in (before, after) if side is not None)
@@ -161,13 +163,15 @@ class ChangeReader:
         if b"".join(found_changes) != bytes(expected.data):
             raise self._value_mismatch(state, after, len(expected), "another value, or a key too few or too many")
 
-    def _value_mismatch(self, state: str, after: ComparedDatabase | None, keys: int, difference: str) -> SnapshotError:
+    def _value_mismatch(
+        self, state: str, after: ComparedDatabase | None, key_count: int, difference: str
+    ) -> SnapshotError:
         """Return the error for keys whose values are not those of their newest entries."""
         return SnapshotError(
             "RocksDB finds other values than the newest entries of the keys",
             path=None if after is None else after.directory.files[0].uri,
             state=state,
-            expected=f"the values of {counted(keys, 'key')}, as in the SST files",
+            expected=f"the values of {counted(key_count, 'key')}, as in the SST files",
             found=difference,
             advice=TAKE_ANOTHER_SNAPSHOT,
         )

@@ -36,15 +36,19 @@ def differences(before: Iterator[Records], after: Iterator[Records]) -> Iterator
         )
         changes = Changes(
             *(
-                (_NO_RECORDS if side is None else side.select(slice(number)).select(flags[:number]))
-                for side, number, flags in zip((old, new), compared_counts, (removed, added), strict=True)
+                (_NO_RECORDS if side is None else side.select(slice(row_count)).select(flags[:row_count]))
+                for side, row_count, flags in zip((old, new), compared_counts, (removed, added), strict=True)
             )
         )
         if len(changes.removed) or len(changes.added):
             yield changes
         old, new = (
-            None if side is None else side.select(slice(number, None)) if number < len(side) else next(source, None)
-            for side, number, source in zip((old, new), compared_counts, (before, after), strict=True)
+            None
+            if side is None
+            else side.select(slice(row_count, None))
+            if row_count < len(side)
+            else next(source, None)
+            for side, row_count, source in zip((old, new), compared_counts, (before, after), strict=True)
         )
 
 
@@ -59,7 +63,7 @@ def change_records(changes: Changes, prefix: int) -> Records:
     capacity = len(removed) + len(added)
     size = sum(int((side.ends - side.starts).sum()) + len(side) * (prefix + 5) for side in changes)
     data, starts, key_ends, ends, groups = columns = _new_columns(size, capacity)
-    number = put_changes(
+    record_count = put_changes(
         removed.data,
         removed.starts,
         removed.key_ends,
@@ -73,17 +77,17 @@ def change_records(changes: Changes, prefix: int) -> Records:
         *columns,
     )
     states = np.full(capacity, (removed if len(removed) else added).states[0])
-    end = int(ends[number - 1]) if number else 0
-    return Records(data[:end], starts, key_ends, ends, states, groups).select(slice(number))
+    end = int(ends[record_count - 1]) if record_count else 0
+    return Records(data[:end], starts, key_ends, ends, states, groups).select(slice(record_count))
 
 
 def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
     """Return a record for each entry, a value or a deletion of state `state_id`, as `change_records` does."""
     from rescale.execution.sources.change_loop import put_entries
 
-    number = len(entries)
+    record_count = len(entries)
     sizes = entries.key_ends - entries.key_starts + entries.value_ends - entries.value_starts + LENGTH_SIZE + 1
-    data, starts, key_ends, ends, groups = columns = _new_columns(int(sizes.sum()), number)
+    data, starts, key_ends, ends, groups = columns = _new_columns(int(sizes.sum()), record_count)
     put_entries(
         entries.keys,
         entries.key_starts,
@@ -95,12 +99,12 @@ def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
         prefix,
         *columns,
     )
-    return Records(data, starts, key_ends, ends, np.full(number, state_id, np.int64), groups)
+    return Records(data, starts, key_ends, ends, np.full(record_count, state_id, np.int64), groups)
 
 
-def _new_columns(size: int, number: int) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
-    """Return arrays to be filled with `number` records: `size` bytes, and starts, key ends, ends and groups."""
-    starts, key_ends, ends, groups = (np.empty(number, np.int64) for _ in range(4))
+def _new_columns(size: int, record_count: int) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
+    """Return arrays to be filled with `record_count` records: `size` bytes, and starts, key ends, ends and groups."""
+    starts, key_ends, ends, groups = (np.empty(record_count, np.int64) for _ in range(4))
     return np.empty(size, np.uint8), starts, key_ends, ends, groups
 
 

@@ -79,8 +79,10 @@ class TasksOnDemand:
     ) -> list[R]:
         return self._tasks_for(units, threads_suffice=threads_suffice).run(work, units, progress)
 
-    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffle:
-        return self._tasks_for(units).shuffle(make_sender, units, partitions, progress)
+    def shuffle(
+        self, make_sender: MakeSender[U], units: Weighed[U], partition_count: int, progress: Progress
+    ) -> Shuffle:
+        return self._tasks_for(units).shuffle(make_sender, units, partition_count, progress)
 
     def _tasks_for(self, units: Weighed[object], *, threads_suffice: bool = False) -> Tasks:
         in_threads = threads_suffice and self.known_cores is not None

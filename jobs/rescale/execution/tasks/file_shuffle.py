@@ -34,14 +34,14 @@ class FileShuffle:
     """Rows in files that every worker can read."""
 
     def __init__(
-        self, pool: WorkerPool, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress
+        self, pool: WorkerPool, make_sender: MakeSender[U], units: Weighed[U], partition_count: int, progress: Progress
     ) -> None:
         self._pool = pool
         self._files: list[SpillFile] | None = None
         slices = [
             [unit for _, unit in weighed_units] for weighed_units in slices_of(units, pool.size * SLICES_PER_CORE)
         ]
-        self._send_all = partial(pool.run, _SendTask(make_sender, partitions), slices, progress)
+        self._send_all = partial(pool.run, _SendTask(make_sender, partition_count), slices, progress)
 
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
         """Run all senders; return the result of `work` on the rows of one partition, computed in this process."""
@@ -67,10 +67,10 @@ class _SendTask(Generic[U]):
     """Task of the first stage: sends the rows of a slice of units into a file."""
 
     make_sender: MakeSender[U]
-    partitions: int
+    partition_count: int
 
     def __call__(self, units: Sequence[U], report_bytes: Callable[[int], None]) -> SpillFile:
-        return spill(self.make_sender(report_bytes)([units]), self.partitions, scratch_directory())
+        return spill(self.make_sender(report_bytes)([units]), self.partition_count, scratch_directory())
 
 
 @dataclass(frozen=True)

@@ -50,13 +50,13 @@ class InProcessTasks:
         return results
 
     def shuffle(
-        self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress
+        self, make_sender: MakeSender[U], units: Weighed[U], partition_count: int, progress: Progress
     ) -> InProcessShuffle:
         counter = _ProgressCounter(progress)
         sender = make_sender(counter.add)
 
         def send() -> _Rows:
-            rows = _Rows(partitions)
+            rows = _Rows(partition_count)
 
             def send_unit(unit: U) -> None:
                 for partition, row in sender([[unit]]):
@@ -120,8 +120,8 @@ class InProcessShuffle:
 class _Rows:
     """Rows by partition, in memory, or in a scratch file if they are large."""
 
-    def __init__(self, partitions: int) -> None:
-        self.extents: list[list[tuple[int, int]]] = [[] for _ in range(partitions)]
+    def __init__(self, partition_count: int) -> None:
+        self.extents: list[list[tuple[int, int]]] = [[] for _ in range(partition_count)]
         self._size = 0
         self._append_lock = Lock()
         self._content: IO[bytes] = spooled_file(_ROWS_IN_MEMORY)

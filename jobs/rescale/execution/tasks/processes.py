@@ -58,9 +58,9 @@ class ProcessTasks:
         return results_of([outcome for outcomes in outcomes_by_slice for outcome in outcomes or ()])
 
     def shuffle(
-        self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress
+        self, make_sender: MakeSender[U], units: Weighed[U], partition_count: int, progress: Progress
     ) -> FileShuffle:
-        return FileShuffle(self.pool, make_sender, units, partitions, progress)
+        return FileShuffle(self.pool, make_sender, units, partition_count, progress)
 
 
 @dataclass(frozen=True)

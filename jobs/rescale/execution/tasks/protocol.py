@@ -53,5 +53,7 @@ class Tasks(Protocol):
         failed.
         """
 
-    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffle:
-        """Return a shuffle whose senders (`make_sender`) send the rows of every unit to `partitions` partitions."""
+    def shuffle(
+        self, make_sender: MakeSender[U], units: Weighed[U], partition_count: int, progress: Progress
+    ) -> Shuffle:
+        """Return a shuffle whose senders (`make_sender`) send the rows of every unit to the partitions."""

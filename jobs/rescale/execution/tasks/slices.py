@@ -50,8 +50,8 @@ def slices_of(units: Sequence[tuple[int, U]], parallelism: int) -> list[list[tup
     A slice is bounded in bytes and number of units, so that there are at least `parallelism` slices if there are enough
     units. Slices are larger if there would be more than `MOST_SLICES`.
     """
-    total = sum(weight for weight, _ in units)
-    limit = min(max(SLICE_BYTES, total // MOST_SLICES), max(1, total // parallelism))
+    total_weight = sum(weight for weight, _ in units)
+    limit = min(max(SLICE_BYTES, total_weight // MOST_SLICES), max(1, total_weight // parallelism))
     count = min(max(SLICE_UNITS, -(-len(units) // MOST_SLICES)), max(1, -(-len(units) // parallelism)))
     slices: list[list[tuple[int, U]]] = [[]]
     size = 0

@@ -41,7 +41,7 @@ class SpillFile(NamedTuple):
     row_count: int
 
 
-def spill(rows: Iterable[tuple[int, bytes]], partitions: int, folder: str) -> SpillFile:
+def spill(rows: Iterable[tuple[int, bytes]], partition_count: int, folder: str) -> SpillFile:
     """Write (partition, row) pairs to a new file in a folder; the file is deleted if that fails.
 
     Raises the errors of `scratch_errors`.
@@ -50,7 +50,7 @@ def spill(rows: Iterable[tuple[int, bytes]], partitions: int, folder: str) -> Sp
         path = Path(folder, f"{_FILE_PREFIX}{uuid.uuid4().hex}")
         file = os.fdopen(owned.new_file(path), "wb")
     try:
-        size, number = _write_rows(rows, partitions, file, folder)
+        size, row_count = _write_rows(rows, partition_count, file, folder)
         with scratch_errors(folder):
             file.close()
     except BaseException:
@@ -58,20 +58,22 @@ def spill(rows: Iterable[tuple[int, bytes]], partitions: int, folder: str) -> Sp
             file.close()
         owned.unlink(path)
         raise
-    return SpillFile(str(path), size, number)
+    return SpillFile(str(path), size, row_count)
 
 
 def rows_in(file: SpillFile, partition: int) -> Iterator[bytes]:
     """Yield the rows of a partition in the order in which they were sent. Raises `StoreError` if the file changed."""
     try:
-        with open(file.path, "rb") as content:
-            for offset, size in _offsets_and_sizes(content, file, partition).tolist():
-                yield _read_exactly(content, offset, size)
+        with open(file.path, "rb") as opened_file:
+            for offset, size in _offsets_and_sizes(opened_file, file, partition).tolist():
+                yield _read_exactly(opened_file, offset, size)
     except OSError as error:
         raise StoreError("rows are gone from the scratch directory", path=file.path, found=error.strerror) from None
 
 
-def _write_rows(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[bytes], folder: str) -> tuple[int, int]:
+def _write_rows(
+    rows: Iterable[tuple[int, bytes]], partition_count: int, file: IO[bytes], folder: str
+) -> tuple[int, int]:
     """Write rows and index; return the bytes and the number of the rows."""
     partition_numbers, sizes = array("q"), array("q")
     for partition, row in rows:
@@ -83,26 +85,26 @@ def _write_rows(rows: Iterable[tuple[int, bytes]], partitions: int, file: IO[byt
     offsets_and_sizes[:, 1] = sizes
     offsets_and_sizes[:, 0] = np.cumsum(offsets_and_sizes[:, 1]) - offsets_and_sizes[:, 1]
     order = np.argsort(partition_of_row, kind="stable")
-    first_rows = np.searchsorted(partition_of_row[order], np.arange(partitions + 1))
+    first_rows = np.searchsorted(partition_of_row[order], np.arange(partition_count + 1))
     with scratch_errors(folder):
         file.write(offsets_and_sizes[order].tobytes() + first_rows.astype(np.int64).tobytes())
     return int(offsets_and_sizes[:, 1].sum()), len(sizes)
 
 
-def _offsets_and_sizes(content: IO[bytes], file: SpillFile, partition: int) -> Longs:
+def _offsets_and_sizes(opened_file: IO[bytes], file: SpillFile, partition: int) -> Longs:
     """Return (offset, size) of every row of a partition."""
     index_start = file.size + file.row_count * _ENTRY_SIZE
     first, last = np.frombuffer(
-        _read_exactly(content, index_start + partition * _LONG_SIZE, 2 * _LONG_SIZE), np.int64
+        _read_exactly(opened_file, index_start + partition * _LONG_SIZE, 2 * _LONG_SIZE), np.int64
     ).tolist()
     return np.frombuffer(
-        _read_exactly(content, file.size + first * _ENTRY_SIZE, (last - first) * _ENTRY_SIZE), np.int64
+        _read_exactly(opened_file, file.size + first * _ENTRY_SIZE, (last - first) * _ENTRY_SIZE), np.int64
     ).reshape(-1, 2)
 
 
-def _read_exactly(content: IO[bytes], offset: int, size: int) -> bytes:
-    content.seek(offset)
-    data = content.read(size)
+def _read_exactly(opened_file: IO[bytes], offset: int, size: int) -> bytes:
+    opened_file.seek(offset)
+    data = opened_file.read(size)
     if len(data) < size:
         raise OSError(0, f"the file ends after {offset + len(data)} bytes")
     return data

@@ -91,11 +91,11 @@ class WorkerPool:
         idle_workers = [worker for worker in self._workers if worker.task is None]
         while stage.due_tasks and (idle_workers or len(self._workers) < self.size):
             worker = idle_workers.pop() if idle_workers else self._new_worker()
-            number = stage.due_tasks.popleft()
-            worker.task, worker.done = number, 0
+            task_number = stage.due_tasks.popleft()
+            worker.task, worker.done = task_number, 0
             stage.running_tasks += 1
-            stage.attempts[number] += 1
-            task = Task(None if worker.work is stage.work else stage.work, pickle.dumps(stage.tasks[number]))
+            stage.attempts[task_number] += 1
+            task = Task(None if worker.work is stage.work else stage.work, pickle.dumps(stage.tasks[task_number]))
             worker.work = stage.work
             with suppress(OSError):  # if the worker has ended, `_receive_messages` notices it
                 worker.connection.send(task)
@@ -112,23 +112,24 @@ class WorkerPool:
             if isinstance(message, Report):
                 worker.done += message.done
                 continue
-            number, bytes_done = worker.task, worker.done + message.done
-            assert number is not None
+            task_number, bytes_done = worker.task, worker.done + message.done
+            assert task_number is not None
             worker.task, worker.done = None, 0
             stage.running_tasks -= 1
             if message.error is not None:
-                stage.record_failure(number, message.error)
+                stage.record_failure(task_number, message.error)
             else:
-                stage.record_success(number, message, bytes_done)
+                stage.record_success(task_number, message, bytes_done)
 
     def _fail_task_of_ended(self, worker: _Worker, stage: _Stage) -> None:
-        number, code = worker.task, self._exit_code(worker)
-        assert number is not None
+        task_number, code = worker.task, self._exit_code(worker)
+        assert task_number is not None
         self._kill(worker)
         stage.running_tasks -= 1
         exit_text = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
         stage.record_failure(
-            number, StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {exit_text}", advice=RESUME_ADVICE)
+            task_number,
+            StoreError(FAILED_REPEATEDLY, found=f"its worker process ended: {exit_text}", advice=RESUME_ADVICE),
         )
 
     def _exit_code(self, worker: _Worker) -> int:

@@ -101,7 +101,7 @@ def _cut_short_pieces(begin: int, end: int, part_size: int) -> Iterator[Cut]:
 
 def _cut_piece(begin: int, end: int, part_size: int) -> Iterator[Cut]:
     """Yield the parts of a long piece, which have about the same size."""
-    number = -(-(end - begin) // part_size)
-    bounds = [begin + (end - begin) * i // number for i in range(number + 1)]
+    part_count = -(-(end - begin) // part_size)
+    bounds = [begin + (end - begin) * i // part_count for i in range(part_count + 1)]
     for start, limit in pairwise(bounds):
         yield Cut(start, limit - start)

@@ -50,7 +50,7 @@ class WrittenStream(NamedTuple):
 
     stream: NewStream
     size: int
-    key_groups: tuple[int, ...]
+    key_group_lengths: tuple[int, ...]
     data: bytes | None
 
 
@@ -59,7 +59,9 @@ def written_handle(plan: Plan, operator: OperatorPlan, written_stream: WrittenSt
     stream, location = written_stream.stream, _stream_of(plan, operator, written_stream)
     match stream:
         case CopiedKeyGroups() | TranslatedKeyGroups() | RekeyedKeyGroups() | RekeyedTimers() | RekeyedHeapGroups():
-            handle = write_keyed_handle(_keyed_handle(plan, operator, stream, written_stream.key_groups, location))
+            handle = write_keyed_handle(
+                _keyed_handle(plan, operator, stream, written_stream.key_group_lengths, location)
+            )
         case CopiedElements() | CheckedElements():
             handle = write_operator_handle(_operator_handle(stream, location))
         case CopiedFile() | RekeyedDirectory() | CompactedDirectory():
@@ -152,12 +154,12 @@ def _keyed_handle(
     plan: Plan,
     operator: OperatorPlan,
     stream: CopiedKeyGroups | TranslatedKeyGroups | RekeyedKeyGroups | RekeyedTimers | RekeyedHeapGroups,
-    key_groups: tuple[int, ...],
+    key_group_lengths: tuple[int, ...],
     location: Stream,
 ) -> KeyGroupsHandle:
     absent_offset = -1 if stream.slot is Slot.RAW_KEYED else 0
     offsets, position = [], stream.header_size
-    for length in key_groups:
+    for length in key_group_lengths:
         offsets.append(position if length >= 0 else absent_offset)
         position += max(length, 0)
     has_id = stream.handle_tag == HandleTag.KEY_GROUPS_V2

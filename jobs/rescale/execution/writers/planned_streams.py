@@ -171,7 +171,7 @@ def _complete_stream(plan: Plan, index: _StreamIndex, results: Sequence[UnitResu
     operator, stream = _planned_stream(plan, index)
     whole_result = next((result for result in results if not result.first_part), None)
     if whole_result is not None:
-        return WrittenStream(stream, whole_result.size, whole_result.key_groups, whole_result.data)
+        return WrittenStream(stream, whole_result.size, whole_result.key_group_lengths, whole_result.data)
     if results:
         uri = stream_uri(plan, operator, stream)
         part_results = sorted(results, key=lambda result: result.first_part)

@@ -38,7 +38,7 @@ class StreamUnit(NamedTuple):
 class UnitResult(NamedTuple):
     """Result of a `StreamUnit`: the packed receipts of its parts, or the size of a whole stream.
 
-    `key_groups` are the lengths of the key groups of a whole stream, and `data` is the content of an inline stream.
+    `key_group_lengths` are those of the key groups of a whole stream, and `data` is the content of an inline stream.
     `refusal` is the store's reason for refusing to copy; "" if it did not refuse.
     """
 
@@ -48,7 +48,7 @@ class UnitResult(NamedTuple):
     receipts: bytes = b""
     size: int = 0
     data: bytes | None = None
-    key_groups: tuple[int, ...] = ()
+    key_group_lengths: tuple[int, ...] = ()
     refusal: str = ""
 
 
@@ -82,16 +82,16 @@ class UnitWriter:
         """Write a part; return its receipt, and the store's reason for refusing to copy it ("" if there is none)."""
         _, pieces = split(stream.pieces, cut)
         uri = stream_uri(self.plan, operator, stream)
-        store, part = open_store(uri), (uri, unit.token, number, cut.start)
+        store, part_id = open_store(uri), (uri, unit.token, number, cut.start)
         refusal = ""
         if (span := part_of_a_file(self.plan, stream, pieces)) is not None:
             try:
-                return store.copy_part(*part, span), ""
+                return store.copy_part(*part_id, span), ""
             except CopyRefused as error:
                 refusal = str(error)
         chunks = list(piece_chunks(self.plan, pieces, cut.length))
         data = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-        return store.put_part(*part, data), refusal
+        return store.put_part(*part_id, data), refusal
 
     def _write_whole(self, unit: StreamUnit, operator: OperatorPlan, stream: PlannedStream) -> UnitResult:
         uri = stream_uri(self.plan, operator, stream)
@@ -99,11 +99,11 @@ class UnitWriter:
         if (span := whole_file(self.plan, stream)) is not None:
             try:
                 open_store(uri).copy(uri, span)
-                return UnitResult(unit.operator, unit.stream, 0, size=stream.size, key_groups=stream.key_groups)
+                return UnitResult(unit.operator, unit.stream, 0, size=stream.size, key_group_lengths=stream.key_groups)
             except CopyRefused as error:
                 size, refusal = copied_size(self.plan, stream.size), str(error)
         sink = StreamSink(uri, places_of(self.plan).staging, size, is_inline=stream.inline)
-        key_groups = stream_writer(self.plan, operator, stream).write(sink)
+        key_group_lengths = stream_writer(self.plan, operator, stream).write(sink)
         data = sink.close()
         return UnitResult(
             operator=unit.operator,
@@ -112,7 +112,7 @@ class UnitWriter:
             receipts=b"",
             size=sink.size,
             data=data,
-            key_groups=key_groups,
+            key_group_lengths=key_group_lengths,
             refusal=refusal,
         )
 

@@ -75,7 +75,7 @@ class TranslatingWriter:
 
     def write(self, sink: Sink) -> tuple[int, ...]:
         stream = self.stream
-        lengths = []
+        key_group_lengths = []
         sizes = (stream.header_size, *(max(length, 0) for length in stream.key_groups))
         source_chunks = piece_chunks(self.plan, stream.pieces)
         (_, header), *groups = zip(split(stream.pieces, sizes), runs(source_chunks, sizes), strict=True)
@@ -89,8 +89,8 @@ class TranslatingWriter:
                     sink.write(part)
             except SnapshotError as error:
                 raise error.located(operator=self.operator.label, state=f"in key group {key_group}") from None
-            lengths.append(sink.size - size_before if pieces else length)
-        return tuple(lengths)
+            key_group_lengths.append(sink.size - size_before if pieces else length)
+        return tuple(key_group_lengths)
 
     def _with_new_ids(self, pieces: tuple[Piece, ...], chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         """Return the bytes of a key group, with its state ids translated if its first piece names a table of ids."""

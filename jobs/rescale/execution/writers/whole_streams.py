@@ -44,7 +44,7 @@ class WrittenWholeStream(NamedTuple):
     operator: int
     stream: int
     size: int
-    key_groups: tuple[int, ...]
+    key_group_lengths: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class WholeStreamWriter:
         sink = StreamSink(uri, places_of(self.plan).staging, part_size(self.plan, work.size), is_inline=False)
         for chunk in piece_chunks(self.plan, [stream.header] if self.has_header else []):
             sink.write(chunk)
-        lengths = []
+        key_group_lengths = []
         for key_group in range(work.range.first, work.range.last + 1):
             size_before = sink.size
             if key_group in filled_groups:
@@ -84,9 +84,9 @@ class WholeStreamWriter:
                     sink.write(piece)
             else:
                 sink.write(writer.empty(key_group))
-            lengths.append(sink.size - size_before)
+            key_group_lengths.append(sink.size - size_before)
         sink.close()
-        return WrittenWholeStream(work.range.operator, work.stream, sink.size, tuple(lengths))
+        return WrittenWholeStream(work.range.operator, work.stream, sink.size, tuple(key_group_lengths))
 
     def finish(
         self,
@@ -101,7 +101,7 @@ class WholeStreamWriter:
             result = results_by_stream[stream.operator, stream.number]
             operator = self.plan.operators[stream.operator]
             return written_handle(
-                self.plan, operator, WrittenStream(stream.stream, result.size, result.key_groups, None)
+                self.plan, operator, WrittenStream(stream.stream, result.size, result.key_group_lengths, None)
             )
 
         return [handle(stream) for stream in streams]

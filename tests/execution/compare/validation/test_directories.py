@@ -30,7 +30,8 @@ def test_directories_made_of_whole_files_list_the_files_left_to_compare(
     directories = compared(old, new)
     assert list(directories) == [0, 1, 2]
     assert [
-        (pair.subtask, pair.same_files, len(pair.copies), pair.deleted_ranges) for pair in directories.values()
+        (pair.subtask, pair.same_file_count, len(pair.copies), pair.deleted_range_count)
+        for pair in directories.values()
     ] == [
         (0, 0, 3, 2),
         (1, 0, 4, 3),
@@ -80,9 +81,9 @@ def test_files_referred_to_in_the_source_are_not_compared(source: WrittenSnapsho
         (directory_pair,) = compared(old, new).values()
         assert (
             directory_pair.subtask,
-            directory_pair.same_files,
+            directory_pair.same_file_count,
             len(directory_pair.copies),
-            directory_pair.deleted_ranges,
+            directory_pair.deleted_range_count,
         ) == (3, same, 3 - same, 0)
 
 
@@ -107,7 +108,7 @@ def test_directory_may_cover_more_key_groups_than_its_source(source: WrittenSnap
     parts = [(0, 3, directory(rows(4, 0, 5)))]
     old = source.of(*parts)
     (directory_pair,) = compared(old, result.of((0, 7, assembled(parts, old, 0, 7)))).values()
-    assert (len(directory_pair.copies), directory_pair.deleted_ranges) == (1, 1)
+    assert (len(directory_pair.copies), directory_pair.deleted_range_count) == (1, 1)
 
 
 def test_deleted_ranges_of_the_source_count_as_copied_files(source: WrittenSnapshot, result: WrittenSnapshot) -> None:
@@ -116,4 +117,4 @@ def test_deleted_ranges_of_the_source_count_as_copied_files(source: WrittenSnaps
     old = source.of(*parts)
     made = [(first, last, assembled(parts, old, first, last)) for first, last in ((0, 3), (4, 15))]
     directories = compared(old, result.of(*made))
-    assert [(len(pair.copies), pair.deleted_ranges) for pair in directories.values()] == [(2, 1), (2, 1)]
+    assert [(len(pair.copies), pair.deleted_range_count) for pair in directories.values()] == [(2, 1), (2, 1)]

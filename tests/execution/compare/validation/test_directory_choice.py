@@ -52,7 +52,8 @@ def test_unchanged_directories_are_compared_without_reading_manifests(
     other, directories = match_directories(old, new)
     assert other == {}
     assert [
-        (pair.subtask, pair.same_files, len(pair.copies), pair.deleted_ranges) for pair in directories.values()
+        (pair.subtask, pair.same_file_count, len(pair.copies), pair.deleted_range_count)
+        for pair in directories.values()
     ] == [
         (0, 0, 3, 0),
         (1, 0, 2, 0),

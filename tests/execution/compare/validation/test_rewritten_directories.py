@@ -90,7 +90,7 @@ def test_file_with_a_deleted_range_must_have_no_rows(
         )
     new = result.of(*databases)
     if sound:
-        assert [pair.deleted_ranges for pair in compared(old, new).values()] == [1, 1]
+        assert [pair.deleted_range_count for pair in compared(old, new).values()] == [1, 1]
         return
     error = refused(old, new, "an SST file with rows does not belong to the source")
     assert (error.expected, error.found) == ("only 1 range tombstones", f"{entries} entries")

@@ -52,12 +52,12 @@ def digest_entries(data: bytes, entry_types: tuple[TypeTree, ...]) -> int:
     """Return the digest of all entries of a broadcast copy. It does not depend on their order."""
     reader = ByteReader(data)
     count = reader.count(len(entry_types))
-    total = digest([count.to_bytes(4, "big")])
+    digest_sum = digest([count.to_bytes(4, "big")])
     for _ in range(count):
         begin = reader.position
         for tree in entry_types:
             format_value(tree, reader)
-        total += digest([data[begin : reader.position]])
+        digest_sum += digest([data[begin : reader.position]])
     if reader.remaining:
         raise reader.error("bytes follow the last entry of a broadcast state", found=reader.remaining)
-    return total % MODULUS
+    return digest_sum % MODULUS

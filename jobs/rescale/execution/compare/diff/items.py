@@ -72,10 +72,12 @@ def compare_key_groups(groups: DigestedItems, remark: str | None) -> ItemCompari
     for side, item in groups.by_side:
         by_number[item.number][side].append(item)
     differences = []
-    for number, (a, b) in sorted(by_number.items()):
-        if sorted(item.digest for item in a) != sorted(item.digest for item in b):
-            kind = OTHER_VALUE if a and b else ONLY_IN[bool(b)]
-            differences.append(ListedDifference(kind, {"key_group": str(number)}, _sizes_text(a), _sizes_text(b)))
+    for number, (items_a, items_b) in sorted(by_number.items()):
+        if sorted(item.digest for item in items_a) != sorted(item.digest for item in items_b):
+            kind = OTHER_VALUE if items_a and items_b else ONLY_IN[bool(items_b)]
+            differences.append(
+                ListedDifference(kind, {"key_group": str(number)}, _sizes_text(items_a), _sizes_text(items_b))
+            )
     first_differences = tuple(differences[:MOST_SHOWN])
     return ItemComparison(
         _amount(groups.a), _amount(groups.b), first_differences, len(differences), remark if differences else None
@@ -84,42 +86,51 @@ def compare_key_groups(groups: DigestedItems, remark: str | None) -> ItemCompari
 
 def compare_bags(elements: DigestedItems, mode: DistributionMode, describe: DescribeItem) -> ItemComparison:
     """Compare elements of SPLIT_DISTRIBUTE and UNION states as bags, wherever they are stored."""
-    a, b = (Counter(item.digest for item in side) for side in elements)
+    counts_a, counts_b = (Counter(item.digest for item in side) for side in elements)
     item_by_digest = {item.digest: (side, item) for side, item in elements.by_side}
     differing_digests = sorted(
-        (digest for digest in item_by_digest if a[digest] != b[digest]), key=lambda d: _sort_key(item_by_digest[d])
+        (digest for digest in item_by_digest if counts_a[digest] != counts_b[digest]),
+        key=lambda d: _sort_key(item_by_digest[d]),
     )
     differences = []
     for digest in differing_digests[:MOST_SHOWN]:
         side, item = item_by_digest[digest]
-        kind = OTHER_NUMBER if a[digest] and b[digest] else ONLY_IN[not a[digest]]
+        kind = OTHER_NUMBER if counts_a[digest] and counts_b[digest] else ONLY_IN[not counts_a[digest]]
         name = {"element": describe(side, item), "subtask": str(item.subtask)}
-        differences.append(ListedDifference(kind, name, _occurrences_text(a[digest]), _occurrences_text(b[digest])))
-    is_multiplied = bool(differing_digests) and a.keys() == b.keys() and (a <= b or b <= a)
+        differences.append(
+            ListedDifference(kind, name, _occurrences_text(counts_a[digest]), _occurrences_text(counts_b[digest]))
+        )
+    is_multiplied = (
+        bool(differing_digests)
+        and counts_a.keys() == counts_b.keys()
+        and (counts_a <= counts_b or counts_b <= counts_a)
+    )
     remark = REPEATED_ELEMENTS if is_multiplied and mode is DistributionMode.UNION else None
     return ItemComparison(_amount(elements.a), _amount(elements.b), tuple(differences), len(differing_digests), remark)
 
 
-def compare_copies(copies: DigestedItems, parallelism: tuple[int, int], describe: DescribeItem) -> ItemComparison:
+def compare_copies(copies: DigestedItems, parallelisms: tuple[int, int], describe: DescribeItem) -> ItemComparison:
     """Compare copies of a BROADCAST state: both sides need the same distinct copies, and each subtask needs a copy."""
     item_by_digest: dict[int, tuple[Side, DigestedItem]] = {}
     subtasks_by_digest: tuple[dict[int, list[int]], dict[int, list[int]]] = (defaultdict(list), defaultdict(list))
     for side, item in copies.by_side:
         item_by_digest.setdefault(item.digest, (side, item))
         subtasks_by_digest[side][item.digest].append(item.subtask)
-    a, b = subtasks_by_digest
+    subtasks_a, subtasks_b = subtasks_by_digest
     differences = []
     for digest in sorted(item_by_digest, key=lambda d: _sort_key(item_by_digest[d])):
-        if bool(a.get(digest)) != bool(b.get(digest)):
+        if bool(subtasks_a.get(digest)) != bool(subtasks_b.get(digest)):
             side, item = item_by_digest[digest]
             name = {"copy": describe(side, item)}
             differences.append(
-                ListedDifference(ONLY_IN[side], name, _subtasks_text(a.get(digest)), _subtasks_text(b.get(digest)))
+                ListedDifference(
+                    ONLY_IN[side], name, _subtasks_text(subtasks_a.get(digest)), _subtasks_text(subtasks_b.get(digest))
+                )
             )
-    missing_copies = _missing_copies(copies, parallelism)
+    missing_copies = _missing_copies(copies, parallelisms)
     if missing_copies is not None and copies.a and copies.b:
         differences.insert(0, missing_copies)
-    remark = MISSING_COPIES if missing_copies in differences and parallelism[0] != parallelism[1] else None
+    remark = MISSING_COPIES if missing_copies in differences and parallelisms[0] != parallelisms[1] else None
     return ItemComparison(
         _distinct_amount(copies.a),
         _distinct_amount(copies.b),
@@ -129,22 +140,22 @@ def compare_copies(copies: DigestedItems, parallelism: tuple[int, int], describe
     )
 
 
-def _missing_copies(copies: DigestedItems, parallelism: tuple[int, int]) -> ListedDifference | None:
+def _missing_copies(copies: DigestedItems, parallelisms: tuple[int, int]) -> ListedDifference | None:
     """Return the difference if other subtasks lack a copy in A than in B; None if there is no such difference.
 
     There is none if both snapshots lack copies but have different parallelisms.
     """
     lacking_subtasks = [
         set(range(subtask_count)) - {item.subtask for item in side}
-        for subtask_count, side in zip(parallelism, copies, strict=True)
+        for subtask_count, side in zip(parallelisms, copies, strict=True)
     ]
-    if lacking_subtasks[0] == lacking_subtasks[1] or (all(lacking_subtasks) and parallelism[0] != parallelism[1]):
+    if lacking_subtasks[0] == lacking_subtasks[1] or (all(lacking_subtasks) and parallelisms[0] != parallelisms[1]):
         return None
-    a, b = (
+    text_a, text_b = (
         f"missing in {_subtasks_text(sorted(subtasks))}" if subtasks else "in every subtask"
         for subtasks in lacking_subtasks
     )
-    return ListedDifference(OTHER_NUMBER, {"copies": "by subtask"}, a, b)
+    return ListedDifference(OTHER_NUMBER, {"copies": "by subtask"}, text_a, text_b)
 
 
 def _amount(items: Sequence[DigestedItem]) -> StateAmount:

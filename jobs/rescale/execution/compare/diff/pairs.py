@@ -171,9 +171,9 @@ def _check_raw_keyed(pair: OperatorPair) -> None:
 
 
 def _check_same_key_groups(pair: OperatorPair, message: str, advice: str) -> None:
-    maxima = [operator.max_parallelism for operator in pair.listed_operators]
-    if len(set(maxima)) > 1:
-        first, second = maxima
+    max_parallelisms = [operator.max_parallelism for operator in pair.listed_operators]
+    if len(set(max_parallelisms)) > 1:
+        first, second = max_parallelisms
         raise UnsupportedError(
             message,
             operator=pair.label,

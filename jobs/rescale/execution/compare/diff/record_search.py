@@ -129,12 +129,12 @@ def _add_to_buckets(buckets: dict[int, Bucket], endings: Words, digests: Words) 
     distinct_endings, positions, counts = np.unique(endings, return_inverse=True, return_counts=True)
     sums = np.zeros(len(distinct_endings), np.uint64)
     np.add.at(sums, positions, digests)
-    for ending, count, total in zip(distinct_endings.tolist(), counts.tolist(), sums.tolist(), strict=True):
-        buckets[ending] = _joined_bucket(buckets.get(ending, Bucket(0, 0)), Bucket(count, total))
+    for ending, count, digest_sum in zip(distinct_endings.tolist(), counts.tolist(), sums.tolist(), strict=True):
+        buckets[ending] = _joined_bucket(buckets.get(ending, Bucket(0, 0)), Bucket(count, digest_sum))
 
 
-def _joined_bucket(a: Bucket, b: Bucket) -> Bucket:
-    return Bucket(a.records + b.records, (a.digest + b.digest) % (1 << 64))
+def _joined_bucket(bucket: Bucket, other: Bucket) -> Bucket:
+    return Bucket(bucket.records + other.records, (bucket.digest + other.digest) % (1 << 64))
 
 
 def _found_records(side: int, records: Records, keys: Words, digests: Words) -> list[FoundRecord]:
@@ -191,8 +191,8 @@ def differing_records(
             (candidate for candidate in headers if any(info.name == state for info in candidate.states)), None
         )
         differences = [
-            ListedDifference(kind, record_name_parts(header, state, key), a, b)
-            for key, kind, a, b in _key_differences(listed_records[state])
+            ListedDifference(kind, record_name_parts(header, state, key), text_a, text_b)
+            for key, kind, text_a, text_b in _key_differences(listed_records[state])
         ]
         result[state] = RecordDifferences(tuple(differences[:MOST_SHOWN]), max(number, len(differences)))
     return result
@@ -231,12 +231,18 @@ def _key_differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, st
     by_key: dict[tuple[bytes, int], tuple[list[FoundRecord], list[FoundRecord]]] = defaultdict(lambda: ([], []))
     for record in records:
         by_key[record.key, record.key_digest][record.side].append(record)
-    for (key, _), (a, b) in sorted(by_key.items(), key=lambda item: item[0]):
-        if Counter(r.digest for r in a) == Counter(r.digest for r in b):
+    for (key, _), (records_a, records_b) in sorted(by_key.items(), key=lambda item: item[0]):
+        if Counter(r.digest for r in records_a) == Counter(r.digest for r in records_b):
             continue
-        begin = _offset_before_difference(a[0].value, b[0].value) if a and b else 0
-        kind = ONLY_IN[bool(b)] if not a or not b else OTHER_VALUE if len(a) == len(b) else OTHER_NUMBER
-        yield key, kind, _values_text(a, begin), _values_text(b, begin)
+        begin = _offset_before_difference(records_a[0].value, records_b[0].value) if records_a and records_b else 0
+        kind = (
+            ONLY_IN[bool(records_b)]
+            if not records_a or not records_b
+            else OTHER_VALUE
+            if len(records_a) == len(records_b)
+            else OTHER_NUMBER
+        )
+        yield key, kind, _values_text(records_a, begin), _values_text(records_b, begin)
 
 
 def _offset_before_difference(value_a: bytes, value_b: bytes) -> int:

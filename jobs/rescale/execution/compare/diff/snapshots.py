@@ -88,13 +88,17 @@ class _Comparison:
 
     def _compare_records(self, i: int, pair: OperatorPair) -> Iterator[DiffedState]:
         """Compare the keyed states of a pair, state by state, if the pair is compared by record."""
-        a, b = self._first_pass.records[i]
+        digests_a, digests_b = self._first_pass.records[i]
         dropped_states = pair.sides[0].dropped_states if pair.sides[0] else ()
-        a = {name: digest for name, digest in a.items() if name not in dropped_states}
+        digests_a = {name: digest for name, digest in digests_a.items() if name not in dropped_states}
         types = [state_types(operator) for operator in pair.sides]
-        names = sorted({*a, *b, *types[0], *types[1]}) if pair.is_compared_by_record else []
-        amounts = {name: (_amount_of(a.get(name)), _amount_of(b.get(name))) for name in names}
-        differing_states = {name: x.count + y.count for name, (x, y) in amounts.items() if x != y}
+        names = sorted({*digests_a, *digests_b, *types[0], *types[1]}) if pair.is_compared_by_record else []
+        amounts = {name: (_amount_of(digests_a.get(name)), _amount_of(digests_b.get(name))) for name in names}
+        differing_states = {
+            name: amount_a.count + amount_b.count
+            for name, (amount_a, amount_b) in amounts.items()
+            if amount_a != amount_b
+        }
         differences_by_state: dict[str, RecordDifferences] = {}
         if differing_states and all(pair.sides):
             differences_by_state = differing_records(
@@ -130,7 +134,7 @@ class _Comparison:
             yield diffed_state(state, kind, counted_things, *comparison)
 
     def _compare_copies(self, items: DigestedItems, formatter: ElementFormatter, pair: OperatorPair) -> ItemComparison:
-        a, b = (operator.parallelism if operator else 0 for operator in pair.sides)
+        parallelism_a, parallelism_b = (operator.parallelism if operator else 0 for operator in pair.sides)
         digests = [{item.digest: (side, item) for item in items[side]} for side in Side]
         if all(digests) and digests[0].keys() != digests[1].keys():
             copies = [formatter.copy_unit(*sided_item) for sided_item in (digests[0] | digests[1]).values()]
@@ -140,11 +144,13 @@ class _Comparison:
             items = DigestedItems(
                 *([item._replace(digest=by_entry.get(item.digest, item.digest)) for item in s] for s in items)
             )
-        return compare_copies(items, (a, b), formatter.format_value)
+        return compare_copies(items, (parallelism_a, parallelism_b), formatter.format_value)
 
     def _element_formatter(self, part: StatePart, pair: OperatorPair) -> ElementFormatter:
-        a, b = (operator.elements_in(part.slot) if operator is not None else () for operator in pair.sides)
-        return ElementFormatter(self._files, part.state, (a, b))
+        streams_a, streams_b = (
+            operator.elements_in(part.slot) if operator is not None else () for operator in pair.sides
+        )
+        return ElementFormatter(self._files, part.state, (streams_a, streams_b))
 
 
 def _type_difference(type_a: str | None, type_b: str | None) -> tuple[ListedDifference, ...]:

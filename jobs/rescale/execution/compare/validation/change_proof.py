@@ -164,13 +164,15 @@ class ChangeProof:
             _JoinedFiles(self.later, self.base.source, self.plan.contents.versions),
             _JoinedFiles(self.result, self.base.snapshot, is_pinned=False),
         )
-        changes: list[ChangeCheck] = []
-        copies: list[FileCheck] = []
+        change_checks: list[ChangeCheck] = []
+        copy_checks: list[FileCheck] = []
         for operator_index in self.operators:
-            changes += self._change_checks(operator_index, self.base.source, self.later, files[0], in_result=False)
-            changes += self._change_checks(operator_index, self.base.snapshot, result, files[1], in_result=True)
+            change_checks += self._change_checks(
+                operator_index, self.base.source, self.later, files[0], in_result=False
+            )
+            change_checks += self._change_checks(operator_index, self.base.snapshot, result, files[1], in_result=True)
             base_operator = self.base.snapshot.operator(self.later.operators[operator_index].operator_id)
-            copies += files_of_base(operator_index, base_operator, result.operators[operator_index])
+            copy_checks += files_of_base(operator_index, base_operator, result.operators[operator_index])
         comparer = ChangeComparer(files[0].contents, files[1].contents)
 
         def tallies_of(checks: Sequence[ChangeCheck], phase: str) -> list[ChangeTally]:
@@ -178,21 +180,21 @@ class ChangeProof:
             progress = Progress(phase, sum(size for size, _ in sized_checks), ByteAction.READ_ON_BOTH_SIDES)
             return tasks.run(comparer, sized_checks, progress, threads_suffice=True)
 
-        tallies = tallies_of(changes, "compare changes")
+        tallies = tallies_of(change_checks, "compare changes")
         known_copies = compared_copies(self.plan.target) if self.plan.prepared else NO_COPIES
         checksums = compare_files_of_base(
-            self.base.snapshot.contents, self.result.contents, copies, tasks, known_copies
+            self.base.snapshot.contents, self.result.contents, copy_checks, tasks, known_copies
         )
         proofs = {}
         for operator_index in self.operators:
             own_tallies = [tally for tally in tallies if tally.operator == operator_index]
-            base_file_count = sum(check.operator == operator_index for check in copies)
+            base_file_count = sum(check.operator == operator_index for check in copy_checks)
             try:
                 proofs[operator_index] = self._prove_operator(
                     operator_index, own_tallies, base_file_count, checksums.get(operator_index)
                 )
             except IntegrityError as error:
-                own_changes = [check for check in changes if check.operator == operator_index]
+                own_changes = [check for check in change_checks if check.operator == operator_index]
                 tallies_read_again = tallies_of(own_changes, "read again")
                 if unstable_sides := changed_sides(tallies_by_side(own_tallies), tallies_by_side(tallies_read_again)):
                     raise misread_error(unstable_sides, error) from None
@@ -213,15 +215,15 @@ class ChangeProof:
             key_groups, before, after = pair
             if in_result:
                 return files_above_base(before, after, new), ()
-            between = self._files_between(operator_index, key_groups, files)
-            sizes = {name: extent.length for name, extent in between.items()}
+            files_between = self._files_between(operator_index, key_groups, files)
+            sizes = {name: extent.length for name, extent in files_between.items()}
             tables = unshared_tables(earlier, before, later, after, sizes)
             return tables, tuple(
                 PassedFile(state, name, files_between[name]) for state, name in sorted(tables.transient_tables)
             )
 
         tables_of_pairs = side_by_side(unshared_tables_of, pairs)
-        for (key_groups, before, after), (tables, transient) in zip(pairs, tables_of_pairs, strict=True):
+        for (key_groups, before, after), (tables, transient_files) in zip(pairs, tables_of_pairs, strict=True):
             sides = (
                 None if before is None else _change_side(before, files.earlier_indexes, tables.gone_names),
                 None if after is None else _change_side(after, None, tables.added_names),
@@ -236,7 +238,7 @@ class ChangeProof:
                 key_hash,
                 new.max_parallelism,
                 self.result.operators[operator_index].max_parallelism,
-                ChangePlace(header, (key_groups.first, key_groups.last), *sides, transient),
+                ChangePlace(header, (key_groups.first, key_groups.last), *sides, transient_files),
             )
 
     def _files_between(self, operator_index: int, key_groups: KeyGroupRange, files: _JoinedFiles) -> dict[str, Extent]:
@@ -259,9 +261,11 @@ class ChangeProof:
     ) -> ProvenChanges:
         operator = self.later.operators[operator_index]
         digests = _equal_digests(tallies, operator.label)
-        number = sum(digest.records for digest in digests.values())
-        deletions = sum(tally.deletions for tally in tallies if tally.in_result)
-        changes = CertifiedChanges(written=number - deletions, deleted=deletions, files_of_base=files_of_base)
+        change_count = sum(digest.records for digest in digests.values())
+        deletion_count = sum(tally.deletions for tally in tallies if tally.in_result)
+        changes = CertifiedChanges(
+            written=change_count - deletion_count, deleted=deletion_count, files_of_base=files_of_base
+        )
         states = {name: CertifiedState(d.records, f"{d.digest:032x}") for name, d in sorted(digests.items())}
         key_hash = self.plan.key_hashes.get(operator.operator_id)
         size = sum(tally.size for tally in tallies if tally.in_result)

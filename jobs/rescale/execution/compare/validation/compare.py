@@ -164,7 +164,7 @@ class Comparer:
     def _digest_elements(self, check: ElementCheck) -> Tally:
         whole_span = span(check.elements)
         chunks = self._result_chunks(whole_span) if check.in_result else self.source.chunks(whole_span)
-        total = sum(run_digests(chunks, [extent.length for extent in check.elements])) % MODULUS
+        digest_sum = sum(run_digests(chunks, [extent.length for extent in check.elements])) % MODULUS
         return Tally(
             check.operator,
             check.slot,
@@ -174,7 +174,7 @@ class Comparer:
             check.mode,
             len(check.elements),
             whole_span.length,
-            total,
+            digest_sum,
         )
 
     def _result_chunks(self, extent: Extent, *, is_compressed: bool = False) -> Iterator[bytes]:

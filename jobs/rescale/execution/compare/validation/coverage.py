@@ -59,14 +59,14 @@ def check_metadata(source: Snapshot, result: Snapshot) -> None:
     check_equal("metadata version", before.version, after.version)
     check_equal("checkpoint id", before.checkpoint_id, after.checkpoint_id)
     check_equal("master states", before.masters, after.masters)
-    canonical = not any(operator.databases for operator in result.operators) and all(
+    is_canonical = not any(operator.databases for operator in result.operators) and all(
         s.tag == HandleTag.SAVEPOINT_KEY_GROUPS for operator in result.operators for s in operator.keyed
     )
-    properties = savepoint_properties(is_canonical=canonical) if before.properties else b""
+    properties = savepoint_properties(is_canonical=is_canonical) if before.properties else b""
     if after.properties != properties:
         raise IntegrityError(
             "the metadata of the result has the properties of another kind of snapshot",
-            expected=f"the properties of a {'canonical' if canonical else 'native'} savepoint",
+            expected=f"the properties of a {'canonical' if is_canonical else 'native'} savepoint",
             found=f"the properties of {result.type.name}, or damaged ones",
         )
     if result.missing_files:
@@ -193,8 +193,8 @@ def pair_key_groups(old: Operator, new: Operator, slot: Slot) -> list[GroupPair]
                 filler = _filler_block(old.label, key_group, stream)
                 pairs[key_group] = GroupPair(key_group, None, extent, filler=filler)
                 continue
-            compressed = stream.parsed is not None and stream.parsed.compressed
-            pairs[key_group] = GroupPair(key_group, source, extent, id_maps.get(owner.header), compressed)
+            is_compressed = stream.parsed is not None and stream.parsed.compressed
+            pairs[key_group] = GroupPair(key_group, source, extent, id_maps.get(owner.header), is_compressed)
     lost_groups = owners.keys() - pairs.keys()
     if lost_groups:
         raise IntegrityError(

@@ -72,10 +72,10 @@ def _check_ids(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
             new_id = operator_id_of_uid(renaming.uid)
             check_equal(f"id of the uid {renaming.uid!r}", new_id, renaming.new_operator_id, renaming.label)
     source_entries = [entry for entry in source.metadata.operators if entry.operator_id not in surgery.dropped_ids]
-    expected = [surgery.new_ids.get(entry.operator_id, entry.operator_id) for entry in source_entries]
-    actual = [entry.operator_id for entry in result.metadata.operators]
-    if expected != actual:
-        raise _other_operators_error(source, result, surgery, expected, actual)
+    expected_ids = [surgery.new_ids.get(entry.operator_id, entry.operator_id) for entry in source_entries]
+    actual_ids = [entry.operator_id for entry in result.metadata.operators]
+    if expected_ids != actual_ids:
+        raise _other_operators_error(source, result, surgery, expected_ids, actual_ids)
     if source.metadata.version < FIRST_VERSION_WITH_NAMES:
         return
     new_uids = {renaming.operator_id: renaming.uid for renaming in surgery.renamed}
@@ -84,12 +84,16 @@ def _check_ids(source: Snapshot, result: Snapshot, surgery: Surgery) -> None:
 
 
 def _other_operators_error(
-    source: Snapshot, result: Snapshot, surgery: Surgery, expected: Sequence[str], actual: Sequence[str]
+    source: Snapshot, result: Snapshot, surgery: Surgery, expected_ids: Sequence[str], actual_ids: Sequence[str]
 ) -> IntegrityError:
     new_labels = {renaming.new_operator_id: renaming.new_label for renaming in surgery.renamed}
     labels = _labels_by_id(source) | _labels_by_id(result) | new_labels
-    missing_labels = [labels.get(operator_id, operator_id) for operator_id in expected if operator_id not in actual]
-    surplus_labels = [labels.get(operator_id, operator_id) for operator_id in actual if operator_id not in expected]
+    missing_labels = [
+        labels.get(operator_id, operator_id) for operator_id in expected_ids if operator_id not in actual_ids
+    ]
+    surplus_labels = [
+        labels.get(operator_id, operator_id) for operator_id in actual_ids if operator_id not in expected_ids
+    ]
     return IntegrityError(
         "the result and the source differ in operators that were not declared as renamed or dropped",
         expected=first_of(missing_labels, _MOST_NAMED) or "only the source's operators, in their order",

@@ -37,16 +37,16 @@ from rescale.text.errors import IntegrityError, SnapshotError, UnsupportedError,
 class DirectoryFiles(NamedTuple):
     """A subtask's RocksDB directory whose SST files are all whole files of the source, except for range tombstones.
 
-    `same_files` counts SST files of the source that the result refers to. The bytes of copied SST files (`copies`) and
-    of files that are not SST files (`small_files`) are still to be compared. `deleted_ranges` counts the added SST
-    files, whose range tombstones hide rows.
+    `same_file_count` counts SST files of the source that the result refers to. The bytes of copied SST files (`copies`)
+    and of files that are not SST files (`small_files`) are still to be compared. `deleted_range_count` counts the added
+    SST files, whose range tombstones hide rows.
     """
 
     subtask: int
-    same_files: int
+    same_file_count: int
     copies: tuple[FilePair, ...]
     small_files: tuple[FilePair, ...]
-    deleted_ranges: int
+    deleted_range_count: int
 
 
 def is_comparable_by_files(old: Operator, new: Operator) -> bool:
@@ -108,7 +108,7 @@ class _DirectoryComparer:
         for pair in pair_database_files(old, new):
             pairs[pair.subtask].append(pair)
         for subtask, file_pairs in pairs.items():
-            yield self._directory_files(subtask, file_pairs, deleted_ranges=0)
+            yield self._directory_files(subtask, file_pairs, deleted_range_count=0)
 
     def _match_directory(
         self, old: Operator, old_databases: Sequence[Database], new: Database
@@ -117,13 +117,13 @@ class _DirectoryComparer:
 
         `old_databases` are the source's directories that share key groups with `new`.
         """
-        maximum = old.max_parallelism
+        max_parallelism = old.max_parallelism
         sources, result = [old_database.known_source for old_database in old_databases], new.known_source
         covered_groups = (
             new.key_groups.intersection(old_databases[0].key_groups) if len(old_databases) == 1 else new.key_groups
         )
-        covered_range = key_range(covered_groups, maximum)
-        matches = _match_files(sources, result, covered_range, maximum)
+        covered_range = key_range(covered_groups, max_parallelism)
+        matches = _match_files(sources, result, covered_range, max_parallelism)
         if covered_range.holds(result.manifest.files.values()) and not matches.is_complete:
             return None
         deleted_ranges = {
@@ -132,21 +132,21 @@ class _DirectoryComparer:
             if table.file.name not in matches.origins
         }
         database = ResultDatabase(result.uri, result.manifest, matches.origins, deleted_ranges)
-        check_assembled(sources, database, new.key_groups, maximum)
+        check_assembled(sources, database, new.key_groups, max_parallelism)
         source_extents, extents = [_extents_by_name(source) for source in old_databases], _extents_by_name(new)
         pairs = [
             FilePair(new.subtask, name, source_extents[origin.source][origin.name], extents[name])
             for name, origin in matches.origins.items()
         ]
         pairs += _pair_options_files(old_databases, new)
-        return self._directory_files(new.subtask, pairs, deleted_ranges=len(deleted_ranges))
+        return self._directory_files(new.subtask, pairs, deleted_range_count=len(deleted_ranges))
 
     def _deleted_ranges(self, table: LiveTable) -> Sequence[RangeTombstone]:
         """Return the range tombstones of a file. Raises `IntegrityError` if the file also has rows."""
         try:
-            opened = open_table(table, self._result)
-            ranges = list(opened.range_tombstones())
-            has_rows = opened.properties.entries != len(ranges) or next(opened.index(), None) is not None
+            opened_table = open_table(table, self._result)
+            ranges = list(opened_table.range_tombstones())
+            has_rows = opened_table.properties.entries != len(ranges) or next(opened_table.index(), None) is not None
         except (SnapshotError, UnsupportedError) as error:
             raise unreadable_result_error(error) from None
         if has_rows:
@@ -154,15 +154,15 @@ class _DirectoryComparer:
                 "an SST file with rows does not belong to the source",
                 path=self._result.uri(table.extent),
                 expected=f"only {len(ranges)} range tombstones",
-                found=f"{opened.properties.entries} entries",
+                found=f"{opened_table.properties.entries} entries",
             )
         return ranges
 
-    def _directory_files(self, subtask: int, pairs: Sequence[FilePair], deleted_ranges: int) -> DirectoryFiles:
+    def _directory_files(self, subtask: int, pairs: Sequence[FilePair], deleted_range_count: int) -> DirectoryFiles:
         tables = [pair for pair in pairs if pair.is_table]
         copies = tuple(pair for pair in tables if not self._is_source_file(pair))
         small_files = tuple(pair for pair in pairs if not pair.is_table)
-        return DirectoryFiles(subtask, len(tables) - len(copies), copies, small_files, deleted_ranges)
+        return DirectoryFiles(subtask, len(tables) - len(copies), copies, small_files, deleted_range_count)
 
     def _is_source_file(self, pair: FilePair) -> bool:
         """Return whether the result refers to the source's own file, whose version `check_references` has checked."""
@@ -184,7 +184,7 @@ class _Matches(NamedTuple):
 
 
 def _match_files(
-    sources: Sequence[SourceDatabase], result: SourceDatabase, covered_range: KeyRange, maximum: int
+    sources: Sequence[SourceDatabase], result: SourceDatabase, covered_range: KeyRange, max_parallelism: int
 ) -> _Matches:
     """Match SST files of the result with files of the source, by state, size and keys.
 
@@ -192,7 +192,7 @@ def _match_files(
     """
     candidates: dict[tuple[object, ...], list[Origin]] = defaultdict(list)
     for number, source in enumerate(sources):
-        key_groups = key_range(source.key_groups, maximum)
+        key_groups = key_range(source.key_groups, max_parallelism)
         for state, file in _files_by_state(source):
             if Overlap.OUTSIDE not in (covered_range.overlap(file), key_groups.overlap(file)):
                 candidates[_size_and_keys(state, file)].append(Origin(number, file.name))

@@ -54,11 +54,11 @@ def record_proof(
 
 def _old_rows(operator: Operator, tallies: Iterable[RecordTally]) -> dict[str, CertifiedOldRows]:
     """Return the old rows of the source that were left out, by state."""
-    totals = {name: LeftOut() for name, _ in sorted(operator.cutoffs)}
+    left_out_by_state = {name: LeftOut() for name, _ in sorted(operator.cutoffs)}
     for tally in tallies:
         for name, left_out in tally.left_out.items():
-            totals[name] = totals[name].plus(left_out)
-    return {name: CertifiedOldRows(*total) for name, total in totals.items()}
+            left_out_by_state[name] = left_out_by_state[name].plus(left_out)
+    return {name: CertifiedOldRows(*counts) for name, counts in left_out_by_state.items()}
 
 
 def hash_rule_status(key_hash: str | None) -> str | None:

@@ -214,9 +214,9 @@ def _directory_proof(operator: Operator, directories: Collection[DirectoryFiles]
     return CertifiedDirectories(
         by_files=len(directories),
         by_records=len(operator.databases) - len(directories),
-        files_referred_to=sum(directory.same_files for directory in directories),
+        files_referred_to=sum(directory.same_file_count for directory in directories),
         files_copied=sum(len(directory.copies) for directory in directories),
-        deleted_ranges=sum(directory.deleted_ranges for directory in directories),
+        deleted_ranges=sum(directory.deleted_range_count for directory in directories),
     )
 
 
@@ -225,8 +225,11 @@ def _compare_bags(operator: Operator, tallies: Iterable[Tally]) -> None:
     bags: dict[str, list[tuple[int, int]]] = defaultdict(lambda: [(0, 0), (0, 0)])
     for tally in tallies:
         if tally.mode is not DistributionMode.BROADCAST:
-            count, total = bags[tally.state][tally.in_result]
-            bags[tally.state][tally.in_result] = (count + tally.item_count, (total + tally.digest) % MODULUS)
+            element_count, digest_sum = bags[tally.state][tally.in_result]
+            bags[tally.state][tally.in_result] = (
+                element_count + tally.item_count,
+                (digest_sum + tally.digest) % MODULUS,
+            )
     for state, (in_source, in_result) in bags.items():
         if in_source != in_result:
             raise IntegrityError(

@@ -32,7 +32,7 @@ class SparkShuffle:
         spark: SparkContext,
         make_sender: MakeSender[U],
         units: Weighed[U],
-        partitions: int,
+        partition_count: int,
         progress: Progress,
     ) -> None:
         self._spark = spark
@@ -46,7 +46,7 @@ class SparkShuffle:
                 yield from shared_sender.unpack()(bytes_done.add)(parts)
 
         self._send_counters = counters
-        self._rows = _send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partitions)
+        self._rows = _send_to_partitions(spark.parallelize(slices, len(slices)).mapPartitions(send), partition_count)
 
     @raise_spark_errors()
     def read(self, partition: int, work: Callable[[Iterable[bytes]], R]) -> R:
@@ -75,7 +75,7 @@ class SparkShuffle:
         return results
 
 
-def _send_to_partitions(rows: RDD[tuple[int, bytes]], partitions: int) -> RDD[bytes]:
+def _send_to_partitions(rows: RDD[tuple[int, bytes]], partition_count: int) -> RDD[bytes]:
     """Send each (n, row) to partition n.
 
     `RDD.partitionBy` does the same, but takes more time and memory: it pickles pairs, and collects up to a thousand of
@@ -86,7 +86,7 @@ def _send_to_partitions(rows: RDD[tuple[int, bytes]], partitions: int) -> RDD[by
     keyed_rows._bypass_serializer = True
     jvm: Any = rows.context._jvm
     pairs = jvm.PairwiseRDD(keyed_rows._jrdd.rdd()).asJavaPairRDD()
-    partitioned_pairs = pairs.partitionBy(jvm.PythonPartitioner(partitions, 0))
+    partitioned_pairs = pairs.partitionBy(jvm.PythonPartitioner(partition_count, 0))
     return RDD(jvm.PythonRDD.valueOfPair(partitioned_pairs), rows.context, NoOpSerializer())
 
 

@@ -61,5 +61,7 @@ class SparkTasks:
         return results_of(outcomes)
 
     @raise_spark_errors()
-    def shuffle(self, make_sender: MakeSender[U], units: Weighed[U], partitions: int, progress: Progress) -> Shuffle:
-        return SparkShuffle(self.context, make_sender, units, partitions, progress)
+    def shuffle(
+        self, make_sender: MakeSender[U], units: Weighed[U], partition_count: int, progress: Progress
+    ) -> Shuffle:
+        return SparkShuffle(self.context, make_sender, units, partition_count, progress)

@@ -57,15 +57,15 @@ class CanonicalWriter:
         work_items: list[PartsWork] = []
         streams_in_parts: list[tuple[StreamToWrite, list[int]]] = []
         for stream in streams:
-            lengths = framed_lengths(stream.block_sizes)
-            size = stream.stream.size + int(lengths.sum())
+            key_group_lengths = framed_lengths(stream.block_sizes)
+            size = stream.stream.size + int(key_group_lengths.sum())
             is_inline = not self.plan.operators[stream.operator].is_compressed and inline_budget.try_take(size)
             if (
                 not self.plan.operators[stream.operator].is_compressed
                 and existing_sizes.get(name(self._uri(stream))) == size
             ):
                 continue
-            sizes = _range_sizes(stream, lengths)
+            sizes = _range_sizes(stream, key_group_lengths)
             if is_inline or len(sizes) == 1:
                 size_of_parts = part_size(self.plan, sizes[0])
                 work_items += (
@@ -98,13 +98,13 @@ class CanonicalWriter:
         if work.is_first:
             for chunk in piece_chunks(self.plan, [stream.header]):
                 sink.write(chunk)
-        lengths = [0] * stream.key_groups
+        key_group_lengths = [0] * stream.key_groups
         if operator.is_compressed:
             for key_group, part in blocks_by_key_group(blocks):
                 size_before = sink.size
                 for chunk in compressed(bytes(window) for window in framed(part)):
                     sink.write(chunk)
-                lengths[key_group - stream.first_key_group] = sink.size - size_before
+                key_group_lengths[key_group - stream.first_key_group] = sink.size - size_before
         else:
             for window in framed(blocks):
                 sink.write(window)
@@ -119,8 +119,8 @@ class CanonicalWriter:
             receipts = sink.close()
             return WrittenParts(*range_index, part=work.part, receipts=pack_receipts(receipts) if receipts else b"")
         data = sink.close()
-        group_lengths = tuple(lengths) if operator.is_compressed else ()
-        return WrittenParts(*range_index, size=sink.size, data=data, key_groups=group_lengths)
+        group_lengths = tuple(key_group_lengths) if operator.is_compressed else ()
+        return WrittenParts(*range_index, size=sink.size, data=data, key_group_lengths=group_lengths)
 
     def finish(
         self,
@@ -162,14 +162,16 @@ class CanonicalWriter:
 
     def _handle(self, stream: StreamToWrite, written_parts: Sequence[WrittenParts]) -> WrittenHandle:
         """Return the handle of a stream; `written_parts` is empty if an earlier attempt has written it."""
-        inline = [(parts.first_key_group, parts.data) for parts in written_parts if parts.data is not None]
-        lengths: Sequence[int] = framed_lengths(stream.block_sizes).tolist()
-        size = stream.stream.size + sum(lengths)
+        inline_data = [(parts.first_key_group, parts.data) for parts in written_parts if parts.data is not None]
+        key_group_lengths: Sequence[int] = framed_lengths(stream.block_sizes).tolist()
+        size = stream.stream.size + sum(key_group_lengths)
         for parts in written_parts:
-            if parts.key_groups:
-                lengths, size = parts.key_groups, parts.size
-        content = b"".join(data for _, data in sorted(inline)) if inline else None
-        written_stream = WrittenStream(stream.stream, size, tuple(length or -1 for length in lengths), content)
+            if parts.key_group_lengths:
+                key_group_lengths, size = parts.key_group_lengths, parts.size
+        content = b"".join(data for _, data in sorted(inline_data)) if inline_data else None
+        written_stream = WrittenStream(
+            stream.stream, size, tuple(length or -1 for length in key_group_lengths), content
+        )
         return written_handle(self.plan, self.plan.operators[stream.operator], written_stream)
 
     def _uri(self, stream: StreamToWrite) -> str:

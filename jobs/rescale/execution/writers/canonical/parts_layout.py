@@ -66,12 +66,12 @@ def stream_parts(
     for i, (write_range, size) in enumerate(filled_ranges):
         is_last = i == len(filled_ranges) - 1
         staged_bytes, staging_uri, merge = 0, "", None
-        if waiting_pieces or (size < smallest and not is_last):
+        if waiting_pieces or (size < least_part_size and not is_last):
             staged_bytes = size if size < 2 * size_of_parts else size_of_parts
             staging_uri = _staging_uri(plan, name, token, write_range)
             waiting_pieces.append(staging_uri)
             waiting_size += staged_bytes
-            if waiting_size >= smallest or is_last:
+            if waiting_size >= least_part_size or is_last:
                 merge = Merge(write_range.operator, stream, token, part, offset, tuple(waiting_pieces), waiting_size)
                 part, offset, waiting_pieces, waiting_size = part + 1, offset + waiting_size, [], 0
         work_items.append(

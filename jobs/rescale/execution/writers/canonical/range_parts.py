@@ -14,7 +14,7 @@ from rescale.storage.store import open_store
 class WrittenParts(NamedTuple):
     """Result of a range: packed receipts of its parts from number `part` on, or the size of a whole stream.
 
-    `data` is the content of an inline range, `key_groups` has the lengths of compressed key groups as written.
+    `data` is the content of an inline range, `key_group_lengths` are those of compressed key groups.
     """
 
     operator: int
@@ -24,7 +24,7 @@ class WrittenParts(NamedTuple):
     receipts: bytes = b""
     size: int = 0
     data: bytes | None = None
-    key_groups: tuple[int, ...] = ()
+    key_group_lengths: tuple[int, ...] = ()
 
     @property
     def numbered_receipts(self) -> Iterator[tuple[int, str]]:

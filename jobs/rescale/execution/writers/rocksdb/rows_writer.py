@@ -252,8 +252,8 @@ def changes_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
 def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
     """Yield the records of one state, a bounded number of bytes at a time, with the order of the rows by key.
 
-    Keys begin with their key groups, so the rows of each cell are sorted by themselves. Cells that are too large to be
-    loaded at once must be sorted already.
+    Keys begin with their key groups, so the rows of each key group are sorted by themselves. A key group that is too
+    large to be loaded at once must be sorted already.
     """
     from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 
