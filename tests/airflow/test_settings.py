@@ -55,7 +55,7 @@ def test_settings_set_arguments_of_tasks_tags_runs_and_form(tmp_path: Path, monk
     }
     params = arguments["params"]
     assert (params["connection"].value, params["require_approval"].value) == ("state", True)
-    assert dag_arguments(rescale_form(), one_run=True)["max_active_runs"] == 1
+    assert dag_arguments(rescale_form(), one_run_at_once=True)["max_active_runs"] == 1
 
 
 def test_notifier_is_created_from_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,5 +117,5 @@ def test_form_shows_that_every_plan_must_be_approved(
 ) -> None:
     text = "form: {require_approval: false}\napproval: {required: {always: true}}\n"
     write_settings(tmp_path, text, monkeypatch)
-    assert dag_arguments(rescale_form(), one_run=one_run)["params"]["require_approval"].value is True
+    assert dag_arguments(rescale_form(), one_run_at_once=one_run)["params"]["require_approval"].value is True
     assert "require_approval" not in dag_arguments(discard_form())["params"]

@@ -99,8 +99,8 @@ class PlanApproval(ApprovalOperator):
                     skip_task("nobody has to approve the plan: neither the form nor the settings require it")
                 if decision is None:
                     refuse_pending_approval(plan, ti)
-                    unconditional = params["accept_unconditional_publish"]
-                    ask(plan, this_run(context["dag_run"]), accept_unconditional=unconditional)
+                    accept_unconditional = params["accept_unconditional_publish"]
+                    ask(plan, this_run(context["dag_run"]), accept_unconditional=accept_unconditional)
         if decision is None:
             self._ask(
                 context,
@@ -149,9 +149,9 @@ class PlanApproval(ApprovalOperator):
         params, target = self._form(context), context["ti"].xcom_pull(task_ids=self.plan)["target"]
         with task_errors(), form_access(params):
             plan = load_plan(Places(target, digest).plan)
-            unconditional = params["accept_unconditional_publish"]
+            accept_unconditional = params["accept_unconditional_publish"]
             run = this_run(context["dag_run"])
-            return decide(plan, run, answer_given, is_approved=is_approved, accept_unconditional=unconditional)
+            return decide(plan, run, answer_given, is_approved=is_approved, accept_unconditional=accept_unconditional)
 
     def _finish(self, context: Context, digest: str, answer_given: str, *, is_approved: bool) -> None:
         """Pass the decision to later tasks; fail if it is a rejection."""
@@ -267,13 +267,13 @@ def _format_utc(instant: datetime) -> str:
     return f"{instant:%Y-%m-%d %H:%M} UTC"
 
 
-def _question_text(places: Places, report: str, deadline: datetime) -> str:
+def _question_text(places: Places, report_address: str, deadline: datetime) -> str:
     from rescale.airflow.question import END_OF_QUESTION
     from rescale.runstate.documents import read_document
 
     question = read_document(places.plan_page).decode().partition(END_OF_QUESTION)[0]
     return (
-        f"{question}\n\n[The report]({report}) has charts of what moves where. "
+        f"{question}\n\n[The report]({report_address}) has charts of what moves where. "
         f"The whole plan: `{places.plan_page}` as text, `{places.plan}` as JSON.\n\n"
         f"Without an answer by {_format_utc(deadline)} the plan counts as rejected."
     )

@@ -67,16 +67,17 @@ def end_task(
         _delete_pods(ti)
         _skip_if_nothing_to_do(ti, skipping_tasks)
         try:
-            published = _published_summary(ti, params)
-            _refuse_unfinished(ti, published["target"], after_publication)
+            published_summary = _published_summary(ti, params)
+            _refuse_unfinished(ti, published_summary["target"], after_publication)
         except RescaleError as error:
             if remark is not None and error.final:
                 error.what += f"; {remark(ti)}"
             raise
         log.info(
-            "%s", "; ".join([f"the result was published: {published['target']}", *([remark(ti)] if remark else [])])
+            "%s",
+            "; ".join([f"the result was published: {published_summary['target']}", *([remark(ti)] if remark else [])]),
         )
-        return published
+        return published_summary
 
     return rescale_task(end, END, _TITLE, has_access=False)().operator.as_teardown(on_failure_fail_dagrun=True)
 
@@ -87,9 +88,9 @@ def _end_of_group(params: Any = None, ti: Any = None) -> Summary:
     if _task_states(ti).get(sibling_task_id(ti.task_id, INSPECT)) == "skipped":
         skip_task("the tasks before this group have skipped it")
     _skip_if_nothing_to_do(ti, [PLAN])
-    published = _published_summary(ti, params)
-    _refuse_unfinished(ti, published["target"], [ANNOUNCE])
-    return published
+    published_summary = _published_summary(ti, params)
+    _refuse_unfinished(ti, published_summary["target"], [ANNOUNCE])
+    return published_summary
 
 
 group_end_task = rescale_task(

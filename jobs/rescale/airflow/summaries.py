@@ -108,7 +108,7 @@ def as_output(summary: SnapshotSummary | PlanSummary | CertificateSummary) -> Su
 
 def snapshot_summary(snapshot: Snapshot, inspection: Inspection) -> SnapshotSummary:
     """Return the summary of a snapshot, from its inspection."""
-    largest = sorted(snapshot.operators, key=lambda operator: -operator.bytes)
+    operators_by_size = sorted(snapshot.operators, key=lambda operator: -operator.bytes)
     return _fit_limit(
         SnapshotSummary(
             kind=inspection.kind,
@@ -117,8 +117,8 @@ def snapshot_summary(snapshot: Snapshot, inspection: Inspection) -> SnapshotSumm
             files=inspection.files,
             metadata_written=inspection.taken,
             bytes_in_source=inspection.bytes,
-            operators=len(largest),
-            largest_operators=[_operator_size(operator) for operator in largest[:_MAX_LINES]],
+            operators=len(operators_by_size),
+            largest_operators=[_operator_size(operator) for operator in operators_by_size[:_MAX_LINES]],
             kafka=_shorten_list([kafka_line(source) for source in inspection.kafka]),
             warnings=_shorten_list(inspection.warnings),
         )
@@ -131,7 +131,7 @@ def plan_summary(plan: Plan, document: PlanDocument, *, is_published: bool) -> P
     `document` is the plan document that the log shows. The summary takes numbers and warnings from it, so that log and
     summary agree.
     """
-    largest = sorted(document.operators, key=lambda operator: -state_bytes(operator))
+    operators_by_size = sorted(document.operators, key=lambda operator: -state_bytes(operator))
     return _fit_limit(
         PlanSummary(
             plan=places_of(plan).plan,
@@ -139,7 +139,7 @@ def plan_summary(plan: Plan, document: PlanDocument, *, is_published: bool) -> P
             target=plan.target,
             published=is_published,
             bytes_to_write=document.bytes_moved,
-            operators=len(largest),
+            operators=len(operators_by_size),
             operators_changed=sum(operator.is_changed for operator in plan.operators),
             largest_operators=[
                 OperatorChange(
@@ -150,7 +150,7 @@ def plan_summary(plan: Plan, document: PlanDocument, *, is_published: bool) -> P
                     operator_bytes=operator.operator_bytes,
                     worst_by_mean=(round(operator.evenness, 2), round(operator.new_evenness, 2)),
                 )
-                for operator in largest[:_MAX_LINES]
+                for operator in operators_by_size[:_MAX_LINES]
             ],
             declared=_shorten_list(declared_lines(document.surgery)),
             warnings=_shorten_list(document.warnings),

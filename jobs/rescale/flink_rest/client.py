@@ -163,8 +163,8 @@ class Flink:
 
     def last_checkpoint(self, job_id: str) -> CompletedCheckpoint | None:
         """Return the last checkpoint that completed since the job started, with its sizes; None without one."""
-        latest = self.latest_checkpoints(job_id)
-        return latest.completed if latest is not None else None
+        latest_checkpoints = self.latest_checkpoints(job_id)
+        return latest_checkpoints.completed if latest_checkpoints is not None else None
 
     def latest_checkpoints(self, job_id: str) -> LatestCheckpoints | None:
         """Return the latest checkpoint of each kind, or None if Flink does not know the job.
@@ -331,8 +331,8 @@ class Flink:
 
     def _latest_location(self, job_id: str, kind: str) -> str | None:
         """Return the URI of a snapshot in the checkpoint statistics (`CheckpointingStatistics.LatestCheckpoints`)."""
-        latest = self.latest_checkpoints(job_id)
-        snapshot = getattr(latest, kind) if latest is not None else None
+        latest_checkpoints = self.latest_checkpoints(job_id)
+        snapshot = getattr(latest_checkpoints, kind) if latest_checkpoints is not None else None
         location: str | None = snapshot and snapshot.external_path
         return location
 

@@ -98,14 +98,14 @@ def find_job(jobs: Sequence[JobOverview], id_or_name: str, address: str) -> JobO
     for job in jobs:
         if job.job_id == id_or_name:
             return job
-    alive = [job for job in jobs if not job.has_ended]
-    jobs_of_name = [job for job in alive if job.name == id_or_name]
+    live_jobs = [job for job in jobs if not job.has_ended]
+    jobs_of_name = [job for job in live_jobs if job.name == id_or_name]
     if len(jobs_of_name) != 1:
         raise RequestError(
             "several jobs have this name" if jobs_of_name else "there is no such job",
             path=address,
             expected="the id of a job, or the name of a single running job: "
-            + (", ".join(f"{job.name} ({job.job_id})" for job in alive) or "no job runs"),
+            + (", ".join(f"{job.name} ({job.job_id})" for job in live_jobs) or "no job runs"),
             found=id_or_name,
         )
     return jobs_of_name[0]

@@ -101,9 +101,9 @@ def form_access(form: Mapping[str, Any], *, reads_source: bool = False) -> Itera
     from rescale.storage.sides import has_side_variables
     from rescale.storage.store import forget_stores
 
-    environment_before, source = dict(os.environ), form.get("source_connection")
+    environment_before, source_connection = dict(os.environ), form.get("source_connection")
     with ExitStack() as stack:
-        source_variables = {} if source is None else _source_variables(source, stack)
+        source_variables = {} if source_connection is None else _source_variables(source_connection, stack)
         stack.enter_context(storage_access(form.get("connection")))
         if not source_variables and not has_side_variables():
             yield

@@ -157,12 +157,14 @@ class AnswerWatch:
         while True:
             request_time = time.monotonic()
             try:
-                latest = self._flink.latest_checkpoints(self._job_id)
+                latest_checkpoints = self._flink.latest_checkpoints(self._job_id)
             except RescaleError:
                 self._cached.forget()
                 return
             completed_checkpoint = (
-                CompletedCheckpoint() if latest is None or latest.completed is None else latest.completed
+                CompletedCheckpoint()
+                if latest_checkpoints is None or latest_checkpoints.completed is None
+                else latest_checkpoints.completed
             )
             checkpoint, self._state_bytes = completed_checkpoint.id, completed_checkpoint.state_size
             if not self._cached.note(request_time, time.monotonic(), checkpoint) or self._ended.wait(_POLL_SECONDS):

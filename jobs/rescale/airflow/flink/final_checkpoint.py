@@ -117,9 +117,9 @@ def refuse_later_snapshot(flink: Flink, job_id: str, fresh_from: float, checkpoi
     directory may agree with an old answer of Flink. So Flink is asked until `fresh_from`, a time of `time.monotonic`
     from which answers show the job's end.
     """
-    while (latest := flink.latest_checkpoints(job_id)) is not None:
-        _refuse_stop_by_others(flink, job_id, latest)
-        if (completed_number := _completed_number(latest) or 0) > checkpoint:
+    while (latest_checkpoints := flink.latest_checkpoints(job_id)) is not None:
+        _refuse_stop_by_others(flink, job_id, latest_checkpoints)
+        if (completed_number := _completed_number(latest_checkpoints) or 0) > checkpoint:
             raise RequestError(
                 "the store listed the job's checkpoints late: Flink has completed a later one",
                 path=flink.address,
@@ -138,13 +138,13 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
 
     Jobs with high availability may all have the same id, and so leave their checkpoints in one directory.
     """
-    newest = newest_complete_checkpoint(checkpoints)
+    newest_number = newest_complete_checkpoint(checkpoints)
     fresh_from = first_fresh_request_time(flink, time.monotonic())
     completed_number: int | None = None
     # A checkpoint that is gone was the running job's own: Flink deletes no other ones.
-    while newest is not None and newest in complete_checkpoints(checkpoints):
+    while newest_number is not None and newest_number in complete_checkpoints(checkpoints):
         completed_number = _completed_number(flink.latest_checkpoints(job_id))
-        if completed_number is not None and completed_number >= newest:
+        if completed_number is not None and completed_number >= newest_number:
             return
         if time.monotonic() >= fresh_from:
             raise RequestError(
@@ -152,7 +152,7 @@ def refuse_checkpoints_of_earlier_start(flink: Flink, job_id: str, checkpoints: 
                 path=checkpoints,
                 operator=job_id,
                 expected=f"checkpoint {_number_text(completed_number)}, the last one that Flink reports as completed",
-                found=f"checkpoint {newest}",
+                found=f"checkpoint {newest_number}",
                 advice="move the checkpoints of earlier starts away; or take a savepoint instead",
             )
         time.sleep(_POLL_SECONDS)
@@ -163,15 +163,15 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int
     call_time = time.monotonic()
     fresh_from: float | None = None
     while True:
-        latest = flink.latest_checkpoints(job_id)
-        if latest is not None:
-            _refuse_stop_by_others(flink, job_id, latest)
-        completed_number = _completed_number(latest)
+        latest_checkpoints = flink.latest_checkpoints(job_id)
+        if latest_checkpoints is not None:
+            _refuse_stop_by_others(flink, job_id, latest_checkpoints)
+        completed_number = _completed_number(latest_checkpoints)
         last_completed = known_number if completed_number is None else max(completed_number, known_number or 0)
         checkpoint_numbers = _CheckpointNumbers(
-            newest_complete_checkpoint(checkpoints), last_completed, latest is not None
+            newest_complete_checkpoint(checkpoints), last_completed, latest_checkpoints is not None
         )
-        if checkpoint_numbers.are_equal or latest is None:
+        if checkpoint_numbers.are_equal or latest_checkpoints is None:
             return checkpoint_numbers
         fresh_from = fresh_from or first_fresh_request_time(flink, call_time)
         if time.monotonic() >= fresh_from:
@@ -179,17 +179,23 @@ def _read_numbers(flink: Flink, job_id: str, checkpoints: str, known_number: int
         time.sleep(_POLL_SECONDS)
 
 
-def _completed_number(latest: LatestCheckpoints | None) -> int | None:
+def _completed_number(latest_checkpoints: LatestCheckpoints | None) -> int | None:
     """Return the number of the last checkpoint that was completed or restored; None if Flink reports none."""
-    if latest is None:
+    if latest_checkpoints is None:
         return None
-    snapshot_ids = [snapshot.id for snapshot in (latest.completed, latest.restored) if snapshot is not None]
+    snapshot_ids = [
+        snapshot.id for snapshot in (latest_checkpoints.completed, latest_checkpoints.restored) if snapshot is not None
+    ]
     return max(snapshot_ids, default=None)
 
 
-def _refuse_stop_by_others(flink: Flink, job_id: str, latest: LatestCheckpoints) -> None:
-    savepoint = latest.savepoint
-    if savepoint is not None and savepoint.stops_the_job and savepoint.id > (_completed_number(latest) or 0):
+def _refuse_stop_by_others(flink: Flink, job_id: str, latest_checkpoints: LatestCheckpoints) -> None:
+    savepoint = latest_checkpoints.savepoint
+    if (
+        savepoint is not None
+        and savepoint.stops_the_job
+        and savepoint.id > (_completed_number(latest_checkpoints) or 0)
+    ):
         raise RequestError(
             "somebody else has stopped the job with a savepoint, and its sinks have committed: a start from the "
             "last checkpoint would repeat their output, so the job is not started",

@@ -57,8 +57,8 @@ def open_flink(flink: str) -> Flink:
     address = address_of(f"{host}:{connection.port}" if connection.port else host, _SECRETS_ADVICE)
     extra = extra_of(flink, connection)
     headers = _checked_headers(flink, _request_headers(flink, connection, extra))
-    transport = _tls_settings(flink, extra) | _proxy_settings(flink, extra, urlsplit(address).scheme)
-    return Flink(address, headers, access_advice=_ACCESS_ADVICE, **transport)
+    transport_settings = _tls_settings(flink, extra) | _proxy_settings(flink, extra, urlsplit(address).scheme)
+    return Flink(address, headers, access_advice=_ACCESS_ADVICE, **transport_settings)
 
 
 def open_kubernetes(connection_id: str | None) -> Any:
@@ -113,7 +113,7 @@ def _checked_headers(connection_id: str, headers: dict[str, str]) -> dict[str, s
 def _tls_settings(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any]:
     """Return the client's settings for certificates. Raises `RequestError` if a certificate cannot be read."""
     verify, cert = extra.get("verify", True), extra.get("cert")
-    transport: dict[str, Any] = {}
+    transport_settings: dict[str, Any] = {}
     try:
         if isinstance(verify, str) or cert:
             context = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
@@ -121,16 +121,16 @@ def _tls_settings(connection_id: str, extra: Mapping[str, Any]) -> dict[str, Any
                 context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
             if cert:
                 context.load_cert_chain(*([cert] if isinstance(cert, str) else cert))
-            transport["verify"] = context
+            transport_settings["verify"] = context
         elif verify is False:
-            transport["verify"] = False
+            transport_settings["verify"] = False
     except (OSError, TypeError) as error:
         raise RequestError(
             f"the certificates of the connection {connection_id!r} cannot be read",
             expected="verify: true, false or a file of authorities; cert: a file, or files for certificate and key",
             found=error,
         ) from None
-    return transport
+    return transport_settings
 
 
 def _proxy_settings(connection_id: str, extra: Mapping[str, Any], scheme: str) -> dict[str, str]:

@@ -62,16 +62,16 @@ def checkpoint_directory_of(flink: Flink, job_id: str) -> str:
             found="checkpoints that are kept only if the job fails" if is_retained else "no retained checkpoints",
             advice=f"start the job with this option from a savepoint; or {_TAKE_A_SAVEPOINT}",
         )
-    latest = flink.latest_checkpoint(job_id)
-    if latest is None or not name(normalise(latest)).startswith("chk-"):
+    checkpoint = flink.latest_checkpoint(job_id)
+    if checkpoint is None or not name(normalise(checkpoint)).startswith("chk-"):
         raise RequestError(
             "the job has stored no checkpoint in a directory since it was started",
             path=flink.address,
             expected="a checkpoint in a directory chk-N",
-            found=latest,
+            found=checkpoint,
             advice=f"wait for the job's next checkpoint, and check state.checkpoints.dir; or {_TAKE_A_SAVEPOINT}",
         )
-    checkpoints = parent(normalise(latest))
+    checkpoints = parent(normalise(checkpoint))
     refuse_checkpoints_of_earlier_start(flink, job_id, checkpoints)
     return checkpoints
 
@@ -166,14 +166,14 @@ def cancel(flink: Flink, job_id: str) -> None:
 
 def newest_checkpoint(checkpoints: str) -> str:
     """Return the newest complete checkpoint in a job's directory. Raises `RequestError` if there is none."""
-    newest = newest_complete_checkpoint(checkpoints)
-    if newest is None:
+    newest_number = newest_complete_checkpoint(checkpoints)
+    if newest_number is None:
         raise RequestError(
             "the job has left no checkpoint",
             path=checkpoints,
             expected=f"a directory chk-N with _metadata ({_REQUIRED_RETENTION})",
         )
-    return checkpoint_directory(checkpoints, newest)
+    return checkpoint_directory(checkpoints, newest_number)
 
 
 def with_newest_checkpoint(checkpoints: str, read: Callable[[str], T]) -> T:

@@ -69,9 +69,9 @@ def start_job(hand_over: HandOver, start: Start, *seed: str) -> FlinkQuestion | 
     if isinstance(hand_over, Print):
         return {"start": start.command}
     if isinstance(hand_over, PatchDeployment):
-        maximum_before = read_deployment(hand_over).fields.max_parallelism
-        maximum = maximum_before if start.max_parallelism is None else str(start.max_parallelism)
-        new_fields = DeploymentSpec(start.snapshot, start.parallelism, maximum, no_claim=start.refers)
+        max_parallelism_before = read_deployment(hand_over).fields.max_parallelism
+        max_parallelism = max_parallelism_before if start.max_parallelism is None else str(start.max_parallelism)
+        new_fields = DeploymentSpec(start.snapshot, start.parallelism, max_parallelism, no_claim=start.refers)
         return RedeploymentQuestion(hand_over, redeploy(hand_over, new_fields))
     with open_flink(hand_over.flink) as flink:
         if (running_id := running_job_id(flink, *seed)) is not None:

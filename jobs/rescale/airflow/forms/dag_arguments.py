@@ -11,21 +11,21 @@ from rescale.airflow.settings import Settings, TaskSettings, settings, settings_
 from rescale.text.errors import RequestError
 
 
-def dag_arguments(form: Form, tags: Sequence[str] = (), *, one_run: bool = False) -> dict[str, Any]:
+def dag_arguments(form: Form, tags: Sequence[str] = (), *, one_run_at_once: bool = False) -> dict[str, Any]:
     """Return the arguments of a DAG; its `form` gets the defaults of the settings.
 
-    With `one_run` there are never two runs at once, whatever the settings say, and the form keeps its own defaults.
+    With `one_run_at_once`, the settings cannot allow two runs at once, and the form keeps its own defaults.
     """
     platform = settings()
     _refuse_unknown_fields(platform)
-    form = _with_required_approval(form if one_run else with_defaults(form, platform.form))
+    form = _with_required_approval(form if one_run_at_once else with_defaults(form, platform.form))
     arguments: dict[str, Any] = {
         "params": form,
         "tags": ["rescale", "flink", *tags, *platform.tags],
         "default_args": _default_args(platform.tasks),
         "on_failure_callback": [notifier.create() for notifier in platform.notify.failed] or None,
     }
-    runs = 1 if one_run else platform.runs_at_once
+    runs = 1 if one_run_at_once else platform.runs_at_once
     return {**arguments, **({"max_active_runs": runs} if runs is not None else {})}
 
 
@@ -49,12 +49,12 @@ def _refuse_unknown_fields(platform: Settings) -> None:
     from rescale.airflow.forms.job_form import job_form
 
     fields = {**rescale_form(), **job_form()}
-    if unknown := sorted(platform.form.keys() - fields.keys()):
+    if unknown_fields := sorted(platform.form.keys() - fields.keys()):
         raise RequestError(
             "the settings of the platform set defaults for fields that no form has: form",
             path=str(settings_path()),
             expected=f"only {', '.join(fields)}",
-            found=", ".join(unknown),
+            found=", ".join(unknown_fields),
         )
 
 

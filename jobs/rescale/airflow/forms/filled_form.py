@@ -66,11 +66,11 @@ def _trimmed_value(field: str, value: Any) -> Any:
 
 def refuse_unknown_fields(params: Mapping[str, Any], form: Mapping[str, Any]) -> None:
     """Raise `RequestError` for a value in `params` whose field is not in `form`; Airflow itself accepts it."""
-    if unknown := sorted(params.keys() - form.keys() - ADDED_BY_AIRFLOW):
+    if unknown_fields := sorted(params.keys() - form.keys() - ADDED_BY_AIRFLOW):
         raise RequestError(
             "a value was given for a field that the form does not have",
             expected=f"only {', '.join(form)}",
-            found=", ".join(unknown),
+            found=", ".join(unknown_fields),
         )
 
 
@@ -115,12 +115,12 @@ def refuse_unapproved_drops(params: Mapping[str, Any]) -> None:
     A form that only plans has no field for the approval, and may name drops and restarts. If the settings require an
     approval of every plan that drops state, the form need not ask for it.
     """
-    changes = {
+    names_by_change = {
         "drop operators or states": [*lines_of(params, "drops"), *lines_of(params, "state_drops")],
         "drop old rows": lines_of(params, "old_rows"),
         "restart operators": lines_of(params, "restarts"),
     }
-    unapproved_changes = {change: names for change, names in changes.items() if names}
+    unapproved_changes = {change: names for change, names in names_by_change.items() if names}
     plans_to_approve = settings().approval.required
     if unapproved_changes and not (
         plans_to_approve.always or plans_to_approve.drops or params.get("require_approval", True)
@@ -194,8 +194,8 @@ def _shape_of_line(line: str) -> tuple[str, dict[str, str]]:
     Return the operator, and its numbers by option name.
     """
     operator, _, shape_text = line.rpartition("=")
-    parallelism, _, maximum = (part.strip() for part in shape_text.partition("/"))
-    shape = {"parallelism": parallelism, "max-parallelism": maximum}
+    parallelism, _, max_parallelism = (part.strip() for part in shape_text.partition("/"))
+    shape = {"parallelism": parallelism, "max-parallelism": max_parallelism}
     return operator.strip(), {name: number for name, number in shape.items() if number}
 
 

@@ -68,7 +68,7 @@ def rescale_form() -> Form:
 
 
 def plan_only_form() -> Form:
-    """Return the Params of a run that only plans: the Params of a rescale without proof and approval."""
+    """Return the Params of a run that only plans: those of a rescale without proof, approval and publication."""
     form = rescale_form()
     for name in ("proof", "require_approval", "approval_minutes", "accept_unconditional_publish"):
         del form[name]

@@ -50,20 +50,20 @@ def refuse_canonical(flink: Flink, job: Job) -> None:
         )
 
 
-def refuse_timers_on_heap(latest: Snapshot | UnreadableCheckpoint, request: Request) -> None:
+def refuse_timers_on_heap(checkpoint: Snapshot | UnreadableCheckpoint, request: Request) -> None:
     """Raise `RequestError` if the result would have timers in RocksDB, but the job keeps its timers on the heap.
 
     Such a job restores no timers from RocksDB. A canonical savepoint does not say where the job keeps timers. But
-    `latest`, the job's latest checkpoint, does: in it, timers on the heap are raw keyed state.
+    `checkpoint`, the job's latest checkpoint, does: in it, timers on the heap are raw keyed state.
     """
-    if request.format is not Format.ROCKSDB or isinstance(latest, UnreadableCheckpoint):
+    if request.format is not Format.ROCKSDB or isinstance(checkpoint, UnreadableCheckpoint):
         return
     if operators_on_heap := [
-        operator.label for operator in latest.operators if operator.raw_timers or operator.hidden_timers
+        operator.label for operator in checkpoint.operators if operator.raw_timers or operator.hidden_timers
     ]:
         raise RequestError(
             "the new job would lose its timers: it keeps them on the heap, and the result would have them in RocksDB",
-            path=latest.metadata_uri,
+            path=checkpoint.metadata_uri,
             operator=", ".join(operators_on_heap),
             option=f'"{title("format")}"',
             expected=f"{Format.KEEP.value} or {Format.CANONICAL.value}",

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 def check_against_checkpoint(
     job: Job,
     request: Request,
-    latest: Snapshot | UnreadableCheckpoint,
+    checkpoint: Snapshot | UnreadableCheckpoint,
     *,
     asks_for_approval: bool = True,
     refuse_more: Callable[[ResolvedRequest], None] = lambda _: None,
@@ -48,15 +48,17 @@ def check_against_checkpoint(
     further checks. `asks_for_approval` tells whether the form or the settings ask for an approval. Raises the error
     that the plan would raise after the job was stopped; also if the plan would need an approval that nobody asks for.
     """
-    if isinstance(latest, UnreadableCheckpoint):
-        _warn_unchecked(latest.reason, latest.place)
+    if isinstance(checkpoint, UnreadableCheckpoint):
+        _warn_unchecked(checkpoint.reason, checkpoint.place)
         return False
-    if not _matches_job(job, latest):
-        _warn_unchecked("the operators or shapes of the job have changed since its latest checkpoint", latest.directory)
+    if not _matches_job(job, checkpoint):
+        _warn_unchecked(
+            "the operators or shapes of the job have changed since its latest checkpoint", checkpoint.directory
+        )
         return False
     try:
-        surgery = checkable_surgery(latest.operators, request.surgery)
-        resolved = resolve_request(latest, replace(request, surgery=surgery))
+        surgery = checkable_surgery(checkpoint.operators, request.surgery)
+        resolved = resolve_request(checkpoint, replace(request, surgery=surgery))
         # A state drop that only the savepoint can check may leave an operator without keys.
         if surgery.state_drops == request.surgery.state_drops:
             _refuse_finished(job, resolved)
@@ -64,14 +66,16 @@ def check_against_checkpoint(
         if not asks_for_approval:
             _refuse_mixed_maxima(resolved)
     except (RequestError, UnsupportedError) as error:
-        raise _checkpoint_error(error, latest) from None
+        raise _checkpoint_error(error, checkpoint) from None
     except RescaleError as error:
-        _warn_unchecked(f"the latest checkpoint cannot be read: {error.what}", latest.directory)
+        _warn_unchecked(f"the latest checkpoint cannot be read: {error.what}", checkpoint.directory)
         return False
     for warning in generated_id_warnings(resolved.snapshot, resolved.shapes):
         log_text(f"warning: {warning}")
-    if surgery == request.surgery or not _warns_of_surgery(latest, request):
-        log.info("the request can be carried out, as far as the job's latest checkpoint shows: %s", latest.directory)
+    if surgery == request.surgery or not _warns_of_surgery(checkpoint, request):
+        log.info(
+            "the request can be carried out, as far as the job's latest checkpoint shows: %s", checkpoint.directory
+        )
     if _has_shape(resolved, request):
         return True
     refuse_more(resolved)
@@ -231,7 +235,7 @@ def _is_settled(operator: Operator) -> bool:
         return False
     keyed_names = [frozenset(header.names) for header in keyed_headers if header is not None]
     element_names = [frozenset(state.name for state in stream.states) for stream in operator.operator]
-    subtasks = operator.entry.parallelism
+    parallelism = operator.entry.parallelism
     return bool(keyed_names) and all(
-        len(set(names)) == 1 and len(names) == subtasks for names in (keyed_names, element_names) if names
+        len(set(names)) == 1 and len(names) == parallelism for names in (keyed_names, element_names) if names
     )

@@ -18,8 +18,10 @@ _ROCKSDB = "RocksDB"
 _SWITCH_OFF_ADVICE = 'switch "Move the state while the job runs" off; then the job is stopped before its state is moved'
 
 
-def refuse_unfollowable_job(flink: Flink, job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint) -> None:
-    """Raise `RequestError` if every round would have to move all state; `latest` is the job's latest checkpoint."""
+def refuse_unfollowable_job(
+    flink: Flink, job: Job, request: Request, checkpoint: Snapshot | UnreadableCheckpoint
+) -> None:
+    """Raise `RequestError` if every round would have to move all state; `checkpoint` is the job's latest checkpoint."""
     if request.files is Files.REFER and changes_max_parallelism(job, request):
         raise RequestError(
             "state that gets other key groups cannot stay in the files of the source",
@@ -28,7 +30,7 @@ def refuse_unfollowable_job(flink: Flink, job: Job, request: Request, latest: Sn
             found=request.files.value,
             advice='choose "copy", or switch "Move the state while the job runs" off',
         )
-    if (obstacle := _obstacle(flink.state_backend(job.job_id), latest)) is not None:
+    if (obstacle := _obstacle(flink.state_backend(job.job_id), checkpoint)) is not None:
         raise RequestError(
             "each round would have to move all state of this job",
             path=flink.address,
@@ -39,7 +41,7 @@ def refuse_unfollowable_job(flink: Flink, job: Job, request: Request, latest: Sn
         )
 
 
-def _obstacle(backend: StateBackend | None, latest: Snapshot | UnreadableCheckpoint) -> str | None:
+def _obstacle(backend: StateBackend | None, checkpoint: Snapshot | UnreadableCheckpoint) -> str | None:
     """Return why rounds cannot move only the changes; None if they can."""
     if backend is None:
         return "no checkpoints"
@@ -47,8 +49,8 @@ def _obstacle(backend: StateBackend | None, latest: Snapshot | UnreadableCheckpo
         return backend.name
     if backend.has_changelog:
         return "a changelog"
-    if isinstance(latest, Snapshot) and any(operator.keyed for operator in latest.operators):
-        return f"checkpoints that are not incremental, as {latest.directory} shows"
+    if isinstance(checkpoint, Snapshot) and any(operator.keyed for operator in checkpoint.operators):
+        return f"checkpoints that are not incremental, as {checkpoint.directory} shows"
     return None
 
 

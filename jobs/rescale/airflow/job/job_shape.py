@@ -115,11 +115,11 @@ def _requested_shape(vertex: Vertex, request: Request) -> Shape:
 
     Max parallelism 1 stays unless the request names the operator.
     """
-    parallelism, maximum = (
+    parallelism, max_parallelism = (
         _requested_number(vertex, number_by_selector, request)
         for number_by_selector in (request.parallelism, request.max_parallelism)
     )
-    return Shape(parallelism or vertex.parallelism, maximum or vertex.max_parallelism)
+    return Shape(parallelism or vertex.parallelism, max_parallelism or vertex.max_parallelism)
 
 
 def _chained_parallelism(vertex: Vertex, job: Job, request: Request) -> Iterator[int]:

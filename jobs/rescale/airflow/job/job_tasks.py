@@ -90,7 +90,7 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
             refuse_no_claim(flink, job, hand_over, taking, refers_to_source=request.files is Files.REFER)
             if isinstance(hand_over, RunJar):
                 log_jar_options(flink, job, hand_over)
-            latest = latest_checkpoint(flink, job, request)
+            checkpoint = latest_checkpoint(flink, job, request)
             asks_for_approval = params["require_approval"] or settings().approval.required.always
 
             def refuse_more(resolved: ResolvedRequest) -> None:
@@ -98,16 +98,16 @@ def _look_at_job(known_places: KnownPlaces, params: Any = None, dag: Any = None,
                     refuse_other_ids(flink, hand_over, resolved)
 
             if check_against_checkpoint(
-                job, request, latest, asks_for_approval=asks_for_approval, refuse_more=refuse_more
+                job, request, checkpoint, asks_for_approval=asks_for_approval, refuse_more=refuse_more
             ):
                 skip_task(_nothing_to_do_text(job))
             if live_request is not None:
-                refuse_unfollowable_job(flink, job, request, latest)
+                refuse_unfollowable_job(flink, job, request, checkpoint)
             if taking is StopMode.CHECKPOINT:
-                _check_plan(latest, request, old_job.directory, live_request)
+                _check_plan(checkpoint, request, old_job.directory, live_request)
                 log.info("%s %s", REPEATED_RECORDS, first_checkpoint_text(flink, old_job.job_id))
             else:
-                _check_savepoint(flink, job, request, latest, savepoint_format)
+                _check_savepoint(flink, job, request, checkpoint, savepoint_format)
     if taking is not StopMode.RUN_ON:
         refuse_handed_over(run_name(ti))
         refuse_live_claim(request.target, ti)
@@ -127,7 +127,7 @@ def _check_savepoint(
     flink: Flink,
     job: Job,
     request: Request,
-    latest: Snapshot | UnreadableCheckpoint,
+    checkpoint: Snapshot | UnreadableCheckpoint,
     savepoint_format: SavepointFormat,
 ) -> None:
     """Raise `RequestError` if a savepoint of this format would lose state or could not be rescaled."""
@@ -136,15 +136,15 @@ def _check_savepoint(
 
     if savepoint_format is SavepointFormat.CANONICAL:
         refuse_canonical(flink, job)
-        refuse_timers_on_heap(latest, request)
+        refuse_timers_on_heap(checkpoint, request)
         evidence = "it holds all state and all timers"
     else:
-        evidence = check_native_savepoint(flink, job, request, latest)
+        evidence = check_native_savepoint(flink, job, request, checkpoint)
     log.info("a %s savepoint loses nothing: %s", savepoint_format.value, evidence)
 
 
 def _check_plan(
-    latest: Snapshot | UnreadableCheckpoint, request: Request, checkpoints: str, live_request: LiveRequest | None
+    checkpoint: Snapshot | UnreadableCheckpoint, request: Request, checkpoints: str, live_request: LiveRequest | None
 ) -> None:
     """Raise the error that the plan of the job's last checkpoint would raise, before the job is stopped.
 
@@ -156,14 +156,14 @@ def _check_plan(
     from rescale.following.round_plan import can_have_rounds
     from rescale.planning.prepare import prepare
 
-    if isinstance(latest, UnreadableCheckpoint):
-        if latest.transient_error is not None:
-            raise latest.transient_error
+    if isinstance(checkpoint, UnreadableCheckpoint):
+        if checkpoint.transient_error is not None:
+            raise checkpoint.transient_error
         raise RequestError(
             "the job's last checkpoint is to be the source, but the latest one cannot be used",
-            path=latest.place,
+            path=checkpoint.place,
             expected="a retained checkpoint that this worker can read",
-            found=latest.reason,
+            found=checkpoint.reason,
             advice='choose a savepoint under "What becomes of the job"',
         )
     copies_ahead = live_request is not None and not live_request.refers_to_source

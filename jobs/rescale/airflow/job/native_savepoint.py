@@ -36,8 +36,10 @@ _HEAP_BACKENDS = ("HashMapStateBackend", "FsStateBackend", "MemoryStateBackend")
 _CHOOSE_CANONICAL = 'choose "canonical" under "Format of the savepoint"'
 
 
-def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Snapshot | UnreadableCheckpoint) -> str:
-    """Return a clause on why a native savepoint loses nothing; `latest` is the job's latest checkpoint.
+def check_native_savepoint(
+    flink: Flink, job: Job, request: Request, latest_checkpoint: Snapshot | UnreadableCheckpoint
+) -> str:
+    """Return a clause on why a native savepoint loses nothing; `latest_checkpoint` is the job's latest checkpoint.
 
     Raises `RequestError` if something would be lost, could not be rescaled, or cannot be checked.
     """
@@ -48,7 +50,7 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
         evidence = f"{backend.name} writes timers like all other state"
         if request.format is Format.KEEP and not changes_max_parallelism(job, request):
             return evidence
-        checkpoint = _readable_checkpoint(flink, job, request, latest)
+        checkpoint = _readable_checkpoint(flink, job, request, latest_checkpoint)
         _refuse_unreadable_records(flink, job, request, checkpoint)
         return f"{evidence}, and its records can be read, as {checkpoint.directory} shows"
     if backend.name not in _ROCKSDB_BACKENDS or backend.has_changelog:
@@ -59,7 +61,7 @@ def check_native_savepoint(flink: Flink, job: Job, request: Request, latest: Sna
             found=f"{backend.name or 'an unknown backend'}{' with a changelog' if backend.has_changelog else ''}",
             advice=_alternative_advice(flink, job),
         )
-    checkpoint = _readable_checkpoint(flink, job, request, latest)
+    checkpoint = _readable_checkpoint(flink, job, request, latest_checkpoint)
     if operators_on_heap := [operator.label for operator in checkpoint.operators if _may_have_timers_on_heap(operator)]:
         raise RequestError(
             "a native savepoint would lose timers of this job, which keeps them on the heap, outside RocksDB",

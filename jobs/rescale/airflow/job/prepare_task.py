@@ -33,7 +33,7 @@ def _prepare(
     """Copy files of the job's checkpoints into the target while the job runs, if the result takes such files."""
     old_job = job_to_restart_of(required_output(LOOK, look_output)["before"])
     if params["while_it_runs"] or old_job.taking is not StopMode.CHECKPOINT:
-        log.info("nothing to do: the source of this run is not the job's last checkpoint")
+        log.info("nothing to do: the job is followed, or it ends with a savepoint")
         return {"files": 0}
     if stopped_job(run_name(ti)) is not None:
         return {"files": 0}

@@ -24,10 +24,10 @@ def refuse_unknown_key_hash(checkpoint: Snapshot, operator: Operator, serializer
 
     If the keys cannot be read, only log a warning.
     """
-    maximum = operator.entry.max_parallelism
-    refuse_no_hash(serializer, *_NO_KEYS, maximum)
+    max_parallelism = operator.entry.max_parallelism
+    refuse_no_hash(serializer, *_NO_KEYS, max_parallelism)
     try:
-        refuse_no_hash(serializer, *_sample(checkpoint, operator), maximum)
+        refuse_no_hash(serializer, *_sample(checkpoint, operator), max_parallelism)
     except SnapshotError as error:
         log.warning("the keys of %s in the checkpoint cannot be read: %s", operator.label, error.what)
 

@@ -89,15 +89,15 @@ def run_in_pod_or_process(step: Step, target: str, arguments: Sequence[str], ti:
         spark = platform_spark()
         environment = environment_of_steps(spark)
         with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
-            result = str(directory / "step" / "result.json")
-            return run_step(step, result, [*arguments, "--master", spark.master], log, environment=environment)
+            result_uri = str(directory / "step" / "result.json")
+            return run_step(step, result_uri, [*arguments, "--master", spark.master], log, environment=environment)
     from rescale.airflow.live.driver_pod import DriverPod  # imports the Kubernetes client
     from rescale.airflow.steps.leftover_pods import labels_of_run
 
-    result = join(orders_place(target), f"{uuid4().hex}.json")
+    result_uri = join(orders_place(target), f"{uuid4().hex}.json")
     labels = labels_of_run(ti.dag_id, ti.run_id)
     try:
-        with DriverPod(template, labels, [step.value, *arguments, "--result", result], log) as pod:
-            return pod.result(result)
+        with DriverPod(template, labels, [step.value, *arguments, "--result", result_uri], log) as pod:
+            return pod.result(result_uri)
     finally:
-        open_store(result).delete([result])
+        open_store(result_uri).delete([result_uri])

@@ -57,12 +57,12 @@ class CheckpointTrigger(BaseEventTrigger):
         known_uri, knows_uri = self.after, self.after is not None
         while True:
             try:
-                newest = await asyncio.to_thread(newest_checkpoint, self.flink, self.job)
+                newest_uri = await asyncio.to_thread(newest_checkpoint, self.flink, self.job)
             except RescaleError as error:
                 self.log.warning("%s", error)
             else:
-                uri = newest["checkpoint"] if newest is not None else None
+                uri = newest_uri["checkpoint"] if newest_uri is not None else None
                 if knows_uri and uri is not None and uri != known_uri:
-                    yield TriggerEvent(newest)  # type: ignore[no-untyped-call]
+                    yield TriggerEvent(newest_uri)  # type: ignore[no-untyped-call]
                 known_uri, knows_uri = uri or known_uri, True
             await asyncio.sleep(self.period)

@@ -7,6 +7,6 @@ from airflow.sdk import Context
 
 def task_name(context: Context) -> str:
     """Return the name that all tries of a task share, and no other task has."""
-    instance = context["ti"]
-    index = getattr(instance, "map_index", -1)
-    return "/".join([instance.dag_id, instance.run_id, instance.task_id, *([] if index < 0 else [str(index)])])
+    ti = context["ti"]
+    index = getattr(ti, "map_index", -1)
+    return "/".join([ti.dag_id, ti.run_id, ti.task_id, *([] if index < 0 else [str(index)])])

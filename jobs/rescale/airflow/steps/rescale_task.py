@@ -96,5 +96,7 @@ def rescale_task(
 
     task_arguments = {"task_id": task_id, "task_display_name": display_name, "show_return_value_in_logs": False}
     arguments = {**task_arguments, **RETRIES, **arguments}
-    make = task_decorator_factory(multiple_outputs=multiple_outputs, decorated_operator_class=RescaleTask, **arguments)
-    return make(with_access)
+    make_task = task_decorator_factory(
+        multiple_outputs=multiple_outputs, decorated_operator_class=RescaleTask, **arguments
+    )
+    return make_task(with_access)

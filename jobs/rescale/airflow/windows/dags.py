@@ -26,7 +26,7 @@ def window_dag(window: Window) -> DAG:
         schedule=window.timetable,
         catchup=False,
         doc_md=_dag_description(window),
-        **dag_arguments(window.form(), ["window"], one_run=True),
+        **dag_arguments(window.form(), ["window"], one_run_at_once=True),
     ) as dag:
         open_task, closes_at = open_window(window, asset), XComField(OPEN, "closes")
         if window.has_job:

@@ -140,9 +140,9 @@ def opened_window(
     return {**output, "source": newest_snapshot.uri, "written": newest_snapshot.write_time.isoformat()}
 
 
-def _is_newer(record: Mapping[str, str], earlier_record: Mapping[str, str] | None) -> bool:
-    return earlier_record is None or datetime.fromisoformat(record["written"]) > datetime.fromisoformat(
-        earlier_record["written"]
+def _is_newer(rescaled: Mapping[str, str], last_rescaled: Mapping[str, str] | None) -> bool:
+    return last_rescaled is None or datetime.fromisoformat(rescaled["written"]) > datetime.fromisoformat(
+        last_rescaled["written"]
     )
 
 
