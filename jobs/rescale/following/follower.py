@@ -148,10 +148,10 @@ class Follower:
             while not block_ended.wait(POLL_SECONDS):
                 with suppress(RescaleError), self._pins_lock:
                     refuse_another_job(self.target, self.job)
-                    newest = newest_complete_checkpoint(self.job.checkpoints)
+                    newest_number = newest_complete_checkpoint(self.job.checkpoints)
                     pinned_numbers = [*self._pins.numbers(), *self._pins.flushed_numbers()]
-                    if newest is not None and newest > max(pinned_numbers, default=-1):
-                        self._pins.pin_flushed(newest)
+                    if newest_number is not None and newest_number > max(pinned_numbers, default=-1):
+                        self._pins.pin_flushed(newest_number)
 
         thread = threading.Thread(target=pin_newest, name="pins", daemon=True)
         thread.start()
@@ -386,8 +386,8 @@ class Follower:
         """Remove rounds that no later round can continue, then the pins that only the removed rounds needed."""
         kept_rounds = remove_unneeded_rounds(self.target, newest)
         with self._pins_lock:
-            newer = [number for number in self._pins.flushed_numbers() if newest and number > newest.checkpoint]
-            self._pins.remove_all_but(kept_rounds, newer)
+            newer_numbers = [number for number in self._pins.flushed_numbers() if newest and number > newest.checkpoint]
+            self._pins.remove_all_but(kept_rounds, newer_numbers)
 
     def _publish_due(self, limits: Limits) -> None:
         """Publish a copy of the newest round, if one is due and not published yet."""

@@ -85,9 +85,9 @@ def plan_round(
                 continue
             plan = continued_plan(full_plan.plan, full_plan.snapshot, base, files, refers_to)
         except (RequestError, UnsupportedError, SnapshotError, IntegrityError) as error:
-            where = f" (operator {error.operator!r})" if error.operator else ""
-            detail = f": {error.found}" if error.found else ""
-            reasons.append(f"{error.what}{where}{detail}")
+            operator_text = f" (operator {error.operator!r})" if error.operator else ""
+            found_text = f": {error.found}" if error.found else ""
+            reasons.append(f"{error.what}{operator_text}{found_text}")
             continue
         return RoundPlan(full_plan._replace(plan=plan), kind, next(iter(reasons), None), start_time)
     return RoundPlan(full_plan, RoundKind.BASE, next(iter(reasons), None), start_time)
