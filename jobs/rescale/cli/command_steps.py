@@ -27,17 +27,17 @@ def run_command_step(
     remove_all_abandoned()
     with scratch_folder(Path(temporary_directory()), ScratchKind.RESULT) as directory:
         # The result is in a subdirectory, because the store puts temporary files beside the directory of a file.
-        result, arguments = str(directory / "step" / "result.json"), [*arguments, "--master", master]
+        result_uri, arguments = str(directory / "step" / "result.json"), [*arguments, "--master", master]
         for flag, text in (files or {}).items():
             file = directory / flag.removeprefix("--")
             owned.write_new(file, text.encode())
             arguments.append(f"{flag}={file}")
         if not can_draw():
-            return run_step(step, result, arguments, _say)
+            return run_step(step, result_uri, arguments, _say)
         from rescale.cli.drawing import Drawing
 
         with Drawing() as drawing:
-            return run_step(step, result, arguments, drawing.say, drawing.draw)
+            return run_step(step, result_uri, arguments, drawing.say, drawing.draw)
 
 
 class CarryOut(Protocol):
@@ -56,12 +56,12 @@ def lasting_mover(master: str, record_bytes: int | None = None) -> Iterator[Carr
     All calls use one process, which starts at once and ends with the block. `record_bytes` are the bytes of records
     that the first plan moves, if known. On a terminal, the function draws the progress.
     """
-    drawn = can_draw()
-    with LastingProcess(master, _say, sends_ticks=drawn, record_bytes=record_bytes) as process:
+    draws = can_draw()
+    with LastingProcess(master, _say, sends_ticks=draws, record_bytes=record_bytes) as process:
         process.begin()
 
         def carry_out(plan: Plan, proof: Proof, meanwhile: Callable[[], str] | None = None) -> None:
-            if not drawn:
+            if not draws:
                 process.move(plan, proof, meanwhile=meanwhile)
                 return
             from rescale.cli.drawing import Drawing

@@ -155,8 +155,8 @@ def _finish_published(plan: Plan, arguments: argparse.Namespace, output: Output)
             found=plan.source,
             advice="name another target",
         )
-    maxima = arguments.max_parallelism
-    request = make_request(plan.source, plan.target, arguments.parallelism, max_parallelism=maxima)
+    max_parallelisms = arguments.max_parallelism
+    request = make_request(plan.source, plan.target, arguments.parallelism, max_parallelism=max_parallelisms)
     refuse_result_in_another_shape(plan, request)
     remove_follower(plan.target)
     _refuse_outdated(plan, checkpoints, is_published=True)

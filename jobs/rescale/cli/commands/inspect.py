@@ -72,9 +72,9 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             return 0
         document = inspection(snapshot, source_offsets, release_line_of(arguments))
     output.answer(document, lambda: inspection_text(document))
-    unread = next((operator.read_error for operator in snapshot.operators if operator.read_error is not None), None)
-    if unread is None:
+    read_error = next((operator.read_error for operator in snapshot.operators if operator.read_error is not None), None)
+    if read_error is None:
         return 0
     if output.is_json:  # the document contains the errors of all operators
-        return unread.exit_code
-    raise unread
+        return read_error.exit_code
+    raise read_error
