@@ -57,8 +57,8 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
     number_by_outcome = {
         outcome: sum(check.outcome is outcome for check in diagnosis.checks) for outcome in CheckOutcome
     }
-    errors, warnings = number_by_outcome[CheckOutcome.ERROR], number_by_outcome[CheckOutcome.WARNING]
-    problem_counts = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
+    error_count, warning_count = number_by_outcome[CheckOutcome.ERROR], number_by_outcome[CheckOutcome.WARNING]
+    problem_counts = f"{counted(error_count, 'error')}, {counted(warning_count, 'warning')}"
     return "\n".join([*lines, "", f"{counted(len(diagnosis.checks), 'check')}: {problem_counts}"])
 
 
