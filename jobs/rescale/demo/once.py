@@ -85,10 +85,10 @@ def _show_result(say: PrintLine, target: str) -> None:
 
 def _before_and_after(before: Snapshot, after: Snapshot) -> str:
     """Return a table of all operators with state, with a row for each old or new subtask."""
-    results = {operator.operator_id: operator for operator in after.operators}
+    operators_after = {operator.operator_id: operator for operator in after.operators}
     rows = []
     for old in before.operators:
-        new = results[old.operator_id]
+        new = operators_after[old.operator_id]
         if not old.bytes:
             continue
         for subtask in range(max(old.parallelism, new.parallelism)):
