@@ -33,8 +33,9 @@ from rescale.execution.tasks.protocol import Tasks
 from rescale.plan.plan import Plan
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request, make_request
-from rescale.report.pages.inspection import inspection, inspection_text
-from rescale.report.pages.planned import plan_document, plan_text
+from rescale.report.pages.inspection import inspection, inspection_page
+from rescale.report.pages.planned import plan_document, plan_page
+from rescale.report.renderers.text import render_text
 from rescale.report.stored import put_report
 from rescale.runstate.claim import claim
 from rescale.runstate.publication import publish
@@ -128,17 +129,17 @@ def upload(directory: Path) -> str:
 
 def inspect_and_plan(steps: Steps, request: Request) -> None:
     def inspected() -> str:
-        return inspection_text(inspection(open_snapshot(request.source)))
+        return render_text(inspection_page(inspection(open_snapshot(request.source))))
 
     def planned() -> str:
-        return plan_text(plan_document(*prepare(request)))
+        return render_text(plan_page(plan_document(*prepare(request))))
 
     steps.measure("inspect", inspected)
     steps.measure("plan", planned)
 
 
 def run(steps: Steps, request: Request, tasks: Tasks) -> None:
-    steps.measure("inspect", lambda: inspection_text(inspection(open_snapshot(request.source))))
+    steps.measure("inspect", lambda: render_text(inspection_page(inspection(open_snapshot(request.source)))))
     plan = plan_and_claim(steps, request)
     steps.measure("reshuffle", lambda: reshuffle_keyed_state(plan, tasks))
     steps.measure("redistribute", lambda: redistribute_operator_state(plan, tasks))
@@ -151,7 +152,7 @@ def plan_and_claim(steps: Steps, request: Request) -> Plan:
     """Inspect, plan and claim; return the plan alone, since later steps do not need the snapshot in memory."""
     prepared = steps.measure("plan", lambda: prepare(request))
     summary = steps.measure("document of the plan", lambda: plan_document(*prepared))
-    steps.measure("text of the plan", lambda: plan_text(summary))
+    steps.measure("text of the plan", lambda: render_text(plan_page(summary)))
     steps.measure("claim", lambda: claim(prepared.plan))
     steps.measure("report", lambda: put_report(prepared.plan, summary))
     return prepared.plan

@@ -23,8 +23,9 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.keyed.timers.heap_timers import TimerService, timer_header
 from rescale.planning.prepare import prepare
 from rescale.planning.request.request import make_request
-from rescale.report.pages.inspection import inspection, inspection_text
-from rescale.report.pages.planned import plan_document, plan_text
+from rescale.report.pages.inspection import inspection, inspection_page
+from rescale.report.pages.planned import plan_document, plan_page
+from rescale.report.renderers.text import render_text
 from rescale.runstate.removal import discard
 from rescale.snapshot.keyed_state import KeyedStream
 from rescale.snapshot.reading.opening import open_snapshot
@@ -72,10 +73,10 @@ def test_whole_run_does_no_work_for_each_pair_of_subtasks(
         source = write_snapshot(folder, parallelism)
 
         def run() -> None:
-            inspection_text(inspection(open_snapshot(source)))
+            render_text(inspection_page(inspection(open_snapshot(source))))
             request = make_request(source, str(folder / "target"), [str(parallelism * 4 // 5)])
             planned = prepare(request)
-            plan_text(plan_document(*planned))
+            render_text(plan_page(plan_document(*planned)))
             execute_without_spark(planned.plan)
 
         return run

@@ -14,7 +14,8 @@ from rescale.flink.metadata.handles import IncrementalHandle
 from rescale.insight.durations import CORES, DIRECTORY_SECONDS, NEW_DIRECTORY_SECONDS, PROCESS_SECONDS
 from rescale.insight.file_changes import FileChanges, file_changes
 from rescale.insight.insight import plan_insight
-from rescale.report.pages.file_changes import file_changes_text
+from rescale.report.pages.file_changes import file_changes_page
+from rescale.report.renderers.text import render_text
 from rescale.rocksdb.manifest.manifest import read_manifest
 from rescale.rocksdb.manifest.manifest_writer import write_manifest
 from rescale.snapshot.databases.live_tables import with_tables
@@ -113,7 +114,7 @@ def test_keyed_state_on_the_heap_is_moved_whole_with_a_reason(tmp_path: Path) ->
     assert reasons
     assert all("does not keep all of its keyed state in RocksDB directories" in reason for reason in reasons)
     assert not changes.pays
-    assert "Keyed state that each round moves whole:" in file_changes_text(changes)
+    assert "Keyed state that each round moves whole:" in render_text(file_changes_page(changes))
 
 
 def test_second_checkpoint_that_is_earlier_than_the_first_is_refused(job: Checkpoints) -> None:
@@ -132,7 +133,7 @@ def test_a_live_rescale_pays_off_if_a_round_is_much_faster_than_a_full_run(
         "/a", "/b", 10.0, (operator,), directory_count=1, new_directory_count=1, places_in_s3=0
     )
     assert estimated.pays is pays
-    text = file_changes_text(estimated)
+    text = render_text(file_changes_page(estimated))
     assert ("pays off (rescale follow)" in text) is pays
     assert ("saves little here" in text) is not pays
     assert "100 MB/s of new SST files" in text
@@ -162,7 +163,7 @@ def test_the_estimate_says_that_the_parallelism_stays_and_what_more_subtasks_cos
     operators = sum(operator.read > 0 for operator in changes.operators)
     assert operators
     assert changes.seconds_of_subtask == pytest.approx(operators * NEW_DIRECTORY_SECONDS / CORES)
-    text = file_changes_text(changes)
+    text = render_text(file_changes_page(changes))
     assert "Estimate, if the parallelism stays: " in text
     assert f"Each further subtask adds {1000 * changes.seconds_of_subtask:.0f} ms to a round." in text
     earlier = job.newest

@@ -7,11 +7,12 @@ from msgspec import structs
 
 from rescale.report.differences import DiffDocument, DiffedOperator, DiffedState, StateAmount
 from rescale.report.documents import PlanDocument
-from rescale.report.pages.difference import difference_text
-from rescale.report.pages.inspection import inspection_text
-from rescale.report.pages.outcome import certificate_text
+from rescale.report.pages.difference import difference_page
+from rescale.report.pages.inspection import inspection_page
+from rescale.report.pages.outcome import certificate_page
 from rescale.report.pages.plan_markdown import plan_markdown
-from rescale.report.pages.planned import plan_text
+from rescale.report.pages.planned import plan_page
+from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, state_bytes
 from rescale.snapshot.surgery import NO_SURGERY
 from support.reports import certificate_of, plan_of_report, snapshot_report
@@ -26,7 +27,7 @@ def plan() -> PlanDocument:
 
 
 def test_plan_of_many_operators_is_shortened(plan: PlanDocument) -> None:
-    text = plan_text(plan)
+    text = render_text(plan_page(plan))
     assert len(text.splitlines()) < 160
     assert f"{len(plan.operators) - MOST_OPERATORS} more operators with " in text
     assert text.count(MORE) >= 2
@@ -45,12 +46,12 @@ def test_operator_that_changes_is_shown_however_small_it_is(plan: PlanDocument) 
         else structs.replace(operator, new_parallelism=operator.parallelism)
         for operator in plan.operators
     )
-    assert "\nthe smallest " in plan_text(structs.replace(plan, operators=operators))
+    assert "\nthe smallest " in render_text(plan_page(structs.replace(plan, operators=operators)))
 
 
 def test_few_operators_are_all_shown_in_their_order() -> None:
     plan = plan_of_report((2, 128), (3, 128))
-    text = plan_text(plan)
+    text = render_text(plan_page(plan))
     assert MORE not in text
     places = [text.index(f"\n{operator.label} ") for operator in plan.operators]
     assert places == sorted(places)
@@ -59,13 +60,13 @@ def test_few_operators_are_all_shown_in_their_order() -> None:
 def test_inspection_of_many_operators_is_shortened() -> None:
     snapshot = snapshot_report(2, 128, operators=200).snapshot
     assert snapshot is not None
-    text = inspection_text(snapshot)
+    text = render_text(inspection_page(snapshot))
     assert len(text.splitlines()) < 160
     assert f"{len(snapshot.operators) - MOST_OPERATORS} more operators with " in text
 
 
 def test_certificate_of_many_operators_is_shortened(plan: PlanDocument) -> None:
-    text = certificate_text(certificate_of(plan))
+    text = render_text(certificate_page(certificate_of(plan)))
     assert f"{len(plan.operators) - MOST_OPERATORS} more operators with less state: {ALL}" in text
 
 
@@ -73,6 +74,6 @@ def test_comparison_of_many_states_shows_differing_ones_first() -> None:
     side = StateAmount(1, "ab")
     states = tuple(DiffedState(f"s{i}", "VALUE", i != 99, "records", side, side, 1, (), None) for i in range(100))
     operator = DiffedOperator("0" * 32, "visits", False, None, None, (), states)
-    text = difference_text(DiffDocument("different", False, "/a", "/b", (operator,), NO_SURGERY))
+    text = render_text(difference_page(DiffDocument("different", False, "/a", "/b", (operator,), NO_SURGERY)))
     assert f"52 more states: {ALL}" in text
     assert "different" in next(line for line in text.splitlines() if " s99 " in line)

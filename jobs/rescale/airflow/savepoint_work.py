@@ -41,10 +41,11 @@ from rescale.plan.proof_scope import proof_sentence
 from rescale.planning.prepare import prepare
 from rescale.planning.request.operator_shapes import by_operator
 from rescale.report.documents import ReportDocument
-from rescale.report.pages.inspection import inspection, inspection_text
+from rescale.report.pages.inspection import inspection, inspection_page
 from rescale.report.pages.outcome import outcome
 from rescale.report.pages.plan_markdown import plan_markdown
-from rescale.report.pages.planned import plan_document, plan_text
+from rescale.report.pages.planned import plan_document, plan_page
+from rescale.report.renderers.text import render_text
 from rescale.report.report_page import html_report
 from rescale.report.stored import put_report
 from rescale.runstate.certificate import Certificate, read_certificate
@@ -82,7 +83,7 @@ def inspect_source(params: Mapping[str, Any], form: Mapping[str, Any], places: M
     log_text(request_sentence(request))
     snapshot = open_snapshot(request.source, request.allow_prefixes, request.uids, request.surgery.drops, request.moves)
     document = inspection(snapshot, kafka_offsets(snapshot))
-    log_text(inspection_text(document))
+    log_text(render_text(inspection_page(document)))
     _refuse_stopped_consumers(snapshot, request.surgery.drops, lines_of(params, "without_offsets"))
     return as_output(snapshot_summary(snapshot, document))
 
@@ -97,7 +98,7 @@ def show_plan(params: Mapping[str, Any], ti: Any) -> Summary:
     except RequestError as error:
         reword_for_form(error)
         document, refusal = msgspec.structs.replace(document, start=None), error
-    log_text(f"{request_sentence(request)}\n\n{plan_text(document)}")
+    log_text(f"{request_sentence(request)}\n\n{render_text(plan_page(document))}")
     if refusal is not None:
         log.warning("a run would refuse this plan: %s", refusal)
     page = html_report(ReportDocument(plan=document, error=None if refusal is None else refusal.document()))
@@ -144,7 +145,7 @@ def make_plan(
     if not is_already_published:
         claim(plan, accept_unconditional=params["accept_unconditional_publish"], run_names=this_run(dag_run))
         note_run(plan, this_run(dag_run))
-    log_text(f"{request_sentence(request)}\n\n{plan_text(document)}")
+    log_text(f"{request_sentence(request)}\n\n{render_text(plan_page(document))}")
     if not is_already_published:
         if proof_note is not None:
             log_text(proof_note)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
 from rescale.cli.terminal import coloured, console, print_remark, redirect_to_devnull, shows_colours
 from rescale.cli.termination import exit_code_of
+from rescale.report.page import Page
+from rescale.report.renderers.text import render_text
 from rescale.text.error_document import ErrorDocument
 from rescale.text.errors import RescaleError, StoreError
 from rescale.text.names import printable_lines
+
+D = TypeVar("D")
 
 
 class Output:
@@ -32,6 +37,10 @@ class Output:
     def answer(self, document: object, text: Callable[[], str]) -> None:
         """Print the document as JSON, or the text. Raises `StoreError` if standard output cannot take it."""
         print_answer(self._as_json(document) if self.is_json else printable_lines(text()))
+
+    def answer_page(self, document: D, page: Callable[[D], Page]) -> None:
+        """Print the document as JSON, or the text of its page."""
+        self.answer(document, lambda: render_text(page(document)))
 
     def answer_json(self, document: object) -> None:
         """Print the document as JSON, whatever `--output` says."""

@@ -12,7 +12,8 @@ from rescale.cli.main import main
 from rescale.insight.cluster import CLUSTER_VARIABLE, Cluster
 from rescale.report.documents import PlanDocument, ReportDocument
 from rescale.report.pages.plan_markdown import plan_markdown
-from rescale.report.pages.planned import plan_document, plan_text
+from rescale.report.pages.planned import plan_document, plan_page
+from rescale.report.renderers.text import render_text
 from rescale.report.report_page import html_report
 from support import snapshots
 from support.large_plans import large_plan
@@ -31,7 +32,7 @@ def summary() -> PlanDocument:
 
 
 def test_text_of_a_plan_has_the_cost_and_the_limit_of_the_cluster(summary: PlanDocument) -> None:
-    text = plan_text(summary)
+    text = render_text(plan_page(summary))
     table = text[text.index("Estimate: 40 executors of 8 cores and 1.2 GB/s") :]
     sizes = [line.split("  ")[0] for line in table.splitlines() if "$" in line]
     assert sizes == ["1 TB"]
@@ -44,7 +45,7 @@ def test_cluster_that_is_too_small_gives_a_warning_before_approval(summary: Plan
     assert [disk_warning in line for line in summary.warnings].count(True) == 1
     assert "1 TB of state does not fit on this cluster" in question_markdown(summary)
     assert disk_warning in plan_markdown(summary)
-    assert "warning: 1 TB of state does not fit on this cluster" in plan_text(summary)
+    assert "warning: 1 TB of state does not fit on this cluster" in render_text(plan_page(summary))
 
 
 def test_report_has_the_cost_of_the_cluster(summary: PlanDocument) -> None:
@@ -55,7 +56,7 @@ def test_plan_without_a_cluster_says_nothing_of_one() -> None:
     plan = large_plan(10**12, 100, subtasks=5, groups=128)
     document = plan_document(plan, snapshot(operator("big 0", 5)))
     assert document.cluster is None
-    assert "Estimate: " not in plan_text(document) + plan_markdown(document)
+    assert "Estimate: " not in render_text(plan_page(document)) + plan_markdown(document)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from rescale.execution.compare.diff.differences import amount, diffed_state
 from rescale.report.differences import DiffDocument, DiffedOperator, DiffedState, ListedDifference, ListedShape
-from rescale.report.pages.difference import difference_text
+from rescale.report.pages.difference import difference_page
+from rescale.report.renderers.text import render_text
 from rescale.snapshot.surgery import NO_SURGERY
 
 A, B = ListedShape(2, 128), ListedShape(3, 1000)
@@ -12,7 +13,9 @@ A, B = ListedShape(2, 128), ListedShape(3, 1000)
 
 def text(*operators: DiffedOperator) -> str:
     equal = all(operator.equal for operator in operators)
-    return difference_text(DiffDocument("equal" if equal else "different", equal, "/a", "/b", operators, NO_SURGERY))
+    return render_text(
+        difference_page(DiffDocument("equal" if equal else "different", equal, "/a", "/b", operators, NO_SURGERY))
+    )
 
 
 def operator(*states: DiffedState, differences: tuple[ListedDifference, ...] = ()) -> DiffedOperator:

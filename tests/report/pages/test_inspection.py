@@ -15,8 +15,9 @@ from rescale.flink.keyed.key_group_table import Framing
 from rescale.flink.metadata.handles import DistributionMode, IncrementalHandle, RelativeFileStream
 from rescale.flink.release_line import RELEASE_LINES
 from rescale.report.documents import InspectedOperator, InspectedState, Inspection
-from rescale.report.pages.inspection import inspection, inspection_page, inspection_text
+from rescale.report.pages.inspection import inspection, inspection_page
 from rescale.report.renderers.markdown import render_markdown
+from rescale.report.renderers.text import render_text
 from rescale.snapshot.reading.opening import open_readable, open_snapshot
 from support.edited import edit_databases, relocated
 from support.snapshots import FIXTURES, directory, names, opened, uids
@@ -47,7 +48,7 @@ def test_inspection_is_json_with_every_operator_that_flink_lists(name: str) -> N
 @pytest.mark.parametrize("name", names())
 def test_text_of_an_inspection_has_every_operator_and_state(name: str) -> None:
     document = shown(name)
-    text = inspection_text(document)
+    text = render_text(inspection_page(document))
     for shown_operator in document.operators:
         assert shown_operator.label in text
         assert all(state.name in text for state in shown_operator.states)
@@ -72,14 +73,14 @@ def test_text_of_an_inspection_has_every_operator_and_state(name: str) -> None:
 def test_inspection_has_the_kind_of_snapshot_and_the_flink_version(name: str, kind: str, written_by: str) -> None:
     document = shown(name)
     assert (document.kind, document.written_by) == (kind, written_by)
-    assert f"{kind}, written by {written_by}, checkpoint " in inspection_text(document)
+    assert f"{kind}, written by {written_by}, checkpoint " in render_text(inspection_page(document))
 
 
 @pytest.mark.parametrize(("known", "is_asked_for"), [((), True), (uids("1.20-clicks"), False)])
 def test_inspection_without_names_asks_for_a_list_of_uids(
     known: tuple[tuple[str, str], ...], is_asked_for: bool
 ) -> None:
-    text = inspection_text(inspection(open_snapshot(directory("1.20-clicks"), uids=known)))
+    text = render_text(inspection_page(inspection(open_snapshot(directory("1.20-clicks"), uids=known))))
     assert ("give a list of their uids" in text) == is_asked_for
 
 
@@ -157,7 +158,7 @@ def test_broadcast_state_is_counted_in_copies() -> None:
 def test_special_operator_has_a_remark(name: str, label: str, remark: str) -> None:
     document = shown(name)
     assert remark in operator_of(document, label).remark.split(", ")
-    assert remark in inspection_text(document)
+    assert remark in render_text(inspection_page(document))
 
 
 def test_records_in_flight_are_remarked() -> None:
@@ -178,7 +179,7 @@ def test_windows_by_time_without_timers_give_a_warning(name: str) -> None:
     assert set(named.split(", ")) == {"tumbling", "session", "all"}
     assert "there are no timers" in rest
     assert "--type canonical" in rest
-    assert warning in inspection_text(document)
+    assert warning in render_text(inspection_page(document))
 
 
 @pytest.mark.parametrize("name", [name for name in names() if "-rocksdb-" in name and "lost" not in name])
@@ -198,7 +199,7 @@ def test_files_that_flink_would_not_find_give_a_warning(tmp_path: Path) -> None:
     assert f"{min(shared[:2])}. Flink writes" in document.warnings[0]
     assert "such as" in document.warnings[0]
     assert all(any(name in warning for warning in document.warnings[1:]) for name in shared[:2])
-    assert document.warnings[0] in inspection_text(document)
+    assert document.warnings[0] in render_text(inspection_page(document))
     (tmp_path / shared[0]).rename(source / shared[0])
     (tmp_path / shared[1]).rename(source / shared[1])
     assert not any("CLAIM" in warning for warning in inspection(open_snapshot(str(source))).warnings)
@@ -247,8 +248,10 @@ def test_bytes_of_an_inspection_add_up_to_those_of_its_files() -> None:
 def test_snapshot_without_a_valid_time_is_of_an_unknown_time() -> None:
     document = shown("2-clicks")
     assert document.taken is not None
-    assert document.taken in inspection_text(document)
-    assert "its _metadata written at an unknown time\n" in inspection_text(structs.replace(document, taken=None))
+    assert document.taken in render_text(inspection_page(document))
+    assert "its _metadata written at an unknown time\n" in render_text(
+        inspection_page(structs.replace(document, taken=None))
+    )
 
 
 def test_inspection_for_another_flink_says_what_it_would_restore() -> None:
@@ -263,7 +266,7 @@ def test_inspection_for_another_flink_says_what_it_would_restore() -> None:
     (state,) = lost.states
     assert state.reason is not None
     assert (lost.label, state.reason.flink_class) == (label, "FlinkKafkaConsumer")
-    text = inspection_text(document)
+    text = render_text(inspection_page(document))
     assert "What Flink 2.3 would restore" in text
     assert "1 operator of 2 as they are" in text
     assert f"no: {state.reason.why} (FlinkKafkaConsumer): {label} topic-partition-offset-states" in text
@@ -273,6 +276,6 @@ def test_inspection_for_another_flink_says_what_it_would_restore() -> None:
 
 
 def test_older_flink_restores_nothing_of_a_newer_snapshot() -> None:
-    text = inspection_text(inspection(opened("2-clicks"), line=RELEASE_LINES[0]))
+    text = render_text(inspection_page(inspection(opened("2-clicks"), line=RELEASE_LINES[0])))
     assert "nothing: Flink 1.18 reads _metadata up to version 4, and this is version 6, of Flink 2.1 to 2.3" in text
     assert "--drop" not in text

@@ -8,7 +8,8 @@ import pytest
 
 from rescale.planning.match_document import MatchDocument
 from rescale.planning.matching import Counterpart, StateSignature, match
-from rescale.report.pages.matched import matched_text
+from rescale.report.pages.matched import matched_page
+from rescale.report.renderers.text import render_text
 
 COUNTS, SUMS = (frozenset({StateSignature(name, "VALUE Long", b"")}) for name in ("counts", "sums"))
 
@@ -25,7 +26,7 @@ def document(old: Sequence[Counterpart], new: Sequence[Counterpart], *, of_plan:
 def test_sure_match_says_so_and_proposes_all_options() -> None:
     same, stateless = operator("a"), operator("d", frozenset())
     renamed = Counterpart(stateless.operator_id, "", "c", "c", SUMS)
-    page = matched_text(document([same, operator("b", SUMS), stateless], [same, renamed]))
+    page = render_text(matched_page(document([same, operator("b", SUMS), stateless], [same, renamed])))
     assert "every operator with state has its counterpart, after 1 rename" in page
     assert "b → c, by its states" in page
     assert f"--rename {operator('b').operator_id}={stateless.operator_id} \\\n" in page
@@ -41,14 +42,14 @@ def test_sure_match_says_so_and_proposes_all_options() -> None:
     ],
 )
 def test_operators_without_a_sure_counterpart_are_counted_and_get_no_option(new: list[Counterpart], line: str) -> None:
-    page = matched_text(document([operator("a")], new))
+    page = render_text(matched_page(document([operator("a")], new)))
     assert "1 operator with state without a certain counterpart" in page
     assert line in page
     assert "Options for a plan" not in page
 
 
 def test_new_operators_do_not_make_a_match_unsure() -> None:
-    page = matched_text(document([operator("a")], [operator("a"), operator("b", SUMS)]))
+    page = render_text(matched_page(document([operator("a")], [operator("a"), operator("b", SUMS)])))
     assert "every operator with state has its counterpart\n" in page
     assert "In the job only: these start without state" in page
 
@@ -57,7 +58,7 @@ def test_new_operators_do_not_make_a_match_unsure() -> None:
 def test_remark_on_names_is_made_for_a_plan_and_a_snapshot_without_any(of_plan: bool) -> None:
     nameless = Counterpart("a" * 32, "", "a" * 32, "", COUNTS)
     for old, expected in ((nameless, of_plan), (operator("a"), False)):
-        page = matched_text(document([old], [old], of_plan=of_plan))
+        page = render_text(matched_page(document([old], [old], of_plan=of_plan)))
         assert ("The snapshot holds no names of operators" in page) is expected
 
 

@@ -10,7 +10,8 @@ import pytest
 from rescale.plan.proof import Proof
 from rescale.planning.planner import make_plan
 from rescale.planning.request.request import make_request
-from rescale.report.pages.outcome import certificate_text, outcome, outcome_text
+from rescale.report.pages.outcome import certificate_page, outcome, outcome_page
+from rescale.report.renderers.text import render_text
 from rescale.runstate.certificate import Certificate, CertifiedDirectories, CertifiedOperator, CertifiedRecords
 from rescale.runstate.places import places_of
 from rescale.runstate.publication import Published
@@ -27,7 +28,7 @@ def test_outcome_names_the_result_and_the_start_command(already: bool, sentence:
     assert document.plan == plan.digest
     assert msgspec.to_builtins(document).keys() == fields("run")
     assert document.metadata_sha256 == "ab" * 32
-    text = outcome_text(document)
+    text = render_text(outcome_page(document))
     what = "all that changed since the base" if proof is Proof.CHANGES else "all state"
     # The size is not that of the plan, which counts headers.
     assert text.splitlines()[0] == f"/target {sentence}: {what} is accounted for, 106 kB compared"
@@ -39,10 +40,10 @@ def test_outcome_names_the_result_and_the_start_command(already: bool, sentence:
 def test_outcome_counts_dropped_operators_and_states() -> None:
     source, published = directory("2-clicks"), Published("/target", "ab" * 32, False, Proof.RECORDS, 1234)
     part = plan_rescale(source, "/target", drops=["visits"], state_drops=["revenue:prices"])
-    first = outcome_text(outcome(part, published)).splitlines()[0]
+    first = render_text(outcome_page(outcome(part, published))).splitlines()[0]
     exceptions = "except what was dropped (1 operator, 1 state)"
     assert first.endswith(f": all state is accounted for {exceptions}, 1.23 kB compared")
-    first = outcome_text(outcome(plan_rescale(source, "/target"), published)).splitlines()[0]
+    first = render_text(outcome_page(outcome(plan_rescale(source, "/target"), published))).splitlines()[0]
     assert first.endswith(": all state is accounted for, 1.23 kB compared")
 
 
@@ -57,7 +58,7 @@ EMPTY = CertifiedOperator("b" * 32, "map", 3, 128, 0, 0, 0, 0, "0" * 32, None)
 
 
 def test_certificate_has_a_row_for_each_operator() -> None:
-    text = certificate_text(certificate(COUNTS, EMPTY))
+    text = render_text(certificate_page(certificate(COUNTS, EMPTY)))
     assert text.startswith("complete: 2 operators, 1.23 kB compared")
     rows = [line.split() for line in text.splitlines()[-2:]]
     assert rows == [["counts", "3", "32,768", "7", "1.23", "kB", "0123456789ab"], ["map", "3"]]
@@ -67,7 +68,7 @@ def test_certificate_shows_the_key_hash_of_compared_records() -> None:
     tested = CertifiedRecords(17, "lombok(a)", "tested, not known", 5, {})
     unknown = CertifiedRecords(2, None, None, 0, {})
     proof = replace(EMPTY, label="counts", max_parallelism=1000)
-    text = certificate_text(certificate(replace(proof, records=tested), replace(proof, records=unknown)))
+    text = render_text(certificate_page(certificate(replace(proof, records=tested), replace(proof, records=unknown))))
     assert [line.split() for line in text.splitlines()[-2:]] == [
         ["counts", "1000", "17", "5", "lombok(a)", "(tested,", "not", "known)"],
         ["counts", "1000", "2", "not", "known"],
@@ -76,13 +77,13 @@ def test_certificate_shows_the_key_hash_of_compared_records() -> None:
 
 def test_certificate_counts_referred_and_copied_files_of_directories() -> None:
     directories = CertifiedDirectories(by_files=3, by_records=1, files_referred_to=12, files_copied=2, deleted_ranges=4)
-    text = certificate_text(certificate(replace(EMPTY, label="counts", directories=directories)))
+    text = render_text(certificate_page(certificate(replace(EMPTY, label="counts", directories=directories))))
     assert text.splitlines()[-1].split() == ["counts", "3", "1", "12", "2", "4"]
 
 
 def test_certificate_by_files_advises_a_comparison_of_every_record() -> None:
     """The outcome of a run says so, too."""
-    assert "proof: " not in certificate_text(certificate())
-    text = certificate_text(certificate(proof=Proof.FILES))
+    assert "proof: " not in render_text(certificate_page(certificate()))
+    text = render_text(certificate_page(certificate(proof=Proof.FILES)))
     assert "\nproof: by files, or by checksums of the store, where possible; " in text
     assert "compare every record: rescale validate /source /target\n" in text

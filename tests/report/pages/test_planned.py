@@ -9,7 +9,8 @@ from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
 from rescale.planning.request.request import make_request
 from rescale.report.documents import PlanDocument
-from rescale.report.pages.planned import plan_document, plan_text
+from rescale.report.pages.planned import plan_document, plan_page
+from rescale.report.renderers.text import render_text
 from support.snapshots import directory, names, opened
 
 _OTHERS = ("unaligned", "changelog-over-heap")
@@ -33,7 +34,7 @@ def test_plan_document_is_json_and_its_bytes_add_up(name: str) -> None:
 
 def test_text_of_a_plan_shows_what_moves_where() -> None:
     plan = plan_of("2-lazy", "2", "lists=5")
-    text = plan_text(plan_document(plan, opened("2-lazy")))
+    text = render_text(plan_page(plan_document(plan, opened("2-lazy"))))
     assert text.endswith(f"\nafterwards the job starts with: {plan.start.command}")
     assert text.startswith(f"plan {plan.digest[:8]}: 9 operators, ")
     assert f"from {directory('2-lazy')}" in text
@@ -60,7 +61,7 @@ def test_both_tables_of_a_plan_have_the_same_evenness(shape: dict[str, list[str]
 
 
 def test_operator_that_keeps_its_parallelism_has_no_arrow() -> None:
-    text = plan_text(plan_document(plan_of("2-lazy"), opened("2-lazy")))
+    text = render_text(plan_page(plan_document(plan_of("2-lazy"), opened("2-lazy"))))
     assert "3 →" not in text.split("Flink reads")[0]
     assert "new subtask" not in text
 

@@ -17,10 +17,11 @@ from rescale.planning.request.kafka_changes import add_kafka_changes
 from rescale.planning.request.kafka_offsets import KafkaRequest, parse_offsets
 from rescale.planning.request.request import make_request
 from rescale.report.documents import Inspection, KafkaPartition, PlanDocument
-from rescale.report.pages.inspection import inspection, inspection_text
+from rescale.report.pages.inspection import inspection, inspection_page
 from rescale.report.pages.kafka import kafka_line
 from rescale.report.pages.plan_markdown import plan_markdown
-from rescale.report.pages.planned import plan_document, plan_text
+from rescale.report.pages.planned import plan_document, plan_page
+from rescale.report.renderers.text import render_text
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import audit, spread_findings
 from rescale.snapshot.kafka.offsets import KafkaKind, KafkaOffsets, kafka_offsets, missing_offsets
@@ -239,7 +240,7 @@ def test_kafka_in_another_source_is_reported_as_not_read(
     assert names(kafka_snapshot) == ["kafka-not-read"]
     assert any(kind in warning for warning in inspection(kafka_snapshot, kafka).warnings)
     plan = make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), source_offsets=kafka)
-    assert f"orders ({kind})" in plan_text(plan_document(plan, kafka_snapshot, kafka))
+    assert f"orders ({kind})" in render_text(plan_page(plan_document(plan, kafka_snapshot, kafka)))
 
 
 @pytest.mark.parametrize(
@@ -317,7 +318,7 @@ def test_offsets_are_shown_in_inspection_and_plan() -> None:
     kafka = kafka_offsets(kafka_snapshot)
     document = inspection(kafka_snapshot, kafka)
     assert msgspec.json.decode(msgspec.json.encode(document), type=Inspection) == document
-    text = inspection_text(document)
+    text = render_text(inspection_page(document))
     assert "orders (KafkaSource)" in text
     assert "0 to 40" in text
     assert "2, 3" in text
@@ -329,7 +330,7 @@ def test_offsets_are_shown_in_inspection_and_plan() -> None:
     (shown,) = summary.kafka
     assert shown.partitions[2] == KafkaPartition("orders", 0, 0, None, subtask=1, new_subtask=1)
     assert shown.new_per_subtask == (2, 2, 1)
-    assert "2, 3 → 2, 2, 1" in plan_text(summary)
+    assert "2, 3 → 2, 2, 1" in render_text(plan_page(summary))
     assert f"* {line} → 2, 2, 1" in plan_markdown(summary)
     assert any("[kafka-discovery]" in warning for warning in plan.warnings)
     assert (
@@ -351,5 +352,5 @@ def test_damaged_offsets_do_not_fail_the_rescale(bits: int) -> None:
             consumer([damaged[2]]),
         ):
             kafka = kafka_offsets(kafka_snapshot)
-            assert inspection_text(inspection(kafka_snapshot, kafka))
+            assert render_text(inspection_page(inspection(kafka_snapshot, kafka)))
             assert make_plan(kafka_snapshot, make_request("/source", "/target", ["3"]), source_offsets=kafka).operators

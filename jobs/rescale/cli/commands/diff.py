@@ -13,8 +13,8 @@ from rescale.options.command_line import arguments_of_step, options_of
 from rescale.options.option import Group
 from rescale.options.profiles import add_profiles
 from rescale.report.differences import DiffDocument
-from rescale.report.pages.difference import difference_text
-from rescale.report.pages.file_changes import file_changes_text
+from rescale.report.pages.difference import difference_page
+from rescale.report.pages.file_changes import file_changes_page
 from rescale.runstate.step import Step
 from rescale.snapshot.reading.opening import open_snapshot
 from rescale.storage.locations import normalise
@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     options, files = arguments_of_step(arguments, "diff")
     result = run_command_step(Step.DIFF, [*snapshots, *options], arguments.master, files)
     document = result.read(DiffDocument)
-    output.answer(document, lambda: difference_text(document))
+    output.answer_page(document, difference_page)
     return 0 if document.equal else IntegrityError.exit_code
 
 
@@ -69,5 +69,5 @@ def _compare_by_file(arguments: argparse.Namespace, output: Output) -> int:
     with waiting("reading the files of both checkpoints"):
         a, b = (open_snapshot(normalise(uri), allowed_prefixes, moves=moves) for uri in (arguments.a, arguments.b))
         changes = file_changes(a, b)
-    output.answer(changes, lambda: file_changes_text(changes))
+    output.answer_page(changes, file_changes_page)
     return 0

@@ -25,7 +25,7 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.planning.request.operator_shapes import refuse_result_in_another_shape
 from rescale.planning.request.request import make_request, target_place
-from rescale.report.pages.outcome import outcome, outcome_text
+from rescale.report.pages.outcome import outcome, outcome_page
 from rescale.runstate.follower.removal import remove_follower
 from rescale.runstate.follower.rounds import FollowedJob, Round, RoundKind, described_rounds, followed_job
 from rescale.runstate.publication import publish, published_plan
@@ -162,7 +162,7 @@ def _finish_published(plan: Plan, arguments: argparse.Namespace, output: Output)
     _refuse_outdated(plan, checkpoints, is_published=True)
     refuse_unpublished(plan.target)
     document = outcome(plan, publish(plan, accept_unconditional=arguments.accept_unconditional_publish))
-    output.answer(document, lambda: outcome_text(document))
+    output.answer_page(document, outcome_page)
 
 
 def _job_of(arguments: argparse.Namespace, checkpoints: str, target: str) -> FollowedJob:

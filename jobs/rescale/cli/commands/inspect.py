@@ -17,7 +17,7 @@ from rescale.cli.output import Output, print_answer
 from rescale.cli.terminal import waiting
 from rescale.options.profiles import add_profiles
 from rescale.planning.request.kafka_offsets import FORMS, offsets_text
-from rescale.report.pages.inspection import inspection, inspection_text
+from rescale.report.pages.inspection import inspection, inspection_page
 from rescale.snapshot.kafka.offsets import kafka_offsets
 from rescale.snapshot.reading.opening import open_readable
 from rescale.storage.locations import normalise
@@ -71,7 +71,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             print_answer(printable_lines(offsets_text(source_offsets, arguments.kafka_offsets)))
             return 0
         document = inspection(snapshot, source_offsets, release_line_of(arguments))
-    output.answer(document, lambda: inspection_text(document))
+    output.answer_page(document, inspection_page)
     read_error = next((operator.read_error for operator in snapshot.operators if operator.read_error is not None), None)
     if read_error is None:
         return 0

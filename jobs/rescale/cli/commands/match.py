@@ -11,7 +11,7 @@ from rescale.cli.terminal import waiting
 from rescale.flink.job_graph import read_job_graph
 from rescale.options.profiles import add_profiles
 from rescale.planning.matching import Counterpart, counterparts_of_graph, counterparts_of_snapshot, match
-from rescale.report.pages.matched import matched_text
+from rescale.report.pages.matched import matched_page
 from rescale.snapshot.reading.discovery import METADATA, find_metadata
 from rescale.snapshot.reading.given_names import unused_names
 from rescale.snapshot.reading.opening import METADATA_LIMIT, open_snapshot
@@ -65,7 +65,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
     document = match(
         source_snapshot.directory, job, in_snapshot, new_counterparts, is_of_plan=is_graph, unused_names=unused_uids
     )
-    output.answer(document, lambda: matched_text(document))
+    output.answer_page(document, matched_page)
     return 0 if document.certain else IntegrityError.exit_code
 
 

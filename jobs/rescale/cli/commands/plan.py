@@ -19,7 +19,7 @@ from rescale.cli.output import Output
 from rescale.cli.terminal import waiting
 from rescale.options.profiles import add_profiles
 from rescale.plan.plan import Plan
-from rescale.report.pages.planned import plan_document, plan_text
+from rescale.report.pages.planned import plan_document, plan_page
 from rescale.runstate.claim import refuse_unavailable_target
 from rescale.runstate.follower.rounds import refuse_followed_target
 from rescale.text.errors import RescaleError
@@ -47,7 +47,7 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
         target_error = _target_error(plan)
         error = None if target_error is None else target_error.document()
         document = structs.replace(plan_document(plan, snapshot, kafka_sources, cluster), refused=error)
-    output.answer(document, lambda: plan_text(document))
+    output.answer_page(document, plan_page)
     if target_error is not None:
         output.say(f"a run would refuse this plan: {target_error}")
 

@@ -20,9 +20,10 @@ from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof
 from rescale.plan.proof_scope import proof_sentence
 from rescale.planning.prepare import PreparedPlan
-from rescale.report.pages.outcome import outcome, outcome_text
+from rescale.report.pages.outcome import outcome, outcome_page
 from rescale.report.pages.plan_markdown import plan_markdown
-from rescale.report.pages.planned import plan_document, plan_text
+from rescale.report.pages.planned import plan_document, plan_page
+from rescale.report.renderers.text import render_text
 from rescale.report.stored import put_report
 from rescale.runstate.claim import claim, refuse_unavailable_target
 from rescale.runstate.documents import put_document
@@ -103,7 +104,7 @@ def carry_out(
         planned = plan_document(
             plan, prepared.snapshot, prepared.source_offsets, cluster_of_environment(os.environ), rounds
         )
-        output.say(plan_text(planned))
+        output.say(render_text(plan_page(planned)))
         if carry_out_plan is not None:
             confirm_losses(planned.surgery, output, is_confirmed=is_confirmed)
             confirm_restarts(planned.surgery, output, is_confirmed=is_confirmed)
@@ -131,7 +132,7 @@ def carry_out(
     if published.was_already_published and requested_proof is not None:
         output.say(_unused_proof_remark(plan, published, proof))
     document = outcome(plan, published, planned.warnings)
-    output.answer(document, lambda: outcome_text(document))
+    output.answer_page(document, outcome_page)
 
 
 def _unused_proof_remark(plan: Plan, published: Published, requested_proof: Proof) -> str:

@@ -9,7 +9,7 @@ from rescale.cli.command_steps import run_command_step
 from rescale.cli.output import Output
 from rescale.options.command_line import arguments_of_step
 from rescale.options.profiles import add_profiles
-from rescale.report.pages.outcome import certificate_text
+from rescale.report.pages.outcome import certificate_page
 from rescale.runstate.certificate import CertificateDocument
 from rescale.runstate.step import Step
 from rescale.runstate.target_safety import is_same_place
@@ -45,4 +45,4 @@ def execute(arguments: argparse.Namespace, output: Output) -> None:
     options, files = arguments_of_step(arguments, "validate")
     step_arguments = ["--source", source, "--target", target, *options]
     certificate = run_command_step(Step.VALIDATE, step_arguments, arguments.master, files).read(CertificateDocument)
-    output.answer(certificate, lambda: certificate_text(certificate))
+    output.answer_page(certificate, certificate_page)

@@ -7,16 +7,11 @@ from collections.abc import Sequence
 from rescale.report.differences import DiffDocument, DiffedOperator, DiffedState, ListedDifference
 from rescale.report.page import Block, Bullets, Page, paragraph, table
 from rescale.report.pages.declared import DECLARED, declared_lines
-from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, MOST_ROWS, lowest, note_on_rest
 from rescale.text.units import counted
 
 _LONGEST_KEY = 120
 """Largest number of characters of a key that the text shows; the JSON has more."""
-
-
-def difference_text(document: DiffDocument) -> str:
-    return render_text(difference_page(document))
 
 
 def difference_page(document: DiffDocument) -> Page:

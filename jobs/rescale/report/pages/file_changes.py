@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from rescale.insight.file_changes import FileChanges, OperatorChanges
 from rescale.report.page import Block, Bullets, Page, paragraph, table
-from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_ROWS, lowest, note_on_rest
 from rescale.text.units import counted, duration, human_bytes
 
 _HEADERS = ("operator", "SST files", "shared", "new in B", "gone in B", "read", "changed rows ≤", "moved whole")
-
-
-def file_changes_text(changes: FileChanges) -> str:
-    return render_text(file_changes_page(changes))
 
 
 def file_changes_page(changes: FileChanges) -> Page:

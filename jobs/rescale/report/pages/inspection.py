@@ -18,7 +18,6 @@ from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.other_release import prospects_section
-from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, cut_table, lowest, note_on_other_operators, state_bytes
 from rescale.snapshot.findings import findings
 from rescale.snapshot.kafka.audit import spread_findings
@@ -72,10 +71,6 @@ def inspection(
         insight=snapshot_insight(snapshot),
         for_flink=None if line is None else prospects(snapshot, line, source_offsets),
     )
-
-
-def inspection_text(document: Inspection) -> str:
-    return render_text(inspection_page(document))
 
 
 def inspection_page(document: Inspection) -> Page:

@@ -12,12 +12,7 @@ from rescale.planning.match_document import (
     UnsureOperator,
 )
 from rescale.report.page import Block, Bullets, Line, Page, paragraph
-from rescale.report.renderers.text import render_text
 from rescale.text.units import counted
-
-
-def matched_text(document: MatchDocument) -> str:
-    return render_text(matched_page(document))
 
 
 def matched_page(document: MatchDocument) -> Page:

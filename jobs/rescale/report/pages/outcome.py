@@ -11,7 +11,6 @@ from rescale.plan.proof import Proof
 from rescale.report.documents import Outcome
 from rescale.report.page import Block, Bullets, Page, Table, paragraph, table
 from rescale.report.pages.declared import DECLARED, certified_lines, exceptions_clause
-from rescale.report.renderers.text import render_text
 from rescale.report.shortening import MOST_OPERATORS, lowest, note_on_rest
 from rescale.runstate.certificate import Certificate, CertifiedRecords
 from rescale.runstate.places import places_of
@@ -43,10 +42,6 @@ def outcome(plan: Plan, published: Published, warnings: Sequence[str] | None = N
     )
 
 
-def outcome_text(document: Outcome) -> str:
-    return render_text(outcome_page(document))
-
-
 def outcome_page(document: Outcome) -> Page:
     published_text = "was published before" if document.already_published else "is published"
     size, exceptions = human_bytes(document.bytes_compared), exceptions_clause(document.surgery)
@@ -69,10 +64,6 @@ def _proof_note(document: Outcome | Certificate) -> list[str]:
         return []
     deeper_command = f"rescale validate {quoted(document.source)} {quoted(document.target)}"
     return [f"proof: {method}; to compare every record: {deeper_command}"]
-
-
-def certificate_text(certificate: Certificate) -> str:
-    return render_text(certificate_page(certificate))
 
 
 def certificate_page(certificate: Certificate) -> Page:

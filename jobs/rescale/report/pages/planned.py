@@ -22,7 +22,6 @@ from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
 from rescale.report.pages.rounds import rounds_blocks
-from rescale.report.renderers.text import render_text
 from rescale.report.shortening import (
     MOST_OPERATORS,
     MOST_ROWS,
@@ -73,10 +72,6 @@ def plan_document(
         cluster=estimate,
         rounds=tuple(rounds),
     )
-
-
-def plan_text(document: PlanDocument) -> str:
-    return render_text(plan_page(document))
 
 
 def plan_page(document: PlanDocument) -> Page:
