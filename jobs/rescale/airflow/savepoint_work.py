@@ -237,10 +237,14 @@ def published_plan(plan_output: Summary | None) -> Plan:
 
 def add_event(plan: Plan, asset: Asset, inlet_events: Any, outlet_events: Any) -> bool:
     """Add the event of a published result to an asset; return False if the asset has this event already."""
+    new_shapes = {
+        operator.label: {"parallelism": operator.new_parallelism, "max_parallelism": operator.new_max_parallelism}
+        for operator in plan.operators
+    }
     extra = {
         "uri": plan.target,
         "source": plan.source,
-        "shape": _new_shapes(plan),
+        "shape": new_shapes,
         "certificate": places_of(plan).certificate,
         "certificate_sha256": document_sha256(places_of(plan).certificate),
     }
@@ -266,11 +270,3 @@ def _refuse_stopped_consumers(snapshot: Snapshot, drops: Sequence[str], allowed_
                 advice="take another savepoint without stopping the job, and cancel the job afterwards; or name the "
                 'operator under "May start without their Kafka offsets"',
             )
-
-
-def _new_shapes(plan: Plan) -> dict[str, dict[str, int]]:
-    """Return the new shape of each operator."""
-    return {
-        operator.label: {"parallelism": operator.new_parallelism, "max_parallelism": operator.new_max_parallelism}
-        for operator in plan.operators
-    }

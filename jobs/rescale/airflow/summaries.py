@@ -24,7 +24,7 @@ from rescale.report.pages.kafka import kafka_line
 from rescale.report.shortening import state_bytes
 from rescale.runstate.certificate import Certificate
 from rescale.runstate.places import places_of
-from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.model import Snapshot
 
 LIMIT = 8 * 1024
 """Size limit of a summary, in bytes of JSON."""
@@ -118,7 +118,10 @@ def snapshot_summary(snapshot: Snapshot, inspection: Inspection) -> SnapshotSumm
             metadata_written=inspection.taken,
             bytes_in_source=inspection.bytes,
             operators=len(operators_by_size),
-            largest_operators=[_operator_size(operator) for operator in operators_by_size[:_MAX_LINES]],
+            largest_operators=[
+                OperatorSize(_shorten(operator.label), (operator.parallelism, operator.max_parallelism), operator.bytes)
+                for operator in operators_by_size[:_MAX_LINES]
+            ],
             kafka=_shorten_list([kafka_line(source) for source in inspection.kafka]),
             warnings=_shorten_list(inspection.warnings),
         )
@@ -170,10 +173,6 @@ def certificate_summary(certificate: Certificate, uri: str) -> CertificateSummar
             declared=_shorten_list(certified_lines(certificate)),
         )
     )
-
-
-def _operator_size(operator: Operator) -> OperatorSize:
-    return OperatorSize(_shorten(operator.label), (operator.parallelism, operator.max_parallelism), operator.bytes)
 
 
 def _fit_limit(summary: S) -> S:

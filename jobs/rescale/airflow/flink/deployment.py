@@ -133,7 +133,7 @@ def read_deployment(hand_over: PatchDeployment) -> Deployment:
 
     Raises `RequestError` if it does not exist, may not be read, or is a session cluster.
     """
-    resource = _get_resource(hand_over)
+    resource = _call_kubernetes(hand_over, "get")
     spec, status = resource.spec, resource.status or _Status()
     job, job_status = spec.job, status.job_status or _JobStatus()
     if job is None:
@@ -144,7 +144,10 @@ def read_deployment(hand_over: PatchDeployment) -> Deployment:
             "FlinkSessionJob (flinksessionjob/namespace/name)",
         )
     fields = DeploymentSpec(
-        job.initial_savepoint_path, job.parallelism, _max_parallelism(hand_over, spec), _never_claims(spec)
+        job.initial_savepoint_path,
+        job.parallelism,
+        _max_parallelism(hand_over, spec),
+        no_claim=all(_option(spec, name) == NO_CLAIM for name in CLAIM_MODE_OPTIONS),
     )
     return Deployment(
         fields=fields,
@@ -162,7 +165,7 @@ def read_deployment(hand_over: PatchDeployment) -> Deployment:
 
 def claim_mode(hand_over: PatchDeployment) -> str | None:
     """Return the claim mode that the resource sets (`RecoveryClaimMode`), or None."""
-    spec = _get_resource(hand_over).spec
+    spec = _call_kubernetes(hand_over, "get").spec
     modes = [_option(spec, name) for name in CLAIM_MODE_OPTIONS]
     return next((str(mode) for mode in modes if mode is not None), None)
 
@@ -283,10 +286,6 @@ def _option(spec: _Spec, name: str) -> object:
     return find(spec.flink_configuration, name)
 
 
-def _never_claims(spec: _Spec) -> bool:
-    return all(_option(spec, name) == NO_CLAIM for name in CLAIM_MODE_OPTIONS)
-
-
 def _max_parallelism(hand_over: PatchDeployment, spec: _Spec) -> str | None:
     """Return the option for the max parallelism as text, even if the resource has a number; None if it is not set.
 
@@ -314,10 +313,6 @@ def _reconciled_nonce(status: _Status) -> int | None:
     document = msgspec.json.decode(status.reconciliation_status.last_reconciled_spec, type=_Reconciled)
     job = (document.spec or document).job
     return None if job is None else job.savepoint_redeploy_nonce
-
-
-def _get_resource(hand_over: PatchDeployment) -> _Resource:
-    return _call_kubernetes(hand_over, "get")
 
 
 def _patch_resource(hand_over: PatchDeployment, patch: Mapping[str, object], **keywords: str) -> _Resource:

@@ -239,7 +239,9 @@ class Watch:
             "the window closed before the cut-over, so the job was left alone",
             path=self.follower.target,
             expected=f"a cut-over before {self.closes_at:%Y-%m-%d %H:%M %Z}",
-            found="no round" if newest_round is None else _round_text(newest_round),
+            found="no round"
+            if newest_round is None
+            else f"round {newest_round.number}; {last_round_phrase(newest_round)}",
             advice="let rounds begin earlier (begins_before), let the window close later, or allow more downtime "
             "(most_downtime)",
         )
@@ -314,7 +316,3 @@ class Watch:
                 advice="if it was cancelled on purpose, use a follower on a command line: finishing it makes the "
                 "result from the job's last checkpoint. If not, start the job again, and run with another target",
             )
-
-
-def _round_text(newest_round: Round) -> str:
-    return f"round {newest_round.number}; {last_round_phrase(newest_round)}"
