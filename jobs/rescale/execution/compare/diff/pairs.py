@@ -67,11 +67,8 @@ class OperatorPair:
     @property
     def is_compared_by_record(self) -> bool:
         """Whether keyed state is compared record by record."""
-        return all(_delimits_records(holder) for side in self.sides for holder in self.holders(side))
-
-
-def _delimits_records(holder: KeyedStateHolder) -> bool:
-    return holder.framing is Framing.CANONICAL or can_delimit_entries(holder.parsed)
+        holders = [holder for side in self.sides for holder in self.holders(side)]
+        return all(holder.framing is Framing.CANONICAL or can_delimit_entries(holder.parsed) for holder in holders)
 
 
 def pair_operators(a: Snapshot, b: Snapshot) -> list[OperatorPair]:

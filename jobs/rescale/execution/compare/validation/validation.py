@@ -129,8 +129,10 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
             proof = _operator_proof(old, new, tallies[i], record_tallies[i], pair.key_hashes, pair.proven_by_files[i])
             proofs.append(replace(proof, checksums=_checksum_proof(pair.proven_by_checksums, i)))
         except IntegrityError as error:
-            one_sided_checks = [
-                (weight, check) for weight, check in checks.units if _is_one_sided(check) and check.operator == i
+            one_sided_checks = [  # the sums of both sides are compared at the end
+                (weight, check)
+                for weight, check in checks.units
+                if isinstance(check, ElementCheck | RecordCheck) and check.operator == i
             ]
             tallies_read_again = tasks.run(
                 comparers,
@@ -144,11 +146,6 @@ def validate_result(pair: SnapshotPair, tasks: Tasks) -> list[CertifiedOperator]
                 raise misread_error(unstable_sides, error) from None
             raise
     return proofs
-
-
-def _is_one_sided(check: Check) -> bool:
-    """Return whether the check reads only one side; the sums of both sides are compared at the end."""
-    return isinstance(check, ElementCheck | RecordCheck)
 
 
 @dataclass(frozen=True)

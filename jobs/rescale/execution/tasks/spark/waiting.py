@@ -21,7 +21,7 @@ def report_missing_executors(context: SparkContext) -> Iterator[None]:
     """Print on standard error, inside the block, what Spark waits for while there is no executor."""
     end_event = threading.Event()
     arguments = (
-        lambda: _count_executors(context),
+        lambda: int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1,  # Spark counts the driver, too
         missing_resources(context.getConf(), context.applicationId),
         end_event,
     )
@@ -69,8 +69,3 @@ def missing_resources(conf: SparkConf, application: str) -> str:
         f"available. To see why: kubectl -n {namespace} describe pods -l "
         f"spark-role=executor,spark-app-selector={application}"
     )
-
-
-def _count_executors(context: SparkContext) -> int:
-    """Return the number of executors; Spark counts the driver among them."""
-    return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1

@@ -146,7 +146,8 @@ class CanonicalWriter:
             )
             ordered_receipts = [receipt for _, receipt in sorted(receipts.items())]
             uri = self._uri(stream)
-            open_store(uri).complete_parts(uri, tokens[index], ordered_receipts, _uncompressed_size(stream))
+            uncompressed_size = stream.stream.size + int(framed_lengths(stream.block_sizes).sum())
+            open_store(uri).complete_parts(uri, tokens[index], ordered_receipts, uncompressed_size)
 
         side_by_side(complete, [stream for stream in streams if (stream.operator, stream.number) in tokens])
         self._clear_staging(streams)
@@ -192,10 +193,6 @@ def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
     operator = plan.operators[merge.operator]
     uri = stream_uri(plan, operator, operator.rekeyed_streams[merge.stream])
     return merge, store.put_part(uri, merge.token, merge.part, merge.offset, data)
-
-
-def _uncompressed_size(stream: StreamToWrite) -> int:
-    return stream.stream.size + int(framed_lengths(stream.block_sizes).sum())
 
 
 def _range_sizes(stream: StreamToWrite, lengths: Longs) -> list[int]:

@@ -68,7 +68,9 @@ def stream_parts(
         staged_bytes, staging_uri, merge = 0, "", None
         if waiting_pieces or (size < least_part_size and not is_last):
             staged_bytes = size if size < 2 * size_of_parts else size_of_parts
-            staging_uri = _staging_uri(plan, name, token, write_range)
+            # Only this upload uses this URI: another run of the plan may cut its ranges differently.
+            upload = hashlib.sha256(token.encode()).hexdigest()[:16]
+            staging_uri = join(places_of(plan).staging, f"{name}-{upload}-{write_range.first}")
             waiting_pieces.append(staging_uri)
             waiting_size += staged_bytes
             if waiting_size >= least_part_size or is_last:
@@ -92,10 +94,3 @@ def stream_parts(
         part += number_of_parts(size - staged_bytes, size_of_parts)
         offset += size - staged_bytes
     return work_items
-
-
-def _staging_uri(plan: Plan, name: str, token: str, write_range: WriteRange) -> str:
-    """Return a staging URI that only this upload uses: another run of the plan may cut its ranges differently."""
-    return join(
-        places_of(plan).staging, f"{name}-{hashlib.sha256(token.encode()).hexdigest()[:16]}-{write_range.first}"
-    )
