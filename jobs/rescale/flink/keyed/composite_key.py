@@ -23,7 +23,7 @@ from rescale.flink.keys.key_hash import named_hash
 from rescale.flink.serializers.program import Program, compile_if_known
 from rescale.flink.serializers.reading import type_name
 from rescale.flink.serializers.type_tree import Fixed
-from rescale.flink.state_meta_info import StateKind, StateMetaInfo
+from rescale.flink.state_meta_info import StateKind
 from rescale.text.errors import IntegrityError, UnsupportedError
 
 _ANY_SIZE = np.iinfo(np.int64).max
@@ -178,7 +178,7 @@ def check_key_ends(header: KeyedHeader) -> None:
 
 def key_offsets(header: KeyedHeader) -> Longs:
     """Return the offset of the key in a composite key without its key group, by state id: 8 for timers, 0 otherwise."""
-    return np.array([_key_offset(state) for state in header.states], np.int64)
+    return np.array([TIME_SIZE if s.kind is StateKind.PRIORITY_QUEUE else 0 for s in header.states], np.int64)
 
 
 def _ends_of_lengths(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tuple[Longs, Flags]:
@@ -193,7 +193,3 @@ def _ends_of_lengths(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> t
         remaining[is_unfinished] >>= 8
         is_unfinished &= remaining > 0
     return at, fits
-
-
-def _key_offset(state: StateMetaInfo) -> int:
-    return TIME_SIZE if state.kind is StateKind.PRIORITY_QUEUE else 0

@@ -58,16 +58,10 @@ def group_extents(
                 expected=f"{lowest_offset} to {highest_offset}",
                 found=offset,
             )
-    if framing is not Framing.RAW and any(low >= high for low, high in pairwise(given_offsets)):
+    descents = (f"{low} before {high}" for low, high in pairwise(given_offsets) if low >= high)
+    if framing is not Framing.RAW and (first_descent := next(descents, None)) is not None:
         raise SnapshotError(
-            "the offsets of the key groups do not ascend",
-            expected="ascending offsets",
-            found=_first_descent(given_offsets),
+            "the offsets of the key groups do not ascend", expected="ascending offsets", found=first_descent
         )
     end_of = ends_by_offset(given_offsets, size)
     return tuple(None if offset == absent_offset else (offset, end_of[offset] - offset) for offset in offsets)
-
-
-def _first_descent(offsets: Sequence[int]) -> str:
-    """Return the first two successive offsets that do not ascend, as text."""
-    return next(f"{low} before {high}" for low, high in pairwise(offsets) if low >= high)

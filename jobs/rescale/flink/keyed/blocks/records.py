@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -101,7 +102,7 @@ class RecordReader:
 
         place = np.array([record_walk.NO_STATE, 0], np.int64)
         origin = filled_bytes = 0
-        for chunk in _with_end_mark(chunks):
+        for chunk in chain(chunks, (None,)):  # None marks the end
             rest = memoryview(chunk or b"")
             while rest or chunk is None:
                 taken_bytes = min(len(rest), len(self._buffer) - filled_bytes)
@@ -164,8 +165,3 @@ def _too_many_states_error(state_id: int, origin: int) -> UnsupportedError:
         found=f"a record of state {state_id}",
         advice="keep the max parallelism: then whole key groups are moved, and records are not read",
     )
-
-
-def _with_end_mark(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview | None]:
-    yield from chunks
-    yield None
