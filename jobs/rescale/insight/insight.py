@@ -106,17 +106,13 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
         for operator in snapshot.operators
         if planned_operators[operator.operator_id].rekeyed_bytes
     }
+    keyed_operators = [(operator, planned_operators[operator.operator_id]) for operator in _keyed_operators(snapshot)]
     return Insight(
         (requested_restore, *(() if requested_restore.refused else _scaled_restores(snapshot, parallelisms))),
-        tuple(
-            _planned_advice(operator, planned_operators[operator.operator_id])
-            for operator in _keyed_operators(snapshot)
-        ),
+        tuple(_advice(operator, planned.new_parallelism, _new_sizes(planned)) for operator, planned in keyed_operators),
         tuple(_unions(snapshot, shapes)),
         tuple(_all_hand_picked_keys(snapshot, shapes)),
-        tuple(
-            _key_groups(operator, planned_operators[operator.operator_id]) for operator in _keyed_operators(snapshot)
-        ),
+        tuple(_key_groups(operator, planned) for operator, planned in keyed_operators),
         durations(plan, None if requested_restore.refused else requested_restore.operators, records),
     )
 
@@ -149,10 +145,6 @@ def with_measured_databases(snapshot: Snapshot) -> Snapshot:
 def _keyed_operators(snapshot: Snapshot) -> list[Operator]:
     """Return the operators with keyed state that can run with more than one subtask."""
     return [o for o in snapshot.operators if (o.managed_keyed or o.raw_keyed) and o.max_parallelism > 1]
-
-
-def _planned_advice(operator: Operator, planned: OperatorPlan) -> ShapeAdvice:
-    return _advice(operator, planned.new_parallelism, _new_sizes(planned))
 
 
 def _new_sizes(planned: OperatorPlan) -> KeyGroupSizes | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rescale.plan.new_streams import CopiedKeyGroups
-from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.plan.proof import Proof, refuse_impossible_proof
 from rescale.storage.locations import is_s3
@@ -33,7 +32,8 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     directory_count = sum(len(operator.databases) for operator in plan.operators)
     rewritten_count = sum(len(operator.compacted) for operator in plan.operators)
     in_s3 = is_s3(plan.target) and is_s3(plan.source)
-    copied_streams = [stream for operator in plan.operators for stream in _copied_streams(operator)] if in_s3 else []
+    streams = [stream for operator in plan.operators for stream in operator.streams] if in_s3 else []
+    copied_streams = [stream for stream in streams if isinstance(stream, CopiedKeyGroups)]
     refuse_impossible_proof(is_possible=directory_count + rewritten_count > 0 or bool(copied_streams))
     if not directory_count + rewritten_count:
         if all(stream.inline for stream in copied_streams):
@@ -50,7 +50,3 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
         f"; {rewritten_count} with files that RocksDB rewrites, by all records" if rewritten_count else ""
     )
     return f"proof: {directories_are} compared by {their} files, without reading {their} rows{rewritten_clause}"
-
-
-def _copied_streams(operator: OperatorPlan) -> list[CopiedKeyGroups]:
-    return [stream for stream in operator.streams if isinstance(stream, CopiedKeyGroups)]

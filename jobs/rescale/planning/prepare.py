@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rescale.plan.operator_plan import OperatorPlan
 from rescale.plan.plan import Plan
 from rescale.planning.planner import make_plan
 from rescale.planning.refusals import refuse_changelog, refuse_undelimited_entries
@@ -76,14 +75,8 @@ def prepare(request: Request, *, copies_ahead: bool = False) -> PreparedPlan:
     copies_ahead = copies_ahead or is_prepared(request.target)
     plan = make_plan(snapshot, request, key_hashes, source_offsets, surgery, copies_ahead=copies_ahead)
     for operator, planned_operator in zip(snapshot.operators, plan.operators, strict=True):
-        if levels := _levels_needed(planned_operator):
-            refuse_few_levels_of(snapshot, operator, levels)
+        if planned_operator.writes_rows:  # the rows go into the last level
+            refuse_few_levels_of(snapshot, operator, LEVELS)
+        elif planned_operator.compacted:  # a compaction of whole files may move files from level 0 to level 1
+            refuse_few_levels_of(snapshot, operator, 2)
     return PreparedPlan(plan, snapshot, source_offsets)
-
-
-def _levels_needed(operator: OperatorPlan) -> int:
-    """Return the number of levels that the job's RocksDB needs for new SST files; 0 if there will be none.
-
-    Rewritten rows go into the last level. A compaction of whole files may move files from level 0 to level 1.
-    """
-    return LEVELS if operator.writes_rows else 2 if operator.compacted else 0

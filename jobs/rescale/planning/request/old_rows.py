@@ -15,7 +15,7 @@ from datetime import timedelta
 from rescale.flink.keyed.ttl.last_access import format_time, milliseconds
 from rescale.planning.request.ages import Age
 from rescale.planning.request.operator_shapes import find_state
-from rescale.snapshot.model import Operator, Snapshot
+from rescale.snapshot.model import Snapshot
 from rescale.snapshot.old_rows import OldRows, old_rows
 from rescale.text.errors import RequestError
 
@@ -27,7 +27,9 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped_ids: Colle
     """
     dropped_rows: list[OldRows] = []
     for state, age in ages.items():
-        operator, name = find_state(snapshot.operators, state, _has_keyed_state)
+        operator, name = find_state(
+            snapshot.operators, state, lambda operator, name: any(s.name == name for s in operator.keyed_states)
+        )
         if operator.operator_id in dropped_ids:
             raise RequestError(
                 "an operator is dropped, and old rows of one of its states as well",
@@ -39,10 +41,6 @@ def resolve_ages(snapshot: Snapshot, ages: Mapping[str, Age], dropped_ids: Colle
             raise RequestError("the same state is named twice", operator=operator.label, state=name, found=state)
         dropped_rows.append(old_rows(operator, name, _cutoff_ms(snapshot, age, state)))
     return tuple(dropped_rows)
-
-
-def _has_keyed_state(operator: Operator, name: str) -> bool:
-    return any(state.name == name for state in operator.keyed_states)
 
 
 def _cutoff_ms(snapshot: Snapshot, age: Age, state: str) -> int:

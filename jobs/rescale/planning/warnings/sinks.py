@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from rescale.flink.operator_id import operator_id_of_uid
 from rescale.planning.request.request import Request
@@ -29,7 +29,8 @@ def sink_warnings(operators: Sequence[Operator], surgery: Surgery, request: Requ
         uid = _uid_in(renamed.operator_id, (renamed.label, *request.surgery.renames))
         if remaining_uids := _remaining_uids_of(uid, staying_ids):
             new_uids = dict(zip(_uids_beside_writer(uid), _uids_beside_writer(renamed.uid), strict=True))
-            advice = _rename_advice(remaining_uids, new_uids) if renamed.uid else "rename them, too"
+            renames = " and ".join(f"{uid} to {new_uids[uid]}" for uid in remaining_uids)
+            advice = f"rename {renames}" if renamed.uid else "rename them, too"
             yield (
                 f"{renamed.label}: it is renamed, but the other operators that Flink makes from the sink keep their "
                 f"names: {', '.join(remaining_uids)}. A job whose sink has the new uid refuses their state; if it may "
@@ -60,7 +61,3 @@ def _remaining_uids_of(uid: str, staying_ids: set[str]) -> list[str]:
 def _uids_beside_writer(uid: str) -> tuple[str, ...]:
     """Return the uids of the operators that a sink with this uid may have beside its writer, in a fixed order."""
     return tuple(template.format(uid) for template in _UIDS_BESIDE_THE_WRITER)
-
-
-def _rename_advice(remaining_uids: Sequence[str], new_uids: Mapping[str, str]) -> str:
-    return f"rename {' and '.join(f'{uid} to {new_uids[uid]}' for uid in remaining_uids)}"
