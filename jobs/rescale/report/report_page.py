@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from rescale.report.detail import DETAIL_LEVELS, DetailLevel
-from rescale.report.documents import Inspection, PlanDocument, ReportDocument
+from rescale.report.documents import PlanDocument, ReportDocument
 from rescale.report.page import Block, Page, Section, paragraph
 from rescale.report.pages.cluster_costs import cluster_blocks
 from rescale.report.pages.insights import sentences
@@ -57,6 +57,7 @@ def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
     if subject is None:
         raise ValueError("a report is about a snapshot or a plan")
     insight, warnings, operators = subject.insight, subject.warnings, subject.operators
+    for_flink = None if snapshot is None else snapshot.for_flink
     listing = (
         planned_operators(subject, detail)
         if isinstance(subject, PlanDocument)
@@ -68,7 +69,7 @@ def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
             *things_to_look_at(insight, warnings),
             *(changes_section(plan, detail) if plan is not None else []),
             *listing,
-            *_other_release_section(snapshot),
+            *([prospects_section(for_flink, snapshot.snapshot)] if snapshot and for_flink else []),
             *_keyed_state(keyed_operators(operators, insight), detail),
             *operator_state_section(operators, detail),
             *kafka_section(subject.kafka, detail),
@@ -80,13 +81,6 @@ def report_page(document: ReportDocument, detail: DetailLevel) -> Page:
         ),
         _title(document),
     )
-
-
-def _other_release_section(snapshot: Inspection | None) -> list[Section]:
-    """Return the section about what another Flink release would restore, if the user asked for one."""
-    if snapshot is None or snapshot.for_flink is None:
-        return []
-    return [prospects_section(snapshot.for_flink, snapshot.snapshot)]
 
 
 def _title(document: ReportDocument) -> str:

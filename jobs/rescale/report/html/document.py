@@ -8,11 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
 from importlib.resources import files
 
 import htpy as h
-from htpy import Element, Node
 from markupsafe import Markup
 
 from rescale.report.html.blocks import blocks
@@ -28,6 +26,7 @@ def html_of(page: Page, data: object) -> str:
     style = files(__package__).joinpath("style.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; img-src data:; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    titles = [block.title for block in page.blocks if isinstance(block, Section)]
     document = str(
         h.html(lang="en")[
             h.head[
@@ -42,23 +41,15 @@ def html_of(page: Page, data: object) -> str:
             h.body[
                 h.a(class_="skip", href="#content")["To the content"],
                 h.header[h.h1[page.title]],
-                _table_of_contents(page),
+                h.nav(aria_label="Contents")[
+                    h.ul[(h.li[h.a(href=f"#s{number}")[title]] for number, title in enumerate(titles, 1))]
+                ],
                 h.main(id="content")[blocks(page.blocks, 2)],
                 h.script(type="application/json", id="data")[Markup(_embedded(data))],
             ],
         ]
     )
     return printable_lines(document)
-
-
-def _table_of_contents(page: Page) -> Element:
-    return h.nav(aria_label="Contents")[h.ul[_links(page)]]
-
-
-def _links(page: Page) -> Iterator[Node]:
-    titles = [block.title for block in page.blocks if isinstance(block, Section)]
-    for number, title in enumerate(titles, 1):
-        yield h.li[h.a(href=f"#s{number}")[title]]
 
 
 def _embedded(data: object) -> str:

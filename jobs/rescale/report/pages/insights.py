@@ -66,7 +66,11 @@ def restore_sentences(insight: Insight) -> Iterator[str]:
     for restore in insight.restores:
         if restore.refused:
             yield restore.refused
-    scaled_out = [restore for restore in insight.restores if _scales_out(restore)]
+    scaled_out = [
+        restore
+        for restore in insight.restores
+        if any(operator.new_parallelism > operator.parallelism for operator in restore.operators)
+    ]
     merging_restore = next((restore for restore in scaled_out if _merging_subtasks(restore)), None)
     splitting_restore = next(
         (restore for restore in scaled_out if not _merging_subtasks(restore) and _has_databases(restore)),
@@ -111,10 +115,6 @@ def _has_databases(restore: JobRestore) -> bool:
 def _merging_subtasks(restore: JobRestore) -> int:
     """Return the number of subtasks that would copy rows from several databases into one."""
     return sum(bool(subtask.copied) for operator in restore.operators for subtask in operator.subtasks)
-
-
-def _scales_out(restore: JobRestore) -> bool:
-    return any(operator.new_parallelism > operator.parallelism for operator in restore.operators)
 
 
 def shapes_table(insight: Insight) -> Table:
@@ -231,7 +231,8 @@ def hand_picked_sentences(insight: Insight) -> Iterator[str]:
     """Yield sentences about keys that a job picked to address subtasks: their new subtasks, and what to do."""
     for keys in insight.hand_picked_keys:
         key_names = _first_items_text([key.key for key in keys.keys])
-        reason = "the smallest possible" if keys.smallest else f"by chance in {_percent_text(keys.chance)} of cases"
+        chance_text = f"{keys.chance:.1%}" if keys.chance >= 0.001 else "less than 0.1%"
+        reason = "the smallest possible" if keys.smallest else f"by chance in {chance_text} of cases"
         yield (
             f"{keys.label}: its {counted(len(keys.keys), 'key')} ({key_names}; {reason}) each belong to a different "
             f"one of {keys.parallelism} subtasks, as if picked by hand to address subtasks by keyBy. "
@@ -239,10 +240,6 @@ def hand_picked_sentences(insight: Insight) -> Iterator[str]:
         )
         if keys.idle or keys.crowded:
             yield f"{keys.label}: {_remedies_sentence(keys)}"
-
-
-def _percent_text(share: float) -> str:
-    return f"{share:.1%}" if share >= 0.001 else "less than 0.1%"
 
 
 def _effect_sentence(keys: HandPickedKeys) -> str:

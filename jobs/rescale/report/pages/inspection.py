@@ -13,7 +13,7 @@ from rescale.flink.state_meta_info import StateKind
 from rescale.insight.insight import snapshot_insight
 from rescale.planning.obstacles import obstacles
 from rescale.report.documents import DealtState, InspectedOperator, InspectedState, Inspection
-from rescale.report.page import Block, Bullets, Page, Table, WarningBlock, paragraph, table
+from rescale.report.page import Block, Bullets, Page, WarningBlock, paragraph, table
 from rescale.report.pages.elements import dealt_elements
 from rescale.report.pages.insights import insight_blocks
 from rescale.report.pages.kafka import kafka_document, kafka_tables
@@ -86,7 +86,10 @@ def inspection_page(document: Inspection) -> Page:
                 f"{human_bytes(document.bytes)} of state",
             ),
         ),
-        _operators_table(shown_operators),
+        table(
+            ("operator", "parallelism", "max", "key", "keyed", "operator state", "remark"),
+            map(inspected_row, shown_operators),
+        ),
         *note_on_other_operators(operators, shown_operators),
     ]
     states = [
@@ -107,13 +110,6 @@ def inspection_page(document: Inspection) -> Page:
         blocks.append(prospects_section(document.for_flink, document.snapshot))
     blocks += insight_blocks(document.insight)
     return Page((*blocks, *map(WarningBlock, document.warnings)))
-
-
-def _operators_table(operators: Sequence[InspectedOperator]) -> Table:
-    return table(
-        ("operator", "parallelism", "max", "key", "keyed", "operator state", "remark"),
-        map(inspected_row, operators),
-    )
 
 
 def inspected_row(operator: InspectedOperator) -> Sequence[object]:
