@@ -64,13 +64,9 @@ def build_candidate(source: Metadata, plan: Plan, written_handles: Sequence[Writ
         )
     by_id = {operator.operator_id: operator for operator in plan.operators}
     operators = tuple(_operator_state(entry, by_id[entry.operator_id], handles) for entry in source.operators)
-    properties = savepoint_properties(is_canonical=_is_canonical(plan)) if source.properties else b""
+    is_canonical = all(s.is_canonical for o in plan.operators for s in o.new_streams if s.slot is Slot.KEYED)
+    properties = savepoint_properties(is_canonical=is_canonical) if source.properties else b""
     return write_metadata(replace(source, operators=operators, properties=properties))
-
-
-def _is_canonical(plan: Plan) -> bool:
-    """Return whether the result is a canonical savepoint: every managed keyed stream is canonical."""
-    return all(s.is_canonical for o in plan.operators for s in o.new_streams if s.slot is Slot.KEYED)
 
 
 def _operator_state(
