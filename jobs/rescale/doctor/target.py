@@ -42,18 +42,13 @@ def check_target(checks: CheckList, target: str, source: str | None) -> None:
         refuse_place_of_documents(target)
         check_documents(target)
         refuse_misplaced(target)
-        missing_folders = (
-            [] if is_s3(target) else [path for path in _with_parents(run_directory(target)) if not path.exists()]
-        )
+        folder = Path(run_directory(target))
+        missing_folders = [] if is_s3(target) else [path for path in (folder, *folder.parents) if not path.exists()]
         try:
             _Probes(checks, target, source).check()
         finally:
-            for folder in missing_folders:
-                owned.remove_folder(folder)
-
-
-def _with_parents(folder: str) -> list[Path]:
-    return [Path(folder), *Path(folder).parents]
+            for missing_folder in missing_folders:
+                owned.remove_folder(missing_folder)
 
 
 class _Probes:
