@@ -237,7 +237,7 @@ class CutOver:
 
     def _make_last_round(self, round_plan: RoundPlan, stopwatch: Stopwatch) -> None:
         """Make the last round while the job stands still."""
-        timer = threading.Timer(max(0.0, self.give_up_after - stopwatch.elapsed), self.mover.end)
+        timer = threading.Timer(max(0.0, self.give_up_after - stopwatch.elapsed), self.mover.rounds_runner.end)
         timer.start()
         try:
             with stopwatch.part("last round and its proof"):

@@ -128,7 +128,7 @@ def _follow_until_cut(watch: Watch, cut_over: CutOver) -> Stopwatch:
     """Follow the job until it can be cut over, and cancel it. Return the stopwatch of the cut-over."""
     watch.refuse_ended_job()
     if watch.has_rounds:
-        cut_over.mover.start_rounds_process()
+        cut_over.mover.rounds_runner.begin()
     with watch.follower.following(pins_checkpoints=watch.has_rounds):
         while True:
             watch.follow()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
@@ -37,24 +38,16 @@ class RoundsRunner(Protocol):
         """End the process or pod, even in the middle of a round; the next round starts another one."""
 
 
+@dataclass(frozen=True)
 class Mover:
     """Moves and validates state of claimed plans: `move_all` all of it, `rounds_runner` only changes."""
 
-    def __init__(self, move_all: Callable[[Plan, Proof], None], rounds_runner: RoundsRunner) -> None:
-        self._move_all = move_all
-        self._rounds_runner = rounds_runner
-
-    def start_rounds_process(self) -> None:
-        """Start the process for rounds early, so that it is ready for the first round."""
-        self._rounds_runner.begin()
+    move_all: Callable[[Plan, Proof], None]
+    rounds_runner: RoundsRunner
 
     def move(self, plan: Plan, proof: Proof) -> None:
         """Move and validate state of a plan: changes in the process or pod for rounds, all state in another."""
-        (self._rounds_runner.move if proof is Proof.CHANGES else self._move_all)(plan, proof)
-
-    def end(self) -> None:
-        """End the process or pod for rounds, even in the middle of a round."""
-        self._rounds_runner.end()
+        (self.rounds_runner.move if proof is Proof.CHANGES else self.move_all)(plan, proof)
 
 
 @contextmanager
