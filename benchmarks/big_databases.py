@@ -73,7 +73,9 @@ def _put_all(
     prefix_length = prefix_size(max_parallelism)
     for source in sources_of(stream, max_parallelism):
         for records in reader.batches(source):
-            columns = zip(records.starts, records.key_ends, records.ends, records.states, records.groups, strict=True)
+            columns = zip(
+                records.key_starts, records.key_ends, records.ends, records.states, records.groups, strict=True
+            )
             for start, key_end, end, state, group in columns:
                 key = int(group).to_bytes(prefix_length, "big") + records.data[start:key_end].tobytes()
                 writer.put(header.states[state].name, key, records.data[key_end + 4 : end].tobytes())

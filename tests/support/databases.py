@@ -128,7 +128,7 @@ def _checked_rows(records: Records, state: str, state_id: int, max_parallelism: 
     assert set(records.states.tolist()) == {state_id}
     rows: Rows = {}
     begin = 0
-    columns = (column.tolist() for column in (records.starts, records.key_ends, records.ends, records.groups))
+    columns = (column.tolist() for column in (records.key_starts, records.key_ends, records.ends, records.groups))
     for start, limit, end, group in zip(*columns, strict=True):
         assert data[begin:start] == prefix(group, max_parallelism)
         assert int.from_bytes(data[limit : limit + 4], "big") == end - limit - 4

@@ -85,7 +85,7 @@ _UNTYPED_STATES = {
 
 
 def operator_state_reason(state: str, writer_major: int, line: ReleaseLine) -> Reason | None:
-    """Return why `line` may not restore the operator state with this name; None if no rule depends on the name.
+    """Return why `line` might not restore the operator state with this name; None if no rule depends on the name.
 
     Flink `writer_major` (1 or 2) wrote the state, and the release `line` is to restore it.
     """
@@ -104,7 +104,7 @@ _STATES_OF_OTHER_OVERS = {"lastTriggeringTsState", "cleanupTsState", "smallestTS
 
 
 def keyed_state_reason(state: str, names: Set[str], writer_major: int, line: ReleaseLine) -> Reason | None:
-    """Return why `line` may not restore a keyed state; None if no rule depends on its name.
+    """Return why `line` might not restore a keyed state; None if no rule depends on its name.
 
     `names` are those of all keyed states of the operator; `writer_major` and `line` are as for `operator_state_reason`.
     """
@@ -131,12 +131,12 @@ def shared_offsets_reason(line: ReleaseLine) -> Reason:
 
 
 def source_reason(line: ReleaseLine) -> Reason:
-    """Return why `line` may not restore the splits of a source and the state of its coordinator."""
+    """Return why `line` might not restore the splits of a source and the state of its coordinator."""
     return _connector_reason("SourceOperator", line)
 
 
 def untyped_state_reason(kind: str, line: ReleaseLine) -> Reason:
-    """Return why `line` may not restore a kind of state without known types; `kind` is a key of `_UNTYPED_STATES`."""
+    """Return why `line` might not restore a kind of state without known types; `kind` is a key of `_UNTYPED_STATES`."""
     flink_class, why, advice = _UNTYPED_STATES[kind]
     return Reason(Restores.UNKNOWN, why, flink_class, advice.replace("that Flink", f"Flink {line}"))
 

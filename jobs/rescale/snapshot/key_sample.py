@@ -86,7 +86,7 @@ def keys_of_group(
         data = files.beginning(extent, SAMPLE_SIZE // _MOST_GROUPS)
         read_records = _heap_records if stream.framing is Framing.HEAP else _canonical_records
         for records in read_records(header, max_parallelism, key_group, data):
-            starts = records.starts + offsets[records.states]
+            starts = records.key_starts + offsets[records.states]
             for first, limit in zip(starts.tolist(), records.key_ends.tolist(), strict=True):
                 yield records.data[first:limit].tobytes()
     except SnapshotError as error:

@@ -153,7 +153,7 @@ def check_changes(changes: NewValues, before: Model, after: Model, steps: Sequen
 
 def rows_of(records: Records, prefix: int) -> Iterator[tuple[bytes, bytes]]:
     """Yield (key with its key group, value) of each record."""
-    for start, limit, end in zip(records.starts, records.key_ends, records.ends, strict=True):
+    for start, limit, end in zip(records.key_starts, records.key_ends, records.ends, strict=True):
         yield bytes(records.data[start - prefix : limit]), bytes(records.data[limit + 4 : end])
 
 
@@ -373,7 +373,7 @@ def test_change_records_hold_the_new_value_or_mark_a_deletion(library: FlinksRoc
         (int(state), int(group), bytes(batch.data[start:limit]), bytes(batch.data[limit + 4 : end]))
         for batch in reader
         for start, limit, end, state, group in zip(
-            batch.starts, batch.key_ends, batch.ends, batch.states, batch.groups, strict=True
+            batch.key_starts, batch.key_ends, batch.ends, batch.states, batch.groups, strict=True
         )
     ]
     assert records == [(0, 5, b"a", b"\1" + b"3"), (0, 5, b"b", b"\0"), (1, 7, b"", b"\1")]

@@ -69,7 +69,7 @@ def _look(data: bytes) -> None:
         return
     for records in Overlay(parsed_changes, read, _MAX_PARALLELISM).remaining():
         for start, limit, end, group in zip(
-            records.starts.tolist(),
+            records.key_starts.tolist(),
             records.key_ends.tolist(),
             records.ends.tolist(),
             records.groups.tolist(),

@@ -62,7 +62,7 @@ def _counts_of_batches(batches: Iterable[Records], key_group: int, most: int | N
     """Check the batches, and return the number of records in each."""
     sizes = []
     for records in batches:
-        columns = (column.tolist() for column in (records.starts, records.key_ends, records.ends, records.groups))
+        columns = (column.tolist() for column in (records.key_starts, records.key_ends, records.ends, records.groups))
         for begin, limit, end, group in zip(*columns, strict=True):
             assert 0 <= begin <= limit <= end <= len(records.data)
             assert group == key_group

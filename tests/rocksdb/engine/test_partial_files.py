@@ -94,7 +94,7 @@ def looked_up(
     parts.fetch(live_files(directory, state), keys_of(keys))
     with guarded_database(directory, STATES) as opened:
         for records in opened.read(rows_of_keys(128, state, 0, keys_of(keys))):
-            for start, limit, end in zip(records.starts, records.key_ends, records.ends, strict=True):
+            for start, limit, end in zip(records.key_starts, records.key_ends, records.ends, strict=True):
                 rows[bytes(records.data[start - 1 : limit])] = bytes(records.data[limit + 4 : end])
     return rows
 

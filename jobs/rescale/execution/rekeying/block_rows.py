@@ -45,13 +45,13 @@ class BlockSorter:
         """
         from rescale.execution.rekeying import sort_loop
 
-        size = int((records.ends - records.starts).sum()) + len(records) * (4 + self._prefix)
+        size = int((records.ends - records.key_starts).sum()) + len(records) * (4 + self._prefix)
         if size > len(self._out):
             self._out = np.empty(size, np.uint8)
         cells = groups * self._states + states
         sort_loop.sort_records(
             records.data,
-            records.starts,
+            records.key_starts,
             records.key_ends,
             records.ends,
             groups,

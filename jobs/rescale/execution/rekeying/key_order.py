@@ -38,12 +38,12 @@ def _sort_run(blocks: SortedBlocks) -> SortedBlocks:
 
     data, begins = blocks.load(0, len(blocks))
     records = records_of_blocks(data, begins, begins + blocks.sizes)
-    order = np.empty(len(records.starts), np.int64)
+    order = np.empty(len(records.key_starts), np.int64)
     borders = np.array([0, len(order)])
-    sort_keys(data, records.starts, records.key_ends, borders, order, np.empty(len(order), np.uint64))
+    sort_keys(data, records.key_starts, records.key_ends, borders, order, np.empty(len(order), np.uint64))
     out = np.empty(int(blocks.sizes.sum()), np.uint8)
-    put_records(data, records.starts, records.ends, order, out)
-    last = len(out) - int(records.ends[order[-1]] - records.starts[order[-1]]) - 4
+    put_records(data, records.key_starts, records.ends, order, out)
+    last = len(out) - int(records.ends[order[-1]] - records.key_starts[order[-1]]) - 4
     sizes, last_offsets, positions = (
         np.array([number], np.int64) for number in (len(out), last, blocks.buffer.append(out.data))
     )

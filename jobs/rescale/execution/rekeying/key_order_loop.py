@@ -12,11 +12,11 @@ from rescale.flink.keyed.blocks.record_walk import read_u32
 
 
 @compiled
-def put_records(data: Bytes, starts: Longs, ends: Longs, order: Longs, out: Bytes) -> None:
+def put_records(data: Bytes, key_starts: Longs, ends: Longs, order: Longs, out: Bytes) -> None:
     """Write whole records in the given order, end to end."""
     at = np.int64(0)
     for i in order:
-        at = copy_bytes(data, starts[i] - LENGTH_SIZE, ends[i], out, at)
+        at = copy_bytes(data, key_starts[i] - LENGTH_SIZE, ends[i], out, at)
 
 
 @compiled

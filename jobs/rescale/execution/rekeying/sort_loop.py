@@ -12,7 +12,7 @@ from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
 @compiled
 def sort_records(
     data: Bytes,
-    starts: Longs,
+    key_starts: Longs,
     key_ends: Longs,
     ends: Longs,
     groups: Longs,
@@ -29,7 +29,7 @@ def sort_records(
     """
     cell_ends[:] = 0
     for i in range(len(cells)):
-        cell_ends[cells[i]] += LENGTH_SIZE + prefix + ends[i] - starts[i]
+        cell_ends[cells[i]] += LENGTH_SIZE + prefix + ends[i] - key_starts[i]
     offset = np.int64(0)
     for cell in range(len(cell_ends)):
         size = cell_ends[cell]
@@ -38,7 +38,7 @@ def sort_records(
     for i in range(len(cells)):
         at = cell_ends[cells[i]]
         last_offsets[cells[i]] = at
-        key_size = prefix + key_ends[i] - starts[i]
+        key_size = prefix + key_ends[i] - key_starts[i]
         out[at], out[at + 1], out[at + 2], out[at + 3] = (
             key_size >> 24 & 0xFF,
             key_size >> 16 & 0xFF,
@@ -48,4 +48,4 @@ def sort_records(
         if prefix == 2:
             out[at + LENGTH_SIZE] = groups[i] >> 8
         out[at + LENGTH_SIZE + prefix - 1] = groups[i] & 0xFF
-        cell_ends[cells[i]] = copy_bytes(data, starts[i], ends[i], out, at + LENGTH_SIZE + prefix)
+        cell_ends[cells[i]] = copy_bytes(data, key_starts[i], ends[i], out, at + LENGTH_SIZE + prefix)

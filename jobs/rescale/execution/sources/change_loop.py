@@ -16,35 +16,35 @@ from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
 @compiled
 def _order_of_rows(
     data: Bytes,
-    starts: Longs,
+    key_starts: Longs,
     key_ends: Longs,
     groups: Longs,
     i: int,
     new_data: Bytes,
-    new_starts: Longs,
+    new_key_starts: Longs,
     new_key_ends: Longs,
     new_groups: Longs,
     j: int,
 ) -> Long:
     """Compare the keys of old row i and new row j: negative, 0 or positive. An index past the last row comes last."""
-    if i == len(starts):
+    if i == len(key_starts):
         return np.int64(1)
-    if j == len(new_starts):
+    if j == len(new_key_starts):
         return np.int64(-1)
     if groups[i] != new_groups[j]:
         return groups[i] - new_groups[j]
-    return compare_bytes(data, starts[i], key_ends[i], new_data, new_starts[j], new_key_ends[j])
+    return compare_bytes(data, key_starts[i], key_ends[i], new_data, new_key_starts[j], new_key_ends[j])
 
 
 @compiled
 def mark_differences(
     data: Bytes,
-    starts: Longs,
+    key_starts: Longs,
     key_ends: Longs,
     ends: Longs,
     groups: Longs,
     new_data: Bytes,
-    new_starts: Longs,
+    new_key_starts: Longs,
     new_key_ends: Longs,
     new_ends: Longs,
     new_groups: Longs,
@@ -60,10 +60,12 @@ def mark_differences(
     (`has_new_ended`). Returns the numbers of old and of new rows that were compared.
     """
     i, j = 0, 0
-    while (i < len(starts) or has_old_ended) and (j < len(new_starts) or has_new_ended):
-        if i == len(starts) and j == len(new_starts):
+    while (i < len(key_starts) or has_old_ended) and (j < len(new_key_starts) or has_new_ended):
+        if i == len(key_starts) and j == len(new_key_starts):
             break
-        order = _order_of_rows(data, starts, key_ends, groups, i, new_data, new_starts, new_key_ends, new_groups, j)
+        order = _order_of_rows(
+            data, key_starts, key_ends, groups, i, new_data, new_key_starts, new_key_ends, new_groups, j
+        )
         if order < 0:
             removed[i] = True
             i += 1
@@ -94,38 +96,38 @@ def _put_value(data: Bytes, at: Long, kind: Long, value_data: Bytes, begin: Long
 @compiled
 def put_changes(
     old_data: Bytes,
-    old_starts: Longs,
+    old_key_starts: Longs,
     old_key_ends: Longs,
     old_groups: Longs,
     new_data: Bytes,
-    new_starts: Longs,
+    new_key_starts: Longs,
     new_key_ends: Longs,
     new_ends: Longs,
     new_groups: Longs,
     prefix: int,
     data: Bytes,
-    starts: Longs,
+    key_starts: Longs,
     key_ends: Longs,
     ends: Longs,
     groups: Longs,
 ) -> int:
     """Write a record for each key whose row was removed or added: `VALUE` and the new value, or `DELETION`.
 
-    The records are written to `data`, `starts`, `key_ends`, `ends` and `groups`. Every key begins with the `prefix`
+    The records are written to `data`, `key_starts`, `key_ends`, `ends` and `groups`. Every key begins with the `prefix`
     bytes of its key group. Returns the number of records.
     """
     i, j, count, at = 0, 0, 0, np.int64(0)
-    while i < len(old_starts) or j < len(new_starts):
+    while i < len(old_key_starts) or j < len(new_key_starts):
         order = _order_of_rows(
-            old_data, old_starts, old_key_ends, old_groups, i, new_data, new_starts, new_key_ends, new_groups, j
+            old_data, old_key_starts, old_key_ends, old_groups, i, new_data, new_key_starts, new_key_ends, new_groups, j
         )
-        starts[count] = at + prefix
+        key_starts[count] = at + prefix
         if order < 0:
-            at = copy_bytes(old_data, old_starts[i] - prefix, old_key_ends[i], data, at)
+            at = copy_bytes(old_data, old_key_starts[i] - prefix, old_key_ends[i], data, at)
             groups[count], key_ends[count] = old_groups[i], at
             at = _put_value(data, at, DELETION, new_data, 0, 0)
         else:
-            at = copy_bytes(new_data, new_starts[j] - prefix, new_key_ends[j], data, at)
+            at = copy_bytes(new_data, new_key_starts[j] - prefix, new_key_ends[j], data, at)
             groups[count], key_ends[count] = new_groups[j], at
             at = _put_value(data, at, VALUE, new_data, new_key_ends[j] + LENGTH_SIZE, new_ends[j])
             j += 1
@@ -147,7 +149,7 @@ def put_entries(
     value_ends: Longs,
     prefix: int,
     data: Bytes,
-    starts: Longs,
+    key_starts: Longs,
     key_ends: Longs,
     ends: Longs,
     groups: Longs,
@@ -158,7 +160,7 @@ def put_entries(
         groups[i] = 0
         for j in range(prefix):
             groups[i] = groups[i] << 8 | keys[entry_starts[i] + j]
-        starts[i] = at + prefix
+        key_starts[i] = at + prefix
         at = copy_bytes(keys, entry_starts[i], entry_ends[i], data, at)
         key_ends[i] = at
         at = _put_value(data, at, trailers[i] & 0xFF, values, value_starts[i], value_ends[i])

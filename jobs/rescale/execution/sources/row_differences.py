@@ -61,15 +61,15 @@ def change_records(changes: Changes, prefix: int) -> Records:
 
     removed, added = changes
     capacity = len(removed) + len(added)
-    size = sum(int((side.ends - side.starts).sum()) + len(side) * (prefix + 5) for side in changes)
-    data, starts, key_ends, ends, groups = columns = _new_columns(size, capacity)
+    size = sum(int((side.ends - side.key_starts).sum()) + len(side) * (prefix + 5) for side in changes)
+    data, key_starts, key_ends, ends, groups = columns = _new_columns(size, capacity)
     record_count = put_changes(
         removed.data,
-        removed.starts,
+        removed.key_starts,
         removed.key_ends,
         removed.groups,
         added.data,
-        added.starts,
+        added.key_starts,
         added.key_ends,
         added.ends,
         added.groups,
@@ -78,7 +78,7 @@ def change_records(changes: Changes, prefix: int) -> Records:
     )
     states = np.full(capacity, (removed if len(removed) else added).states[0])
     end = int(ends[record_count - 1]) if record_count else 0
-    return Records(data[:end], starts, key_ends, ends, states, groups).select(slice(record_count))
+    return Records(data[:end], key_starts, key_ends, ends, states, groups).select(slice(record_count))
 
 
 def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
@@ -87,7 +87,7 @@ def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
 
     record_count = len(entries)
     sizes = entries.key_ends - entries.key_starts + entries.value_ends - entries.value_starts + LENGTH_SIZE + 1
-    data, starts, key_ends, ends, groups = columns = _new_columns(int(sizes.sum()), record_count)
+    data, key_starts, key_ends, ends, groups = columns = _new_columns(int(sizes.sum()), record_count)
     put_entries(
         entries.keys,
         entries.key_starts,
@@ -99,13 +99,13 @@ def decided_records(entries: Entries, state_id: int, prefix: int) -> Records:
         prefix,
         *columns,
     )
-    return Records(data, starts, key_ends, ends, np.full(record_count, state_id, np.int64), groups)
+    return Records(data, key_starts, key_ends, ends, np.full(record_count, state_id, np.int64), groups)
 
 
 def _new_columns(size: int, record_count: int) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
     """Return arrays to be filled with `record_count` records: `size` bytes, and starts, key ends, ends and groups."""
-    starts, key_ends, ends, groups = (np.empty(record_count, np.int64) for _ in range(4))
-    return np.empty(size, np.uint8), starts, key_ends, ends, groups
+    key_starts, key_ends, ends, groups = (np.empty(record_count, np.int64) for _ in range(4))
+    return np.empty(size, np.uint8), key_starts, key_ends, ends, groups
 
 
 _NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in range(5)))
@@ -113,4 +113,4 @@ _NO_RECORDS = Records(np.empty(0, np.uint8), *(np.empty(0, np.int64) for _ in ra
 
 def _columns_of(records: Records | None) -> tuple[Bytes, Longs, Longs, Longs, Longs]:
     records = _NO_RECORDS if records is None else records
-    return (records.data, records.starts, records.key_ends, records.ends, records.groups)
+    return (records.data, records.key_starts, records.key_ends, records.ends, records.groups)

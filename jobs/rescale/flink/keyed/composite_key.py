@@ -63,7 +63,7 @@ class CompositeKeys:
 
         Raises `IntegrityError`, which names the record, for bytes that are not a key and a namespace.
         """
-        starts = records.starts + self._key_offsets[records.states]
+        starts = records.key_starts + self._key_offsets[records.states]
         if self._program is None:
             ends, codes = self._ends_before_namespace(records, starts), None
         else:
@@ -96,7 +96,7 @@ class CompositeKeys:
         self, records: Records, index: int, what: str, actual: str | None, **details: object
     ) -> IntegrityError:
         """Return an error that names a record by its state, its key group and the bytes of its key."""
-        key = records.data[records.starts[index] : records.key_ends[index]]
+        key = records.data[records.key_starts[index] : records.key_ends[index]]
         key_text = key[:_MOST_KEY_BYTES_SHOWN].tobytes().hex() + ("…" if len(key) > _MOST_KEY_BYTES_SHOWN else "")
         return IntegrityError(
             f"{what}: key bytes {key_text} in key group {records.groups[index]}",

@@ -42,7 +42,7 @@ _LEFT_TAG = 1
 """Tag of a left value. A right value has 0 in `EitherSerializer`, and 2 in `CoGroupedStreams.UnionSerializer`."""
 
 _SMALLEST_LONG, _SMALLEST_INT = -(1 << 63), -(1 << 31)
-_SHORTCUTS = 4
+_SHORTCUT_COUNT = 4
 """`BigIntSerializer` writes null, 0, 1 and 10 as lengths 0 to 3."""
 
 _BINARY_ROW_SEED = 42
@@ -183,8 +183,8 @@ def _read_number(data: Bytes, at: int, limit: int, has_scale: int) -> tuple[Long
     code = np.int64(0)
     if limit - at < 4:
         return code, False, at, SHORT
-    size = _read_signed(data, at, 4) - _SHORTCUTS
-    if size >= limit - at - 3 or size < -_SHORTCUTS or size == 0:
+    size = _read_signed(data, at, 4) - _SHORTCUT_COUNT
+    if size >= limit - at - 3 or size < -_SHORTCUT_COUNT or size == 0:
         return code, False, at, BAD_LENGTH
     at += 4
     if size == -4:

@@ -106,7 +106,7 @@ Stream: TypeAlias = (
 
 
 def _check_optional_fields(tag: int, has_fields_by_tag: dict[int, bool], *fields: object) -> None:
-    """Raise `ValueError` unless all of `fields` are set if `has_fields_by_tag[tag]` is true, or None if it is false."""
+    """Check that `fields` are set if `has_fields_by_tag[tag]` is true, else None. Raises `ValueError`."""
     if tag not in has_fields_by_tag or any((field is not None) != has_fields_by_tag[tag] for field in fields):
         raise ValueError(f"a handle with tag {tag} cannot have the fields {fields}")
 

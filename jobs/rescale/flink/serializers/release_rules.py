@@ -32,7 +32,7 @@ class Restores(StrEnum):
 
 
 class Reason(NamedTuple):
-    """Reason why state is not restored, or may not be; `flink_class` has the rule, `way` what users can do."""
+    """Reason why state is not restored, or might not be; `flink_class` has the rule, `way` what users can do."""
 
     restores: Restores
     why: str
@@ -85,7 +85,7 @@ ANOTHER_SERIALIZER = (
 
 
 def reasons(snapshot: SerializerSnapshot, writer_major: int, line: ReleaseLine) -> Iterator[Reason]:
-    """Yield the reasons why `line` may not restore what a serializer of Flink 1 or 2 (`writer_major`) wrote."""
+    """Yield the reasons why `line` might not restore what a serializer of Flink 1 or 2 (`writer_major`) wrote."""
     row = row_of(snapshot.class_name)
     yield from class_reasons(snapshot.class_name, line)
     if row is None or snapshot.values(UNKNOWN):
@@ -100,7 +100,7 @@ def reasons(snapshot: SerializerSnapshot, writer_major: int, line: ReleaseLine) 
 
 
 def missing_class_reason(class_name: str, line: ReleaseLine) -> Reason:
-    """Return why `line` may not restore a header whose snapshot class, or its version, has no `Serializer`."""
+    """Return why `line` might not restore a header whose snapshot class, or its version, has no `Serializer`."""
     return next(
         class_reasons(class_name, line),
         _old_class_reason(class_name, line)
@@ -116,7 +116,7 @@ def missing_class_reason(class_name: str, line: ReleaseLine) -> Reason:
 
 
 def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
-    """Yield why `line` does not have, or may not have, a class of the registry; nothing if it has the class."""
+    """Yield why `line` does not have, or might not have, a class of the registry; nothing if it has the class."""
     row = row_of(class_name)
     if row is None:
         return

@@ -35,13 +35,13 @@ _NULL_FLAG, _PLAIN_FLAG = 1, 2
 _LEFT_TAG = 1
 """Tag of the left type in all unions; each union has its own tag for the right type."""
 
-_SHORTCUTS = (NULL, "0", "1", "10")
+_SHORT_NUMBERS = (NULL, "0", "1", "10")
 """Numbers that `BigIntSerializer` writes as a length below 4."""
 
 _WIDEST_NUMBER = 256
 """Largest size in bytes of a number that is shown in decimal, because Python refuses thousands of digits."""
 
-_INTEGERS = (FixedHash.INTEGER, FixedHash.LONG, FixedHash.SCALA_LONG, FixedHash.LONG_VALUE)
+_INTEGER_RULES = (FixedHash.INTEGER, FixedHash.LONG, FixedHash.SCALA_LONG, FixedHash.LONG_VALUE)
 
 
 def format_value(tree: TypeTree, reader: ByteReader) -> str:
@@ -83,7 +83,7 @@ def format_bytes(data: bytes) -> str:
 
 
 def _format_fixed(data: bytes, hash_rule: FixedHash) -> str:
-    if hash_rule in _INTEGERS:
+    if hash_rule in _INTEGER_RULES:
         return str(int.from_bytes(data, "big", signed=True))
     if hash_rule is FixedHash.BOOLEAN:
         return "true" if data[0] else "false"
@@ -108,12 +108,12 @@ def _quoted(text: str) -> str:
 
 def _format_number(reader: ByteReader, *, has_scale: bool) -> str:
     at, size = reader.position, reader.i32()
-    if not 0 <= size - len(_SHORTCUTS) <= reader.remaining and not 0 <= size < len(_SHORTCUTS):
+    if not 0 <= size - len(_SHORT_NUMBERS) <= reader.remaining and not 0 <= size < len(_SHORT_NUMBERS):
         raise reader.error("an impossible length", at=at, found=size)
-    if size < len(_SHORTCUTS):
-        digits = _SHORTCUTS[size]
+    if size < len(_SHORT_NUMBERS):
+        digits = _SHORT_NUMBERS[size]
     else:
-        magnitude = reader.raw(size - len(_SHORTCUTS))
+        magnitude = reader.raw(size - len(_SHORT_NUMBERS))
         is_wide = len(magnitude) > _WIDEST_NUMBER
         digits = format_bytes(magnitude) if is_wide else str(int.from_bytes(magnitude, "big", signed=True))
     if not has_scale or digits == NULL:

@@ -93,7 +93,7 @@ class _StateIterators:
         from rescale.rocksdb.engine.row_loop import NO_ROW, SHORT_KEY, frame_rows
 
         ids, states, rows = self._ids, self._states, self._rows
-        starts, key_ends, ends, record_states, record_groups = self._columns
+        key_starts, key_ends, ends, record_states, record_groups = self._columns
         pieces: list[tuple[int, int, int]] = []
         at = count = 0
         while any(group != NO_ROW for group in next_key_groups):
@@ -115,7 +115,7 @@ class _StateIterators:
                         mark,
                         self._data[at:],
                         self.scratch,
-                        starts[count:],
+                        key_starts[count:],
                         key_ends[count:],
                         ends[count:],
                         at,

@@ -43,14 +43,16 @@ class RowsOfKeys(NamedTuple):
         states = arrays.longs("column 4", RECORDS_AT_ONCE)
         states[:] = self.state_id
         keys, scratch = np.frombuffer(bytearray(self.keys), np.uint8), np.zeros(2, np.int64)
-        at = 0
+        next_key = 0
         with database.lookup(self.state) as lookup:
-            while at < len(ends):
-                count, at, needed_bytes = find_rows(*lookup.addresses, keys, ends, at, prefix, data, scratch, *columns)
+            while next_key < len(ends):
+                count, next_key, needed_bytes = find_rows(
+                    *lookup.addresses, keys, ends, next_key, prefix, data, scratch, *columns
+                )
                 lookup.check(int(scratch[1]))
                 if count:
-                    starts, key_ends, row_ends, groups = (column[:count] for column in columns)
-                    yield Records(data[: row_ends[-1]], starts, key_ends, row_ends, states[:count], groups)
+                    key_starts, key_ends, row_ends, groups = (column[:count] for column in columns)
+                    yield Records(data[: row_ends[-1]], key_starts, key_ends, row_ends, states[:count], groups)
                 elif needed_bytes:
                     data = buffer_for_row(needed_bytes, arrays, database, self.state)
 
@@ -76,5 +78,5 @@ class KeysOfRange(NamedTuple):
         """Yield batches of keys. Raises `SnapshotError` if RocksDB finds damage."""
         prefix = 1  # any length of the prefix serves here, because keys are returned whole
         for data, columns in copied_rows(database, arrays, self.state, self.begin, self.end, prefix):
-            starts, key_ends = columns[0].tolist(), columns[1].tolist()
-            yield [data[start - prefix : end].tobytes() for start, end in zip(starts, key_ends, strict=True)]
+            key_starts, key_ends = columns[0].tolist(), columns[1].tolist()
+            yield [data[start - prefix : end].tobytes() for start, end in zip(key_starts, key_ends, strict=True)]

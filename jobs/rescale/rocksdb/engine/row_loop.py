@@ -41,26 +41,26 @@ def copy_rows(
     iterator: int,
     prefix: int,
     data: Bytes,
-    length: Longs,
-    starts: Longs,
+    scratch: Longs,
+    key_starts: Longs,
     key_ends: Longs,
     ends: Longs,
     groups: Longs,
 ) -> tuple[int, Long]:
     """Copy rows as key, value length and value into `data`, until the iterator or the room in an array ends.
 
-    `starts` and `key_ends` receive the begin (after the key group) and the end of each key, `ends` the end of each
-    value, and `groups` the key group. `length` has one element, scratch space for a length that RocksDB returns. Return
-    the number of rows, and the bytes that the next row needs: 0 if the iterator ended or the other arrays are full, -1
-    if the key of the row is too short for a key group.
+    `key_starts` and `key_ends` receive the begin (after the key group) and the end of each key, `ends` the end of each
+    value, and `groups` the key group. `scratch` has one element, for a length that RocksDB returns. Return the number
+    of rows, and the bytes that the next row needs: 0 if the iterator ended or the other arrays are full, -1 if the key
+    of the row is too short for a key group.
     """
-    data_address, length_address = data.ctypes.data, length.ctypes.data
+    data_address, length_address = data.ctypes.data, scratch.ctypes.data
     at, count = np.int64(0), 0
-    while count < len(starts) and _rocksdb_iter_valid(iterator):
+    while count < len(key_starts) and _rocksdb_iter_valid(iterator):
         key_address = _rocksdb_iter_key(iterator, length_address)
-        key_length = length[0]
+        key_length = scratch[0]
         value_address = _rocksdb_iter_value(iterator, length_address)
-        value_length = length[0]
+        value_length = scratch[0]
         if key_length < prefix:
             return count, np.int64(-1)
         if key_length + LENGTH_SIZE + value_length > len(data) - at:
@@ -69,7 +69,7 @@ def copy_rows(
         group = np.int64(data[at])
         if prefix == 2:
             group = group << 8 | np.int64(data[at + 1])
-        starts[count] = at + prefix
+        key_starts[count] = at + prefix
         at += key_length
         key_ends[count] = at
         at = _put_length(data, at, value_length)
@@ -93,7 +93,7 @@ def find_rows(
     prefix: int,
     data: Bytes,
     scratch: Longs,
-    starts: Longs,
+    key_starts: Longs,
     key_ends: Longs,
     ends: Longs,
     groups: Longs,
@@ -118,14 +118,14 @@ def find_rows(
         value_address = _rocksdb_pinnableslice_value(row, length_address)
         value_length = scratch[0]
         needed_bytes = size + LENGTH_SIZE + value_length
-        if count == len(starts) or needed_bytes > len(data) - at:
+        if count == len(key_starts) or needed_bytes > len(data) - at:
             _rocksdb_pinnableslice_destroy(row)
             return count, i, needed_bytes
         _memcpy(data_address + at, keys_address + begin, size)
         group = np.int64(data[at])
         if prefix == 2:
             group = group << 8 | np.int64(data[at + 1])
-        starts[count] = at + prefix
+        key_starts[count] = at + prefix
         at += size
         key_ends[count] = at
         at = _put_length(data, at, value_length)
@@ -169,7 +169,7 @@ def frame_rows(
     mark: int,
     data: Bytes,
     scratch: Longs,
-    starts: Longs,
+    key_starts: Longs,
     key_ends: Longs,
     ends: Longs,
     origin: int,
@@ -177,7 +177,7 @@ def frame_rows(
     """Copy rows of one key group as records in canonical framing, until the key group or the room in an array ends.
 
     The loop writes the state id `first_id` before the rows, unless it is negative. It flags the last row of the key
-    group and writes `mark` after it. `starts`, `key_ends` and `ends` are as in `copy_rows`, and count from `origin`
+    group and writes `mark` after it. `key_starts`, `key_ends` and `ends` are as in `copy_rows`, and count from `origin`
     bytes before `data`. `scratch` has two elements, for a length that RocksDB returns and for a key group. Returns the
     number of rows, the bytes written, the bytes that the next row needs if there was no room for it, and the key group
     of the next row.
@@ -190,7 +190,7 @@ def frame_rows(
         value_address = _rocksdb_iter_value(iterator, length_address)
         value_length = scratch[0]
         needed_bytes = 2 * ID_SIZE + 2 * LENGTH_SIZE + key_length + value_length
-        if count == len(starts) or needed_bytes > len(data) - at:
+        if count == len(key_starts) or needed_bytes > len(data) - at:
             return count, at, needed_bytes, group
         if first_id >= 0 and count == 0:
             data[at], data[at + 1] = first_id >> 8 & 0xFF, first_id & 0xFF
@@ -198,7 +198,7 @@ def frame_rows(
         at = _put_length(data, at, key_length)
         key_begin = at
         _memcpy(data_address + at, key_address, key_length)
-        starts[count] = origin + at + prefix
+        key_starts[count] = origin + at + prefix
         at += key_length
         key_ends[count] = origin + at
         at = _put_length(data, at, value_length)

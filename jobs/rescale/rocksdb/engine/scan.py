@@ -45,8 +45,8 @@ class StateRows(NamedTuple):
         states = arrays.longs("column 5", self.batch_factor * RECORDS_AT_ONCE)
         states[:] = self.state_id
         batches = copied_rows(database, arrays, self.state, keys.begin, keys.end, prefix, self.batch_factor)
-        for data, (starts, key_ends, ends, groups) in batches:
-            yield Records(data[: ends[-1]], starts, key_ends, ends, states[: len(starts)], groups)
+        for data, (key_starts, key_ends, ends, groups) in batches:
+            yield Records(data[: ends[-1]], key_starts, key_ends, ends, states[: len(key_starts)], groups)
 
 
 class StateSizes(NamedTuple):
@@ -78,11 +78,11 @@ def copied_rows(
     from rescale.rocksdb.engine.row_loop import copy_rows
 
     data = arrays.data("data", batch_factor * BUFFER_SIZE)
-    length, *columns = (arrays.longs(f"column {i}", batch_factor * RECORDS_AT_ONCE) for i in range(5))
+    scratch, *columns = (arrays.longs(f"column {i}", batch_factor * RECORDS_AT_ONCE) for i in range(5))
     with database.rows(state, begin, end) as rows:
         count, needed_bytes = 1, 0
         while count or needed_bytes:
-            count, needed_bytes = copy_rows(rows.address, prefix, data, length, *columns)
+            count, needed_bytes = copy_rows(rows.address, prefix, data, scratch, *columns)
             if needed_bytes < 0:
                 raise SnapshotError("the key of a row is too short for a key group", path=database.uri, state=state)
             if count:

@@ -166,7 +166,7 @@ def test_skipped_records_are_found(comparer: RecordComparer, tmp_path: Path, mon
 
         def __iter__(self) -> Iterator[Records]:
             for records in self._of:
-                fields = ("starts", "key_ends", "ends", "states", "groups")
+                fields = ("key_starts", "key_ends", "ends", "states", "groups")
                 yield replace(records, **{field: getattr(records, field)[1:] for field in fields})
 
         def check_all_read(self, framed_bytes: int) -> None:

@@ -75,7 +75,7 @@ def records_read(reader: RecordReader, numbers: Sequence[int], starts: np.ndarra
     for batch in reader.read(np.array(numbers, np.int64), starts, chunks):
         assert 0 < len(batch) <= module.RECORDS_AT_ONCE
         for i in range(len(batch)):
-            start, limit, end = batch.starts[i], batch.key_ends[i], batch.ends[i]
+            start, limit, end = batch.key_starts[i], batch.key_ends[i], batch.ends[i]
             assert int.from_bytes(batch.data[limit : limit + 4].tobytes(), "big") == end - limit - 4
             key, value = batch.data[start:limit].tobytes(), batch.data[limit + 4 : end].tobytes()
             records.append((int(batch.groups[i]), Record(int(batch.states[i]), key, value)))

@@ -185,7 +185,7 @@ def batches(records: Sequence[tuple[int, Record]], size: int) -> Iterable[Record
 
 
 def read(batch: Records) -> list[tuple[int, Record]]:
-    columns = (batch.starts, batch.key_ends, batch.ends, batch.states, batch.groups)
+    columns = (batch.key_starts, batch.key_ends, batch.ends, batch.states, batch.groups)
     return [
         (group, Record(state, batch.data[start:limit].tobytes(), batch.data[limit + 4 : end].tobytes()))
         for start, limit, end, state, group in zip(*(column.tolist() for column in columns), strict=True)

@@ -104,7 +104,7 @@ def batch(group: Sequence[Record], max_parallelism: int) -> Records:
 
 def content(records: Records) -> list[Record]:
     data = records.data.tobytes()
-    columns = (records.states.tolist(), records.starts.tolist(), records.key_ends.tolist(), records.ends.tolist())
+    columns = (records.states.tolist(), records.key_starts.tolist(), records.key_ends.tolist(), records.ends.tolist())
     listing = []
     for state, start, limit, end in zip(*columns, strict=True):
         assert int.from_bytes(data[limit : limit + 4], "big") == end - limit - 4

@@ -117,7 +117,7 @@ def _states_in(records: Records, search: RecordSearch) -> Iterator[tuple[str, bo
 
 
 def _select(records: Records, is_selected: Flags) -> Records:
-    columns = ("starts", "key_ends", "ends", "states", "groups")
+    columns = ("key_starts", "key_ends", "ends", "states", "groups")
     return replace(records, **{column: getattr(records, column)[is_selected] for column in columns})
 
 
@@ -140,7 +140,7 @@ def _joined_bucket(bucket: Bucket, other: Bucket) -> Bucket:
 def _found_records(side: int, records: Records, keys: Words, digests: Words) -> list[FoundRecord]:
     result = []
     for i in range(min(len(records), _MOST_LISTED)):
-        start, limit, end = int(records.starts[i]), int(records.key_ends[i]), int(records.ends[i])
+        start, limit, end = int(records.key_starts[i]), int(records.key_ends[i]), int(records.ends[i])
         key = records.data[start : min(limit, start + _RETURNED_BYTES)].tobytes()
         value = records.data[limit + LENGTH_SIZE : min(end, limit + LENGTH_SIZE + _RETURNED_BYTES)].tobytes()
         result.append(FoundRecord(side, int(keys[i]), key, int(digests[i]), value, end - limit - LENGTH_SIZE))

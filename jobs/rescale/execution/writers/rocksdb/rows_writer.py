@@ -261,7 +261,7 @@ def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
         data, starts = blocks.load(first, last)
         records = records_of_blocks(data, starts, starts + blocks.sizes[first:last])
         first_blocks, _ = cells(blocks.part(first, last))
-        borders = np.append(np.searchsorted(records.block_indices, first_blocks), len(records.starts))
-        order = np.empty(len(records.starts), np.int64)
-        sort_keys(data, records.starts, records.key_ends, borders, order, np.empty(len(order), np.uint64))
-        yield Rows(data, records.starts, records.key_ends, records.key_ends + LENGTH_SIZE, records.ends), order
+        borders = np.append(np.searchsorted(records.block_indices, first_blocks), len(records.key_starts))
+        order = np.empty(len(records.key_starts), np.int64)
+        sort_keys(data, records.key_starts, records.key_ends, borders, order, np.empty(len(order), np.uint64))
+        yield Rows(data, records.key_starts, records.key_ends, records.key_ends + LENGTH_SIZE, records.ends), order

@@ -31,15 +31,15 @@ def count_all_records(data: Bytes, begins: Longs, ends: Longs, counts: Longs) ->
 
 @compiled
 def find_all_records(
-    data: Bytes, begins: Longs, ends: Longs, starts: Longs, key_ends: Longs, record_ends: Longs
+    data: Bytes, begins: Longs, ends: Longs, key_starts: Longs, key_ends: Longs, record_ends: Longs
 ) -> None:
-    """Fill `starts` and `key_ends` with both ends of each record's key, and `record_ends` with the end of its value."""
-    at = 0
+    """Fill `key_starts` and `key_ends` with the bounds of each record's key, `record_ends` with its value's end."""
+    count = 0
     for i in range(len(begins)):
         begin = begins[i]
         while begin < ends[i]:
-            starts[at] = begin + LENGTH_SIZE
-            key_ends[at] = starts[at] + read_u32(data, begin)
-            record_ends[at] = key_ends[at] + LENGTH_SIZE + read_u32(data, key_ends[at])
-            begin = record_ends[at]
-            at += 1
+            key_starts[count] = begin + LENGTH_SIZE
+            key_ends[count] = key_starts[count] + read_u32(data, begin)
+            record_ends[count] = key_ends[count] + LENGTH_SIZE + read_u32(data, key_ends[count])
+            begin = record_ends[count]
+            count += 1

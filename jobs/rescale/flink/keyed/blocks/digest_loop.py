@@ -62,7 +62,7 @@ def _add_to_sum(sums: Words, at: int, low: Long, high: Long) -> None:
 @compiled
 def digest_records(
     data: Bytes,
-    starts: Longs,
+    key_starts: Longs,
     key_ends: Longs,
     ends: Longs,
     states: Longs,
@@ -79,8 +79,8 @@ def digest_records(
     `message_words` are the same memory, with room for the largest record. In a state with `has_nulls`, only the null
     flag of a null value is digested.
     """
-    for i in range(len(starts)):
-        key_size = key_ends[i] - starts[i]
+    for i in range(len(key_starts)):
+        key_size = key_ends[i] - key_starts[i]
         begin = key_ends[i] + LENGTH_SIZE
         end = ends[i]
         if has_nulls[states[i]] and end > begin and data[begin] == 1:
@@ -92,7 +92,9 @@ def digest_records(
             key_size >> 8 & 0xFF,
             key_size & 0xFF,
         )
-        copy_bytes(data, begin, end, message, copy_bytes(data, starts[i], key_ends[i], message, np.int64(LENGTH_SIZE)))
+        copy_bytes(
+            data, begin, end, message, copy_bytes(data, key_starts[i], key_ends[i], message, np.int64(LENGTH_SIZE))
+        )
         message[size : (size + 15) // 16 * 16] = 0
         low, high = _murmur(message_words, size)
         counts[states[i]] += 1

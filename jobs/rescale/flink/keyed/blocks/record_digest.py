@@ -50,12 +50,12 @@ class RecordDigester:
         """Add records; `groups` (int64) has the key group with which each record enters the second sum."""
         from rescale.flink.keyed.blocks import digest_loop
 
-        needed_bytes = int((records.ends - records.starts).max()) + 32
+        needed_bytes = int((records.ends - records.key_starts).max()) + 32
         if needed_bytes > 8 * len(self._words):
             self._words = np.empty(needed_bytes // 8 + 2, np.uint64)
         digest_loop.digest_records(
             records.data,
-            records.starts,
+            records.key_starts,
             records.key_ends,
             records.ends,
             records.states,

@@ -10,12 +10,12 @@ from rescale.flink.arrays import Bytes, Longs
 
 
 class RecordPlaces(NamedTuple):
-    """Offsets of records (int64): record i is in block `block_indices[i]`, with the key `data[starts[i]:key_ends[i]]`.
+    """Offsets of records (int64): record i, in block `block_indices[i]`, has the key `data[key_starts[i]:key_ends[i]]`.
 
     The record begins with the key's length, four bytes before its key, and ends with its value at `ends[i]`.
     """
 
-    starts: Longs
+    key_starts: Longs
     key_ends: Longs
     ends: Longs
     block_indices: Longs
@@ -27,6 +27,6 @@ def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> RecordPlaces:
 
     counts = np.empty(len(begins), np.int64)
     count_all_records(data, begins, ends, counts)
-    starts, key_ends, record_ends = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
-    find_all_records(data, begins, ends, starts, key_ends, record_ends)
-    return RecordPlaces(starts, key_ends, record_ends, np.repeat(np.arange(len(begins)), counts))
+    key_starts, key_ends, record_ends = (np.empty(int(counts.sum()), np.int64) for _ in range(3))
+    find_all_records(data, begins, ends, key_starts, key_ends, record_ends)
+    return RecordPlaces(key_starts, key_ends, record_ends, np.repeat(np.arange(len(begins)), counts))

@@ -33,20 +33,20 @@ def walk_records(
     prefix_size: int,
     number_of_states: int,
     place: Longs,
-    starts: Longs,
+    key_starts: Longs,
     key_ends: Longs,
     ends: Longs,
     states: Longs,
     group_numbers: Longs,
 ) -> tuple[int, int, int, int]:
-    """Find the complete records in `data` from `place` on, until the arrays `starts` to `group_numbers` are full.
+    """Find the complete records in `data` from `place` on, until the arrays `key_starts` to `group_numbers` are full.
 
     `origin` is the offset of `data[0]` in the run of key groups. Key group i of the run is `groups[i]`, and begins at
     `group_starts[i]`. Returns (number of records, bytes walked, error code, bytes that the next record needs).
     """
     state, i = place[STATE_ID], place[GROUP]
     at, end, count, needed_bytes, error_code = 0, len(data), 0, 0, FINE
-    while count < len(starts) and at < end:
+    while count < len(key_starts) and at < end:
         begin = at
         if state == NO_STATE:
             if i >= len(groups) or group_starts[i] > origin + at:
@@ -86,7 +86,7 @@ def walk_records(
         if group != groups[i]:
             error_code = OTHER_GROUP
             break
-        starts[count] = begin + LENGTH_SIZE + prefix_size
+        key_starts[count] = begin + LENGTH_SIZE + prefix_size
         key_ends[count] = begin + LENGTH_SIZE + key_size
         ends[count] = begin + 2 * LENGTH_SIZE + key_size + value_size
         states[count] = state

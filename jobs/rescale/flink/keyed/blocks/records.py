@@ -45,32 +45,32 @@ _ERROR_TEXTS = (
 class Records:
     """A batch of records in `data`; the other arrays (int64) have an element for each record.
 
-    Record i has the composite key `data[starts[i]:key_ends[i]]` (without key group, with namespace and user key), then
-    the length of its value, and its value up to `ends[i]`. It belongs to state `states[i]` and key group `groups[i]`.
-    A reader reuses the arrays for its next batch.
+    Record i has the composite key `data[key_starts[i]:key_ends[i]]` (without key group, with namespace and user key),
+    then the length of its value, and its value up to `ends[i]`. It belongs to state `states[i]` and key group
+    `groups[i]`. A reader reuses the arrays for its next batch.
     """
 
     data: Bytes
-    starts: Longs
+    key_starts: Longs
     key_ends: Longs
     ends: Longs
     states: Longs
     groups: Longs
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self.key_starts)
 
     def select(self, chosen: Flags | slice) -> Records:
         """Return the chosen records, in the same `data`."""
-        columns = (self.starts, self.key_ends, self.ends, self.states, self.groups)
+        columns = (self.key_starts, self.key_ends, self.ends, self.states, self.groups)
         return Records(self.data, *(column[chosen] for column in columns))
 
 
 def framed_size(records: Records, max_parallelism: int) -> int:
     """Return the size in bytes of the records in canonical framing, without the id at the start of each key group."""
     prefix = prefix_size(max_parallelism)
-    lengths = int((records.ends - records.starts).sum()) + len(records) * (LENGTH_SIZE + prefix)
-    return lengths + ID_SIZE * int(np.count_nonzero(records.data[records.starts - prefix] & FLAG))
+    lengths = int((records.ends - records.key_starts).sum()) + len(records) * (LENGTH_SIZE + prefix)
+    return lengths + ID_SIZE * int(np.count_nonzero(records.data[records.key_starts - prefix] & FLAG))
 
 
 class RecordReader:

@@ -47,7 +47,7 @@ class Overlay:
         is_kept = np.ones(len(records), np.bool_)
         batch = _RecordBatch(self._prefix)
         data = records.data.tobytes()
-        columns = (records.starts, records.key_ends, records.ends, records.states)
+        columns = (records.key_starts, records.key_ends, records.ends, records.states)
         for i, start, key_end, end, state_id in zip(
             np.flatnonzero(chosen).tolist(), *(column[chosen].tolist() for column in columns), strict=True
         ):

@@ -92,7 +92,7 @@ def copy_entries(
     held_key: Bytes,
     out: Bytes,
     filled: Long,
-    starts: Longs,
+    key_starts: Longs,
     key_ends: Longs,
     ends: Longs,
 ) -> tuple[int, Long, Long, Long]:
@@ -109,7 +109,7 @@ def copy_entries(
     """
     spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     count, error_code = 0, np.int64(FINE)
-    while count < len(starts) and (progress[ENTRIES_LEFT] or progress[ITEMS_LEFT]):
+    while count < len(key_starts) and (progress[ENTRIES_LEFT] or progress[ITEMS_LEFT]):
         record_start = filled + prefix_size
         if progress[ITEMS_LEFT]:
             user_key_end, error_code = end_of_value(
@@ -202,7 +202,7 @@ def copy_entries(
             at = end
             progress[ENTRIES_LEFT] -= 1
         out[filled:record_start] = 0
-        starts[count], key_ends[count], ends[count] = record_start, key_end, value_end
+        key_starts[count], key_ends[count], ends[count] = record_start, key_end, value_end
         _put_i32(value_end - key_end - LENGTH_SIZE, out, key_end)
         filled = value_end
         count += 1

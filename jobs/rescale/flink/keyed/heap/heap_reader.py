@@ -30,7 +30,7 @@ NUMBER_SIZE = 4
 """Size in bytes of a key group's number, which begins the block and is never compressed."""
 
 _KIND_OF_STATE = "the heap"
-_INCOMPLETE = (2, 3)
+_INCOMPLETE_CODES = (2, 3)
 """Error codes (indices of `ERROR_TEXTS`) of a value that is damaged, or just incomplete so far."""
 
 
@@ -112,7 +112,7 @@ class HeapReader:
     def _read_entries(self, block: GroupBytes, state_id: int, count: int) -> Iterator[Records]:
         from rescale.flink.keyed.heap import heap_loop
 
-        starts, key_ends, ends, states, groups = self._columns
+        key_starts, key_ends, ends, states, groups = self._columns
         arguments, progress = self._states[state_id], np.array([count, 0, 0], np.int64)
         while progress[heap_loop.ENTRIES_LEFT] or progress[heap_loop.ITEMS_LEFT]:
             room = slice(self._count, self._records_at_once)
@@ -129,7 +129,7 @@ class HeapReader:
                     self._held_key,
                     self._out,
                     self._filled,
-                    starts[room],
+                    key_starts[room],
                     key_ends[room],
                     ends[room],
                 )
@@ -143,7 +143,7 @@ class HeapReader:
             elif error_code == heap_loop.NO_ROOM:
                 self._out = np.empty(2 * len(self._out), np.uint8)
                 self._check_size(block, state_id)
-            elif error_code and not (error_code in _INCOMPLETE and block.fill()):
+            elif error_code and not (error_code in _INCOMPLETE_CODES and block.fill()):
                 raise self._error(block, state_id, error_code)
 
     def _take_batch(self) -> Iterator[Records]:
@@ -171,7 +171,7 @@ class HeapReader:
                 advice=RESCALE_CANONICAL_SAVEPOINT,
             )
         what = f"has an entry that cannot be read: {ERROR_TEXTS[error_code]}"
-        ends_too_early = error_code in _INCOMPLETE
+        ends_too_early = error_code in _INCOMPLETE_CODES
         error = block.ends_too_early_error(what) if ends_too_early else block.error(what)
         return error.located(state=self._names[state_id])
 

@@ -15,7 +15,7 @@ _SIGN = 0x80
 
 @compiled
 def copy_timers(
-    data: Bytes, begin: int, ends: Longs, prefix_size: int, out: Bytes, at: Long, starts: Longs, key_ends: Longs
+    data: Bytes, begin: int, ends: Longs, prefix_size: int, out: Bytes, at: Long, key_starts: Longs, key_ends: Longs
 ) -> tuple[int, Long]:
     """Convert timers to records in `out`, from `at` on, until `out` is full.
 
@@ -29,7 +29,7 @@ def copy_timers(
             return i, at
         out[at : at + prefix_size] = 0
         at += prefix_size
-        starts[i] = at
+        key_starts[i] = at
         out[at : at + _TIME_SIZE] = data[ends[i] - _TIME_SIZE : ends[i]]
         out[at] ^= _SIGN
         out[at + _TIME_SIZE : at + size] = data[begin : ends[i] - _TIME_SIZE]

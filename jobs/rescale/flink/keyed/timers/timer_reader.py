@@ -77,7 +77,7 @@ class TimerReader:
     def _read_timers(self, block: GroupBytes, service: TimerService, state_id: int) -> Iterator[Records]:
         from rescale.flink.keyed.timers.timer_loop import copy_timers
 
-        starts, key_ends, ends, states, groups = self._columns
+        key_starts, key_ends, ends, states, groups = self._columns
         program, remaining = service.program, block.non_negative_i32()
         while remaining:
             if self._count == self._records_at_once:
@@ -97,7 +97,14 @@ class TimerReader:
                 continue
             room = slice(self._count, self._count + len(timer_ends))
             number_of_timers, filled = copy_timers(
-                block.bytes, block.at, timer_ends, self._prefix, self._out, self._filled, starts[room], key_ends[room]
+                block.bytes,
+                block.at,
+                timer_ends,
+                self._prefix,
+                self._out,
+                self._filled,
+                key_starts[room],
+                key_ends[room],
             )
             if not number_of_timers:
                 yield from self._take_batch()

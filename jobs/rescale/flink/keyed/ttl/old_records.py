@@ -90,7 +90,7 @@ class OldRecords:
         for its length, and its runs of elements, separated by commas.
         """
         is_last = np.append(owners[1:] != owners[:-1], True)
-        part_begins = np.concatenate([records.starts[changed_lists] - self._prefix, begins])
+        part_begins = np.concatenate([records.key_starts[changed_lists] - self._prefix, begins])
         head_sizes = records.key_ends[changed_lists] + LENGTH_SIZE - part_begins[: len(changed_lists)]
         sizes = np.concatenate([head_sizes, element_ends - begins + np.where(is_last, 0, 1)])
         list_indices = np.concatenate([changed_lists, owners])
@@ -106,9 +106,9 @@ class OldRecords:
         `pieces` has the new bytes of these lists, end to end, and `sizes` the number of bytes of each.
         """
         ends = len(records.data) + np.cumsum(sizes)
-        columns = {name: getattr(records, name).copy() for name in ("starts", "key_ends", "ends")}
-        key_sizes = records.key_ends[changed_lists] - records.starts[changed_lists]
-        columns["starts"][changed_lists] = ends - sizes + self._prefix
+        columns = {name: getattr(records, name).copy() for name in ("key_starts", "key_ends", "ends")}
+        key_sizes = records.key_ends[changed_lists] - records.key_starts[changed_lists]
+        columns["key_starts"][changed_lists] = ends - sizes + self._prefix
         columns["key_ends"][changed_lists] = ends - sizes + self._prefix + key_sizes
         columns["ends"][changed_lists] = ends
         data = np.concatenate([records.data, pieces])

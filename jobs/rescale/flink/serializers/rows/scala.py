@@ -29,7 +29,7 @@ def _with_scala_hash(tree: TypeTree) -> TypeTree:
     return tree
 
 
-_TYPES = (
+_TYPE_ROWS = (
     simple_row(_SCALA + "NothingSerializerSnapshot", "Nothing"),
     simple_row(nested_snapshot(_SCALA + "UnitSerializer"), "Unit"),
     composite_row(_SCALA + "ScalaOptionSerializerSnapshot", "Option", {2: "1.8"}),
@@ -52,7 +52,7 @@ _SCALA_ADVICE = (
     "Types.LIST, …), and then take the savepoint"
 )
 
-ROWS = tuple(replace(row, until=LAST_OF_FLINK_1, way=_SCALA_ADVICE) for row in _TYPES) + tuple(
+ROWS = tuple(replace(row, until=LAST_OF_FLINK_1, way=_SCALA_ADVICE) for row in _TYPE_ROWS) + tuple(
     replace(
         row,
         snapshot=_SCALA_OF_TABLES + row.snapshot.removeprefix(_SCALA),
@@ -60,5 +60,5 @@ ROWS = tuple(replace(row, until=LAST_OF_FLINK_1, way=_SCALA_ADVICE) for row in _
         outer_versions=dict.fromkeys(row.outer_versions, "2.0"),
         jar="flink-table-api-scala",
     )
-    for row in _TYPES
+    for row in _TYPE_ROWS
 )
