@@ -27,13 +27,13 @@ ETAG = "ETag"
 The ETag of an object encrypted with a KMS key or SSE-C is no MD5: two such objects with equal bytes have two ETags.
 """
 
-_MD5 = re.compile('"?([0-9a-f]{32})"?')
+_MD5_ETAG = re.compile('"?([0-9a-f]{32})"?')
 """Form of an ETag that is an MD5. The ETag of an object put in parts also ends with the number of parts."""
 
 
 def checksum_of_etag(etag: str) -> Checksum | None:
     """Return the MD5 in an ETag; None if the ETag is no MD5."""
-    match = _MD5.fullmatch(etag)
+    match = _MD5_ETAG.fullmatch(etag)
     return Checksum(ETAG, int(match[1], 16)) if match is not None else None
 
 

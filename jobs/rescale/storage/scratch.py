@@ -59,7 +59,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PROCESS_STATUS, _START_TIME_FIELD = Path("/proc/self/stat"), 19
 """Linux's file about this process, and the index of the start time among the fields after the name of the process."""
 
-_NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+_NO_LOCK_ERRORS = (errno.EBADF, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Errors of a file system without locks (`flock(2)`), where scratch directories of other processes stay."""
 
 
@@ -213,7 +213,7 @@ def _ignoring_missing_locks() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in _NO_LOCKS:
+        if error.errno not in _NO_LOCK_ERRORS:
             raise
 
 

@@ -30,11 +30,11 @@ _LONGEST_TRACEBACK = 20_000
 DECODE_ERRORS = (MsgspecError, UnicodeError, RecursionError)
 """Errors of `msgspec.json.decode` for data that is not JSON, not of the type, not UTF-8, or nested too deeply."""
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+NO_ROOM_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of the operating system for a full disk or an exhausted quota."""
 
 _RESOURCE_ERRORS = {
-    *NO_ROOM,
+    *NO_ROOM_ERRORS,
     errno.EIO,
     errno.ENOMEM,
     errno.EMFILE,

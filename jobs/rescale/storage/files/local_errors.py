@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rescale.text.advice import SAME_COMMAND, Advice
-from rescale.text.errors import NO_ROOM, RequestError, StoreError
+from rescale.text.errors import NO_ROOM_ERRORS, RequestError, StoreError
 
-NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
+NO_LINK_ERRORS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS)
 """Error numbers of a file system without hard links."""
 
 _ABSENT_ERRORS = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
@@ -51,7 +51,7 @@ def _advice(error: OSError) -> str:
         return "name another place"
     if error.errno == errno.EFBIG:
         return "have the limit on the size of files raised (ulimit -f), or name a place on another file system"
-    if error.errno in NO_ROOM:
+    if error.errno in NO_ROOM_ERRORS:
         return Advice("make room there, or have the quota raised, then ", SAME_COMMAND)
     return Advice("check that the directory exists and its file system is mounted, then ", SAME_COMMAND)
 

@@ -23,7 +23,7 @@ from rescale.storage.checksums import Checksum
 from rescale.storage.contract import Entry, PartLimits, Pin, Span, holds_bytes, instant_of
 from rescale.storage.files import document_folders, owned
 from rescale.storage.files.durable_directories import are_in_one_mount, directory_for, force_to_disk, make_directory
-from rescale.storage.files.local_errors import NO_LINKS, is_absent, translated_errors
+from rescale.storage.files.local_errors import NO_LINK_ERRORS, is_absent, translated_errors
 from rescale.storage.files.mounts import closed_after
 from rescale.storage.files.pinned_files import copy_span, have_same_bytes, opened_file, pin_of, read_exactly
 from rescale.storage.files.temporary_files import remove_abandoned, temporary_file
@@ -112,7 +112,7 @@ class LocalStore:
                 except FileExistsError:
                     holds_data = holds_bytes(self, uri, data)
                 except OSError as error:
-                    if error.errno not in NO_LINKS:
+                    if error.errno not in NO_LINK_ERRORS:
                         raise
                     raise UnsupportedError(
                         f"the file system has no hard links, which a put-if-absent needs: {error.strerror}",

@@ -23,7 +23,7 @@ from rescale.storage.files import document_folders, owned
 from rescale.storage.files.durable_directories import are_in_one_mount, directory_for
 from rescale.storage.files.mounts import closed_after
 
-_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{32}\.tmp", re.DOTALL)
+_TEMPORARY_NAME = re.compile(r"\..+\.[0-9a-f]{32}\.tmp", re.DOTALL)
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def remove_abandoned(folder: Path) -> None:
     for place in {documents, folder}:
         with suppress(FileNotFoundError, NotADirectoryError):
             for path in place.iterdir():
-                if _TEMPORARY.fullmatch(path.name) if place == documents else is_temporary(folder.name, path.name):
+                if _TEMPORARY_NAME.fullmatch(path.name) if place == documents else is_temporary(folder.name, path.name):
                     _remove_unless_locked(path)
 
 

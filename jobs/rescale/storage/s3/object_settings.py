@@ -30,8 +30,8 @@ VARIABLES = {
 }
 """The variable of each parameter of boto3's calls."""
 
-_KMS = ("aws:kms", "aws:kms:dsse")
-_ENCRYPTIONS = ("AES256", *_KMS)
+_KMS_ENCRYPTIONS = ("aws:kms", "aws:kms:dsse")
+_ENCRYPTIONS = ("AES256", *_KMS_ENCRYPTIONS)
 _CUSTOMER_KEY_BYTES = 32
 _REQUESTER = "requester"
 
@@ -54,9 +54,9 @@ class ObjectSettings:
         encryption, kms_key = variables.get(ENCRYPTION) or None, variables.get(KMS_KEY) or None
         if encryption not in (None, *_ENCRYPTIONS):
             raise _invalid_setting_error(ENCRYPTION, " or ".join(_ENCRYPTIONS), encryption)
-        if kms_key is not None and encryption not in _KMS:
+        if kms_key is not None and encryption not in _KMS_ENCRYPTIONS:
             raise _invalid_setting_error(
-                ENCRYPTION, f"{' or '.join(_KMS)}, as {KMS_KEY} is set", encryption or "not set"
+                ENCRYPTION, f"{' or '.join(_KMS_ENCRYPTIONS)}, as {KMS_KEY} is set", encryption or "not set"
             )
         payer = variables.get(PAYER) or None
         if payer not in (None, _REQUESTER):

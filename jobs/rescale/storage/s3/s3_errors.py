@@ -36,14 +36,20 @@ from rescale.text.errors import LockedError, RequestError, RescaleError, StoreEr
 if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import HeadObjectOutputTypeDef
 
-_NO_CONDITIONS = ("InvalidArgument", "InvalidRequest", "NotImplemented", "BadRequest", "400")
-_TRANSIENT = (HTTPClientError, ConnectionError, IncompleteReadError, FlexibleChecksumError, CredentialRetrievalError)
-_CHECKSUM = re.compile(r"Content-MD5|x-amz-checksum-", re.IGNORECASE)
-_LOCK = re.compile(r"object.?lock|\bWORM\b|retention ?policy|legal hold", re.IGNORECASE)
+_NO_CONDITIONS_CODES = ("InvalidArgument", "InvalidRequest", "NotImplemented", "BadRequest", "400")
+_TRANSIENT_ERRORS = (
+    HTTPClientError,
+    ConnectionError,
+    IncompleteReadError,
+    FlexibleChecksumError,
+    CredentialRetrievalError,
+)
+_CHECKSUM_HEADER = re.compile(r"Content-MD5|x-amz-checksum-", re.IGNORECASE)
+_LOCK_WORDS = re.compile(r"object.?lock|\bWORM\b|retention ?policy|legal hold", re.IGNORECASE)
 _USER_INFO = re.compile(r"(\w+://)?[^\s\"]*@")
-_BAD_HEADER = "Invalid header value"
+_BAD_HEADER_MESSAGE = "Invalid header value"
 """Beginning of the message of `http.client` about an invalid value of a header."""
-_UNTRUSTED_CERTIFICATE = "certificate verify failed"
+_UNTRUSTED_CERTIFICATE_MESSAGE = "certificate verify failed"
 """Part of OpenSSL's message about a certificate that is not trusted."""
 
 _OTHER_404_CODES = ("NoSuchBucket", "XAdminUserNotFound", "NoSuchAccessPoint", "NoSuchMultiRegionAccessPoint")
@@ -65,10 +71,10 @@ _NOT_ABOUT_COPIES = (
 )
 """Codes with status 400 that any request may get. So they do not show that the store refuses copies."""
 
-_WRITES = ("PutObject", "CreateMultipartUpload", "UploadPart", "CopyObject", "UploadPartCopy")
+_WRITE_OPERATIONS = ("PutObject", "CreateMultipartUpload", "UploadPart", "CopyObject", "UploadPartCopy")
 _DENIED_STATUSES = (401, 403)
 _NO_ROOM_STATUS = 507
-_REDIRECTS = (301, 302, 303, 307, 308)
+_REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 
 
 @contextmanager
@@ -89,13 +95,13 @@ def _translated_error(error: Exception, uri: str) -> RescaleError:
         return RequestError("no object can have this name", path=ascii(uri), advice="name another place")
     if isinstance(error, MissingDependencyException):
         return _missing_library_error(error, uri)
-    if not isinstance(error, (*_TRANSIENT, OSError)):
+    if not isinstance(error, (*_TRANSIENT_ERRORS, OSError)):
         what = f"the request to S3 cannot be made: {one_line_message(error)}"
         return RequestError(what, path=uri, advice=s3_advice("{BUCKET}"))
-    if _BAD_HEADER in str(error):
+    if _BAD_HEADER_MESSAGE in str(error):
         what = "a key or a token has characters that HTTP headers cannot have"
         return RequestError(what, path=uri, advice=s3_advice("{KEYS}: is there a line break in one of them?"))
-    if _UNTRUSTED_CERTIFICATE in str(error):
+    if _UNTRUSTED_CERTIFICATE_MESSAGE in str(error):
         advice = s3_advice("let {AWS_CA_BUNDLE} name a file with the certificate of the authority that signed it")
         what = f"the endpoint of S3 has a certificate that is not trusted: {one_line_message(error)}"
         return RequestError(what, path=uri, advice=advice)
@@ -122,7 +128,7 @@ def refuses_conditions(error: ClientError) -> bool:
     """Return whether a store refuses a conditional put because it does not support the condition."""
     if wants_checksum(error):
         return False
-    return status_of(error) == 501 or (status_of(error) == 400 and code_of(error) in _NO_CONDITIONS)
+    return status_of(error) == 501 or (status_of(error) == 400 and code_of(error) in _NO_CONDITIONS_CODES)
 
 
 def refuses_copies(error: ClientError) -> bool:
@@ -137,14 +143,14 @@ def refuses_copies(error: ClientError) -> bool:
 
 def wants_checksum(error: ClientError) -> bool:
     """Return whether the bucket requires a checksum, as S3's buckets with object lock do."""
-    return status_of(error) == 400 and _CHECKSUM.search(error.response["Error"].get("Message", "")) is not None
+    return status_of(error) == 400 and _CHECKSUM_HEADER.search(error.response["Error"].get("Message", "")) is not None
 
 
 def is_locked(error: ClientError) -> bool:
     """Return whether a lock forbids deleting or replacing an object; the wording differs between stores."""
     if status_of(error) not in (400, 403) or wants_checksum(error):
         return False
-    return _LOCK.search(f"{code_of(error)} {error.response['Error'].get('Message', '')}") is not None
+    return _LOCK_WORDS.search(f"{code_of(error)} {error.response['Error'].get('Message', '')}") is not None
 
 
 def lock_of(head: HeadObjectOutputTypeDef) -> str | None:
@@ -197,7 +203,7 @@ def _meaning_of(error: ClientError) -> ErrorCode:
         return WRONG_ENCRYPTION
     if (meaning := ERROR_CODES.get(code)) is not None:
         return meaning
-    if status in _REDIRECTS and code in ("", str(status)):
+    if status in _REDIRECT_STATUSES and code in ("", str(status)):
         return REDIRECTED
     if status == _NO_ROOM_STATUS:
         return STORE_FULL
@@ -212,7 +218,7 @@ def _denial(error: ClientError) -> ErrorCode:
         "{KEYS}, and the bucket's policy",
         "a bucket whose requesters pay needs {PAYER}",
     ]
-    if error.operation_name in _WRITES:
+    if error.operation_name in _WRITE_OPERATIONS:
         advice.append("a policy that requires encryption headers needs {AWS_SERVER_SIDE_ENCRYPTION}")
     else:
         advice.append("an object encrypted with your own key (SSE-C) needs {AWS_SSE_CUSTOMER_KEY_BASE64}")
@@ -227,7 +233,7 @@ def _found_text(error: ClientError) -> str:
     """Return the code, and the storage class of an archived object or the address to which a request is redirected."""
     storage_class = error.response["Error"].get("StorageClass")
     address = error.response["ResponseMetadata"].get("HTTPHeaders", {}).get("location")
-    if address and status_of(error) in _REDIRECTS:
+    if address and status_of(error) in _REDIRECT_STATUSES:
         return f"status {status_of(error)}, to {address}"
     return f"{code_of(error)}, storage class {storage_class}" if storage_class else code_of(error)
 

@@ -22,7 +22,7 @@ from rescale.text.errors import RescaleError
 
 E = TypeVar("E", bound=RescaleError)
 
-_VARIABLE = re.compile(r"\bAWS_")
+_AWS_PREFIX = re.compile(r"\bAWS_")
 
 _PROFILE_TEXTS = {
     "KEYS": "check the keys of the AWS profile {}",
@@ -62,5 +62,5 @@ def _part_for_side(part: str | Mention, side: StoreSide) -> str | Mention:
     if profile and part.name in _PROFILE_TEXTS:
         text = _PROFILE_TEXTS[part.name].format(profile)
     elif has_own_variables(side, os.environ):
-        text = _VARIABLE.sub(f"{side.prefix}AWS_", text)
+        text = _AWS_PREFIX.sub(f"{side.prefix}AWS_", text)
     return part._replace(value=side.value.lower(), text=text)
