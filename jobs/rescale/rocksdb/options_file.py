@@ -32,7 +32,7 @@ _LINE_ENDS = {"n": "\n", "r": "\r"}
 _COLUMN_FAMILY_OPTIONS = "CFOptions"
 
 
-_FILTERS = ("compaction_filter", "compaction_filter_factory")
+_FILTER_OPTIONS = ("compaction_filter", "compaction_filter_factory")
 _NULL_POINTER = "nullptr"
 
 
@@ -62,12 +62,12 @@ def unfiltered_families(data: bytes, path: str) -> frozenset[str]:
     """
     filters_by_family = defaultdict[str, list[str]](list)
     for family, option, value in _column_family_settings(data, path):
-        if option in _FILTERS:
+        if option in _FILTER_OPTIONS:
             filters_by_family[family].append(value)
     return frozenset(
         family
         for family, filter_values in filters_by_family.items()
-        if filter_values == [_NULL_POINTER] * len(_FILTERS)
+        if filter_values == [_NULL_POINTER] * len(_FILTER_OPTIONS)
     )
 
 

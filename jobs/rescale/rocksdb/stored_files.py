@@ -19,7 +19,7 @@ CURRENT = "CURRENT"
 
 _KNOWN_NAME = re.compile(r"\d+\.sst|MANIFEST-\d+|OPTIONS-\d+|CURRENT|IDENTITY")
 _WRITE_AHEAD_LOG = re.compile(r"\d+\.log")
-_BLOBS = re.compile(r"\d+\.blob")
+_BLOB_FILE = re.compile(r"\d+\.blob")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def needed_files(files: Sequence[StoredFile]) -> list[StoredFile]:
     Raises `UnsupportedError` for files that Flink's databases never have, `SnapshotError` for two files of one name.
     """
     for file in files:
-        if _BLOBS.fullmatch(file.name):
+        if _BLOB_FILE.fullmatch(file.name):
             raise UnsupportedError(
                 "the database has blob files", path=file.uri, found=file.name, advice=RESCALE_CANONICAL_SAVEPOINT
             )

@@ -41,7 +41,7 @@ from rescale.rocksdb.options_file import MERGE_OPERATOR
 from rescale.rocksdb.sst.identity import HOST, overwrite_identity
 from rescale.rocksdb.stored_files import CURRENT, StoredFile
 from rescale.storage.scratch import MORE_ROOM_ADVICE
-from rescale.text.errors import NO_ROOM, IntegrityError, StoreError
+from rescale.text.errors import NO_ROOM_ERRORS, IntegrityError, StoreError
 
 _OPEN_OPTIONS = (
     f"merge_operator={MERGE_OPERATOR};{TABLE_OPTIONS};db_host_id={HOST};num_levels={LEVELS};max_open_files=256;"
@@ -55,7 +55,7 @@ _FORCE_OPTIMIZED = 3
 """`BottommostLevelCompaction::kForceOptimized`: include files of the last level, but not those just written."""
 
 _IDENTITY = "IDENTITY"
-_DISK_FULL_MESSAGES = tuple(map(os.strerror, NO_ROOM))
+_DISK_FULL_MESSAGES = tuple(map(os.strerror, NO_ROOM_ERRORS))
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ _NEARLY_FULL = (BLOCK_SIZE * 90 + 99) // 100
 _RESTART_INTERVAL = 16
 MOST_RESTARTS = BLOCK_SIZE // _RESTART_INTERVAL
 
-_LZ4 = 4
+_LZ4_TYPE = 4
 _LARGEST_LZ4_INPUT = 0x7E000000
 """Largest block in bytes that LZ4 can compress (`LZ4_MAX_INPUT_SIZE`)."""
 
@@ -89,7 +89,7 @@ def _varint_size(value: Long) -> Long:
 
 
 @compiled
-def _put_fixed(data: Bytes, at: Long, value: Long) -> Long:
+def _put_fixed32(data: Bytes, at: Long, value: Long) -> Long:
     for i in range(4):
         data[np.uint64(at + i)] = value >> 8 * i & 0xFF
     return at + 4
@@ -110,13 +110,13 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
             lz4.ctypes.data, data.ctypes.data + begin, scratch_address, np.int32(size), np.int32(room), np.int32(1)
         )
         if compressed_size > 0:
-            kind = _LZ4
+            kind = _LZ4_TYPE
             _put_varint(data, begin, size)
             _memcpy(data.ctypes.data + begin + head, scratch_address, compressed_size)
             size = head + compressed_size
     data[np.uint64(begin + size)] = kind
     crc = np.int64(_crc32c(np.uint32(0), data.ctypes.data + begin, size + 1))
-    _put_fixed(data, begin + size + 1, ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+    _put_fixed32(data, begin + size + 1, ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
     return size
 
 
@@ -158,8 +158,8 @@ def finish_block(
     """
     begin, at = numbers[BLOCK], numbers[AT]
     for i in range(numbers[RESTARTS]):
-        at = _put_fixed(out, at, restarts[i])
-    at = _put_fixed(out, at, numbers[RESTARTS])
+        at = _put_fixed32(out, at, restarts[i])
+    at = _put_fixed32(out, at, numbers[RESTARTS])
     size = seal_block(out, begin, at - begin, scratch, lz4)
     entry = numbers[INDEX]
     index_restarts[numbers[BLOCKS]] = entry
@@ -201,10 +201,10 @@ def put_rows(
     index in `order` of the next row, and why the loop ended (`DONE`, `NO_ROOM`, `FULL`, `OUT_OF_ORDER`).
     """
     data_address, out_address = data.ctypes.data, out.ctypes.data
-    for at in range(first, len(order)):
+    for next_index in range(first, len(order)):
         if numbers[KEYS] + numbers[VALUES] >= limit:
-            return at, FULL
-        row = order[at]
+            return next_index, FULL
+        row = order[next_index]
         key_begin, value_begin = key_begins[row], value_begins[row]
         key_size, value_size = key_ends[row] - key_begin, value_ends[row] - value_begin
         last_size = numbers[LAST]
@@ -213,7 +213,7 @@ def put_rows(
             or last_size + INDEX_ROOM > len(index) - numbers[INDEX]
             or numbers[BLOCKS] == len(index_restarts)
         ):
-            return at, NO_ROOM
+            return next_index, NO_ROOM
         shared_size, shorter_size = np.int64(0), min(key_size, last_size)
         while (
             shared_size < shorter_size and last_key[np.uint64(shared_size)] == data[np.uint64(key_begin + shared_size)]
@@ -223,7 +223,7 @@ def put_rows(
             shared_size == key_size
             or (shared_size < last_size and data[np.uint64(key_begin + shared_size)] < last_key[np.uint64(shared_size)])
         ):
-            return at, OUT_OF_ORDER
+            return next_index, OUT_OF_ORDER
 
         is_restart = numbers[ENTRIES] % _RESTART_INTERVAL == 0
         if numbers[ENTRIES]:
@@ -239,7 +239,7 @@ def put_rows(
                 )
                 is_restart = True
         if key_size + value_size + ROW_ROOM > len(out) - numbers[AT]:
-            return at, NO_ROOM
+            return next_index, NO_ROOM
 
         if is_restart:
             restarts[numbers[RESTARTS]] = numbers[AT] - numbers[BLOCK]

@@ -127,15 +127,15 @@ class TableWriter(Generic[File]):
 
         Raises `SnapshotError` for a duplicate key, `IntegrityError` for a key out of order, and errors of the files.
         """
-        table_loop, at = self._table_loop, 0
-        while at < len(order):
+        table_loop, next_index = self._table_loop, 0
+        while next_index < len(order):
             if self._file is None:
-                self._file, first = self._begin_file(self._number), int(order[at])
+                self._file, first = self._begin_file(self._number), int(order[next_index])
                 self._first, self._first_kind = rows.key(first), rows.kind(first)
-            at, reason = table_loop.put_rows(
+            next_index, reason = table_loop.put_rows(
                 *rows,
                 order,
-                at,
+                next_index,
                 self._table_bytes,
                 self._numbers,
                 self._last,
@@ -147,11 +147,11 @@ class TableWriter(Generic[File]):
                 self._index_restarts,
             )
             if reason == table_loop.OUT_OF_ORDER:
-                raise self._key_order_error(rows.key(int(order[at])))
+                raise self._key_order_error(rows.key(int(order[next_index])))
             if reason == table_loop.FULL:
                 yield self._finish_table()
             elif reason == table_loop.NO_ROOM:
-                self._make_room(rows, int(order[at]))
+                self._make_room(rows, int(order[next_index]))
 
     def finish(self) -> Iterator[WrittenTable[File]]:
         """Yield the last file, if it has rows."""

@@ -34,8 +34,8 @@ A block may end with a row of any size, after smaller rows up to RocksDB's block
 
 _LAST_BYTE_FACTOR = 0x6B9083D9
 _SNAPPY, _ZLIB, _BZIP2, _ZSTD = 1, 2, 3, 7
-_LZ4 = (4, 5)
-_COMPRESSIONS = frozenset((_SNAPPY, _ZLIB, _BZIP2, *_LZ4, _ZSTD))
+_LZ4_TYPES = (4, 5)
+_COMPRESSIONS = frozenset((_SNAPPY, _ZLIB, _BZIP2, *_LZ4_TYPES, _ZSTD))
 _LARGEST_WINDOW = -15
 """Largest window of zlib, as the logarithm of its size; negative for content without zlib's own header."""
 
@@ -185,7 +185,9 @@ def _decompressed(stored: bytes, start: int, end: int, path: str, offset: int) -
             content_size = len(content)
         else:
             content = bytearray(size)
-            decompress_into = cramjam.lz4.decompress_block_into if compression in _LZ4 else cramjam.zstd.decompress_into
+            decompress_into = (
+                cramjam.lz4.decompress_block_into if compression in _LZ4_TYPES else cramjam.zstd.decompress_into
+            )
             content_size = decompress_into(stored[start + varint_size : end], content)
     except (cramjam.DecompressionError, zlib.error, OSError, ValueError) as error:
         raise SnapshotError(f"a block cannot be decompressed: {error}", path=path, offset=offset) from None

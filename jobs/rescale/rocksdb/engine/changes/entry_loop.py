@@ -237,16 +237,19 @@ def changed_keys(
     changed_count = 0
     cursor = np.zeros(1, np.int64)
     while True:
-        least = np.int64(-1)
+        least_entry = np.int64(-1)
         for r in range(len(heads)):
             if heads[r] < run_ends[r]:
                 i = heads[r]
                 if (
-                    least < 0
-                    or compare_bytes(keys, key_starts[i], key_ends[i], keys, key_starts[least], key_ends[least]) < 0
+                    least_entry < 0
+                    or compare_bytes(
+                        keys, key_starts[i], key_ends[i], keys, key_starts[least_entry], key_ends[least_entry]
+                    )
+                    < 0
                 ):
-                    least = i
-        if least < 0:
+                    least_entry = i
+        if least_entry < 0:
             return np.int64(changed_count)
         newest[:] = -1
         counts[:] = 0
@@ -254,7 +257,10 @@ def changed_keys(
             database, i = is_later[r], heads[r]
             while (
                 i < run_ends[r]
-                and compare_bytes(keys, key_starts[i], key_ends[i], keys, key_starts[least], key_ends[least]) == 0
+                and compare_bytes(
+                    keys, key_starts[i], key_ends[i], keys, key_starts[least_entry], key_ends[least_entry]
+                )
+                == 0
             ):
                 if newest[database] < 0 or np.uint64(trailers[i]) > np.uint64(trailers[newest[database]]):
                     newest[database] = i
@@ -273,14 +279,16 @@ def changed_keys(
                     is_same = is_same_trailer or (
                         trailers[later_entry] >> 8 == 0
                         and trailers[earlier_entry] >> 8
-                        < _oldest_at(keys, key_starts[least], key_ends[least], points, point_ends, oldest, cursor)
+                        < _oldest_at(
+                            keys, key_starts[least_entry], key_ends[least_entry], points, point_ends, oldest, cursor
+                        )
                     )
                 elif earlier_kind == MERGE:
                     is_same = is_same_trailer and counts[0] == 1 and counts[1] == 1
                 else:
                     is_same = is_same_trailer and earlier_kind == DELETION
         if not is_same:
-            changed_entries[changed_count] = least
+            changed_entries[changed_count] = least_entry
             newer_entries[changed_count] = -1
             if later_entry >= 0 and np.uint64(trailers[later_entry]) >> np.uint64(8) > np.uint64(last_sequence):
                 later_kind = trailers[later_entry] & 0xFF
