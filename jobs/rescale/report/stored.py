@@ -73,12 +73,12 @@ def _is_stored(plan: Plan, page: bytes) -> bool:
 def report_of(
     uri: str,
     allow_prefixes: Sequence[str] = (),
-    uids: Sequence[tuple[str, str]] = (),
+    labels: Sequence[tuple[str, str]] = (),
     line: ReleaseLine | None = None,
     moves: Sequence[Move] = (),
 ) -> bytes:
     """Return the HTML page of the document that `document_of` returns; arguments and errors are the same."""
-    document = document_of(uri, allow_prefixes, uids, line, moves)
+    document = document_of(uri, allow_prefixes, labels, line, moves)
     if document.plan is None:
         return html_report(document)
     with _refusing_damage(uri):
@@ -88,13 +88,13 @@ def report_of(
 def document_of(
     uri: str,
     allow_prefixes: Sequence[str] = (),
-    uids: Sequence[tuple[str, str]] = (),
+    labels: Sequence[tuple[str, str]] = (),
     line: ReleaseLine | None = None,
     moves: Sequence[Move] = (),
 ) -> ReportDocument:
     """Return the document of a report; `uri` is a snapshot, the file of a plan, or the target of a run.
 
-    `allow_prefixes`, `uids` and `moves` are for opening a snapshot. `line` is a Flink release line; the document then
+    `allow_prefixes`, `labels` and `moves` are for opening a snapshot. `line` is a Flink release line; the document then
     says what that Flink would restore from the snapshot. Raises `RequestError` if documents of a run are damaged, or
     were not written by Rescale.
     """
@@ -112,7 +112,7 @@ def document_of(
         with _refusing_damage(uri):
             return run_document(load_plan(plan))
     try:
-        snapshot = open_snapshot(uri, allow_prefixes, uids, moves=moves)
+        snapshot = open_snapshot(uri, allow_prefixes, labels, moves=moves)
     except NoSnapshotError:
         raise _nothing_to_report(uri) from None
     return ReportDocument(snapshot=inspection(snapshot, kafka_offsets(snapshot), line))

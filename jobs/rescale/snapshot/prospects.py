@@ -217,7 +217,7 @@ class _Judge:
             yield JudgedState(state.name, self._worst_reason((*by_state[state.name], *common, *reasons_of_others)))
 
     def _reason_of_source(self, operator: Operator) -> Reason | None:
-        """Return why a release may not restore a source's splits and enumerator; None for a readable `KafkaSource`.
+        """Return why a release might not restore a source's splits and enumerator; None for a readable `KafkaSource`.
 
         The Kafka connectors for Flink 2 read all that those for Flink 1 wrote (`KafkaPartitionSplitSerializer`,
         `KafkaSourceEnumStateSerializer`).
@@ -228,7 +228,7 @@ class _Judge:
         return None if is_read and is_source and self._writer_major < self._line.major else source_reason(self._line)
 
     def _reason_of_unread_header(self, header: bytes, read: Callable[[bytes, str], object]) -> Reason:
-        """Return why a release may not restore state whose header is missing or names an unknown class."""
+        """Return why a release might not restore state whose header is missing or names an unknown class."""
         if header:
             try:
                 read(header, "")

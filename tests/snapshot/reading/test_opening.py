@@ -192,7 +192,7 @@ def test_opening_sends_one_request_a_file(s3: S3Server, tmp_path: Path) -> None:
 
 
 def test_interrupt_cancels_queued_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of headers may be queued, and the store may not answer."""
+    """Hundreds of headers may be queued, and the store might not answer."""
     read: list[int] = []
     cancelled = threading.Event()
 

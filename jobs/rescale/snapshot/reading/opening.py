@@ -43,7 +43,7 @@ T = TypeVar("T")
 def open_snapshot(
     uri: str,
     allow_prefixes: Sequence[str] = (),
-    uids: Iterable[tuple[str, str]] = (),
+    labels: Iterable[tuple[str, str]] = (),
     given_up: Collection[str] = (),
     moves: Sequence[Move] = (),
 ) -> Snapshot:
@@ -52,31 +52,31 @@ def open_snapshot(
     See `open_candidate` for the other parameters.
     """
     metadata_uri = find_metadata(uri)
-    return open_candidate(metadata_uri, parent(metadata_uri), allow_prefixes, uids, given_up, moves, finds_moves=True)
+    return open_candidate(metadata_uri, parent(metadata_uri), allow_prefixes, labels, given_up, moves, finds_moves=True)
 
 
 def open_readable(
-    uri: str, allow_prefixes: Sequence[str] = (), uids: Iterable[tuple[str, str]] = (), moves: Sequence[Move] = ()
+    uri: str, allow_prefixes: Sequence[str] = (), labels: Iterable[tuple[str, str]] = (), moves: Sequence[Move] = ()
 ) -> Snapshot:
     """Open a snapshot as far as it can be read: an operator whose state cannot be read has a `read_error`."""
     try:
-        return open_snapshot(uri, allow_prefixes, uids, moves=moves)
+        return open_snapshot(uri, allow_prefixes, labels, moves=moves)
     except (SnapshotError, UnsupportedError) as error:
         if error.operator is None:
             raise
     metadata_uri = find_metadata(uri)
     data, _ = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     all_ids = [entry.operator_id for entry in read_metadata(data, metadata_uri).operators]
-    snapshot = open_snapshot(uri, allow_prefixes, uids, all_ids, moves)
+    snapshot = open_snapshot(uri, allow_prefixes, labels, all_ids, moves)
     unread_ids = [operator.operator_id for operator in snapshot.operators if operator.read_error is not None]
-    return open_snapshot(uri, allow_prefixes, uids, unread_ids, moves)
+    return open_snapshot(uri, allow_prefixes, labels, unread_ids, moves)
 
 
 def open_candidate(
     metadata_uri: str,
     directory: str,
     allow_prefixes: Sequence[str] = (),
-    uids: Iterable[tuple[str, str]] = (),
+    labels: Iterable[tuple[str, str]] = (),
     given_up: Collection[str] = (),
     moves: Sequence[Move] = (),
     *,
@@ -84,7 +84,7 @@ def open_candidate(
 ) -> Snapshot:
     """Open the metadata at `metadata_uri` as if it were the `_metadata` of `directory`.
 
-    `allow_prefixes` are places outside of the snapshot to which handles may point. `uids` are (operator id, label)
+    `allow_prefixes` are places outside of the snapshot to which handles may point. `labels` are (operator id, label)
     pairs. Operators that are `given_up` (uids, labels or ids) may be damaged: they are read as far as possible, and
     files that only they have do not belong to the snapshot. `moves` has the old and new places of moved files; with
     `finds_moves`, the function searches for more moves. Do not search for moves of a result, whose files must lie where
@@ -93,10 +93,10 @@ def open_candidate(
     """
     data, pin = open_store(metadata_uri).read_all(metadata_uri, METADATA_LIMIT)
     metadata = read_metadata(data, metadata_uri)
-    labels = dict(uids)
-    unused_uids = unused_names(labels.items(), {entry.operator_id for entry in metadata.operators})
+    label_by_id = dict(labels)
+    unused_labels = unused_names(label_by_id.items(), {entry.operator_id for entry in metadata.operators})
     given_up_ids = frozenset(
-        entry.operator_id for entry in metadata.operators if _is_selected(given_up, entry, _label(entry, labels))
+        entry.operator_id for entry in metadata.operators if _is_selected(given_up, entry, _label(entry, label_by_id))
     )
     if finds_moves:
         streams = [stream for entry in metadata.operators for stream in streams_of(entry)]
@@ -110,7 +110,7 @@ def open_candidate(
         missing_uris = frozenset(uri for uri, pin in zip(locator.files, pins, strict=True) if pin is None)
         reader = StreamReader(data, files, missing_uris, locator, metadata.operators)
         try:
-            operators = _operators(metadata.operators, reader, labels, given_up_ids, pool)
+            operators = _operators(metadata.operators, reader, label_by_id, given_up_ids, pool)
         except KeyboardInterrupt:  # do not start the queued reads
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -127,7 +127,7 @@ def open_candidate(
         missing_files,
         metadata_time,
         operators,
-        unused_names=unused_uids,
+        unused_names=unused_labels,
         moves=tuple(moves),
         moved_files=tuple(locator.moved_places),
     )
@@ -155,7 +155,7 @@ def _locate(entries: Sequence[OperatorState], locator: Locator, given_up: Collec
 def _operators(
     entries: Iterable[OperatorState],
     reader: StreamReader,
-    labels: dict[str, str],
+    label_by_id: dict[str, str],
     given_up: Collection[str],
     pool: Executor,
 ) -> tuple[Operator, ...]:
@@ -163,7 +163,7 @@ def _operators(
 
     A given-up operator that cannot be read, even at a second attempt, has no streams.
     """
-    pending_reads = [_PendingOperator(entry, _label(entry, labels), reader, pool) for entry in entries]
+    pending_reads = [_PendingOperator(entry, _label(entry, label_by_id), reader, pool) for entry in entries]
     operators = []
     for pending in pending_reads:
         if pending.entry.operator_id not in given_up:
@@ -279,7 +279,7 @@ def _results(futures: Iterable[Future[T] | Future[T | None]]) -> tuple[T, ...]:
     return tuple(stream for future in futures if (stream := future.result()) is not None)
 
 
-def _label(entry: OperatorState, labels: dict[str, str]) -> str:
+def _label(entry: OperatorState, label_by_id: dict[str, str]) -> str:
     """Return the label of an operator: the name that the user gave, its uid, its name with the id, or the id."""
     name_with_id = f"{entry.name} ({entry.operator_id})" if entry.name else entry.operator_id
-    return labels.get(entry.operator_id) or entry.uid or name_with_id
+    return label_by_id.get(entry.operator_id) or entry.uid or name_with_id
