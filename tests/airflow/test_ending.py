@@ -114,12 +114,12 @@ LOOKED = {"before": msgspec.to_builtins(BEFORE)}
 @pytest.mark.parametrize(
     ("failed", "sentence"),
     [
-        ("go_back", "may not be running"),
-        ("inspect", "may not be running"),  # the output of `plan` is from before the run was cleared
+        ("go_back", "might not be running"),
+        ("inspect", "might not be running"),  # the output of `plan` is from before the run was cleared
     ],
 )
 def test_run_with_a_failed_task_is_not_skipped_as_nothing_to_do(failed: str, sentence: str) -> None:
-    """A skipped run would be green, though its job may not run."""
+    """A skipped run would be green, though its job might not run."""
     xcoms = {(LOOK, "return_value"): LOOKED, (PLAN, NOTHING_TO_DO): "nothing to do"}
     instance = end_of(xcoms, {"plan": "skipped", failed: "failed"})
     with pytest.raises(TaskEnded, match=sentence):
@@ -237,7 +237,7 @@ def test_end_of_a_run_that_could_not_go_back_says_whether_the_new_job_runs(
     jobs = Mock(return_value=lines, side_effect=StoreError("Flink is away") if answer == "unknown" else None)
     monkeypatch.setattr(starting, "open_flink", lambda _: nullcontext(SimpleNamespace(jobs=jobs)))
     error = ended(xcoms, has_job=True, failed=(FOLLOW, "go_back"))
-    clause = f"was started from the result ({new})" if answer == "runs" else "may not be running"
+    clause = f"was started from the result ({new})" if answer == "runs" else "might not be running"
     assert f"its result is published; the job 'clicks' {clause}" in error.what
 
 
@@ -325,7 +325,9 @@ def test_run_that_cannot_look_at_its_job_again_says_that_the_job_was_stopped(pha
         JobRecord("a-dag/a-run", BEFORE, None).note(phase)
     error = ended({}, has_job=True, failed=(LOOK,), back="upstream_failed")
     is_stopped = phase in (Phase.STOPS, Phase.GOES_BACK)
-    clause = "the job 'clicks' may not be running, because this run has stopped it" if is_stopped else "nothing is done"
+    clause = (
+        "the job 'clicks' might not be running, because this run has stopped it" if is_stopped else "nothing is done"
+    )
     assert f"; {clause}" in error.what
 
 

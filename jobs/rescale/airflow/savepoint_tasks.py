@@ -141,10 +141,10 @@ def _announce(
 
 inspect = rescale_task(_inspect, INSPECT, "Inspect the source")
 inspect_with_values = rescale_task(_inspect_with_values, INSPECT, "Inspect the source")
-_REPORT = (ReportLink(PLAN),)
+_REPORT_LINKS = (ReportLink(PLAN),)
 
-plan = rescale_task(_plan, PLAN, "Plan", links=_REPORT)
-show_plan = rescale_task(_show_plan, PLAN, "Plan", links=_REPORT)
+plan = rescale_task(_plan, PLAN, "Plan", links=_REPORT_LINKS)
+show_plan = rescale_task(_show_plan, PLAN, "Plan", links=_REPORT_LINKS)
 check_environment = rescale_task(_check, "check", "Check the environment")
 rejected = rescale_task(_rejected, "rejected", "Plan rejected", trigger_rule=TriggerRule.ALL_FAILED)
 discard_task = rescale_task(_discard, "discard", "Discard")
@@ -171,9 +171,9 @@ validate = step_task(
     "Reads source and result back from storage, compares them, and writes the certificate.",
     _certificate_summary,
     arguments_of=lambda params: ["--proof", proof_of(params).value],
-    links=_REPORT,
+    links=_REPORT_LINKS,
 )
-publish_result = rescale_task(_publish, PUBLISH, "Publish", multiple_outputs=True, links=_REPORT)
+publish_result = rescale_task(_publish, PUBLISH, "Publish", multiple_outputs=True, links=_REPORT_LINKS)
 announce = rescale_task(
     _announce, ANNOUNCE, "Announce the result", inlets=[RESCALED_SAVEPOINT], outlets=[RESCALED_SAVEPOINT]
 )

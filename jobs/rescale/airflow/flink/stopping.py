@@ -41,7 +41,7 @@ _MAX_SAVEPOINTS = 20
 
 CHOOSE_NATIVE = 'choose "native" under "Format of the savepoint"'
 
-_NO_CANONICAL = ("does not support CANONICAL savepoints", "UnsupportedOperationException: Not supported yet.")
+_NO_CANONICAL_MESSAGES = ("does not support CANONICAL savepoints", "UnsupportedOperationException: Not supported yet.")
 """Messages of tasks that fail because they cannot take a canonical savepoint: on ForSt (`StreamTask`), and with
 asynchronous state (`StreamOperatorStateHandler`)."""
 
@@ -150,7 +150,7 @@ def _trigger_savepoint(flink: Flink, old_job: JobToRestart, trigger_id: str, dir
 def _refuse_second_canonical(flink: Flink, old_job: JobToRestart) -> None:
     """Raise `RequestError` if the job failed because Flink cannot take a canonical savepoint of it."""
     failure = flink.failure_messages(old_job.job_id)
-    if failure is not None and any(message in failure for message in _NO_CANONICAL):
+    if failure is not None and any(message in failure for message in _NO_CANONICAL_MESSAGES):
         raise RequestError(
             "Flink cannot take a canonical savepoint of this job: the job failed when asked for one",
             path=flink.address,

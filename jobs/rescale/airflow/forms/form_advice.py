@@ -18,7 +18,7 @@ SOURCE_CONNECTION_TITLE = "Connection of the source"
 
 DISCARD_TITLE = "Discard what an unpublished run left"
 
-_PER_OPERATOR = ("parallelism", "max-parallelism")
+_OPTIONS_PER_OPERATOR = ("parallelism", "max-parallelism")
 
 _COMMAND_WORDING = {
     "again": "clear the task",
@@ -61,7 +61,7 @@ def form_wording(mention: Mention) -> str:
     if mention.about is About.SETTING:
         sentence = _SETTING_WORDING[mention.name]
         return sentence if mention.value != "source" else _reworded_for_source(sentence)
-    if mention.name in _PER_OPERATOR and "=" in mention.value:
+    if mention.name in _OPTIONS_PER_OPERATOR and "=" in mention.value:
         return f'"{SHAPES_TITLE}" {shape_line(mention.name, mention.value)}'
     return f"{field_of(option(mention.name))} {mention.value}".rstrip()
 

@@ -9,7 +9,7 @@ from rescale.airflow.forms.dag_arguments import form_of_platform
 from rescale.airflow.forms.form import Form, field_fault
 from rescale.text.errors import RequestError
 
-PLACES = ("source", "target")
+_PLACE_FIELDS = ("source", "target")
 
 
 def given_values(argument_values: Mapping[str, Any]) -> dict[str, Any]:
@@ -18,9 +18,12 @@ def given_values(argument_values: Mapping[str, Any]) -> dict[str, Any]:
     Places have no defaults; `check_values` refuses a place that is None, such as an output that a task does not have.
     The values may be templates and outputs of other tasks, so they are checked later.
     """
-    defaults = {name: param.value for name, param in form_of_platform().items() if name not in PLACES}
+    defaults = {name: param.value for name, param in form_of_platform().items() if name not in _PLACE_FIELDS}
     json_values = {name: list_of_tuple(value) for name, value in argument_values.items()}
-    return {**defaults, **{name: value for name, value in json_values.items() if value is not None or name in PLACES}}
+    return {
+        **defaults,
+        **{name: value for name, value in json_values.items() if value is not None or name in _PLACE_FIELDS},
+    }
 
 
 def list_of_tuple(value: Any) -> Any:

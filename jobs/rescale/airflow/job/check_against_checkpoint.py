@@ -131,7 +131,7 @@ def _refuse_key_hashes(resolved: ResolvedRequest) -> None:
     from rescale.planning.request.key_hashes import choose_key_hashes
 
     for operator in resolved.snapshot.operators:
-        if operator.is_logged:  # the changes in a changelog may not show how keys are written
+        if operator.is_logged:  # the changes in a changelog might not show how keys are written
             new_maxima.pop(operator.entry.operator_id, None)
     choose_key_hashes(resolved.snapshot, new_maxima, resolved.request.key_hash, refuse_unknown_key_hash)
 
@@ -227,7 +227,7 @@ def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) ->
 def _is_settled(operator: Operator) -> bool:
     """Return whether all subtasks of the operator list the same states, which shows that no state is registered late.
 
-    An operator without keyed state may not have registered its keyed state yet: Flink writes no handle then.
+    An operator without keyed state might not have registered its keyed state yet: Flink writes no handle then.
     """
     keyed_headers = [stream.parsed for stream in operator.managed_keyed]
     elements = [stream.parsed for stream in operator.operator]

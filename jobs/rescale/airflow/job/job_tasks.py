@@ -211,7 +211,7 @@ def _job_clause(ti: Any) -> str:
         if record is None or not record.is_stopped:
             return f"nothing is done to the job before the task {LOOK!r} has finished"
         return (
-            f"the job {record.old_job.name!r} may not be running, because this run has stopped it: clear the "
+            f"the job {record.old_job.name!r} might not be running, because this run has stopped it: clear the "
             f"task {LOOK!r} and those after it, which go on with the job, or start the job by hand"
         )
     old_job, go_back_output = job_to_restart_of(look_output["before"]), ti.xcom_pull(task_ids=GO_BACK)
@@ -231,7 +231,9 @@ def _job_clause(ti: Any) -> str:
     if (job_of_result := _job_of_result(old_job, run)) is not None:
         result_clause = f"was started from the result ({job_of_result})"
         return f"{job_text} {result_clause}; clear the task {GO_BACK!r} to start it with its old shape"
-    return f"{job_text} may not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
+    return (
+        f"{job_text} might not be running: read the log of the task {GO_BACK!r}, which has not succeeded, and clear it"
+    )
 
 
 def _job_of_result(old_job: JobToRestart, run: str) -> str | None:
