@@ -138,7 +138,7 @@ def test_certificate_of_another_plan_is_refused(target: Path) -> None:
 def test_certificate_with_one_flipped_bit_is_refused(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    """Flips in white space and escapes are left out, because they may not change a value."""
+    """Flips in white space and escapes are left out, because they might not change a value."""
     target = tmp_path_factory.getbasetemp() / "flipped"
     whole = bytearray(json.dumps(FIELDS, separators=(",", ":"), ensure_ascii=False).encode())
     at = data.draw(st.integers(0, len(whole) - 1))

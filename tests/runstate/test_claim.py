@@ -165,7 +165,7 @@ def test_claim_made_meanwhile_in_a_store_that_ignores_conditions_is_kept(
 def test_claim_that_accepts_unconditional_writes_makes_no_conditional_request(
     plans: Callable[[str], Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store may not support conditional requests."""
+    """The store might not support conditional requests."""
 
     def unknown(*_: object) -> bool:
         raise AssertionError("a conditional request")

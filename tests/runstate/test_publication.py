@@ -263,7 +263,7 @@ def test_target_whose_published_files_are_all_gone_is_free_after_discard(plan: P
 def test_publish_that_accepts_unconditional_writes_puts_metadata_once(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store may not support conditional requests."""
+    """The store might not support conditional requests."""
 
     def never(*_: object) -> bool:
         raise AssertionError("a conditional request, or one that would write over a published result")

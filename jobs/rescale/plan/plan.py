@@ -23,7 +23,7 @@ from rescale.plan.continuation import ContinuedResult
 from rescale.plan.mixed_maxima import mixed_maxima
 from rescale.plan.new_streams import NewStream
 from rescale.plan.operator_plan import OperatorPlan
-from rescale.plan.prepared_files import SourceFile, identity, prepared_piece
+from rescale.plan.prepared_files import SourceFile, prepared_piece, span_identity
 from rescale.plan.prepared_name import PREPARED
 from rescale.snapshot.moves import Move
 from rescale.snapshot.snapshot_files import SnapshotFiles
@@ -179,7 +179,7 @@ def plan_to_json(plan: Plan) -> bytes:
 
 
 def _prepared_name(operator: OperatorPlan, stream: NewStream, span: Span) -> str:
-    return f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{PREPARED}-{identity(span)}.sst"
+    return f"{operator.operator_id}-{stream.slot}-{stream.subtask}-{PREPARED}-{span_identity(span)}.sst"
 
 
 class _FormatField(msgspec.Struct):

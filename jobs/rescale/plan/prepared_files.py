@@ -40,8 +40,8 @@ def prepared_piece(stream: NewStream) -> Piece | None:
     return piece if piece is not None and piece.file else None
 
 
-def identity(span: Span) -> str:
-    """Return the identity of the bytes in a span, as hex digits."""
+def span_identity(span: Span) -> str:
+    """Return a hash of where a span's bytes are, and of the file's version, as hex digits."""
     etag = None if span.pin.etag is None else span.pin.etag.strip('"')
     parts = [span.uri, span.start, span.length, span.pin.size, etag, span.pin.mtime_ns]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_HEX_DIGITS]

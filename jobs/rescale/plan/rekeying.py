@@ -63,7 +63,7 @@ class Rekeying:
     `number_of_states` counts them, or is an upper bound if a serializer is unknown.
 
     `key_hash` is the name of the rule that computes a key's hash from its bytes (`choose_key_hashes`); None if it is
-    unknown and not needed. `compressed` applies to source and result.
+    unknown and not needed. `compressed` tells whether key groups are compressed, in sources and streams.
 
     If an earlier result is continued, the sources are changes, and `bases` has the directory that each new stream
     continues, in the order of `streams`.

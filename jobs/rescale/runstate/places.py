@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CLAIM = "claim"
 """Name of the claim in a directory of documents."""
 
-_DOCUMENT = re.compile(
+_DOCUMENT_NAME = re.compile(
     r"claim|discarding|prepared\.json|copies\.json|publishing|published|candidate|certificate\.json|report\.(html|json)|plan-[0-9a-f]{64}\.(json|md)|(question|approval)-[0-9a-f]{64}\.json|(handles|result)-\w+\.json"
     r"|run-[0-9a-f]{8}-[0-9a-f]{16}\.json|probe-[0-9a-f]{32}-[a-z]+|\..+\.[0-9a-f]{32}\.tmp"
 )
@@ -30,9 +30,9 @@ _STAGED_NAME = re.compile(
 )
 """Names of unfinished files: a `Plan.file_name` with the suffixes that stores and writers append."""
 
-_PROBE = re.compile(r"probe-[0-9a-f]{32}-[a-z]+\.[0-9a-f]{32}")
-_TEMPORARY = re.compile(r"\.staging\.[0-9a-f]{32}\.tmp")
-_STATE = re.compile(rf"[0-9a-f]{{32}}-(?:raw)?(?:keyed|operator)-\d+-([0-9a-f]{{8}}|{PREPARED})(?:-.+)?")
+_PROBE_NAME = re.compile(r"probe-[0-9a-f]{32}-[a-z]+\.[0-9a-f]{32}")
+_TEMPORARY_NAME = re.compile(r"\.staging\.[0-9a-f]{32}\.tmp")
+_STATE_FILE_NAME = re.compile(rf"[0-9a-f]{{32}}-(?:raw)?(?:keyed|operator)-\d+-([0-9a-f]{{8}}|{PREPARED})(?:-.+)?")
 """Names of files of state (`Plan.file_name`)."""
 
 
@@ -134,15 +134,15 @@ def is_document(target: str, uri: str) -> bool:
     name = uri.removeprefix(f"{run_directory(target)}/")
     if name.startswith("staging/"):
         return is_staged(name.removeprefix("staging/"))
-    return _DOCUMENT.fullmatch(name) is not None
+    return _DOCUMENT_NAME.fullmatch(name) is not None
 
 
 def is_staged(name: str) -> bool:
     """Return whether a file in `staging/` has the name of an unfinished file of a run, or of a probe."""
     return (
-        _PROBE.fullmatch(name) is not None
+        _PROBE_NAME.fullmatch(name) is not None
         or _STAGED_NAME.fullmatch(name) is not None
-        or _TEMPORARY.fullmatch(name) is not None
+        or _TEMPORARY_NAME.fullmatch(name) is not None
     )
 
 
@@ -151,7 +151,7 @@ def plan_in_name(name: str) -> str | None:
 
     A file that was copied ahead belongs to no plan: for its name, return `PREPARED`.
     """
-    match = _STATE.fullmatch(name)
+    match = _STATE_FILE_NAME.fullmatch(name)
     return match[1] if match else None
 
 

@@ -109,7 +109,7 @@ def _put_metadata(uri: str, candidate: bytes, *, accept_unconditional: bool) -> 
     store = open_store(uri)
     if not accept_unconditional:
         return store.put_if_absent(uri, candidate)
-    store.put(uri, candidate)  # the store may not support a conditional request
+    store.put(uri, candidate)  # the store might not support a conditional request
     return False
 
 

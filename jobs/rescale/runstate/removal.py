@@ -45,7 +45,7 @@ from rescale.text.names import encodable, quoted
 from rescale.text.units import counted
 
 _NOTE = "the files of plan {} in this target are being discarded\n"
-_PLAN = re.compile(rb"[0-9a-f]{64}")
+_PLAN_DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 _FILES_BETWEEN_CHECKS = 500
 """Number of files deleted between two checks that the files still belong to the discarded plan."""
@@ -225,7 +225,7 @@ def _remove(uris: Sequence[str], target: str, plan_digest: str | None) -> None:
 def _noted_plan(target: str) -> str | None:
     """Return the digest of the plan that is being discarded; None if there is no note, or if the note names no plan."""
     note_uri = discarding_place(target)
-    match = _PLAN.search(read_document(note_uri)) if is_being_discarded(target) else None
+    match = _PLAN_DIGEST.search(read_document(note_uri)) if is_being_discarded(target) else None
     return match[0].decode() if match else None
 
 
