@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Tracer
 
-_COLLECTORS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_COLLECTOR_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _FLUSH_MILLISECONDS = 10_000
 _NANOSECONDS = 1_000_000_000
 
@@ -43,7 +43,7 @@ def traced(step: str) -> Iterator[None]:
 
     Stages that end in an inner `traced` block get their spans there.
     """
-    provider = _tracer_provider() if any(os.environ.get(name) for name in _COLLECTORS) else None
+    provider = _tracer_provider() if any(os.environ.get(name) for name in _COLLECTOR_VARIABLES) else None
     if provider is None:
         yield
         return

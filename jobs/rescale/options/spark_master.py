@@ -6,9 +6,9 @@ import os
 import re
 from typing import NamedTuple
 
-_LOCAL = re.compile(r"local(?:\[([1-9][0-9]{0,4}|\*)(?:\s*,\s*([1-9][0-9]{0,4}))?\])?")
-_LOCAL_CLUSTER = re.compile(r"local-cluster\[.*\]")
-_CLUSTER = re.compile(r"yarn|(spark|k8s)://.+")
+_LOCAL_MASTER = re.compile(r"local(?:\[([1-9][0-9]{0,4}|\*)(?:\s*,\s*([1-9][0-9]{0,4}))?\])?")
+_LOCAL_CLUSTER_MASTER = re.compile(r"local-cluster\[.*\]")
+_CLUSTER_MASTER = re.compile(r"yarn|(spark|k8s)://.+")
 
 MASTERS = "local[N], local[*], k8s://https://HOST:PORT, yarn or spark://HOST:PORT"
 """The kinds of masters, as errors list them."""
@@ -28,14 +28,14 @@ class LocalMaster(NamedTuple):
 
 def local_master(master: str | None) -> LocalMaster | None:
     """Return the local master of a URL; None for other masters, and for None, which leaves the choice to Spark."""
-    match = _LOCAL.fullmatch(master or "")
+    match = _LOCAL_MASTER.fullmatch(master or "")
     return None if match is None else LocalMaster(match[1] or "1", match[2])
 
 
 def is_on_this_machine(master: str | None) -> bool:
     """Return whether all of Spark runs on this machine: in the driver, or in executors that are its children."""
-    return local_master(master) is not None or _LOCAL_CLUSTER.fullmatch(master or "") is not None
+    return local_master(master) is not None or _LOCAL_CLUSTER_MASTER.fullmatch(master or "") is not None
 
 
 def is_master(text: str) -> bool:
-    return is_on_this_machine(text) or _CLUSTER.fullmatch(text) is not None
+    return is_on_this_machine(text) or _CLUSTER_MASTER.fullmatch(text) is not None

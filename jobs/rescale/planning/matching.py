@@ -32,12 +32,12 @@ from rescale.snapshot.reading.given_names import unused_names_note
 from rescale.snapshot.surgery import as_dropped
 from rescale.text.names import quoted
 
-_NAMELESS = (
+_NO_NAMES_NOTE = (
     "The snapshot holds no names of operators (Flink 1.x stores none), and a job's plan holds only ids and names: list "
     "operator ids with their names in a file for --uids, or compare with a second snapshot, taken of the changed job, "
     "which also holds the states."
 )
-_CHAINED = (
+_CHAINED_NOTE = (
     "A job's plan does not contain the ids of operators that are chained behind others. If the program gives such an "
     "operator the uid that it had, there is nothing to do. If it gives another uid, use --rename OLD=UID. If it gives "
     "none, set one."
@@ -185,8 +185,8 @@ def match(
             if operator.stateful and operator not in possible_counterparts
         ),
         remarks=(
-            *([_NAMELESS] if lacks_names else []),
-            *([_CHAINED] if chained_matches else []),
+            *([_NO_NAMES_NOTE] if lacks_names else []),
+            *([_CHAINED_NOTE] if chained_matches else []),
             *unused_names_note(unused_names, "the snapshot or the job"),
         ),
     )

@@ -137,7 +137,7 @@ def refuse_state_names(operator: Operator, result_format: Format) -> None:
     """Raise `UnsupportedError` for a state's name that RocksDB's library truncates, or that Flink's backend refuses.
 
     Flink refuses the name of RocksDB's default column family (`RocksDBOperationUtils`). A name in one of the source's
-    own directories is valid in Flink, but RocksDB's library may not accept it.
+    own directories is valid in Flink, but RocksDB's library might not accept it.
     """
     in_databases = becomes_databases(operator, Format.KEEP)
     if not (in_databases or becomes_databases(operator, result_format)):

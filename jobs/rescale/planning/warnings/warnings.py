@@ -85,7 +85,7 @@ def request_warnings(
 
 
 def surgery_warnings(surgery: Surgery, *, is_stopped: bool) -> Iterator[str]:
-    """Yield a warning for each declared change that the user may not have intended.
+    """Yield a warning for each declared change that the user might not have intended.
 
     `is_stopped` tells whether the snapshot is a savepoint that stopped the job.
     """
