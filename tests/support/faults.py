@@ -115,7 +115,7 @@ class Faults:
             return self.where in line and sum(self.where in line for line in log) == self.at
 
     def around(self, verb: str, subject: str, call: Callable[[], Any]) -> Any:
-        """Make a call, or carry out the fault instead."""
+        """Make a call, with the fault if it is due."""
         victim = _VICTIMS[self.kind]() if self.kind in _VICTIMS else os.getpid()
         if victim is None:
             return call()
