@@ -50,7 +50,7 @@ MOMENTS = {
 }
 
 FORGOTTEN = {False: {"before the cancel", "after the cancel"}, True: {"after the cancel"}}
-"""Moments of the loss after which a JobManager might not know the last checkpoint, by its high availability."""
+"""Moments of a loss after which a JobManager might not know the last checkpoint, by whether it is highly available."""
 
 _START_SECONDS = 120
 _MAIN = "org.apache.flink.runtime.zookeeper.FlinkZooKeeperQuorumPeer"
