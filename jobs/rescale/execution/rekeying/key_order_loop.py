@@ -31,44 +31,44 @@ def _record_end(data: Bytes, at: Long, end: Long) -> Long:
 
 
 @compiled
-def merge_runs(data: Bytes, at: Longs, ends: Longs, not_loaded: Longs, out: Bytes) -> tuple[Long, Long, int]:
+def merge_runs(data: Bytes, positions: Longs, ends: Longs, not_loaded: Longs, out: Bytes) -> tuple[Long, Long, int]:
     """Merge sorted runs by key into `out`; of equal keys, the record of the first run comes first.
 
-    The loaded part of run i is `data[at[i]:ends[i]]`; `at` advances over merged records, and `not_loaded[i]` bytes of
-    the run are not loaded yet. The merge stops at the end of all runs, or when the next record is not loaded or does
-    not fit. Returns (bytes, offset of the last record, run that must be loaded or -1).
+    The loaded part of run i is `data[positions[i]:ends[i]]`; `positions` advances over merged records, and
+    `not_loaded[i]` bytes of the run are not loaded yet. The merge stops at the end of all runs, or when the next record
+    is not loaded or does not fit. Returns (bytes, offset of the last record, run that must be loaded or -1).
     """
-    size = last = np.int64(0)
-    key_words = np.empty(len(at), np.uint64)
-    heap = np.empty(len(at), np.int64)
+    size = last_record = np.int64(0)
+    key_words = np.empty(len(positions), np.uint64)
+    heap = np.empty(len(positions), np.int64)
     count = 0
-    for run in range(len(at)):
-        if at[run] == ends[run] and not_loaded[run] == 0:
+    for run in range(len(positions)):
+        if positions[run] == ends[run] and not_loaded[run] == 0:
             continue
-        if _record_end(data, at[run], ends[run]) > ends[run]:
-            return size, last, run
-        key_words[run] = _next_word(data, at[run])
+        if _record_end(data, positions[run], ends[run]) > ends[run]:
+            return size, last_record, run
+        key_words[run] = _next_word(data, positions[run])
         heap[count] = run
         count += 1
     for node in range(count // 2 - 1, -1, -1):
-        _sift_down(data, at, key_words, heap, count, node)
+        _sift_down(data, positions, key_words, heap, count, node)
     while count:
         run = heap[0]
-        end = _record_end(data, at[run], ends[run])
-        if size + end - at[run] > len(out):
+        end = _record_end(data, positions[run], ends[run])
+        if size + end - positions[run] > len(out):
             break
-        last = size
-        size = copy_bytes(data, at[run], end, out, size)
-        at[run] = end
+        last_record = size
+        size = copy_bytes(data, positions[run], end, out, size)
+        positions[run] = end
         if end == ends[run] and not_loaded[run] == 0:
             count -= 1
             heap[0] = heap[count]
         elif _record_end(data, end, ends[run]) > ends[run]:
-            return size, last, run
+            return size, last_record, run
         else:
             key_words[run] = _next_word(data, end)
-        _sift_down(data, at, key_words, heap, count, 0)
-    return size, last, -1
+        _sift_down(data, positions, key_words, heap, count, 0)
+    return size, last_record, -1
 
 
 @compiled
@@ -78,7 +78,7 @@ def _next_word(data: Bytes, at: Long) -> np.uint64:
 
 
 @compiled
-def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int, node: int) -> None:
+def _sift_down(data: Bytes, positions: Longs, key_words: Words, heap: Longs, count: int, node: int) -> None:
     """Sift the run in `heap[node]` down until no run below it comes first."""
     run = heap[node]
     while 2 * node + 1 < count:
@@ -87,11 +87,11 @@ def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int
         if child + 1 < count:
             sibling = heap[child + 1]
             if key_words[sibling] < key_words[first] or (
-                key_words[sibling] == key_words[first] and _precedes(data, at, sibling, first)
+                key_words[sibling] == key_words[first] and _precedes(data, positions, sibling, first)
             ):
                 child, first = child + 1, sibling
         if key_words[run] < key_words[first] or (
-            key_words[run] == key_words[first] and _precedes(data, at, run, first)
+            key_words[run] == key_words[first] and _precedes(data, positions, run, first)
         ):
             break
         heap[node] = first
@@ -100,10 +100,10 @@ def _sift_down(data: Bytes, at: Longs, key_words: Words, heap: Longs, count: int
 
 
 @compiled
-def _precedes(data: Bytes, at: Longs, run: Long, other_run: Long) -> bool:
+def _precedes(data: Bytes, positions: Longs, run: Long, other_run: Long) -> bool:
     """Return whether the next record of `run` precedes that of `other_run`, if their `key_words` are equal."""
-    begin, other_begin = at[run] + LENGTH_SIZE, at[other_run] + LENGTH_SIZE
-    size, other_size = read_u32(data, at[run]), read_u32(data, at[other_run])
+    begin, other_begin = positions[run] + LENGTH_SIZE, positions[other_run] + LENGTH_SIZE
+    size, other_size = read_u32(data, positions[run]), read_u32(data, positions[other_run])
     for i in range(min(size, other_size)):
         byte, other_byte = data[np.uint64(begin + i)], data[np.uint64(other_begin + i)]
         if byte != other_byte:

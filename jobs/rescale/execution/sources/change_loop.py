@@ -15,10 +15,10 @@ from rescale.rocksdb.manifest.version_edit import DELETION, VALUE
 
 @compiled
 def _order_of_rows(
-    data: Bytes,
-    key_starts: Longs,
-    key_ends: Longs,
-    groups: Longs,
+    old_data: Bytes,
+    old_key_starts: Longs,
+    old_key_ends: Longs,
+    old_groups: Longs,
     i: int,
     new_data: Bytes,
     new_key_starts: Longs,
@@ -27,22 +27,22 @@ def _order_of_rows(
     j: int,
 ) -> Long:
     """Compare the keys of old row i and new row j: negative, 0 or positive. An index past the last row comes last."""
-    if i == len(key_starts):
+    if i == len(old_key_starts):
         return np.int64(1)
     if j == len(new_key_starts):
         return np.int64(-1)
-    if groups[i] != new_groups[j]:
-        return groups[i] - new_groups[j]
-    return compare_bytes(data, key_starts[i], key_ends[i], new_data, new_key_starts[j], new_key_ends[j])
+    if old_groups[i] != new_groups[j]:
+        return old_groups[i] - new_groups[j]
+    return compare_bytes(old_data, old_key_starts[i], old_key_ends[i], new_data, new_key_starts[j], new_key_ends[j])
 
 
 @compiled
 def mark_differences(
-    data: Bytes,
-    key_starts: Longs,
-    key_ends: Longs,
-    ends: Longs,
-    groups: Longs,
+    old_data: Bytes,
+    old_key_starts: Longs,
+    old_key_ends: Longs,
+    old_ends: Longs,
+    old_groups: Longs,
     new_data: Bytes,
     new_key_starts: Longs,
     new_key_ends: Longs,
@@ -60,11 +60,11 @@ def mark_differences(
     (`has_new_ended`). Returns the numbers of old and of new rows that were compared.
     """
     i, j = 0, 0
-    while (i < len(key_starts) or has_old_ended) and (j < len(new_key_starts) or has_new_ended):
-        if i == len(key_starts) and j == len(new_key_starts):
+    while (i < len(old_key_starts) or has_old_ended) and (j < len(new_key_starts) or has_new_ended):
+        if i == len(old_key_starts) and j == len(new_key_starts):
             break
         order = _order_of_rows(
-            data, key_starts, key_ends, groups, i, new_data, new_key_starts, new_key_ends, new_groups, j
+            old_data, old_key_starts, old_key_ends, old_groups, i, new_data, new_key_starts, new_key_ends, new_groups, j
         )
         if order < 0:
             removed[i] = True
@@ -73,8 +73,10 @@ def mark_differences(
             added[j] = True
             j += 1
         else:
-            value_begin, new_value_begin = key_ends[i] + LENGTH_SIZE, new_key_ends[j] + LENGTH_SIZE
-            values_differ = compare_bytes(data, value_begin, ends[i], new_data, new_value_begin, new_ends[j]) != 0
+            value_begin, new_value_begin = old_key_ends[i] + LENGTH_SIZE, new_key_ends[j] + LENGTH_SIZE
+            values_differ = (
+                compare_bytes(old_data, value_begin, old_ends[i], new_data, new_value_begin, new_ends[j]) != 0
+            )
             removed[i], added[j] = values_differ, values_differ
             i += 1
             j += 1

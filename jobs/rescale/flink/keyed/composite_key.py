@@ -181,15 +181,15 @@ def key_offsets(header: KeyedHeader) -> Longs:
     return np.array([TIME_SIZE if s.kind is StateKind.PRIORITY_QUEUE else 0 for s in header.states], np.int64)
 
 
-def _ends_of_lengths(data: Bytes, at: Longs, limits: Longs, lengths: Longs) -> tuple[Longs, Flags]:
-    """Return where each of `lengths` ends if it is encoded at `at`, and whether the bytes there are this length."""
-    at, remaining = at.copy(), lengths.copy()
-    fits = np.ones(len(at), np.bool_)
+def _ends_of_lengths(data: Bytes, begins: Longs, limits: Longs, lengths: Longs) -> tuple[Longs, Flags]:
+    """Return where each of `lengths` ends if it is encoded at `begins`, and whether the bytes there are this length."""
+    ends, remaining = begins.copy(), lengths.copy()
+    fits = np.ones(len(ends), np.bool_)
     is_unfinished = fits.copy()
     while is_unfinished.any():
-        is_within = at < limits
-        fits &= ~is_unfinished | is_within & (data[np.where(is_within, at, 0)] == remaining & 0xFF)
-        at[is_unfinished] += 1
+        is_within = ends < limits
+        fits &= ~is_unfinished | is_within & (data[np.where(is_within, ends, 0)] == remaining & 0xFF)
+        ends[is_unfinished] += 1
         remaining[is_unfinished] >>= 8
         is_unfinished &= remaining > 0
-    return at, fits
+    return ends, fits

@@ -89,7 +89,7 @@ def find_rows(
     family: int,
     keys: Bytes,
     searched_ends: Longs,
-    first: int,
+    first_key: int,
     prefix: int,
     data: Bytes,
     scratch: Longs,
@@ -100,26 +100,26 @@ def find_rows(
 ) -> tuple[int, int, Long]:
     """Look up keys and copy their rows, as `copy_rows` does; keys without a row are skipped.
 
-    The keys lie end to end, and the search begins with the key number `first`. Returns the number of rows, the number
+    The keys lie end to end, and the search begins with key number `first_key`. Returns the number of rows, the number
     of the next key, and the bytes that its row needs if there was no room for it. The second element of `scratch` must
     be 0; if RocksDB reports an error, the search ends, and that element is the address of the error text.
     """
     data_address, keys_address = data.ctypes.data, keys.ctypes.data
     length_address, error_address = scratch.ctypes.data, scratch.ctypes.data + 8
     at, count = np.int64(0), 0
-    for i in range(first, len(searched_ends)):
+    for i in range(first_key, len(searched_ends)):
         begin = searched_ends[i - 1] if i else np.int64(0)
         size = searched_ends[i] - begin
-        row = _rocksdb_get_pinned_cf(database, options, family, keys_address + begin, size, error_address)
+        pinned_slice = _rocksdb_get_pinned_cf(database, options, family, keys_address + begin, size, error_address)
         if scratch[1] != 0:
             return count, i, np.int64(0)
-        if row == 0:
+        if pinned_slice == 0:
             continue
-        value_address = _rocksdb_pinnableslice_value(row, length_address)
+        value_address = _rocksdb_pinnableslice_value(pinned_slice, length_address)
         value_length = scratch[0]
         needed_bytes = size + LENGTH_SIZE + value_length
         if count == len(key_starts) or needed_bytes > len(data) - at:
-            _rocksdb_pinnableslice_destroy(row)
+            _rocksdb_pinnableslice_destroy(pinned_slice)
             return count, i, needed_bytes
         _memcpy(data_address + at, keys_address + begin, size)
         group = np.int64(data[at])
@@ -134,7 +134,7 @@ def find_rows(
         ends[count] = at
         groups[count] = group
         count += 1
-        _rocksdb_pinnableslice_destroy(row)
+        _rocksdb_pinnableslice_destroy(pinned_slice)
     return count, len(searched_ends), np.int64(0)
 
 
@@ -151,8 +151,8 @@ def _key_of_row(iterator: int, prefix: int, scratch: Longs) -> tuple[Long, Long,
     if scratch[0] < prefix:
         return key_address, scratch[0], np.int64(SHORT_KEY)
     _memcpy(scratch.ctypes.data + 8, key_address, prefix)
-    first = scratch[1] & 0xFF
-    return key_address, scratch[0], first << 8 | scratch[1] >> 8 & 0xFF if prefix == 2 else first
+    first_byte = scratch[1] & 0xFF
+    return key_address, scratch[0], first_byte << 8 | scratch[1] >> 8 & 0xFF if prefix == 2 else first_byte
 
 
 @compiled

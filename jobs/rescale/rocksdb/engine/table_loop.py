@@ -103,18 +103,18 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
     """
     head = _varint_size(size)
     room = (size * _LARGEST_RATIO >> 10) - head
-    kind = 0
+    compression = 0
     if room > 0 and size <= _LARGEST_LZ4_INPUT:
         scratch_address = scratch.ctypes.data
         compressed_size = _lz4_compress(
             lz4.ctypes.data, data.ctypes.data + begin, scratch_address, np.int32(size), np.int32(room), np.int32(1)
         )
         if compressed_size > 0:
-            kind = _LZ4_TYPE
+            compression = _LZ4_TYPE
             _put_varint(data, begin, size)
             _memcpy(data.ctypes.data + begin + head, scratch_address, compressed_size)
             size = head + compressed_size
-    data[np.uint64(begin + size)] = kind
+    data[np.uint64(begin + size)] = compression
     crc = np.int64(_crc32c(np.uint32(0), data.ctypes.data + begin, size + 1))
     _put_fixed32(data, begin + size + 1, ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
     return size
@@ -122,18 +122,18 @@ def seal_block(data: Bytes, begin: Long, size: Long, scratch: Bytes, lz4: Longs)
 
 @compiled
 def _shortest_separator(
-    last_key: Bytes, last_size: Long, data: Bytes, key_begin: Long, key_size: Long, shared: Long
+    last_key: Bytes, last_size: Long, data: Bytes, key_begin: Long, key_size: Long, shared_size: Long
 ) -> tuple[Long, Long]:
     """Find the shortest separator: at least the last key of a block, and less than the first key of the next one.
 
-    The two keys have a common prefix of `shared` bytes. The separator is either a prefix of the last key, with the last
-    byte of the prefix raised by one, or the whole last key. Returns its size, and by how much the last byte is raised:
-    1 or 0 (`BytewiseComparatorImpl::FindShortestSeparator`).
+    The two keys have a common prefix of `shared_size` bytes. The separator is either a prefix of the last key, with the
+    last byte of the prefix raised by one, or the whole last key. Returns its size, and by how much the last byte is
+    raised: 1 or 0 (`BytewiseComparatorImpl::FindShortestSeparator`).
     """
-    if shared < min(last_size, key_size):
-        if shared < key_size - 1 or last_key[shared] + 1 < data[key_begin + shared]:
-            return shared + 1, np.int64(1)
-        for i in range(shared + 1, last_size):
+    if shared_size < min(last_size, key_size):
+        if shared_size < key_size - 1 or last_key[shared_size] + 1 < data[key_begin + shared_size]:
+            return shared_size + 1, np.int64(1)
+        for i in range(shared_size + 1, last_size):
             if last_key[i] < 0xFF:
                 return i + 1, np.int64(1)
     return last_size, np.int64(0)
@@ -161,15 +161,15 @@ def finish_block(
         at = _put_fixed32(out, at, restarts[i])
     at = _put_fixed32(out, at, numbers[RESTARTS])
     size = seal_block(out, begin, at - begin, scratch, lz4)
-    entry = numbers[INDEX]
-    index_restarts[numbers[BLOCKS]] = entry
-    entry = _put_varint(index, entry, np.int64(0))
-    entry = _put_varint(index, entry, separator_size)
-    _memcpy(index.ctypes.data + entry, last_key.ctypes.data, separator_size)
-    entry += separator_size
-    index[entry - 1] += increment
-    entry = _put_varint(index, entry, numbers[OFFSET] + begin)
-    numbers[INDEX] = _put_varint(index, entry, size)
+    index_size = numbers[INDEX]
+    index_restarts[numbers[BLOCKS]] = index_size
+    index_size = _put_varint(index, index_size, np.int64(0))
+    index_size = _put_varint(index, index_size, separator_size)
+    _memcpy(index.ctypes.data + index_size, last_key.ctypes.data, separator_size)
+    index_size += separator_size
+    index[index_size - 1] += increment
+    index_size = _put_varint(index, index_size, numbers[OFFSET] + begin)
+    numbers[INDEX] = _put_varint(index, index_size, size)
     numbers[BLOCKS] += 1
     numbers[AT] = numbers[BLOCK] = begin + size + TRAILER_SIZE
     numbers[ENTRIES] = numbers[RESTARTS] = 0
@@ -184,7 +184,7 @@ def put_rows(
     value_ends: Longs,
     kinds: Bytes,
     order: Longs,
-    first: int,
+    first_index: int,
     limit: int,
     numbers: Longs,
     last_key: Bytes,
@@ -195,13 +195,13 @@ def put_rows(
     index: Bytes,
     index_restarts: Longs,
 ) -> tuple[Long, int]:
-    """Put the rows `order[first:]` into blocks of a file, until the file has at least `limit` bytes of keys and values.
+    """Put the rows `order[first_index:]` into blocks of a file, until it has at least `limit` bytes of keys and values.
 
     `last_key[:numbers[LAST]]` is the key of the previous row. If `kinds` is empty, all rows are values. Returns the
     index in `order` of the next row, and why the loop ended (`DONE`, `NO_ROOM`, `FULL`, `OUT_OF_ORDER`).
     """
     data_address, out_address = data.ctypes.data, out.ctypes.data
-    for next_index in range(first, len(order)):
+    for next_index in range(first_index, len(order)):
         if numbers[KEYS] + numbers[VALUES] >= limit:
             return next_index, FULL
         row = order[next_index]

@@ -113,7 +113,7 @@ class TableWriter(Generic[File]):
         self._file: File | None = None
         self._number = 0
         self._first, self._first_kind = b"", VALUE
-        self._last = np.empty(64, np.uint8)
+        self._last_key = np.empty(64, np.uint8)
         self._out, self._scratch = np.empty(_SENT_AT_ONCE, np.uint8), np.empty(_SENT_AT_ONCE, np.uint8)
         self._index, self._index_restarts = np.empty(_SENT_AT_ONCE, np.uint8), np.empty(_SENT_AT_ONCE // 16, np.int64)
         self._restarts = np.empty(table_loop.MOST_RESTARTS, np.int64)
@@ -138,7 +138,7 @@ class TableWriter(Generic[File]):
                 next_index,
                 self._table_bytes,
                 self._numbers,
-                self._last,
+                self._last_key,
                 self._out,
                 self._scratch,
                 self._lz4,
@@ -162,10 +162,10 @@ class TableWriter(Generic[File]):
         """Pass the finished blocks on, and enlarge the arrays that are too small for this row."""
         self._send()
         table_loop, numbers = self._table_loop, self._numbers
-        key = int(rows.key_ends[row] - rows.key_begins[row])
-        value = int(rows.value_ends[row] - rows.value_begins[row])
-        self._last = _grown(self._last, key)
-        self._out = _grown(self._out, int(numbers[table_loop.AT]) + key + value + table_loop.ROW_ROOM)
+        key_size = int(rows.key_ends[row] - rows.key_begins[row])
+        value_size = int(rows.value_ends[row] - rows.value_begins[row])
+        self._last_key = _grown(self._last_key, key_size)
+        self._out = _grown(self._out, int(numbers[table_loop.AT]) + key_size + value_size + table_loop.ROW_ROOM)
         if len(self._scratch) < len(self._out):
             self._scratch = np.empty(len(self._out), np.uint8)
         self._index = _grown(
@@ -191,7 +191,7 @@ class TableWriter(Generic[File]):
         self._index_restarts = _grown(self._index_restarts, int(numbers[table_loop.BLOCKS]) + 1)
         table_loop.finish_block(
             numbers,
-            self._last,
+            self._last_key,
             int(numbers[table_loop.LAST]),
             0,
             self._out,
@@ -212,7 +212,7 @@ class TableWriter(Generic[File]):
             size=int(numbers[table_loop.OFFSET]) + len(tail),
             rows=int(numbers[table_loop.ROWS]),
             smallest_key=self._first,
-            largest_key=self._last[: numbers[table_loop.LAST]].tobytes(),
+            largest_key=self._last_key[: numbers[table_loop.LAST]].tobytes(),
             kinds=(self._first_kind, int(numbers[table_loop.KIND])),
         )
         self._prepare_next_file()
@@ -268,14 +268,14 @@ class TableWriter(Generic[File]):
         )
 
     def _key_order_error(self, key: bytes) -> RescaleError:
-        last = self._last[: self._numbers[self._table_loop.LAST]].tobytes()
-        if key == last:
+        last_key = self._last_key[: self._numbers[self._table_loop.LAST]].tobytes()
+        if key == last_key:
             return SnapshotError("two rows have the same key", path=self._path, state=self._state, found=key.hex())
         return IntegrityError(
             "a row is out of order",
             path=self._path,
             state=self._state,
-            expected=f"a key after {last.hex()}",
+            expected=f"a key after {last_key.hex()}",
             found=key.hex(),
         )
 

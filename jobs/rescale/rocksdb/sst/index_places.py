@@ -82,9 +82,9 @@ def _decode_restarts(index: bytes, index_format: IndexFormat) -> _IndexEntries |
     if end <= 0 or not count:
         return None
     data = np.frombuffer(index, np.uint8)
-    starts = np.frombuffer(index, "<u4", count, end).astype(np.int64)
+    entry_starts = np.frombuffer(index, "<u4", count, end).astype(np.int64)
     padded_data = np.concatenate([data[:end], np.zeros(_VARINT_BYTES, np.uint8)])
-    shared_sizes, at = _varints(padded_data, np.minimum(starts, end))
+    shared_sizes, at = _varints(padded_data, np.minimum(entry_starts, end))
     unshared_sizes, at = _varints(padded_data, at)
     if not index_format.is_delta_encoded:
         _, at = _varints(padded_data, at)
@@ -95,20 +95,20 @@ def _decode_restarts(index: bytes, index_format: IndexFormat) -> _IndexEntries |
         length, at = _varints(padded_data, at)
         at = at + length
     is_plain = not shared_sizes.any() and bool((sizes > 0).all()) and bool((offsets >= 0).all())
-    is_plain = is_plain and np.array_equal(at, np.append(starts[1:], end))
+    is_plain = is_plain and np.array_equal(at, np.append(entry_starts[1:], end))
     return _IndexEntries(offsets, sizes, key_starts, key_lengths) if is_plain else None
 
 
-def _varints(data: Bytes, at: Longs) -> tuple[Longs, Longs]:
+def _varints(data: Bytes, offsets: Longs) -> tuple[Longs, Longs]:
     """Return the varint at each offset, and the offset after it."""
-    last = len(data) - 1
-    numbers, at = np.zeros(len(at), np.int64), at.copy()
-    is_unfinished = np.ones(len(at), np.bool_)
+    last_offset = len(data) - 1
+    numbers, offsets = np.zeros(len(offsets), np.int64), offsets.copy()
+    is_unfinished = np.ones(len(offsets), np.bool_)
     for shift in range(0, 7 * _VARINT_BYTES, 7):
-        byte = data[np.minimum(at, last)].astype(np.int64)
+        byte = data[np.minimum(offsets, last_offset)].astype(np.int64)
         numbers += np.where(is_unfinished, (byte & _CONTINUATION_BIT - 1) << shift, 0)
-        at += is_unfinished
+        offsets += is_unfinished
         is_unfinished &= byte >= _CONTINUATION_BIT
         if not is_unfinished.any():
             break
-    return numbers, at
+    return numbers, offsets

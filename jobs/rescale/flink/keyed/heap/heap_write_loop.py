@@ -41,12 +41,12 @@ def write_entries(
     spare_longs, spare_hashes, spare_flags = np.empty(3, np.int64), np.empty(1, np.int32), np.zeros(1, np.uint8)
     at = np.int64(0)
     while begin < end:
-        start, key_end = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
+        composite_start, key_end = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
         value_start, begin = key_end + LENGTH_SIZE, key_end + LENGTH_SIZE + read_u32(data, key_end)
         if in_queue:
-            at = copy_bytes(data, start, key_end, out, at)
+            at = copy_bytes(data, composite_start, key_end, out, at)
             continue
-        spare_longs[0], spare_longs[1] = start, key_end
+        spare_longs[0], spare_longs[1] = composite_start, key_end
         machine.walk(
             key_program, depth, data, spare_longs[0:1], spare_longs[1:2], spare_longs[2:3], spare_hashes, spare_flags
         )
@@ -54,12 +54,12 @@ def write_entries(
             return np.int64(-1)
         namespace_start = spare_longs[2]
         if has_lengths:
-            namespace_start += _size_of_length(spare_longs[2] - start)
+            namespace_start += _size_of_length(spare_longs[2] - composite_start)
             size = np.int64(1)
             while size < 4 and _size_of_length(key_end - namespace_start - size) != size:
                 size += 1
             key_end -= size
         at = copy_bytes(data, namespace_start, key_end, out, at)
-        at = copy_bytes(data, start, spare_longs[2], out, at)
+        at = copy_bytes(data, composite_start, spare_longs[2], out, at)
         at = copy_bytes(data, value_start, begin, out, at)
     return at

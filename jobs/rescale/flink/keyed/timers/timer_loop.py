@@ -49,9 +49,9 @@ def copy_records(data: Bytes, begin: Long, end: Long, prefix_size: int, out: Byt
     """
     at = np.int64(0)
     while begin < end:
-        time, key_end = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
-        at = copy_bytes(data, time + _TIME_SIZE, key_end, out, at)
-        out[at] = data[time] ^ _SIGN
-        at = copy_bytes(data, time + 1, time + _TIME_SIZE, out, at + 1)
+        time_start, key_end = begin + LENGTH_SIZE + prefix_size, begin + LENGTH_SIZE + read_u32(data, begin)
+        at = copy_bytes(data, time_start + _TIME_SIZE, key_end, out, at)
+        out[at] = data[time_start] ^ _SIGN
+        at = copy_bytes(data, time_start + 1, time_start + _TIME_SIZE, out, at + 1)
         begin = key_end + LENGTH_SIZE
     return at

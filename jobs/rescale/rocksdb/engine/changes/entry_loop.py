@@ -52,7 +52,7 @@ def measure_entries(data: Bytes, block_starts: Longs, block_ends: Longs) -> tupl
         begin = block_starts[block]
         end = _end_of_entries(data, begin, block_ends[block])
         is_damaged = end < begin
-        at, before = begin, np.int64(0)
+        at, previous_size = begin, np.int64(0)
         while not is_damaged and at < end:
             shared, at = _read_varint(data, at, end)
             unshared, at = _read_varint(data, at, end)
@@ -60,9 +60,14 @@ def measure_entries(data: Bytes, block_starts: Longs, block_ends: Longs) -> tupl
             size = shared + unshared
             at += unshared + value_size
             is_damaged = (
-                shared < 0 or unshared < 0 or value_size < 0 or shared > before or size < KEY_TRAILER_SIZE or at > end
+                shared < 0
+                or unshared < 0
+                or value_size < 0
+                or shared > previous_size
+                or size < KEY_TRAILER_SIZE
+                or at > end
             )
-            before = size
+            previous_size = size
             key_bytes += size - KEY_TRAILER_SIZE
             count += 1
         if is_damaged:
@@ -190,8 +195,8 @@ def _oldest_at(
     the key of the last call. Calls must come in the order of keys.
     """
     while cursor[0] < len(point_ends):
-        first = point_ends[cursor[0] - 1] if cursor[0] else np.int64(0)
-        if compare_bytes(points, first, point_ends[cursor[0]], keys, begin, end) > 0:
+        point_start = point_ends[cursor[0] - 1] if cursor[0] else np.int64(0)
+        if compare_bytes(points, point_start, point_ends[cursor[0]], keys, begin, end) > 0:
             break
         cursor[0] += 1
     return oldest[cursor[0] - 1] if cursor[0] else np.int64(ABOVE_ALL_SEQUENCES)
