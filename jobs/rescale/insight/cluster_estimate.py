@@ -121,7 +121,7 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
         requests=EstimatedRequests(writes, reads),
         dollars=writes * WRITE_DOLLARS + reads * READ_DOLLARS,
         driver_memory=driver_memory,
-        misfits=tuple(_misfits(work, cluster, scratch, driver_memory)),
+        misfits=tuple(_shortages(work, cluster, scratch, driver_memory)),
     )
 
 
@@ -141,7 +141,7 @@ def _driver_memory(work: Workload, run_stages: tuple[EstimatedStage, ...]) -> in
     )
 
 
-def _misfits(work: Workload, cluster: Cluster, scratch: int, driver_memory: int) -> Iterator[Shortage]:
+def _shortages(work: Workload, cluster: Cluster, scratch: int, driver_memory: int) -> Iterator[Shortage]:
     part_memory = PARTS_IN_MEMORY * part_size(work)
     for need, needed_amount, available_amount in (
         (Need.SCRATCH, scratch, cluster.scratch),

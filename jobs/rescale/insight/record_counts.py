@@ -53,16 +53,16 @@ def _assumed_records(holders: Iterable[KeyedStateHolder]) -> int:
 
 def _estimated_row_count(tables: Iterable[LiveTable], files: SnapshotFiles) -> int:
     """Return an estimate of the rows in SST files, from the properties of the largest files of each state."""
-    by_state: dict[int, list[LiveTable]] = defaultdict(list)
+    tables_by_state: dict[int, list[LiveTable]] = defaultdict(list)
     for table in tables:
-        by_state[table.state].append(table)
-    if not by_state:
+        tables_by_state[table.state].append(table)
+    if not tables_by_state:
         return 0
     from rescale.snapshot.databases.table_sizes import open_table  # imports numpy, which few snapshots need
 
-    tables_per_state = max(1, _MOST_TABLES // len(by_state))
+    tables_per_state = max(1, _MOST_TABLES // len(tables_by_state))
     row_count = 0
-    for tables_of_state in by_state.values():
+    for tables_of_state in tables_by_state.values():
         largest_tables = sorted(tables_of_state, key=lambda table: (-table.extent.length, table.extent))[
             :tables_per_state
         ]

@@ -271,7 +271,7 @@ def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart]
     With `only_sure`, pairs without a uid must also agree on whether they have states, and no other operator of the job
     may have the old operator's name.
     """
-    by_id = {operator.operator_id: operator for operator in new if operator.operator_id}
+    new_operator_by_id = {operator.operator_id: operator for operator in new if operator.operator_id}
     names = {operator.name for operator in new}
 
     def may_match(before: Counterpart, after: Counterpart) -> bool:
@@ -282,7 +282,9 @@ def _pairs_with_equal_ids(old: Sequence[Counterpart], new: Sequence[Counterpart]
             agree_on_having_states and (after.name in ("", before.name) or before.name not in names)
         )
 
-    pairs = [(before, by_id[before.operator_id]) for before in old if before.operator_id in by_id]
+    pairs = [
+        (before, new_operator_by_id[before.operator_id]) for before in old if before.operator_id in new_operator_by_id
+    ]
     return [(before, after) for before, after in pairs if before.uid or may_match(before, after)]
 
 
@@ -298,14 +300,14 @@ def _states_contradict(before: Counterpart, after: Counterpart) -> bool:
 
 def _unique_pairs(old: Sequence[Counterpart], new: Sequence[Counterpart], key: _MatchKey) -> list[_Pair]:
     """Return the pairs of an old and a new operator that share a value of `key` which no third operator has."""
-    by_key: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
+    operators_by_evidence: dict[Hashable, tuple[list[Counterpart], list[Counterpart]]] = defaultdict(lambda: ([], []))
     for index, operators in enumerate((old, new)):
         for operator in operators:
             if (evidence := key(operator)) is not None:
-                by_key[evidence][index].append(operator)
+                operators_by_evidence[evidence][index].append(operator)
     return [
         (old_operators[0], new_operators[0])
-        for old_operators, new_operators in by_key.values()
+        for old_operators, new_operators in operators_by_evidence.values()
         if len(old_operators) == len(new_operators) == 1 and not _states_contradict(old_operators[0], new_operators[0])
     ]
 

@@ -155,16 +155,16 @@ class _OperatorPlanner:
 
     def plan(self, operator: Operator, shape: Shape, hash_name: str | None) -> OperatorPlan:
         result_format = self.request.format
-        by_record = is_rewritten_by_record(operator, shape, result_format)
+        rewrites_records = is_rewritten_by_record(operator, shape, result_format)
         refuse_unreadable_state(operator)
         refuse_changelog(operator, result_format)
         refuse_state_names(operator, result_format)
         refuse_old_rows(operator, result_format)
-        if by_record:
+        if rewrites_records:
             refuse_undelimited_entries(operator)
         header_planner = HeaderPlanner(operator.label, self.literals)
         group_planner = KeyGroupPlanner(operator, shape, header_planner, self.literals, self.budget)
-        if by_record:
+        if rewrites_records:
             keyed_plan = self._plan_records(operator, shape, group_planner, hash_name)
         elif becomes_databases(operator, result_format):
             keyed_plan = self._plan_directories(operator, shape, group_planner)

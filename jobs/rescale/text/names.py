@@ -75,6 +75,8 @@ def first_of(names: Sequence[str], limit: int, number: int | None = None) -> str
 
 def did_you_mean(word: str, known_names: Iterable[str]) -> str | None:
     """Return a question with the known names most similar to the word; None if there is no similar name."""
-    by_folded = {name.casefold(): name for name in known_names}
-    similar_names = get_close_matches(word.casefold(), by_folded, _MOST_SUGGESTIONS, _LEAST_SIMILARITY)
-    return f"did you mean {' or '.join(repr(by_folded[name]) for name in similar_names)}?" if similar_names else None
+    name_by_folded = {name.casefold(): name for name in known_names}
+    similar_names = get_close_matches(word.casefold(), name_by_folded, _MOST_SUGGESTIONS, _LEAST_SIMILARITY)
+    return (
+        f"did you mean {' or '.join(repr(name_by_folded[name]) for name in similar_names)}?" if similar_names else None
+    )

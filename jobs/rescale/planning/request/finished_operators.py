@@ -31,14 +31,14 @@ def refuse_finished(operators: Sequence[Operator], shapes: Mapping[str, Shape], 
     if not refused_operators:
         return
     first, new_shape = refused_operators[0], shapes[refused_operators[0].operator_id]
-    kept_shape, format_text = (
+    expected_shape, format_text = (
         _kept_shape(first, new_shape),
         "" if request.format is Format.KEEP else ", the format of the source",
     )
     raise UnsupportedError(
         "some subtasks of this operator have finished: it is undefined which new subtasks would count as finished",
         operator=first_of([operator.label for operator in refused_operators], 1),
-        expected=f"{kept_shape}{format_text}",
+        expected=f"{expected_shape}{format_text}",
         found=new_shape,
         advice=_advice(operators, shapes, request, refused_operators),
     )

@@ -136,14 +136,14 @@ def by_operator(operators: Sequence[LabelledOperator], value_by_selector: Mappin
 
     Raises `RequestError` for a selector that names no operator, and for two selectors of the same operator.
     """
-    by_id = {operator.operator_id: operator for operator in operators}
+    operator_by_id = {operator.operator_id: operator for operator in operators}
     selectors_by_id: dict[str, str] = {}
     for selector in filter(None, value_by_selector):
-        operator_id = _require_operator_id(by_id, selector)
+        operator_id = _require_operator_id(operator_by_id, selector)
         if operator_id in selectors_by_id:
             raise RequestError(
                 "the same operator is named twice",
-                operator=by_id[operator_id].label,
+                operator=operator_by_id[operator_id].label,
                 found=f"{selectors_by_id[operator_id]!r} and {selector!r}",
             )
         selectors_by_id[operator_id] = selector
@@ -190,15 +190,15 @@ def _above_maximum_error(
     )
 
 
-def _require_operator_id(by_id: Mapping[str, LabelledOperator], selector: str) -> str:
+def _require_operator_id(operator_by_id: Mapping[str, LabelledOperator], selector: str) -> str:
     """Return the operator id that a selector stands for: a uid, a name given by `--uids`, or an operator id.
 
     Raises `RequestError` if the selector names no operator.
     """
-    operator_id = find_operator(by_id, selector)
+    operator_id = find_operator(operator_by_id, selector)
     if operator_id is not None:
         return operator_id
-    labels = [operator.label for operator in by_id.values()]
+    labels = [operator.label for operator in operator_by_id.values()]
     suggestion = did_you_mean(selector, labels)
     raise RequestError(
         f"no operator {selector!r} in the snapshot",
@@ -208,9 +208,9 @@ def _require_operator_id(by_id: Mapping[str, LabelledOperator], selector: str) -
     )
 
 
-def find_operator(by_id: Mapping[str, LabelledOperator], selector: str) -> str | None:
+def find_operator(operator_by_id: Mapping[str, LabelledOperator], selector: str) -> str | None:
     """Return the id of the operator that a selector names, or None. Raises `RequestError` if several have that name."""
-    operator_ids = [operator_id for operator_id, operator in by_id.items() if operator.label == selector]
+    operator_ids = [operator_id for operator_id, operator in operator_by_id.items() if operator.label == selector]
     if len(operator_ids) > 1:
         raise RequestError(
             f"{selector!r} is the name of {len(operator_ids)} operators",
@@ -218,13 +218,17 @@ def find_operator(by_id: Mapping[str, LabelledOperator], selector: str) -> str |
             advice="name the operator by its id",
         )
     ids = [*operator_ids, *([selector.lower()] if is_operator_id(selector) else []), operator_id_of_uid(selector)]
-    return next((operator_id for operator_id in ids if operator_id in by_id), None)
+    return next((operator_id for operator_id in ids if operator_id in operator_by_id), None)
 
 
-def matching_states(by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
+def matching_states(operator_by_id: Mapping[str, Operator], value: str) -> list[tuple[Operator, str]]:
     """Return each operator and state's name that `UID:NAME` may stand for: both parts may contain colons."""
     colons = [i for i, character in enumerate(value) if character == ":"]
-    return [(by_id[matched_id], value[i + 1 :]) for i in colons if (matched_id := find_operator(by_id, value[:i]))]
+    return [
+        (operator_by_id[matched_id], value[i + 1 :])
+        for i in colons
+        if (matched_id := find_operator(operator_by_id, value[:i]))
+    ]
 
 
 def find_state(

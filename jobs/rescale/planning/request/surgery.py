@@ -162,14 +162,14 @@ def values_after(surgery: Surgery, operators: Sequence[Operator], value_by_id: M
 
     Raises `RequestError` if there is a value for an operator that the surgery drops, or two for one that it renames.
     """
-    by_id = {operator.operator_id: operator for operator in operators}
+    operator_by_id = {operator.operator_id: operator for operator in operators}
     new_values: dict[str, T] = {}
     for selector, value in value_by_id.items():
-        operator_id = (find_operator(by_id, selector) if selector else None) or ""
+        operator_id = (find_operator(operator_by_id, selector) if selector else None) or ""
         if operator_id in surgery.dropped_ids:
             raise RequestError(
                 "an operator is dropped, but the request also changes it in another way",
-                operator=by_id[operator_id].label,
+                operator=operator_by_id[operator_id].label,
                 found=f"{selector}={value}",
                 advice="ask for one of the two",
             )

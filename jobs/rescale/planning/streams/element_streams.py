@@ -24,16 +24,16 @@ def plan_elements(
         sources = operator.elements_in(slot)
         if not sources:
             continue
-        by_subtask = {source.subtask: source for source in sources}
+        source_by_subtask = {source.subtask: source for source in sources}
         layouts = layouts_of(operator, sources)
         is_compressed = any(source.compressed for source in sources)
         keeps_parallelism = new_parallelism == operator.parallelism
         shared_header = None if keeps_parallelism else common_header(operator, sources, literals)
         for subtask, shares in enumerate(redistribute(layouts, new_parallelism)):
-            if keeps_parallelism and subtask not in by_subtask:
+            if keeps_parallelism and subtask not in source_by_subtask:
                 continue
-            header = shared_header or common_header(operator, [by_subtask[subtask]], literals)
-            share_extents = [(share, elements_of(share, by_subtask)) for share in shares]
+            header = shared_header or common_header(operator, [source_by_subtask[subtask]], literals)
+            share_extents = [(share, elements_of(share, source_by_subtask)) for share in shares]
             pieces = merge_adjacent([header, *(piece_of(extent) for _, extents in share_extents for extent in extents)])
             is_inline = budget.try_take(sum(piece.length for piece in pieces))
             elements = tuple(

@@ -50,13 +50,13 @@ class KeyGroupPlanner:
 
     def _streams_in(self, slot: Slot, sources: Sequence[KeyedStream]) -> list[CopiedKeyGroups | TranslatedKeyGroups]:
         owners = owners_of(self.operator, sources)
-        by_subtask = {source.subtask: source for source in sources}
+        source_by_subtask = {source.subtask: source for source in sources}
         max_parallelism = self.operator.max_parallelism
         planned_streams = []
         for subtask in range(self.shape.parallelism):
             new_range = key_group_range(max_parallelism, self.shape.parallelism, subtask)
             holder_subtasks = {owners[group].subtask for group in new_range if group in owners}
-            old_streams = [by_subtask[old_subtask] for old_subtask in sorted(holder_subtasks)]
+            old_streams = [source_by_subtask[old_subtask] for old_subtask in sorted(holder_subtasks)]
             stream = self._stream(slot, subtask, new_range, old_streams, owners) if old_streams else None
             if stream is not None:
                 planned_streams.append(stream)

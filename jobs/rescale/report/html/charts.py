@@ -149,8 +149,8 @@ def sparks(figure: Sparks) -> Element:
                 (
                     tr[
                         th(scope="row")[row.label],
-                        td[_spark(row.before)],
-                        td[_spark(row.after)] if has_after else None,
+                        td[_sparkline(row.before)],
+                        td[_sparkline(row.after)] if has_after else None,
                         td[row.caption],
                     ]
                     for row in figure.rows
@@ -160,7 +160,7 @@ def sparks(figure: Sparks) -> Element:
     ]
 
 
-def _spark(heights: Sequence[float]) -> Node:
+def _sparkline(heights: Sequence[float]) -> Node:
     if not heights:
         return ""
     bars = g(class_="bars")[tuple(_bar_rects(heights, _SPARK_HEIGHT))]

@@ -51,7 +51,7 @@ def cluster_blocks(estimate: ClusterReport | None) -> list[Block]:
 
 def cluster_warnings(estimate: ClusterReport | None) -> list[str]:
     """Return a sentence for each resource that is too small."""
-    return list(_misfits(estimate.asked)) if estimate is not None else []
+    return list(_misfit_sentences(estimate.asked)) if estimate is not None else []
 
 
 def _row(estimate: ClusterEstimate) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ def _row(estimate: ClusterEstimate) -> tuple[str, ...]:
     )
 
 
-def _misfits(estimate: ClusterEstimate) -> Iterator[str]:
+def _misfit_sentences(estimate: ClusterEstimate) -> Iterator[str]:
     for need, needed_amount, available in estimate.misfits:
         yield (
             f"{human_bytes(estimate.bytes)} of state does not fit on this cluster: it needs "
