@@ -124,10 +124,10 @@ def merge_operator_state_headers(headers: Sequence[OperatorStateHeader]) -> Oper
 
 
 def _merged_infos(states: Sequence[StateMetaInfo]) -> tuple[StateMetaInfo, ...]:
-    by_name: dict[str, list[StateMetaInfo]] = {}
+    states_by_name: dict[str, list[StateMetaInfo]] = {}
     for state in states:
-        by_name.setdefault(state.name, []).append(state)
-    return tuple(map(merge_state, by_name.values()))
+        states_by_name.setdefault(state.name, []).append(state)
+    return tuple(map(merge_state, states_by_name.values()))
 
 
 def element_extents(states: Sequence[OperatorStateOffsets], size: int) -> tuple[tuple[tuple[int, int], ...], ...]:

@@ -44,8 +44,8 @@ def serializer_starts(reader: ByteReader, end: int) -> tuple[int, ...]:
 
 def _names_before(reader: ByteReader, end: int) -> Iterator[int]:
     """Yield the possible starts of a name that ends at `end`: a length, then that many nonzero bytes (`writeUTF`)."""
-    zero = reader.data.rfind(b"\0", reader.position, end)
-    for start in range(max(zero - 1, reader.position), end - 1):
+    last_zero = reader.data.rfind(b"\0", reader.position, end)
+    for start in range(max(last_zero - 1, reader.position), end - 1):
         if int.from_bytes(reader.data[start : start + 2], "big") == end - start - 2 and _is_name(reader, start, end):
             yield start
 

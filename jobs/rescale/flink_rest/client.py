@@ -336,9 +336,9 @@ class Flink:
         location: str | None = snapshot and snapshot.external_path
         return location
 
-    def _require(self, method: str, path: str, kind: type[T], body: Mapping[str, object] | None = None) -> T:
-        """Send a request, and return its answer as `kind`. Raises `RequestError` if Flink has no such resource."""
-        answer = self._request(method, path, kind, body)
+    def _require(self, method: str, path: str, answer_type: type[T], body: Mapping[str, object] | None = None) -> T:
+        """Send a request; return its answer as `answer_type`. Raises `RequestError` if Flink has no such resource."""
+        answer = self._request(method, path, answer_type, body)
         if answer is None:
             raise RequestError(
                 "Flink does not know this resource",
@@ -351,11 +351,11 @@ class Flink:
         self,
         method: str,
         path: str,
-        kind: type[T],
+        answer_type: type[T],
         body: Mapping[str, object] | None = None,
         refusal_statuses: Sequence[int] = (404,),
     ) -> T | None:
-        """Send a request; return the answer as `kind`, or None if Flink refuses with a status in `refusal_statuses`."""
+        """Send a request; return the answer as `answer_type`; None if Flink refuses with one of `refusal_statuses`."""
         url = self.address + path.partition("?")[0]
         try:
             answer = self._http.request(method, path, json=body)
@@ -385,7 +385,7 @@ class Flink:
         if not answer.is_success:
             raise RequestError("Flink refuses the request", path=url, found=status)
         try:
-            return msgspec.json.decode(answer.content, type=kind)
+            return msgspec.json.decode(answer.content, type=answer_type)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise RequestError(
                 "this address is not Flink's REST API",

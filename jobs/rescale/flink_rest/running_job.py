@@ -80,8 +80,8 @@ class Job(_JobState, frozen=True):
     @property
     def runs(self) -> bool:
         """Whether every task has restored its state and runs, or has finished."""
-        by_state = sum((Counter[str](vertex.tasks) for vertex in self.vertices), Counter[str]())
-        return self._tasks_run(sum(by_state[state] for state in _RESTORED_STATES), by_state.total())
+        tasks_by_state = sum((Counter[str](vertex.tasks) for vertex in self.vertices), Counter[str]())
+        return self._tasks_run(sum(tasks_by_state[state] for state in _RESTORED_STATES), tasks_by_state.total())
 
     @property
     def parallelism(self) -> int:

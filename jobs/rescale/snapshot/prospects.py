@@ -201,7 +201,7 @@ class _Judge:
         `states_fail_alone` tells whether a misread state leaves the other states readable. In the native format of the
         hashmap backend it does not, because only the serializer tells where a value ends.
         """
-        by_state = {
+        reasons_by_state = {
             state.name: [
                 r for _, snapshot in state.serializers for r in reasons(snapshot, self._writer_major, self._line)
             ]
@@ -210,11 +210,13 @@ class _Judge:
         for state in states:
             reasons_of_others = [
                 shared_reason
-                for name, state_reasons in by_state.items()
+                for name, state_reasons in reasons_by_state.items()
                 if name != state.name
                 for shared_reason in _reasons_for_other_states(name, state_reasons, states_fail_alone=states_fail_alone)
             ]
-            yield JudgedState(state.name, self._worst_reason((*by_state[state.name], *common, *reasons_of_others)))
+            yield JudgedState(
+                state.name, self._worst_reason((*reasons_by_state[state.name], *common, *reasons_of_others))
+            )
 
     def _reason_of_source(self, operator: Operator) -> Reason | None:
         """Return why a release might not restore a source's splits and enumerator; None for a readable `KafkaSource`.

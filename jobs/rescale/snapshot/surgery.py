@@ -133,9 +133,9 @@ def apply_surgery(snapshot: Snapshot, surgery: Surgery) -> Snapshot:
 
 def with_stored_sizes(surgery: Surgery, snapshot: Snapshot) -> Surgery:
     """Return the surgery with `stored_bytes` for dropped states; `snapshot` is after the surgery and `with_tables`."""
-    by_id = {operator.operator_id: operator for operator in snapshot.operators}
+    operator_by_id = {operator.operator_id: operator for operator in snapshot.operators}
     states = tuple(
-        with_stored_bytes(state, by_id[surgery.new_ids.get(state.operator_id, state.operator_id)])
+        with_stored_bytes(state, operator_by_id[surgery.new_ids.get(state.operator_id, state.operator_id)])
         for state in surgery.dropped_states
     )
     return replace(surgery, dropped_states=states)

@@ -121,14 +121,14 @@ def merge_keyed_headers(headers: Sequence[KeyedHeader], dropped_states: Collecti
             found=type_names(keys),
             advice="take another snapshot: Flink writes the same key serializer for all subtasks",
         )
-    by_name: dict[str, list[StateMetaInfo]] = {}
+    states_by_name: dict[str, list[StateMetaInfo]] = {}
     for header in headers:
         for i, state in enumerate(header.states):
             if any(state.name == other.name for other in header.states[:i]):
                 raise SnapshotError("a keyed stream lists a state twice", state=state.name)
             if state.name not in dropped_states:
-                by_name.setdefault(state.name, []).append(state)
-    merged_header = KeyedHeader(headers[0].compressed, key, tuple(map(merge_state, by_name.values())))
-    ids = {name: i for i, name in enumerate(by_name)}
+                states_by_name.setdefault(state.name, []).append(state)
+    merged_header = KeyedHeader(headers[0].compressed, key, tuple(map(merge_state, states_by_name.values())))
+    ids = {name: i for i, name in enumerate(states_by_name)}
     id_maps = (tuple(ids.get(state.name, LEFT_OUT) for state in header.states) for header in headers)
     return MergedHeader(merged_header, tuple(id_maps))

@@ -50,10 +50,12 @@ def with_kafka_changes(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Sn
 
 
 def _changed_snapshot(snapshot: Snapshot, changes: Sequence[KafkaChange]) -> Snapshot:
-    by_id = {change.operator_id: change for change in changes}
+    change_by_id = {change.operator_id: change for change in changes}
     writer = _Writer(snapshot)
     operators = tuple(
-        writer.changed_operator(operator, by_id[operator.operator_id]) if operator.operator_id in by_id else operator
+        writer.changed_operator(operator, change_by_id[operator.operator_id])
+        if operator.operator_id in change_by_id
+        else operator
         for operator in snapshot.operators
     )
     metadata = replace(snapshot.metadata, operators=tuple(operator.entry for operator in operators))

@@ -11,8 +11,8 @@ from rescale.snapshot.model import ElementStream, Operator
 
 def layouts_of(operator: Operator, sources: Sequence[ElementStream]) -> list[list[StateLayout]]:
     """Return the number of elements of each state in every old subtask; `sources` are the streams of one slot."""
-    by_subtask = {source.subtask: source for source in sources}
-    return [_layout(by_subtask.get(subtask)) for subtask in range(operator.parallelism)]
+    source_by_subtask = {source.subtask: source for source in sources}
+    return [_layout(source_by_subtask.get(subtask)) for subtask in range(operator.parallelism)]
 
 
 def elements_of(share: StateShare, sources: dict[int, ElementStream]) -> list[Extent]:
