@@ -61,8 +61,8 @@ def run_step(
     refuse_unsafe_result(result_uri)
     if exists(result_uri):  # a policy may forbid deleting files that the run has not put
         open_store(result_uri).delete([result_uri])
-    drawn = [] if draw is None else ["--drawn"]
-    module_arguments = [step.value, "--attached", *drawn, "--result", result_uri, *arguments]
+    drawing_arguments = [] if draw is None else ["--drawn"]
+    module_arguments = [step.value, "--attached", *drawing_arguments, "--result", result_uri, *arguments]
     process = start_process(
         module_arguments, os.environ if environment is None else environment, captures_output=say is not None
     )

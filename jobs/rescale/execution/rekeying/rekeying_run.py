@@ -48,14 +48,20 @@ def rekey_streams(
     Operators that need no shuffle (`rows_are_in_order`) are left to `convert_databases`. `existing_sizes` has the sizes
     of the target's files by name.
     """
-    by_type: dict[type[RekeyedStream], dict[int, Rekeying]] = defaultdict(dict)
+    rekeyings_by_type: dict[type[RekeyedStream], dict[int, Rekeying]] = defaultdict(dict)
     for i, operator in enumerate(plan.operators):
         for rekeying in operator.rekeyings:
             if rekeying.slot in slots and not operator.rows_are_in_order:
-                by_type[rekeying.stream_type][i] = rekeying
-    by_writer = [(make_writer(plan), by_type[kind]) for kind, make_writer in WRITERS.items() if kind in by_type]
+                rekeyings_by_type[rekeying.stream_type][i] = rekeying
+    writers_and_rekeyings = [
+        (make_writer(plan), rekeyings_by_type[kind])
+        for kind, make_writer in WRITERS.items()
+        if kind in rekeyings_by_type
+    ]
     return [
-        handle for writer, rekeyings in by_writer for handle in _rekey(plan, rekeyings, writer, tasks, existing_sizes)
+        handle
+        for writer, rekeyings in writers_and_rekeyings
+        for handle in _rekey(plan, rekeyings, writer, tasks, existing_sizes)
     ]
 
 
@@ -102,12 +108,12 @@ def _write_ranges(
 
     `state_counts` has the number of states of each operator, by the operator's index in the plan.
     """
-    by_partition: dict[int, list[Work]] = defaultdict(list)
+    work_by_partition: dict[int, list[Work]] = defaultdict(list)
     for work in work_items:
-        by_partition[work.range.partition].append(work)
-    sizes = {partition: sum(work.size for work in items) for partition, items in by_partition.items()}
+        work_by_partition[work.range.partition].append(work)
+    sizes = {partition: sum(work.size for work in items) for partition, items in work_by_partition.items()}
     progress = Progress("write every record under its new key group", sum(sizes.values()), ByteAction.WRITTEN)
-    packed_items = {partition: pickle.dumps(items) for partition, items in by_partition.items()}
+    packed_items = {partition: pickle.dumps(items) for partition, items in work_by_partition.items()}
     results = []
     for result in shuffle.write(sizes, ReduceTask(plan, writer, packed_items, state_counts), progress):
         if isinstance(result, RescaleError):
@@ -119,15 +125,15 @@ def _write_ranges(
 def _streams_to_write(
     plan: Plan, rekeyings: Mapping[int, Rekeying], block_sizes: Mapping[int, Longs], ranges: Sequence[WriteRange]
 ) -> list[StreamToWrite]:
-    by_stream: dict[tuple[int, int], list[WriteRange]] = defaultdict(list)
+    ranges_by_stream: dict[tuple[int, int], list[WriteRange]] = defaultdict(list)
     for write_range in ranges:
-        by_stream[write_range.operator, write_range.subtask].append(write_range)
+        ranges_by_stream[write_range.operator, write_range.subtask].append(write_range)
     return [
         StreamToWrite(
             i,
             j,
             stream,
-            tuple(by_stream[i, stream.subtask]),
+            tuple(ranges_by_stream[i, stream.subtask]),
             sizes[stream.key_group_range.first : stream.key_group_range.last + 1],
         )
         for i, sizes in block_sizes.items()

@@ -117,7 +117,7 @@ def _file_reader(path: Path) -> Callable[[int, int], bytes]:
     """Return a reader that opens the file for each read: there may be more files than a process may have open."""
 
     def read(start: int, size: int) -> bytes:
-        with path.open("rb") as opened:
-            return read_at(opened.fileno(), start, size)
+        with path.open("rb") as file:
+            return read_at(file.fileno(), start, size)
 
     return read

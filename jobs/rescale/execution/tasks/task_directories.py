@@ -17,10 +17,12 @@ def make_task_directories(parents: Iterable[str], kind: ScratchKind, cleanup: Ex
 
     A parent that is named twice gets one directory. Raises the errors of `scratch_errors`.
     """
-    by_parent: dict[str, str] = {}
+    directory_by_parent: dict[str, str] = {}
     paths = []
     for parent in parents:
         with scratch_errors(parent):
-            by_parent[parent] = by_parent.get(parent) or str(cleanup.enter_context(scratch_folder(Path(parent), kind)))
-        paths.append(by_parent[parent])
+            directory_by_parent[parent] = directory_by_parent.get(parent) or str(
+                cleanup.enter_context(scratch_folder(Path(parent), kind))
+            )
+        paths.append(directory_by_parent[parent])
     return paths

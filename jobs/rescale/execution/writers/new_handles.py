@@ -97,18 +97,20 @@ def written_database(
     plan: Plan, operator: OperatorPlan, database: NewDatabase, files: Mapping[str, WrittenStream]
 ) -> WrittenHandle:
     """Return the handle of a RocksDB directory with `files`, by local name, and files of the source by reference."""
-    by_name = {local_name: _stream_of(plan, operator, written_stream) for local_name, written_stream in files.items()}
+    stream_by_name = {
+        local_name: _stream_of(plan, operator, written_stream) for local_name, written_stream in files.items()
+    }
     for local_name, piece in database.referred:
-        by_name[local_name] = FileStream(_with_scheme(plan.contents.uri(extent_of(piece))), piece.length)
-    return _database_handle(plan, operator, database.subtask, database.key_group_range, by_name)
+        stream_by_name[local_name] = FileStream(_with_scheme(plan.contents.uri(extent_of(piece))), piece.length)
+    return _database_handle(plan, operator, database.subtask, database.key_group_range, stream_by_name)
 
 
 def directory_handle(
     plan: Plan, operator: OperatorPlan, stream: RekeyedDirectory | CompactedDirectory, files: Iterable[DirectoryFile]
 ) -> WrittenHandle:
     """Return the handle of a RocksDB directory with the files that were written."""
-    by_name = {file.local_name: file.stream for file in files}
-    return _database_handle(plan, operator, stream.subtask, stream.key_group_range, by_name)
+    stream_by_name = {file.local_name: file.stream for file in files}
+    return _database_handle(plan, operator, stream.subtask, stream.key_group_range, stream_by_name)
 
 
 def _database_handle(

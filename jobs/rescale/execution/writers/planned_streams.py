@@ -57,10 +57,12 @@ def write_planned_streams(
         if stream.slot in slots
     ]
     written_streams = _write_streams(plan, indexes, UnitWriter(plan), tasks, progress_name, existing_sizes)
-    by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
+    streams_by_operator: dict[int, list[WrittenStream]] = defaultdict(list)
     for index, stream in zip(indexes, written_streams, strict=True):
-        by_operator[index.operator].append(stream)
-    return [handle for i, streams in by_operator.items() for handle in _handles(plan, plan.operators[i], streams)]
+        streams_by_operator[index.operator].append(stream)
+    return [
+        handle for i, streams in streams_by_operator.items() for handle in _handles(plan, plan.operators[i], streams)
+    ]
 
 
 def copy_ahead(plan: Plan, tasks: Tasks, existing_sizes: Mapping[str, int]) -> None:

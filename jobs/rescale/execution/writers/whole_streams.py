@@ -68,8 +68,8 @@ class WholeStreamWriter:
         operator = self.plan.operators[work.range.operator]
         stream = operator.rekeyed_streams[work.stream]
         writer = self.group_writer(require_header(read_header(self.plan, stream.header)), operator.new_max_parallelism)
-        by_cell = _blocks_by_cell(blocks)
-        filled_groups = {cell // blocks.number_of_states for cell in by_cell}
+        blocks_by_cell = _blocks_by_cell(blocks)
+        filled_groups = {cell // blocks.number_of_states for cell in blocks_by_cell}
         uri = stream_uri(self.plan, operator, stream)
         sink = StreamSink(uri, places_of(self.plan).staging, part_size(self.plan, work.size), is_inline=False)
         for chunk in piece_chunks(self.plan, [stream.header] if self.has_header else []):
@@ -79,7 +79,7 @@ class WholeStreamWriter:
             size_before = sink.size
             if key_group in filled_groups:
                 for piece in writer.write(
-                    key_group, partial(_record_blocks, by_cell, key_group * blocks.number_of_states)
+                    key_group, partial(_record_blocks, blocks_by_cell, key_group * blocks.number_of_states)
                 ):
                     sink.write(piece)
             else:
@@ -129,12 +129,12 @@ def _blocks_by_cell(blocks: Blocks) -> dict[int, Blocks]:
     return {cell: blocks.part(first, first + count) for cell, first, count in block_runs}
 
 
-def _record_blocks(by_cell: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[RecordBlock]:
+def _record_blocks(blocks_by_cell: Mapping[int, Blocks], first: int, state_id: int) -> Iterator[RecordBlock]:
     """Yield the records of a state in one key group, as (bytes, start, end) of each block.
 
     `first` is the key group's first cell.
     """
-    if (blocks := by_cell.get(first + state_id)) is None:
+    if (blocks := blocks_by_cell.get(first + state_id)) is None:
         return
     for begin, end in windows(blocks):
         data, starts = blocks.load(begin, end)

@@ -65,15 +65,15 @@ def digest_all(pairs: Sequence[OperatorPair], files: BothFiles, tasks: Tasks) ->
     record_units: list[tuple[int, RecordUnit]] = []
     extent_units: list[ExtentUnit] = []
     for i, pair in enumerate(pairs):
-        by_record = pair.is_compared_by_record
+        compares_records = pair.is_compared_by_record
         for side, operator in zip(Side, pair.sides, strict=True):
             if operator is None:
                 continue
-            if by_record:
+            if compares_records:
                 first_pass.record_units[i] += _record_units(pair, side, operator)
             for part in _element_parts(i, operator):
                 first_pass.items.setdefault(part, DigestedItems([], []))
-            for origin, unit in _extent_units(i, pair, side, operator, has_heap_state=not by_record):
+            for origin, unit in _extent_units(i, pair, side, operator, has_heap_state=not compares_records):
                 origins.append(origin)
                 extent_units.append(unit._replace(number=len(extent_units)))
         record_units += ((i, unit) for unit in first_pass.record_units[i])

@@ -68,11 +68,11 @@ DescribeItem = Callable[[Side, DigestedItem], str]
 
 def compare_key_groups(groups: DigestedItems, remark: str | None) -> ItemComparison:
     """Compare key groups by number; `remark` is added if any differ."""
-    by_number: dict[int, tuple[list[DigestedItem], list[DigestedItem]]] = defaultdict(lambda: ([], []))
+    items_by_number: dict[int, tuple[list[DigestedItem], list[DigestedItem]]] = defaultdict(lambda: ([], []))
     for side, item in groups.by_side:
-        by_number[item.number][side].append(item)
+        items_by_number[item.number][side].append(item)
     differences = []
-    for number, (items_a, items_b) in sorted(by_number.items()):
+    for number, (items_a, items_b) in sorted(items_by_number.items()):
         if sorted(item.digest for item in items_a) != sorted(item.digest for item in items_b):
             kind = OTHER_VALUE if items_a and items_b else ONLY_IN[bool(items_b)]
             differences.append(

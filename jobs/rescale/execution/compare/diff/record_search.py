@@ -228,10 +228,10 @@ def _differing_buckets(results: Sequence[SearchResult]) -> tuple[dict[str, Count
 
 def _key_differences(records: Sequence[FoundRecord]) -> Iterator[tuple[bytes, str, str | None, str | None]]:
     """Yield (key, kind of difference, text of A, text of B) for each key whose records differ, in the order of keys."""
-    by_key: dict[tuple[bytes, int], tuple[list[FoundRecord], list[FoundRecord]]] = defaultdict(lambda: ([], []))
+    records_by_key: dict[tuple[bytes, int], tuple[list[FoundRecord], list[FoundRecord]]] = defaultdict(lambda: ([], []))
     for record in records:
-        by_key[record.key, record.key_digest][record.side].append(record)
-    for (key, _), (records_a, records_b) in sorted(by_key.items(), key=lambda item: item[0]):
+        records_by_key[record.key, record.key_digest][record.side].append(record)
+    for (key, _), (records_a, records_b) in sorted(records_by_key.items(), key=lambda item: item[0]):
         if Counter(r.digest for r in records_a) == Counter(r.digest for r in records_b):
             continue
         begin = _offset_before_difference(records_a[0].value, records_b[0].value) if records_a and records_b else 0

@@ -140,9 +140,9 @@ class _Comparison:
             copies = [formatter.copy_unit(*sided_item) for sided_item in (digests[0] | digests[1]).values()]
             units = [(copy.extent.length, copy) for copy in copies if copy is not None]
             progress = Progress("compare by entry", sum(size for size, _ in units), ByteAction.READ_ON_BOTH_SIDES)
-            by_entry = dict(self._tasks.run(CopyDigester(self._files), units, progress))
+            entry_digests = dict(self._tasks.run(CopyDigester(self._files), units, progress))
             items = DigestedItems(
-                *([item._replace(digest=by_entry.get(item.digest, item.digest)) for item in s] for s in items)
+                *([item._replace(digest=entry_digests.get(item.digest, item.digest)) for item in s] for s in items)
             )
         return compare_copies(items, (parallelism_a, parallelism_b), formatter.format_value)
 

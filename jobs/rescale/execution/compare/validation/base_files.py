@@ -53,12 +53,12 @@ def compare_files_of_base(
             "compare files of the base", sum(size for size, _ in unproven_files), ByteAction.READ_ON_BOTH_SIDES
         )
         tasks.run(Comparer(base, result.unpinned()), unproven_files, progress)
-    by_operator: dict[int, CertifiedChecksums] = {}
+    checksums_by_operator: dict[int, CertifiedChecksums] = {}
     for check, algorithm in algorithms.items():
-        before = by_operator.get(check.operator, CertifiedChecksums((), 0))
+        before = checksums_by_operator.get(check.operator, CertifiedChecksums((), 0))
         names = tuple(sorted({*before.algorithms, algorithm}))
-        by_operator[check.operator] = CertifiedChecksums(names, before.bytes + check.pair.result.length)
-    return by_operator
+        checksums_by_operator[check.operator] = CertifiedChecksums(names, before.bytes + check.pair.result.length)
+    return checksums_by_operator
 
 
 def _earlier_algorithm(

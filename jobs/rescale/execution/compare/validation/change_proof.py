@@ -139,8 +139,8 @@ class ChangeComparer:
         for changes in ChangeReader(check.max_parallelism, files, check.place, check_every):
             digester.add(changes, key_groups.assign(changes)[0])
             deletions += int(np.count_nonzero(changes.data[changes.key_ends + LENGTH_SIZE] == DELETION))
-        by_state = zip(header.names, digester.digests(), strict=True)
-        digests = {name: digest for name, digest in by_state if digest.records}
+        named_digests = zip(header.names, digester.digests(), strict=True)
+        digests = {name: digest for name, digest in named_digests if digest.records}
         return ChangeTally(check.operator, check.in_result, digests, deletions, check.place.size)
 
 

@@ -321,12 +321,14 @@ def check_elements(old: Operator, new: Operator, slot: Slot) -> None:
     keeps_subtasks = keeps_parallelism or not sources
     expected = [stream.subtask for stream in sources] if keeps_subtasks else list(range(new.parallelism))
     check_equal(f"subtasks with {slot} state", expected, [stream.subtask for stream in results], old.label)
-    by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
+    sources_by_subtask: dict[int, list[ElementStream]] = defaultdict(list)
     for source in sources:
-        by_subtask[source.subtask].append(source)
+        sources_by_subtask[source.subtask].append(source)
     headers, all_sources = ElementHeaders(old.label), distinct_by_header(sources)
     for stream in results:
-        headers.compare(distinct_by_header(by_subtask[stream.subtask]) if keeps_parallelism else all_sources, stream)
+        headers.compare(
+            distinct_by_header(sources_by_subtask[stream.subtask]) if keeps_parallelism else all_sources, stream
+        )
 
 
 def broadcast_states(streams: Sequence[ElementStream]) -> Iterator[tuple[str, int]]:

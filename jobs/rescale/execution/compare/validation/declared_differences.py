@@ -116,7 +116,7 @@ def _check_dropped_states(source_operators: Mapping[str, Operator], result: Snap
     """Check that states declared as dropped are in the source and not in the result."""
     changed_ids = {dropped.operator_id for dropped in surgery.dropped_states}
     _check_in_source("having lost a state", changed_ids, source_operators)
-    by_id = {operator.operator_id: operator for operator in result.operators}
+    operator_by_id = {operator.operator_id: operator for operator in result.operators}
     for dropped in surgery.dropped_states:
         source_states = lost_states(source_operators[dropped.operator_id], dropped.name)
         if (
@@ -129,7 +129,7 @@ def _check_dropped_states(source_operators: Mapping[str, Operator], result: Snap
                 expected=dropped,
                 found=source_states,
             )
-        operator = by_id.get(surgery.new_ids.get(dropped.operator_id, dropped.operator_id))
+        operator = operator_by_id.get(surgery.new_ids.get(dropped.operator_id, dropped.operator_id))
         if operator is not None and dropped.name in state_names(operator):
             raise IntegrityError(
                 "the result still has a state that was declared as dropped", operator=dropped.label, state=dropped.name

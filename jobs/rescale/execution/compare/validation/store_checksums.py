@@ -78,13 +78,13 @@ def matching_checksums(
 
     Most ETags contain a checksum; the store is asked only for the checksums of other files.
     """
-    by_etag = {
+    etag_checksums = {
         check: checksum for check in checks if (checksum := _common_etag_checksum(source, result, check)) is not None
     }
     comparer = _ChecksumComparer(_SnapshotChecksums(source, source), _SnapshotChecksums(result, result))
-    without_etag = [check for check in checks if check not in by_etag]
+    without_etag = [check for check in checks if check not in etag_checksums]
     comparer.fetch((), without_etag)
-    return by_etag | {
+    return etag_checksums | {
         check: checksum for check in without_etag if (checksum := comparer.checksum_of_file(check)) is not None
     }
 

@@ -164,19 +164,20 @@ class RowsWriter:
         The SST files are the new ones in `tables_of_states`, and `base_files` of the base that the directory continues.
         """
         operator, stream, states = self._planned_stream(operator_index, stream_index)
-        by_state = {
+        tables_by_state = {
             state: [state_table for state_table in tables_of_states if state_table.state == i]
             for i, state in enumerate(states)
         }
         new_tables = {
-            state: [state_table.table for state_table in state_tables] for state, state_tables in by_state.items()
+            state: [state_table.table for state_table in state_tables]
+            for state, state_tables in tables_by_state.items()
         }
         base = base_of(operator, stream_index)
         if base is None:
             manifest = new_manifest(new_tables, stream.created)
         else:
             manifest = continued_manifest(base_manifest(self.plan, base), new_tables, base.changes, stream.created)
-        tables = [state_table for state_tables in by_state.values() for state_table in state_tables]
+        tables = [state_table for state_tables in tables_by_state.values() for state_table in state_tables]
         other_files = {
             META_STREAM: read_piece(self.plan, stream.header)[1],
             CURRENT: write_current(MANIFEST_NAME),
