@@ -39,15 +39,15 @@ def checked_manifest(
 def _consistent_manifest(
     files: Sequence[StoredFile], read_content: Callable[[StoredFile], bytes], states: Collection[str]
 ) -> Manifest:
-    by_name = {file.name: file for file in files}
+    file_by_name = {file.name: file for file in files}
     manifest_names = [file.name for file in files if file.name.startswith("MANIFEST-")]
-    if CURRENT not in by_name or len(manifest_names) != 1:
+    if CURRENT not in file_by_name or len(manifest_names) != 1:
         raise SnapshotError(
             "the state handle does not list exactly one CURRENT and one MANIFEST",
             path=files[0].uri if files else None,
-            found=", ".join(sorted(by_name)),
+            found=", ".join(sorted(file_by_name)),
         )
-    current, manifest_file = by_name[CURRENT], by_name[manifest_names[0]]
+    current, manifest_file = file_by_name[CURRENT], file_by_name[manifest_names[0]]
     manifest_name = read_current(read_content(current), current.uri)
     if manifest_name != manifest_file.name:
         raise SnapshotError(
@@ -57,7 +57,7 @@ def _consistent_manifest(
     manifest = read_manifest(read_content(manifest_file), manifest_file.uri)
     if options := newest_options(files):
         check_options(read_content(options), options.uri)
-    _check_files(by_name, manifest.files, manifest_file)
+    _check_files(file_by_name, manifest.files, manifest_file)
     _check_states(manifest, states, manifest_file)
     return manifest
 

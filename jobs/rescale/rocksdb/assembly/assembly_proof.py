@@ -135,8 +135,8 @@ class _Proof:
 
     def _check_not_interleaved(self, sources: Iterable[Sequence[LiveFile]], state: str) -> None:
         """Check that level-0 files of two sources do not interleave, by sequence number and by epoch number."""
-        by_age = sorted(sources, key=lambda files: min(file.smallest_sequence for file in files))
-        for older, newer in pairwise(by_age):
+        sources_by_age = sorted(sources, key=lambda files: min(file.smallest_sequence for file in files))
+        for older, newer in pairwise(sources_by_age):
             last = max(file.largest_sequence for file in older)
             first = min(file.smallest_sequence for file in newer)
             epochs = max(file.epoch or 0 for file in older), min(file.epoch or 0 for file in newer)

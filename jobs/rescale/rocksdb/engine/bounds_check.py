@@ -26,11 +26,11 @@ def check_bounds(directory: DatabaseDirectory, manifest: Manifest) -> None:
     The check reads the end, the index and two blocks of each file. It skips files that are damaged or have a format
     that `SstTable` does not support, because RocksDB reports those.
     """
-    by_name = {file.name: file for file in directory.files}
+    file_by_name = {file.name: file for file in directory.files}
     uri = next(file.uri for file in directory.files if file.name.startswith("MANIFEST-"))
     for family in manifest.column_families:
         for live_file in family.files:
-            first_and_last = _first_and_last_row(directory, by_name[live_file.name])
+            first_and_last = _first_and_last_row(directory, file_by_name[live_file.name])
             if first_and_last is not None:
                 _check(live_file, *first_and_last, uri, family.name)
 

@@ -121,8 +121,8 @@ class PartialFiles:
     def _blocks_of(self, name: str) -> _Blocks:
         """Return the blocks of a file. Once its index was evicted, only its first and last block count as fetched."""
         if name not in self._blocks:
-            with (self._path / name).open("rb") as opened:
-                table = SstTable(partial(read_at, opened.fileno()), self._files[name].length, self._files[name].uri)
+            with (self._path / name).open("rb") as local_file:
+                table = SstTable(partial(read_at, local_file.fileno()), self._files[name].length, self._files[name].uri)
                 offsets, sizes = table.data_blocks()
                 is_fetched = np.zeros(len(sizes), np.bool_)
                 is_fetched[:1] = is_fetched[-1:] = True  # a file with only range tombstones has no block
@@ -137,8 +137,8 @@ class PartialFiles:
 
         def read(start: int, size: int) -> bytes:
             if start >= end:
-                with (self._path / file.name).open("rb") as opened:
-                    return read_at(opened.fileno(), start, size)
+                with (self._path / file.name).open("rb") as local_file:
+                    return read_at(local_file.fileno(), start, size)
             return open_store(file.uri).read(file.uri, file.start + start, size, file.pin)
 
         with scratch_errors(str(self._path)), os.fdopen(owned.new_file(self._path / file.name), "wb") as out:
