@@ -62,8 +62,8 @@ def build_candidate(source: Metadata, plan: Plan, written_handles: Sequence[Writ
             expected=f"{len(planned_streams)} streams",
             found=f"{len(handles)}, differing in the {slot} stream of subtask {subtask}",
         )
-    by_id = {operator.operator_id: operator for operator in plan.operators}
-    operators = tuple(_operator_state(entry, by_id[entry.operator_id], handles) for entry in source.operators)
+    operator_by_id = {operator.operator_id: operator for operator in plan.operators}
+    operators = tuple(_operator_state(entry, operator_by_id[entry.operator_id], handles) for entry in source.operators)
     is_canonical = all(s.is_canonical for o in plan.operators for s in o.new_streams if s.slot is Slot.KEYED)
     properties = savepoint_properties(is_canonical=is_canonical) if source.properties else b""
     return write_metadata(replace(source, operators=operators, properties=properties))
@@ -92,9 +92,9 @@ def _operator_state(
 
 
 def _subtask_state(operator_id: str, subtask: int, handles: dict[tuple[str, Slot, int], bytes]) -> SubtaskState:
-    by_slot = {slot: handles.get((operator_id, slot, subtask)) for slot in Slot}
-    keyed, raw_keyed = by_slot[Slot.KEYED], by_slot[Slot.RAW_KEYED]
-    operator, raw_operator = by_slot[Slot.OPERATOR], by_slot[Slot.RAW_OPERATOR]
+    handle_by_slot = {slot: handles.get((operator_id, slot, subtask)) for slot in Slot}
+    keyed, raw_keyed = handle_by_slot[Slot.KEYED], handle_by_slot[Slot.RAW_KEYED]
+    operator, raw_operator = handle_by_slot[Slot.OPERATOR], handle_by_slot[Slot.RAW_OPERATOR]
     return SubtaskState(
         managed_operator=read_operator_handle(operator, "") if operator else None,
         raw_operator=read_operator_handle(raw_operator, "") if raw_operator else None,

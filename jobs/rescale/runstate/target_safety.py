@@ -31,10 +31,10 @@ _DISTINCTIVE_NAMES = re.compile(r"claim|discarding|publishing|published|plan-[0-
 def refuse_overlap(snapshot: str, target: str) -> None:
     """Raise `RequestError` if the target is, contains or lies inside the source, also through links and mounts."""
     own_places = [resolve_links(target), run_directory(target)]
-    by_name = any(
+    overlaps_by_name = any(
         contains(resolve_links(snapshot), place) or contains(place, resolve_links(snapshot)) for place in own_places
     )
-    if by_name or _overlaps_on_disk(snapshot, target):
+    if overlaps_by_name or _overlaps_on_disk(snapshot, target):
         raise RequestError(
             "the target must not lie inside the source, nor contain it",
             path=target,

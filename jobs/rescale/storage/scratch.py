@@ -202,9 +202,9 @@ def unnamed_file() -> IO[bytes]:
     return owned.unnamed_file(scratch_directory())
 
 
-def spooled_file(in_memory: int) -> IO[bytes]:
-    """Open a file as `unnamed_file` does, but keep it in memory up to `in_memory` bytes."""
-    return owned.spooled_file(in_memory, scratch_directory())
+def spooled_file(memory_bytes: int) -> IO[bytes]:
+    """Open a file as `unnamed_file` does, but keep it in memory up to `memory_bytes` bytes."""
+    return owned.spooled_file(memory_bytes, scratch_directory())
 
 
 @contextmanager

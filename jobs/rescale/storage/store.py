@@ -27,11 +27,11 @@ def exists(uri: str) -> bool:
 
 def stats_of(uris: Sequence[str]) -> dict[str, Pin | None]:
     """Return the versions of files in any kind of store, by URI; None for a file that does not exist."""
-    by_store: dict[Store, list[str]] = {}
+    uris_by_store: dict[Store, list[str]] = {}
     for uri in uris:
-        by_store.setdefault(open_store(uri), []).append(uri)
+        uris_by_store.setdefault(open_store(uri), []).append(uri)
     pins: dict[str, Pin | None] = {}
-    for store, own_uris in by_store.items():
+    for store, own_uris in uris_by_store.items():
         pins |= zip(own_uris, store.stats(own_uris), strict=True)
     return pins
 

@@ -121,7 +121,7 @@ def _program_of(flink: Flink, hand_over: RunJar) -> PackagedProgram:
     Of several jars with the same file name, it takes the newest. Raises `RequestError` if the jar is not uploaded.
     """
     jars, wanted_jar = flink.jars(), hand_over.jar
-    jar_ids = [jar for jar, name in jars.items() if wanted_jar in (jar, name)]
+    jar_ids = [jar_id for jar_id, name in jars.items() if wanted_jar in (jar_id, name)]
     if not jar_ids:
         raise RequestError(
             "the jar is not uploaded to Flink",
@@ -130,5 +130,5 @@ def _program_of(flink: Flink, hand_over: RunJar) -> PackagedProgram:
             found=wanted_jar,
             advice="upload it (POST /jars/upload, or in Flink's web interface)",
         )
-    jar = wanted_jar if wanted_jar in jars else jar_ids[0]
-    return PackagedProgram(jar, hand_over.entry_class, hand_over.arguments, hand_over.configuration)
+    jar_id = wanted_jar if wanted_jar in jars else jar_ids[0]
+    return PackagedProgram(jar_id, hand_over.entry_class, hand_over.arguments, hand_over.configuration)

@@ -209,17 +209,17 @@ def checkable_surgery(operators: Sequence[Operator], surgery: SurgeryRequest) ->
     by_operator(operators, surgery.kafka.sources)
     for name in {row.operator for row in surgery.kafka.offsets}:
         by_operator(operators, {name: True})
-    by_id = {operator.entry.operator_id: operator for operator in operators}
+    operator_by_id = {operator.entry.operator_id: operator for operator in operators}
     state_drops = tuple(
         drop
         for drop in surgery.state_drops
-        if all(_is_settled(operator) for operator, _ in matching_states(by_id, drop))
+        if all(_is_settled(operator) for operator, _ in matching_states(operator_by_id, drop))
     )
     renames = surgery.kafka.merged_renames(surgery.renames)
     ages = {
         state: age
         for state, age in surgery.ages.items()
-        if all(_is_settled(operator) for operator, _ in matching_states(by_id, state))
+        if all(_is_settled(operator) for operator, _ in matching_states(operator_by_id, state))
     }
     return SurgeryRequest(renames, surgery.drops, state_drops, restarts=surgery.restarts, ages=ages)
 

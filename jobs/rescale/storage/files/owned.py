@@ -248,9 +248,9 @@ def unnamed_file(place: str | None = None) -> IO[bytes]:
     return tempfile.TemporaryFile(dir=place)
 
 
-def spooled_file(in_memory: int, place: str) -> IO[bytes]:
-    """Open a file as `unnamed_file` does, but keep it in memory up to `in_memory` bytes."""
-    return tempfile.SpooledTemporaryFile(in_memory, dir=place)
+def spooled_file(memory_bytes: int, place: str) -> IO[bytes]:
+    """Open a file as `unnamed_file` does, but keep it in memory up to `memory_bytes` bytes."""
+    return tempfile.SpooledTemporaryFile(memory_bytes, dir=place)
 
 
 def mark(folder: Path) -> None:
