@@ -23,7 +23,7 @@ def act_as(space: Namespace, account: str, folder: Path, monkeypatch: pytest.Mon
     (folder / "namespace").write_text(space.name)
     (folder / "ca.crt").write_bytes(Path(api.ssl_ca_cert).read_bytes())
     address = urlsplit(api.host)
-    monkeypatch.setattr(pod_rights, "ACCOUNT", folder)
+    monkeypatch.setattr(pod_rights, "ACCOUNT_FOLDER", folder)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(address.hostname))
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(address.port))
 
