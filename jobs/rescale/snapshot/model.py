@@ -260,8 +260,8 @@ class Snapshot:
     @cached_property
     def origins(self) -> tuple[str, ...]:
         """URI of each file, by file number, as handles name it; a moved file is read from another place."""
-        handles = {moved_place(path, self.moves): path for path in self.moved_files}
-        return tuple(handles.get(uri, uri) for uri, _ in self.files)
+        uri_by_moved_place = {moved_place(path, self.moves): path for path in self.moved_files}
+        return tuple(uri_by_moved_place.get(uri, uri) for uri, _ in self.files)
 
     @cached_property
     def missing_uris(self) -> frozenset[str]:

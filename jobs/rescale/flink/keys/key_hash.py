@@ -142,8 +142,8 @@ def count_distinct_keys(snapshot: SerializerSnapshot, data: Bytes, starts: Longs
 
     Raises `UnsupportedError` if the end of the keys is unknown, and `SnapshotError` if a key is damaged.
     """
-    in_one_group = np.zeros(len(starts), np.int64)
-    return len(_distinct_keys(compile_key_program(snapshot), _Keys(data, starts, limits, in_one_group)))
+    zero_groups = np.zeros(len(starts), np.int64)
+    return len(_distinct_keys(compile_key_program(snapshot), _Keys(data, starts, limits, zero_groups)))
 
 
 def refuse_no_hash(

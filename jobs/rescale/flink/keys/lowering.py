@@ -112,10 +112,10 @@ class _Lowering:
         flags[1] = self.next_index
 
     def _emit_masked(self, fields: tuple[TypeTree, ...], has_kind: bool) -> None:
-        first = 2 if has_kind else 0
+        first_bit = 2 if has_kind else 0
         self._enter()
-        self.emit(machine.MASK, first + len(fields))
-        for bit, field in enumerate(fields, first):
+        self.emit(machine.MASK, first_bit + len(fields))
+        for bit, field in enumerate(fields, first_bit):
             instruction = self.emit(machine.FIELD, bit)
             self.add(field)
             self.emit(machine.FOLD)
@@ -125,11 +125,11 @@ class _Lowering:
     def _emit_repeat(self, items: tuple[TypeTree, ...]) -> None:
         self._enter()
         repeat = self.emit(machine.REPEAT)
-        first = self.next_index
+        first_instruction = self.next_index
         for item in items:
             self.add(item)
         self.emit(machine.FOLD)
-        self.emit(machine.AGAIN, first)
+        self.emit(machine.AGAIN, first_instruction)
         repeat[1] = self.next_index
         self._leave(machine.POP)
 

@@ -93,9 +93,9 @@ class Body:
 
     def expect(self, number: int, what: str) -> None:
         at = self.reader.position
-        actual = self.reader.i32()
-        if actual != number:
-            raise self.reader.error(f"not {what}", at=at, expected=number, found=actual)
+        actual_number = self.reader.i32()
+        if actual_number != number:
+            raise self.reader.error(f"not {what}", at=at, expected=number, found=actual_number)
 
     def outer_version(self) -> int:
         """Read and return the outer version. Raises `UnknownSerializer` if the class has no such version."""

@@ -134,10 +134,10 @@ def _is_right(reader: ByteReader, right_tag: int) -> bool:
 
 
 def _format_row(fields: tuple[TypeTree, ...], reader: ByteReader, *, has_kind: bool) -> str:
-    first = 2 if has_kind else 0
-    null_bits = reader.raw((first + len(fields) + 7) // 8)
+    first_bit = 2 if has_kind else 0
+    null_bits = reader.raw((first_bit + len(fields) + 7) // 8)
     field_texts = []
-    for bit, field in enumerate(fields, first):
+    for bit, field in enumerate(fields, first_bit):
         is_null = null_bits[bit // 8] & 0x80 >> bit % 8
         field_texts.append(NULL if is_null else format_value(field, reader))
     return f"Row({', '.join(field_texts)})"

@@ -126,10 +126,10 @@ class _Proof:
         """Check that the level-0 files of one source keep their order, and that all sequence numbers shift alike."""
         shifts = {(after.smallest_sequence - before.smallest_sequence) for before, after in entry_pairs}
         shifts |= {(after.largest_sequence - before.largest_sequence) for before, after in entry_pairs}
-        in_order = sorted(entry_pairs, key=lambda pair: pair[0].number)
-        numbers_in_order = all(earlier[1].number < later[1].number for earlier, later in pairwise(in_order))
-        with_epochs = [pair for pair in entry_pairs if pair[1].epoch]
-        epoch_shifts = {(after.epoch or 0) - (before.epoch or 0) for before, after in with_epochs}
+        pairs_by_number = sorted(entry_pairs, key=lambda pair: pair[0].number)
+        numbers_in_order = all(earlier[1].number < later[1].number for earlier, later in pairwise(pairs_by_number))
+        pairs_with_epochs = [pair for pair in entry_pairs if pair[1].epoch]
+        epoch_shifts = {(after.epoch or 0) - (before.epoch or 0) for before, after in pairs_with_epochs}
         if len(shifts) > 1 or len(epoch_shifts) > 1 or not numbers_in_order:
             raise self._error("the files of one source are not in the source's order of age", state=state)
 
@@ -137,10 +137,10 @@ class _Proof:
         """Check that level-0 files of two sources do not interleave, by sequence number and by epoch number."""
         sources_by_age = sorted(sources, key=lambda files: min(file.smallest_sequence for file in files))
         for older, newer in pairwise(sources_by_age):
-            last = max(file.largest_sequence for file in older)
-            first = min(file.smallest_sequence for file in newer)
+            last_of_older = max(file.largest_sequence for file in older)
+            first_of_newer = min(file.smallest_sequence for file in newer)
             epochs = max(file.epoch or 0 for file in older), min(file.epoch or 0 for file in newer)
-            if first < last or 0 < epochs[1] <= epochs[0]:
+            if first_of_newer < last_of_older or 0 < epochs[1] <= epochs[0]:
                 raise self._error("the files of two sources are interleaved in age", state=state)
 
     def _check_tombstones(self, family: ColumnFamily, tombstone_files: Sequence[LiveFile]) -> None:

@@ -108,11 +108,11 @@ class PartialFiles:
         blocks = self._blocks_of(name)
         may_have_rows = np.zeros(len(blocks.sizes), np.bool_)
         mark_blocks(blocks.separators.data, blocks.separators.ends, keys.data, keys.ends, may_have_rows)
-        missing = np.flatnonzero(may_have_rows & ~blocks.is_fetched)
-        blocks.is_fetched[missing] = True
-        if not len(missing):
+        missing_blocks = np.flatnonzero(may_have_rows & ~blocks.is_fetched)
+        blocks.is_fetched[missing_blocks] = True
+        if not len(missing_blocks):
             return []
-        starts, ends = blocks.offsets[missing], blocks.ends[missing]
+        starts, ends = blocks.offsets[missing_blocks], blocks.ends[missing_blocks]
         is_first = np.append(True, starts[1:] - ends[:-1] > _LARGEST_GAP)
         is_last = np.append(is_first[1:], True)
         bounds = zip(starts[is_first].tolist(), ends[is_last].tolist(), strict=True)

@@ -132,8 +132,8 @@ class SstTable:
         index_format = self.properties.index_format
         offsets, sizes = block_offsets(self._block(index), index_format, self.path, self._file_offset(index))
         if len(offsets):
-            last = int(np.argmax(offsets + sizes))
-            check_handle(BlockHandle(int(offsets[last]), int(sizes[last])), self._size, self.path)
+            last_block = int(np.argmax(offsets + sizes))
+            check_handle(BlockHandle(int(offsets[last_block]), int(sizes[last_block])), self._size, self.path)
         return offsets, sizes
 
     def rows(self, block: BlockHandle) -> Iterator[TableRow]:
@@ -203,15 +203,17 @@ class SstTable:
 
         This reads only the first and the last block of the index and of the data.
         """
-        first = last = self._footer.index
+        first_block = last_block = self._footer.index
         for _ in range(2 if self.properties.has_partitioned_index else 1):
-            first_entry = next(self._index_block(first), None)
-            last_entry = _last_or_none(self._index_block(last, only_tail=True))
+            first_entry = next(self._index_block(first_block), None)
+            last_entry = _last_or_none(self._index_block(last_block, only_tail=True))
             if first_entry is None or last_entry is None:
                 return None
-            first, last = first_entry.block, last_entry.block
-        first_row = next(self.rows(first), None)
-        last_row = _last_or_none(rows(self._block(last), self.path, self._file_offset(last), only_tail=True))
+            first_block, last_block = first_entry.block, last_entry.block
+        first_row = next(self.rows(first_block), None)
+        last_row = _last_or_none(
+            rows(self._block(last_block), self.path, self._file_offset(last_block), only_tail=True)
+        )
         return None if first_row is None or last_row is None else (first_row, last_row)
 
     def range_tombstones(self) -> Iterator[RangeTombstone]:

@@ -157,15 +157,15 @@ def _repeated_partitions(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
 
 def _partitions_without_offset(offsets: KafkaOffsets) -> Iterator[tuple[str, str]]:
     """Yield a finding about partitions without an offset. It lists only a few: damaged state may lack very many."""
-    with_offset = {position.partition for position in offsets.positions}
-    last_by_topic = dict(sorted(with_offset))
-    missing_count = sum(last_by_topic.values()) + len(last_by_topic) - len(with_offset)
+    partitions_with_offset = {position.partition for position in offsets.positions}
+    last_by_topic = dict(sorted(partitions_with_offset))
+    missing_count = sum(last_by_topic.values()) + len(last_by_topic) - len(partitions_with_offset)
     if missing_count:
         missing_partitions = (
             partition
             for topic, last in last_by_topic.items()
             for i in range(last)
-            if (partition := TopicPartition(topic, i)) not in with_offset
+            if (partition := TopicPartition(topic, i)) not in partitions_with_offset
         )
         partition_names = first_of(list(map(str, islice(missing_partitions, _MOST_SHOWN))), _MOST_SHOWN, missing_count)
         yield PARTITION_MISSING, f"there is no offset for {partition_names}: these are read from the earliest record"

@@ -91,8 +91,8 @@ class KafkaOffsets:
         layouts = layouts_of(self.operator, self.operator.operator)
         for subtask, shares in enumerate(redistribute(layouts, parallelism) if self.positions else ()):
             for run in (run for share in shares if share.name == READER_STATE for run in share.runs):
-                first = self.subtasks.index(run.source) + run.first
-                subtask_by_position[first : first + run.count] = [subtask] * run.count
+                first_position = self.subtasks.index(run.source) + run.first
+                subtask_by_position[first_position : first_position + run.count] = [subtask] * run.count
         return tuple(subtask_by_position)
 
 

@@ -25,11 +25,11 @@ def framing_of(handle: KeyGroupsHandle, extent: Extent, read: Callable[[Extent],
     """Return the framing of the stream at `extent`; `read` must return no bytes for a missing file."""
     if handle.tag == HandleTag.SAVEPOINT_KEY_GROUPS or not handle.offsets:
         return Framing.CANONICAL
-    last = handle.offsets[-1]
-    if min(handle.offsets) <= 0 or last + _HEAD > extent.length:
+    last_offset = handle.offsets[-1]
+    if min(handle.offsets) <= 0 or last_offset + _HEAD > extent.length:
         return Framing.CANONICAL
     key_group = handle.first_key_group + len(handle.offsets) - 1
-    group = extent.part(last, extent.length - last)
+    group = extent.part(last_offset, extent.length - last_offset)
     head = read(group.part(0, _HEAD))
     if not head or int.from_bytes(head[:4], "big") != key_group:
         return Framing.CANONICAL

@@ -160,10 +160,10 @@ class StreamReader:
                 operator=label,
                 found=invalid_names[0] if invalid_names else "the same name twice",
             )
-        last = handle.first_key_group + handle.key_group_count - 1
+        last_key_group = handle.first_key_group + handle.key_group_count - 1
         return Database(
             subtask,
-            KeyGroupRange(handle.first_key_group, last),
+            KeyGroupRange(handle.first_key_group, last_key_group),
             meta,
             header,
             self._parsed(read_keyed_header, self._keyed_headers, label, meta, header),
