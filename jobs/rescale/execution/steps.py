@@ -235,8 +235,10 @@ def _compare_without_plan(source: Snapshot, result: Snapshot, hashes: Mapping[st
     """Compare everything but state, with key hashes from the source and from `hashes`."""
     operator_pairs = list(zip(source.operators, result.operators, strict=False))
     if proof is Proof.FILES:
-        in_s3 = is_s3(source.directory) and is_s3(result.directory)
-        may_be_copied = in_s3 and any(old.keyed and not is_compared_by_record(old, new) for old, new in operator_pairs)
+        are_in_s3 = is_s3(source.directory) and is_s3(result.directory)
+        may_be_copied = are_in_s3 and any(
+            old.keyed and not is_compared_by_record(old, new) for old, new in operator_pairs
+        )
         refuse_impossible_proof(
             is_possible=may_be_copied or any(is_comparable_by_files(old, new) for old, new in operator_pairs)
         )

@@ -61,6 +61,6 @@ def _reason(finished_round: Round) -> list[str]:
     reason = [] if finished_round.reason is None else [f"because {finished_round.reason}"]
     if finished_round.kind is RoundKind.JOINED:
         was_compared_before = finished_round.compared not in (None, finished_round.checkpoint)
-        since = finished_round.compared if was_compared_before else finished_round.root
-        return [f"all changes since checkpoint {since}", *reason]
+        earlier_checkpoint = finished_round.compared if was_compared_before else finished_round.root
+        return [f"all changes since checkpoint {earlier_checkpoint}", *reason]
     return ["a full run", *reason] if reason else []

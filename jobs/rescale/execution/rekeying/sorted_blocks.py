@@ -58,27 +58,28 @@ class PartitionBlocks:
     def of_range(self, write_range: WriteRange, number_of_states: int) -> SortedBlocks:
         """Return the blocks of the key groups of a range."""
         operator_blocks = self.index[self.index["operator"] == write_range.operator]
-        first = np.searchsorted(operator_blocks["cell"], write_range.first * number_of_states)
-        end = np.searchsorted(operator_blocks["cell"], (write_range.last + 1) * number_of_states)
+        first_block = np.searchsorted(operator_blocks["cell"], write_range.first * number_of_states)
+        end_block = np.searchsorted(operator_blocks["cell"], (write_range.last + 1) * number_of_states)
         cells, sizes, last_offsets, positions = (
-            np.ascontiguousarray(operator_blocks[name][first:end]) for name in ("cell", "size", "last", "position")
+            np.ascontiguousarray(operator_blocks[name][first_block:end_block])
+            for name in ("cell", "size", "last", "position")
         )
         return SortedBlocks(number_of_states, cells, sizes, last_offsets, positions, self.buffer)
 
 
 def collect_blocks(rows: Iterable[bytes], buffer: BlockBuffer) -> PartitionBlocks:
     """Put the blocks of rows, which come in any order, into the buffer and sort them."""
-    parts: list[npt.NDArray[np.void]] = []
+    blocks_of_rows: list[npt.NDArray[np.void]] = []
     for data in rows:
         row = read_row(data)
-        part = np.empty(len(row.blocks), _BLOCK_FIELDS)
-        part["operator"], part["unit"], part["batch"] = row.operator, row.unit, row.batch
+        row_blocks = np.empty(len(row.blocks), _BLOCK_FIELDS)
+        row_blocks["operator"], row_blocks["unit"], row_blocks["batch"] = row.operator, row.unit, row.batch
         for name in ("cell", "size", "last"):
-            part[name] = row.blocks[name]
-        part["position"] = buffer.append(row.data) + np.cumsum(part["size"]) - part["size"]
-        parts.append(part)
+            row_blocks[name] = row.blocks[name]
+        row_blocks["position"] = buffer.append(row.data) + np.cumsum(row_blocks["size"]) - row_blocks["size"]
+        blocks_of_rows.append(row_blocks)
     joined_rows = b"".join(
-        part.data for part in parts
+        row_blocks.data for row_blocks in blocks_of_rows
     )  # faster than np.concatenate, which compares the dtypes of all parts
     blocks = np.frombuffer(joined_rows, _BLOCK_FIELDS)
     order = np.lexsort([blocks[name] for name in ("batch", "unit", "cell", "operator")])

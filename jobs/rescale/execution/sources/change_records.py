@@ -145,9 +145,9 @@ class ChangeReader:
             )
         if not ranges:
             return candidates
-        in_ranges = (side.keys_of_ranges(state, ranges) for side in (before, after) if side is not None)
+        keys_in_ranges = (side.keys_of_ranges(state, ranges) for side in (before, after) if side is not None)
         keys = (key for part in candidates for key in part.undecided)
-        return (Candidates(key_batch) for key_batch in _merge_sorted([keys, *in_ranges]))
+        return (Candidates(key_batch) for key_batch in _merge_sorted([keys, *keys_in_ranges]))
 
     def _check_decided(self, decided: Entries, after: ComparedDatabase, state: str, state_id: int) -> None:
         """Look up every `check_every`-th entry in the later checkpoint, and compare."""

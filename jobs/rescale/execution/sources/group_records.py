@@ -38,15 +38,15 @@ class GroupRecords:
     def __iter__(self) -> Iterator[Records]:
         """Yield batches of records; errors name the file and the offset in it."""
         key_groups = np.array([key_group for key_group, _ in self._groups], np.int64)
-        first = self._groups[0][1]
+        first_extent = self._groups[0][1]
         try:
             yield from self._reader.read(key_groups, self._starts, self._chunks())
         except (SnapshotError, UnsupportedError) as error:
             if self._compressed:
                 error.offset = None  # the offset counts decompressed bytes, so it is no offset in the file
             elif error.path is None:
-                error.offset = first.start + (error.offset or 0)
-            raise error.located(path=self._files.uri(first)) from None
+                error.offset = first_extent.start + (error.offset or 0)
+            raise error.located(path=self._files.uri(first_extent)) from None
 
     def check_all_read(self, framed_bytes: int) -> None:
         """Raise `IntegrityError` unless the records and their framing add up to the bytes that were read.
@@ -64,9 +64,9 @@ class GroupRecords:
     def _chunks(self) -> Iterator[Chunk]:
         """Yield the bytes of all groups; set the start of each group in `_starts` before its bytes."""
         if not self._compressed:
-            first = self._groups[0][1]
-            self._starts[:] = [extent.start - first.start for _, extent in self._groups]
-            whole_extent = first._replace(length=sum(extent.length for _, extent in self._groups))
+            first_extent = self._groups[0][1]
+            self._starts[:] = [extent.start - first_extent.start for _, extent in self._groups]
+            whole_extent = first_extent._replace(length=sum(extent.length for _, extent in self._groups))
             yield from self._count_bytes(self._files.chunks(whole_extent))
             return
         for i, (_, extent) in enumerate(self._groups):

@@ -57,18 +57,18 @@ class LogWindows:
     def cut(self) -> Iterator[list[tuple[KeyGroupRange, Iterator[RawChange]]]]:
         """Yield windows that cover all key groups, in order; each can be read once, inside the block."""
         sizes = np.zeros(len(self._key_groups), np.int64)
-        in_memory: list[RawChange] = []
+        changes_in_memory: list[RawChange] = []
         total_bytes = 0
         for change in self._changes():
             size = len(change.data) + _CHANGE_OVERHEAD
             sizes[change.key_group - self._key_groups.first] += size
             total_bytes += size
             if total_bytes <= WINDOW_BYTES:
-                in_memory.append(change)
+                changes_in_memory.append(change)
             else:
-                in_memory.clear()
+                changes_in_memory.clear()
         if total_bytes <= WINDOW_BYTES:
-            yield [(self._key_groups, iter(in_memory))]
+            yield [(self._key_groups, iter(changes_in_memory))]
             return
         ranges = self._ranges(sizes)
         with scratch_errors(), scratch_folder(Path(scratch_directory()), ScratchKind.CHANGELOG) as directory:
@@ -107,8 +107,8 @@ class LogWindows:
                 yield RawChange(header_ids[state_id], key_group, change)
 
     def _ranges(self, sizes: Longs) -> list[KeyGroupRange]:
-        first = self._key_groups.first
-        for key_group, size in enumerate(sizes.tolist(), first):
+        first_key_group = self._key_groups.first
+        for key_group, size in enumerate(sizes.tolist(), first_key_group):
             if size > LARGEST_KEY_GROUP_BYTES:
                 raise UnsupportedError(
                     f"key group {key_group} has more changes than can be replayed at once",
@@ -117,7 +117,7 @@ class LogWindows:
                     found=f"{size} bytes",
                     advice=MATERIALISE_CHANGELOG,
                 )
-        return [key_groups for key_groups, _ in key_group_runs(first, sizes.tolist(), WINDOW_BYTES)]
+        return [key_groups for key_groups, _ in key_group_runs(first_key_group, sizes.tolist(), WINDOW_BYTES)]
 
     def _spill(self, ranges: Sequence[KeyGroupRange], paths: Sequence[Path]) -> None:
         window_of = {group: i for i, window in enumerate(ranges) for group in window}

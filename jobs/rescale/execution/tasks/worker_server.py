@@ -182,8 +182,8 @@ def _run_worker(number: int, descriptor: int, control: socket.socket) -> None:
         if number == 0:
             notify_once(say_compiling)
         directories = scratch_directories()
-        first = number % len(directories)
-        os.environ["SPARK_LOCAL_DIRS"] = ",".join([*directories[first:], *directories[:first]])
+        first_directory = number % len(directories)
+        os.environ["SPARK_LOCAL_DIRS"] = ",".join([*directories[first_directory:], *directories[:first_directory]])
         serve(Connection(descriptor))
         code = 0
     finally:

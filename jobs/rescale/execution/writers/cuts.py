@@ -92,11 +92,11 @@ def _source_span(plan: Plan, stream: PlannedStream, piece: Piece) -> Span | None
 
 def _cut_short_pieces(begin: int, end: int, part_size: int) -> Iterator[Cut]:
     """Yield the parts of a run of short pieces and of the beginning of the long piece after them."""
-    last = number_of_parts(end - begin, part_size) - 1
-    for i in range(last):
+    last_part = number_of_parts(end - begin, part_size) - 1
+    for i in range(last_part):
         yield Cut(begin + i * part_size, part_size)
     if begin < end:
-        yield Cut(begin + last * part_size, end - begin - last * part_size)
+        yield Cut(begin + last_part * part_size, end - begin - last_part * part_size)
 
 
 def _cut_piece(begin: int, end: int, part_size: int) -> Iterator[Cut]:

@@ -161,12 +161,12 @@ def _units_to_write(
 def _grouped_parts(
     index: _StreamIndex, parts: Sequence[Cut], token: str, least_unit_bytes: int
 ) -> Iterator[StreamUnit]:
-    first = length = 0
+    first_part = length = 0
     for end, cut in enumerate(parts, 1):
         length += cut.length
         if length >= least_unit_bytes or end == len(parts):
-            yield StreamUnit(*index, first + 1, parts[first].start, length, token, end - first)
-            first, length = end, 0
+            yield StreamUnit(*index, first_part + 1, parts[first_part].start, length, token, end - first_part)
+            first_part, length = end, 0
 
 
 def _complete_stream(plan: Plan, index: _StreamIndex, results: Sequence[UnitResult], token: str) -> WrittenStream:

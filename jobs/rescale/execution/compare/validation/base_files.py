@@ -55,9 +55,11 @@ def compare_files_of_base(
         tasks.run(Comparer(base, result.unpinned()), unproven_files, progress)
     checksums_by_operator: dict[int, CertifiedChecksums] = {}
     for check, algorithm in algorithms.items():
-        before = checksums_by_operator.get(check.operator, CertifiedChecksums((), 0))
-        names = tuple(sorted({*before.algorithms, algorithm}))
-        checksums_by_operator[check.operator] = CertifiedChecksums(names, before.bytes + check.pair.result.length)
+        checksums_before = checksums_by_operator.get(check.operator, CertifiedChecksums((), 0))
+        names = tuple(sorted({*checksums_before.algorithms, algorithm}))
+        checksums_by_operator[check.operator] = CertifiedChecksums(
+            names, checksums_before.bytes + check.pair.result.length
+        )
     return checksums_by_operator
 
 

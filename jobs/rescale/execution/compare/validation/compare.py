@@ -143,15 +143,15 @@ class Comparer:
 
     def _group_digests(self, pairs: tuple[GroupPair, ...]) -> Iterator[tuple[int, int]]:
         """Yield (digest in the source, digest in the result) of every key group."""
-        first = pairs[0]
-        if first.source is None:
-            yield digest_pair([first.filler], self._result_chunks(first.result))
-        elif first.id_map is not None:
-            source = self.source.chunks(first.source)
-            if first.compressed:
+        first_pair = pairs[0]
+        if first_pair.source is None:
+            yield digest_pair([first_pair.filler], self._result_chunks(first_pair.result))
+        elif first_pair.id_map is not None:
+            source = self.source.chunks(first_pair.source)
+            if first_pair.compressed:
                 source = decompressed(source)
-            result = self._result_chunks(first.result, is_compressed=first.compressed)
-            yield digest_pair(translated_key_group(source, first.id_map), result)
+            result = self._result_chunks(first_pair.result, is_compressed=first_pair.compressed)
+            yield digest_pair(translated_key_group(source, first_pair.id_map), result)
         else:
             sources = [pair.source for pair in pairs if pair.source is not None]
             results = [pair.result for pair in pairs]

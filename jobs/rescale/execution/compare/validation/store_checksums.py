@@ -82,10 +82,10 @@ def matching_checksums(
         check: checksum for check in checks if (checksum := _common_etag_checksum(source, result, check)) is not None
     }
     comparer = _ChecksumComparer(_SnapshotChecksums(source, source), _SnapshotChecksums(result, result))
-    without_etag = [check for check in checks if check not in etag_checksums]
-    comparer.fetch((), without_etag)
+    checks_without_etag = [check for check in checks if check not in etag_checksums]
+    comparer.fetch((), checks_without_etag)
     return etag_checksums | {
-        check: checksum for check in without_etag if (checksum := comparer.checksum_of_file(check)) is not None
+        check: checksum for check in checks_without_etag if (checksum := comparer.checksum_of_file(check)) is not None
     }
 
 

@@ -71,8 +71,8 @@ def error_of_failed_task(text: str) -> RescaleError:
         return _jvm_error(text.partition("\n: ")[2] or text)
     lines = text[text.rindex(_TRACEBACK) :].splitlines()
     traceback = list(takewhile(lambda line: line and not line.startswith(_AFTER_TRACEBACK), lines))
-    last = max(i for i, line in enumerate(traceback) if not line.startswith(" "))
-    kind, _, message = "\n".join(traceback[last:]).partition(": ")
+    last_line = max(i for i, line in enumerate(traceback) if not line.startswith(" "))
+    kind, _, message = "\n".join(traceback[last_line:]).partition(": ")
     restored_error = (
         RescaleError.from_text(kind.removeprefix(_ERROR_PREFIX), message)
         if kind.startswith(_ERROR_PREFIX) and message
@@ -80,7 +80,7 @@ def error_of_failed_task(text: str) -> RescaleError:
     )
     if restored_error is not None:
         return restored_error if restored_error.final else restored_error.located(advice=RESUME_ADVICE)
-    summary = "; ".join(line.strip()[:300] for line in traceback[last:])
+    summary = "; ".join(line.strip()[:300] for line in traceback[last_line:])
     if kind.rpartition(".")[2] in _WORTH_ANOTHER_TRY:
         return StoreError(FAILED_REPEATEDLY, found=summary, advice=RESUME_ADVICE)
     return InternalError.from_message(summary, "\n".join(traceback))

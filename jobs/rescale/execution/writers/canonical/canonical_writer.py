@@ -197,8 +197,11 @@ def merge_staged_parts(plan: Plan, merge: Merge) -> tuple[Merge, str]:
 
 def _range_sizes(stream: StreamToWrite, lengths: Longs) -> list[int]:
     """Return the size of each range; that of the first includes the header."""
-    first = stream.stream.first_key_group
+    first_key_group = stream.stream.first_key_group
     ends = np.concatenate(([0], np.cumsum(lengths)))
-    sizes = [int(ends[write_range.last - first + 1] - ends[write_range.first - first]) for write_range in stream.ranges]
+    sizes = [
+        int(ends[write_range.last - first_key_group + 1] - ends[write_range.first - first_key_group])
+        for write_range in stream.ranges
+    ]
     sizes[0] += stream.stream.size
     return sizes

@@ -87,9 +87,9 @@ class RowsWriter:
         work_items = []
         for stream in streams:
             sizes = stream.block_sizes.sum(axis=1)
-            first = stream.stream.key_group_range.first
+            first_key_group = stream.stream.key_group_range.first
             for write_range in stream.ranges:
-                size = int(sizes[write_range.first - first : write_range.last + 1 - first].sum())
+                size = int(sizes[write_range.first - first_key_group : write_range.last + 1 - first_key_group].sum())
                 work_items.append(
                     RowsWork(write_range, stream.number, size, (stream.operator, stream.number) in inline_streams)
                 )
