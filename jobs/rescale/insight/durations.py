@@ -210,10 +210,10 @@ def _format_restores(plan: Plan) -> Iterator[FormatRestore]:
     if not keyed_operators:
         return
     size = sum(sum(operator.new_keyed_bytes) for operator in keyed_operators)
-    by_record = any(not operator.in_rocksdb for operator in keyed_operators)
-    for name, records in (("records", True), ("RocksDB's own files", False)):
-        seconds = _slowest_restore_seconds(plan, [records] * len(plan.operators))
-        yield FormatRestore(name, size, size if records else 0, seconds, chosen=records is by_record)
+    has_records = any(not operator.in_rocksdb for operator in keyed_operators)
+    for name, inserts_records in (("records", True), ("RocksDB's own files", False)):
+        seconds = _slowest_restore_seconds(plan, [inserts_records] * len(plan.operators))
+        yield FormatRestore(name, size, size if inserts_records else 0, seconds, chosen=inserts_records is has_records)
 
 
 def _slowest_restore_seconds(plan: Plan, inserts_records: Sequence[bool]) -> float:

@@ -77,15 +77,15 @@ def flink_restore(operator: Operator, parallelism: int) -> OperatorRestore:
     databases = _handles_of_subtasks(all_databases, operator, parallelism)
     streams = _handles_of_subtasks((*operator.keyed, *materialised_streams, *operator.raw_keyed), operator, parallelism)
     changelogs_by_subtask = _handles_of_subtasks(operator.changelogs, operator, parallelism)
-    without_logs = replace(operator, databases=tuple(all_databases), changelogs=())
-    ends = list(accumulate(key_group_sizes(without_logs).sizes, initial=0)) if all_databases else []
-    with_foreign_rows = {d.subtask for d in all_databases if _holds_foreign_rows(d, operator.max_parallelism)}
+    operator_without_logs = replace(operator, databases=tuple(all_databases), changelogs=())
+    ends = list(accumulate(key_group_sizes(operator_without_logs).sizes, initial=0)) if all_databases else []
+    subtasks_with_foreign_rows = {d.subtask for d in all_databases if _holds_foreign_rows(d, operator.max_parallelism)}
     subtasks = []
     for subtask in range(parallelism):
         own_groups = key_group_range(operator.max_parallelism, parallelism, subtask)
         restore = _from_streams(subtask, own_groups, streams[subtask])
         if databases[subtask]:
-            restore = _with_databases(restore, own_groups, databases[subtask], ends, with_foreign_rows)
+            restore = _with_databases(restore, own_groups, databases[subtask], ends, subtasks_with_foreign_rows)
         subtasks.append(_with_logs(restore, own_groups, changelogs_by_subtask[subtask]))
     state = sum(handle.size for handle in (*operator.managed_keyed, *operator.raw_keyed))
     return OperatorRestore(

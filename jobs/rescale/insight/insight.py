@@ -101,7 +101,7 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
     shapes = {o.operator_id: Shape(o.new_parallelism, o.new_max_parallelism) for o in plan.operators}
     parallelisms = {operator_id: shape.parallelism for operator_id, shape in shapes.items()}
     requested_restore = _requested_restore(plan, snapshot, parallelisms)
-    records = {
+    records_by_id = {
         operator.operator_id: _estimated_records(operator, planned_operators[operator.operator_id], snapshot)
         for operator in snapshot.operators
         if planned_operators[operator.operator_id].rekeyed_bytes
@@ -113,7 +113,7 @@ def plan_insight(plan: Plan, snapshot: Snapshot) -> Insight:
         tuple(_unions(snapshot, shapes)),
         tuple(_all_hand_picked_keys(snapshot, shapes)),
         tuple(_key_groups(operator, planned) for operator, planned in keyed_operators),
-        durations(plan, None if requested_restore.refused else requested_restore.operators, records),
+        durations(plan, None if requested_restore.refused else requested_restore.operators, records_by_id),
     )
 
 
@@ -156,10 +156,10 @@ def _new_sizes(planned: OperatorPlan) -> KeyGroupSizes | None:
 
 def _key_groups(operator: Operator, planned: OperatorPlan | None = None) -> KeyGroupBytes:
     """Return the operator's bytes in each key group; with a plan, also those in the result."""
-    old = key_group_sizes(operator)
-    new = _new_sizes(planned) or old if planned else None
-    after = (new.sizes, new.exact) if new else (None, None)
-    return KeyGroupBytes(operator.operator_id, operator.label, old.sizes, old.exact, *after)
+    old_sizes = key_group_sizes(operator)
+    new_sizes = _new_sizes(planned) or old_sizes if planned else None
+    sizes_after = (new_sizes.sizes, new_sizes.exact) if new_sizes else (None, None)
+    return KeyGroupBytes(operator.operator_id, operator.label, old_sizes.sizes, old_sizes.exact, *sizes_after)
 
 
 def _advice(operator: Operator, parallelism: int, new_sizes: KeyGroupSizes | None = None) -> ShapeAdvice:

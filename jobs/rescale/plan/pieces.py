@@ -45,15 +45,17 @@ def merge_adjacent(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     """Merge adjacent pieces and leave out empty ones; the result has the same bytes in the same order."""
     merged_pieces: list[Piece] = []
     for piece in pieces:
-        last = merged_pieces[-1] if merged_pieces else None
+        last_piece = merged_pieces[-1] if merged_pieces else None
         if not piece.length:
             continue
         if (
-            last is not None
-            and (last.file, last.ids) == (piece.file, piece.ids)
-            and last.start + last.length == piece.start
+            last_piece is not None
+            and (last_piece.file, last_piece.ids) == (piece.file, piece.ids)
+            and last_piece.start + last_piece.length == piece.start
         ):
-            merged_pieces[-1] = Piece(last.file, last.start, last.length + piece.length, last.ids)
+            merged_pieces[-1] = Piece(
+                last_piece.file, last_piece.start, last_piece.length + piece.length, last_piece.ids
+            )
         else:
             merged_pieces.append(piece)
     return tuple(merged_pieces)

@@ -41,7 +41,7 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
         return "proof: copied state is compared by the store's checksums, and read where there are none"
     if not directory_count:
         return "proof: RocksDB rewrites some files of every directory, so every record is compared, not only files"
-    directories_are, their = (
+    directories_are, possessive = (
         (f"{directory_count} RocksDB directories are", "their")
         if directory_count > 1
         else ("1 RocksDB directory is", "its")
@@ -49,4 +49,6 @@ def proof_sentence(plan: Plan, proof: Proof) -> str | None:
     rewritten_clause = (
         f"; {rewritten_count} with files that RocksDB rewrites, by all records" if rewritten_count else ""
     )
-    return f"proof: {directories_are} compared by {their} files, without reading {their} rows{rewritten_clause}"
+    return (
+        f"proof: {directories_are} compared by {possessive} files, without reading {possessive} rows{rewritten_clause}"
+    )

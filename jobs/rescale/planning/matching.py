@@ -151,12 +151,12 @@ def match(
     renamed_matches = [match for match in matches if match.because and match.old.stateful]
     proposed_matches = [match for match in renamed_matches if match.new.operator_id]
     chained_matches = [match for match in renamed_matches if not match.new.operator_id]
-    in_the_way = _operators_in_the_way(old, matches, proposed_matches)
+    operators_in_the_way = _operators_in_the_way(old, matches, proposed_matches)
     unmatched_stateful = [
         (operator, _candidates(operator, free_counterparts)) for operator in unmatched_counterparts if operator.stateful
     ]
     possible_counterparts = [candidate for _, candidates in unmatched_stateful for candidate in candidates]
-    without_candidates = [operator for operator, candidates in unmatched_stateful if not candidates]
+    operators_without_candidates = [operator for operator, candidates in unmatched_stateful if not candidates]
     lacks_names = is_of_plan and not any(operator.name for operator in old)
     return MatchDocument(
         snapshot,
@@ -165,11 +165,11 @@ def match(
         certain=not (chained_matches or unmatched_stateful),
         options=(
             *(f"--rename {quoted(f'{match.old.option_name}={match.new.option_name}')}" for match in proposed_matches),
-            *(f"--drop {quoted(operator.option_name)}" for operator in in_the_way),
+            *(f"--drop {quoted(operator.option_name)}" for operator in operators_in_the_way),
         ),
         same=tuple(_matched_operator(match) for match in matches if not match.because),
         proposed=tuple(map(_matched_operator, proposed_matches)),
-        in_the_way=tuple(map(_listed_operator, in_the_way)),
+        in_the_way=tuple(map(_listed_operator, operators_in_the_way)),
         chained=tuple(
             ChainedOperator(**asdict(_matched_operator(match)), chain=match.new.chain) for match in chained_matches
         ),
@@ -178,7 +178,7 @@ def match(
             for operator, candidates in unmatched_stateful
             if candidates
         ),
-        only_in_snapshot=tuple(map(_listed_operator, without_candidates)),
+        only_in_snapshot=tuple(map(_listed_operator, operators_without_candidates)),
         only_in_job=tuple(
             _listed_operator(operator)
             for operator in free_counterparts

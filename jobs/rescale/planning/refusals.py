@@ -139,11 +139,11 @@ def refuse_state_names(operator: Operator, result_format: Format) -> None:
     Flink refuses the name of RocksDB's default column family (`RocksDBOperationUtils`). A name in one of the source's
     own directories is valid in Flink, but RocksDB's library might not accept it.
     """
-    in_databases = becomes_databases(operator, Format.KEEP)
-    if not (in_databases or becomes_databases(operator, result_format)):
+    has_databases = becomes_databases(operator, Format.KEEP)
+    if not (has_databases or becomes_databases(operator, result_format)):
         return
-    omitted_states = frozenset[str]() if in_databases else operator.dropped_states  # RocksDB opens dropped states, too
-    advice = RESCALE_CANONICAL_SAVEPOINT if in_databases else ASK_FOR_CANONICAL_RESULT
+    omitted_states = frozenset[str]() if has_databases else operator.dropped_states  # RocksDB opens dropped states, too
+    advice = RESCALE_CANONICAL_SAVEPOINT if has_databases else ASK_FOR_CANONICAL_RESULT
     for name in dict.fromkeys(state.name for state in operator.keyed_states):
         if name in omitted_states:
             continue

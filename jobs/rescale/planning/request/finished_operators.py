@@ -59,11 +59,11 @@ def _advice(
         operator.operator_id: _kept_shape(operator, shapes[operator.operator_id]) for operator in partly_finished
     }
     allowed_shapes = {**shapes, **kept_shapes}
-    options = joined(" ", _shape_options(operators, allowed_shapes))
+    options_text = joined(" ", _shape_options(operators, allowed_shapes))
     must_keep_format = any(
         _would_change(operator, allowed_shapes[operator.operator_id], request.format) for operator in refused_operators
     )
-    shape_advice = Advice("name only the other operators: ", options) if options else Advice("keep the shape")
+    shape_advice = Advice("name only the other operators: ", options_text) if options_text else Advice("keep the shape")
     format_advice = Advice("; leave ", mention("format"), " out, too") if must_keep_format else Advice()
     flink_advice = (
         "; or let Flink itself change the parallelism when it restores the job: it treats all subtasks as unfinished, "

@@ -242,14 +242,14 @@ def find_state(
     candidates = matching_states({operator.operator_id: operator for operator in operators}, value)
     if not candidates:
         by_operator(operators, {value.rpartition(":")[0]: True})  # raises an error that lists the operators
-    with_state = [(operator, name) for operator, name in candidates if has_state(operator, name)]
-    if len(with_state) > 1:
+    candidates_with_state = [(operator, name) for operator, name in candidates if has_state(operator, name)]
+    if len(candidates_with_state) > 1:
         raise RequestError(
-            f"{value!r} may name states of {len(with_state)} operators",
-            found=", ".join(operator.label for operator, _ in with_state),
+            f"{value!r} may name states of {len(candidates_with_state)} operators",
+            found=", ".join(operator.label for operator, _ in candidates_with_state),
             advice="name the operator by its id",
         )
-    return (with_state or candidates)[0]
+    return (candidates_with_state or candidates)[0]
 
 
 def good_max_parallelism(parallelism: int, present_maximum: int) -> int:

@@ -54,9 +54,9 @@ def common_header(operator: Operator, old_streams: Sequence[ElementStream], lite
     Raw state has no header, so its piece is empty. Raises `UnsupportedError` or `SnapshotError` if the headers of the
     old streams cannot be merged.
     """
-    first = old_streams[0]
-    if first.has_stored_header and all(old_stream.header == first.header for old_stream in old_streams):
-        return piece_of(first.extent.part(0, len(first.header)))
+    first_stream = old_streams[0]
+    if first_stream.has_stored_header and all(old_stream.header == first_stream.header for old_stream in old_streams):
+        return piece_of(first_stream.extent.part(0, len(first_stream.header)))
     parsed_headers = [old_stream.parsed for old_stream in old_streams if old_stream.parsed is not None]
     if len(parsed_headers) < len(old_streams):
         raise UnsupportedError(

@@ -65,16 +65,16 @@ class HeaderPlanner:
         `timers` are raw keyed timers that become states like any other. `moves_whole_groups` tells whether key groups
         move without being read. Raises `UnsupportedError` if the headers of the old holders cannot be merged.
         """
-        first = old_holders[0] if old_holders else None
+        first_holder = old_holders[0] if old_holders else None
         if (
-            first
+            first_holder
             and not timers
             and not omitted_states
-            and all(old_holder.header == first.header for old_holder in old_holders)
+            and all(old_holder.header == first_holder.header for old_holder in old_holders)
         ):
-            if isinstance(first, Changelog):  # Rescale composed its header, so no file holds it
-                return PlannedHeader(self._literals.piece(first.header), first.parsed)
-            return PlannedHeader(piece_of(first.header_extent), first.parsed)
+            if isinstance(first_holder, Changelog):  # Rescale composed its header, so no file holds it
+                return PlannedHeader(self._literals.piece(first_holder.header), first_holder.parsed)
+            return PlannedHeader(piece_of(first_holder.header_extent), first_holder.parsed)
         parsed_headers = [old_holder.parsed for old_holder in old_holders if old_holder.parsed is not None]
         if timers and len(parsed_headers) < len(old_holders):
             raise UnsupportedError(

@@ -21,10 +21,10 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
     generated id depends on which operators are chained, and on the ids of the operators before it
     (`StreamGraphHasherV2.generateDeterministicHash`).
     """
-    without_uid = [operator.label for operator in operators_without_uid(snapshot)]
+    labels_without_uid = [operator.label for operator in operators_without_uid(snapshot)]
     had_one_subtask = all(operator.parallelism == 1 for operator in snapshot.operators)
     gets_one_subtask = all(shapes[operator.operator_id].parallelism == 1 for operator in snapshot.operators)
-    if had_one_subtask is gets_one_subtask or not without_uid:
+    if had_one_subtask is gets_one_subtask or not labels_without_uid:
         return
     has_names = snapshot.metadata.version >= FIRST_VERSION_WITH_NAMES
     clause = "without a uid" if has_names else "without a uid, which Flink 1 does not store"
@@ -37,7 +37,7 @@ def generated_id_warnings(snapshot: Snapshot, shapes: Mapping[str, Shape]) -> It
     )
     yield (
         f"{change_text}. Flink then generates other ids for operators {clause}, and refuses the result because the job "
-        f"lacks operators that have state in it: {first_of(without_uid, _MOST_SHOWN)}. If the job has such an "
+        f"lacks operators that have state in it: {first_of(labels_without_uid, _MOST_SHOWN)}. If the job has such an "
         "operator, match the snapshot with the job's graph at its new parallelism to see the renames that it needs. "
         "Operators with a uid keep their ids"
     )

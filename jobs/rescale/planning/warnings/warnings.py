@@ -67,9 +67,11 @@ def request_warnings(
     yield from _parallelism_warnings(snapshot.operators, changed_operators, shapes)
     yield from shared_maximum_warnings(snapshot.operators, changed_operators, shapes)
     yield from generated_id_warnings(snapshot, shapes)
-    with_new_maximum = [o for o in changed_operators if shapes[o.operator_id].max_parallelism != o.max_parallelism]
-    if with_new_maximum:
-        yield from _max_parallelism_warnings(with_new_maximum, shapes)
+    operators_with_new_maximum = [
+        o for o in changed_operators if shapes[o.operator_id].max_parallelism != o.max_parallelism
+    ]
+    if operators_with_new_maximum:
+        yield from _max_parallelism_warnings(operators_with_new_maximum, shapes)
         changes = ((o.max_parallelism, shapes[o.operator_id].max_parallelism) for o in snapshot.operators)
         if new_maxima := mixed_maxima(changes):
             yield mixed_maxima_sentence(new_maxima)
