@@ -43,9 +43,9 @@ class Parser(StrictArgumentParser):
 
     def _misplaced_option(self) -> str | None:
         """Return advice if this is the parser of all commands, and the first argument is an option."""
-        first = next(iter(self._arguments), "")
-        is_misplaced = self._subparsers is not None and first.startswith("-")
-        return f"write {first.partition('=')[0]} after the command;" if is_misplaced else None
+        first_argument = next(iter(self._arguments), "")
+        is_misplaced = self._subparsers is not None and first_argument.startswith("-")
+        return f"write {first_argument.partition('=')[0]} after the command;" if is_misplaced else None
 
     def _suggestion_for(self, word: str) -> str | None:
         option = word.partition("=")[0]

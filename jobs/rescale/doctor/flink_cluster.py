@@ -77,9 +77,9 @@ def _check_job(checks: CheckList, flink: Flink, job: JobOverview, options: dict[
             return
         _check_retention(trial, config)
         _check_alignment(trial, config)
-        last = flink.last_checkpoint(job.job_id)
+        last_checkpoint = flink.last_checkpoint(job.job_id)
         tried = f"GET {flink.address}/jobs/{job.job_id}/checkpoints and {flink.address}/jobmanager/config"
-        _check_increments(Trial(checks, subject, tried), config, last, options)
+        _check_increments(Trial(checks, subject, tried), config, last_checkpoint, options)
 
 
 def _check_retention(trial: Trial, config: CheckpointConfig) -> None:

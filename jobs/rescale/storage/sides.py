@@ -106,10 +106,10 @@ def has_two_stores() -> bool:
 
 def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which the AWS variables without a prefix configure the store of a side."""
-    without_prefix = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
+    unprefixed_variables = {name: value for name, value in variables.items() if not name.startswith(_PREFIXES)}
     own_variables = _own_variables(side, variables)
     if not own_variables:
-        return without_prefix
+        return unprefixed_variables
     access_variables = (
         _VARIABLES_BESIDE_PROFILES
         if own_variables.get(_PROFILE)
@@ -119,7 +119,7 @@ def variables_of(side: StoreSide, variables: Mapping[str, str]) -> dict[str, str
     )
     kept_names = (*_SHARED_VARIABLES, *access_variables)
     merged_variables = {
-        name: value for name, value in without_prefix.items() if not name.startswith(_AWS) or name in kept_names
+        name: value for name, value in unprefixed_variables.items() if not name.startswith(_AWS) or name in kept_names
     } | own_variables
     return {name: value for name, value in merged_variables.items() if value or name not in own_variables}
 

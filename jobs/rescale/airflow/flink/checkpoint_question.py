@@ -32,15 +32,15 @@ class CheckpointQuestion(msgspec.Struct, frozen=True, tag="CheckpointTaken"):
                 raise StoreError("Flink could not make the checkpoint", path=flink.address, found=checkpoint.failure)
             if not checkpoint.has_ended or checkpoint.number is None:
                 return None
-            last = flink.last_checkpoint(self.job_id)
+            last_checkpoint = flink.last_checkpoint(self.job_id)
             details = flink.checkpoint_details(self.job_id, checkpoint.number)
-            if details is None and last is not None and last.id > checkpoint.number:
+            if details is None and last_checkpoint is not None and last_checkpoint.id > checkpoint.number:
                 raise RequestError(
                     "Flink has forgotten the checkpoint, because the job has made many others since",
                     path=flink.address,
                     operator=self.job_id,
                     expected=f"checkpoint {checkpoint.number}",
-                    found=f"checkpoint {last.id} as the last one",
+                    found=f"checkpoint {last_checkpoint.id} as the last one",
                     advice="let the job make checkpoints less often, or use CheckpointSensor",
                 )
             if details is None or details.status != "COMPLETED":  # Flink's answer is outdated

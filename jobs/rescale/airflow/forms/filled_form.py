@@ -93,8 +93,8 @@ def refuse_unintended_copy(params: Mapping[str, Any]) -> None:
         )
     changing_options = [row for row in OPTIONS if row.changes_result]
     if not has_shape and not params["same_shape"] and not any(is_set(row, params) for row in changing_options):
-        fields = [row.field.name for row in changing_options]
-        titles = [f'"{title(name)}"' for name in (*fields[:2], "operators", *fields[2:])]
+        field_names = [row.field.name for row in changing_options]
+        titles = [f'"{title(name)}"' for name in (*field_names[:2], "operators", *field_names[2:])]
         raise RequestError(
             "the form asks for no change",
             expected=f"{', '.join(titles[:-1])} or {titles[-1]}",

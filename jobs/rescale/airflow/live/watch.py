@@ -69,8 +69,8 @@ class Watch:
     _needs_approval: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        shown = self.task_state.get(ROUNDS)  # by an earlier try of the task, whose question may be open
-        self._needs_approval = shown is not None and shown["asks"]
+        shown_rounds = self.task_state.get(ROUNDS)  # by an earlier try of the task, whose question may be open
+        self._needs_approval = shown_rounds is not None and shown_rounds["asks"]
 
     def is_cancelled(self) -> bool:
         """Return whether an earlier try of the task has cancelled the job; wait while the job is being cancelled.

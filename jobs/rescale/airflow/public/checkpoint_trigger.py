@@ -23,10 +23,14 @@ def newest_checkpoint(flink: str, job: str) -> dict[str, Any] | None:
 
     with open_flink(flink) as cluster:
         job_id = find_job(cluster.jobs(), job, cluster.address).job_id
-        last = cluster.last_checkpoint(job_id)
-    if last is None or last.external_path is None or not is_directory(last.external_path):
+        last_checkpoint = cluster.last_checkpoint(job_id)
+    if (
+        last_checkpoint is None
+        or last_checkpoint.external_path is None
+        or not is_directory(last_checkpoint.external_path)
+    ):
         return None
-    return {"checkpoint": normalise(last.external_path), "id": last.id, "job": job_id}
+    return {"checkpoint": normalise(last_checkpoint.external_path), "id": last_checkpoint.id, "job": job_id}
 
 
 class CheckpointTrigger(BaseEventTrigger):

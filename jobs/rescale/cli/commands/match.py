@@ -60,10 +60,17 @@ def execute(arguments: argparse.Namespace, output: Output) -> int:
             if is_graph
             else counterparts_of_snapshot(open_snapshot(job, allowed_prefixes, uids, moves=moves).operators)
         )
-    in_snapshot = counterparts_of_snapshot(source_snapshot.operators)
-    unused_uids = unused_names(uids, {counterpart.operator_id for counterpart in (*in_snapshot, *new_counterparts)})
+    snapshot_counterparts = counterparts_of_snapshot(source_snapshot.operators)
+    unused_uids = unused_names(
+        uids, {counterpart.operator_id for counterpart in (*snapshot_counterparts, *new_counterparts)}
+    )
     document = match(
-        source_snapshot.directory, job, in_snapshot, new_counterparts, is_of_plan=is_graph, unused_names=unused_uids
+        source_snapshot.directory,
+        job,
+        snapshot_counterparts,
+        new_counterparts,
+        is_of_plan=is_graph,
+        unused_names=unused_uids,
     )
     output.answer_page(document, matched_page)
     return 0 if document.certain else IntegrityError.exit_code

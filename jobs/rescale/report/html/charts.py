@@ -118,14 +118,14 @@ def stacked_bars(figure: StackedBars) -> Element:
 
 def _stack(bar: StackedBar) -> Node:
     parts: list[Node] = []
-    left = 0.0
+    left_edge = 0.0
     for segment in bar.parts:
         parts.append(
-            rect(class_=f"kind{segment.kind}", x=percentage(left), width=percentage(segment.length), height=12)[
+            rect(class_=f"kind{segment.kind}", x=percentage(left_edge), width=percentage(segment.length), height=12)[
                 hover_text(segment.tooltip)
             ]
         )
-        left += segment.length
+        left_edge += segment.length
     description = f"{bar.label}: {'; '.join(segment.tooltip for segment in bar.parts)}; {bar.total_text}"
     return div(class_="stack")[
         div(class_="name")[bar.label], drawing(description, 12, parts), div(class_="total")[bar.total_text]

@@ -12,12 +12,14 @@ _HEADERS = ("operator", "SST files", "shared", "new in B", "gone in B", "read", 
 
 def file_changes_page(changes: FileChanges) -> Page:
     """Return the page: the operators, what a round would read, and whether a live rescale pays off."""
-    with_state = [operator for operator in changes.operators if operator.bytes or operator.whole]
-    shown_operators = lowest(with_state, MOST_ROWS, lambda operator: -operator.read)
+    operators_with_state = [operator for operator in changes.operators if operator.bytes or operator.whole]
+    shown_operators = lowest(operators_with_state, MOST_ROWS, lambda operator: -operator.read)
     blocks: list[Block] = [
         paragraph(f"A: {changes.a}", f"B: {changes.b}", *_interval_sentence(changes)),
         table(_HEADERS, [_row(operator) for operator in shown_operators]),
-        *note_on_rest(len(with_state) - len(shown_operators), "more operator", "more operators", is_in_report=False),
+        *note_on_rest(
+            len(operators_with_state) - len(shown_operators), "more operator", "more operators", is_in_report=False
+        ),
     ]
     reasons = [f"{operator.label}: {operator.reason}" for operator in changes.operators if operator.reason]
     blocks += [Bullets("Keyed state that each round moves whole:", tuple(reasons[:MOST_ROWS]))] if reasons else []

@@ -168,11 +168,11 @@ def shape_sentences(insight: Insight) -> Iterator[str]:
         if advice.hot and advice.hot[0].bytes >= _NOTABLE_HOT_BYTES:
             hot_text = first_of([f"{group.key_group} ({group.share:.0%})" for group in advice.hot], _MOST_NAMED)
             yield f"{advice.label}: hot key groups, which no parallelism can split: {hot_text} of the keyed bytes"
-    with_few_keys = [advice for advice in insight.shapes if advice.few_keys is not None]
-    if with_few_keys:
-        most_keys = max(advice.few_keys or 0 for advice in with_few_keys)
+    shapes_with_few_keys = [advice for advice in insight.shapes if advice.few_keys is not None]
+    if shapes_with_few_keys:
+        most_keys = max(advice.few_keys or 0 for advice in shapes_with_few_keys)
         yield (
-            f"{_labels(with_few_keys)}: {'at most ' if len(with_few_keys) > 1 else ''}about "
+            f"{_labels(shapes_with_few_keys)}: {'at most ' if len(shapes_with_few_keys) > 1 else ''}about "
             f"{counted(most_keys, 'key')}, so few that their distribution is chance, and says nothing about a shape"
         )
 
