@@ -10,9 +10,9 @@ import msgspec
 from rescale.flink.start import Start
 from rescale.text.errors import RequestError
 
-_SESSION_JOB = "flinksessionjob/"
+_SESSION_JOB_PREFIX = "flinksessionjob/"
 
-RESOURCE_PATTERN = f"^({_SESSION_JOB})?[^/]+/[^/]+$"
+RESOURCE_PATTERN = f"^({_SESSION_JOB_PREFIX})?[^/]+/[^/]+$"
 """Pattern of the name of a resource in forms: `namespace/name` of a FlinkDeployment, or of a FlinkSessionJob."""
 
 
@@ -60,7 +60,7 @@ class PatchDeployment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, t
     @property
     def name_in_form(self) -> str:
         """Name of the resource as in forms: `namespace/name` or `flinksessionjob/namespace/name`."""
-        return f"{_SESSION_JOB if self.resource == 'FlinkSessionJob' else ''}{self.full_name}"
+        return f"{_SESSION_JOB_PREFIX if self.resource == 'FlinkSessionJob' else ''}{self.full_name}"
 
 
 HandOver = Print | RunJar | PatchDeployment

@@ -29,7 +29,7 @@ _RELEASE = re.compile(r'version "(?:1\.)?(\d+)([^"]*)"')
 """Release in the output of `java -version`: "17.0.11", and "1.8.0_402" for Java 8."""
 
 _NO_JAVA = "a Spark cluster cannot be used from here; runs on this machine need no Java"
-_SET_JAVA = "install a JDK 17 or newer (Debian: apt install openjdk-17-jdk-headless), or set JAVA_HOME to one"
+_JAVA_ADVICE = "install a JDK 17 or newer (Debian: apt install openjdk-17-jdk-headless), or set JAVA_HOME to one"
 
 
 def check_java(checks: CheckList) -> None:
@@ -39,21 +39,21 @@ def check_java(checks: CheckList) -> None:
     tried = f"{program} -version" + (" (of JAVA_HOME)" if home else "")
     with checks.trying("Java", tried, _NO_JAVA) as trial:
         if shutil.which(program) is None:
-            trial.warn("there is no such program", _NO_JAVA, _SET_JAVA)
+            trial.warn("there is no such program", _NO_JAVA, _JAVA_ADVICE)
             return
         try:
             answer = subprocess.run(
                 [program, "-version"], capture_output=True, text=True, errors="replace", timeout=_JAVA_SECONDS
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            trial.warn(str(error), _NO_JAVA, _SET_JAVA)
+            trial.warn(str(error), _NO_JAVA, _JAVA_ADVICE)
             return
         output = f"{answer.stderr}{answer.stdout}".strip()
         release = _RELEASE.search(output)
         if release is None:
-            trial.warn(f"exit code {answer.returncode}: {output[:200] or 'no output'}", _NO_JAVA, _SET_JAVA)
+            trial.warn(f"exit code {answer.returncode}: {output[:200] or 'no output'}", _NO_JAVA, _JAVA_ADVICE)
         elif int(release[1]) < OLDEST_JAVA:
-            trial.warn(f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA} or newer", _SET_JAVA)
+            trial.warn(f"Java {release[1]}", f"Spark needs Java {OLDEST_JAVA} or newer", _JAVA_ADVICE)
         else:
             trial.ok(f"Java {release[1]}{release[2]}", "Spark runs on it if its master is a cluster")
 

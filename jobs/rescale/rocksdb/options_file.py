@@ -18,7 +18,7 @@ from rescale.text.errors import SnapshotError, UnsupportedError
 MERGE_OPERATOR = "{id=StringAppendTESTOperator;delimiter=,}"
 """Flink's `RocksDBKeyedStateBackend.MERGE_OPERATOR_NAME`, as RocksDB 7 and later write it."""
 
-_REQUIRED = {
+_REQUIRED_OPTIONS = {
     "comparator": (re.compile(re.escape(BYTEWISE)), "a comparator other than Flink's"),
     "merge_operator": (
         re.compile(r"(\{id=)?(StringAppendTESTOperator|stringappendtest)(;delimiter=,)?;?\}?|nullptr"),
@@ -42,8 +42,8 @@ def check_options(data: bytes, path: str) -> None:
     `data` is the content of OPTIONS; `path` names the file in errors. Raises `SnapshotError` if it cannot be parsed.
     """
     for family, option, value in _column_family_settings(data, path):
-        if option in _REQUIRED:
-            required_value, difference = _REQUIRED[option]
+        if option in _REQUIRED_OPTIONS:
+            required_value, difference = _REQUIRED_OPTIONS[option]
             if not required_value.fullmatch(value):
                 raise UnsupportedError(
                     f"the database has {difference}",

@@ -138,7 +138,7 @@ def _entry_errors(name: str, entry: Mapping[str, Any]) -> Iterator[RequestError]
     for field, value in entry.items():
         if field not in known_fields:
             errors[field] = _window_error(name, field, f"one of the fields {', '.join(known_fields)}", field)
-        elif field in _CHECKS and (fault := _CHECKS[field](value)) is not None:
+        elif field in _FIELD_CHECKS and (fault := _FIELD_CHECKS[field](value)) is not None:
             errors[field] = _window_error(name, field, *fault)
         elif field in form and (sentence := field_fault(form[field], value)) is not None:
             errors[field] = _window_error(name, field, None, sentence)
@@ -210,7 +210,7 @@ def _lead_time_fault(value: Any) -> Fault:
     return ("hours or minutes, such as 3h or 90m", value) if _lead_time_of(value) is None else None
 
 
-_CHECKS: dict[str, Callable[[Any], Fault]] = {
+_FIELD_CHECKS: dict[str, Callable[[Any], Fault]] = {
     "schedule": _schedule_fault,
     "timezone": _zone_fault,
     "closes": _time_fault,

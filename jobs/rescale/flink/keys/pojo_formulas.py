@@ -37,7 +37,7 @@ CASE_CLASS = "case-class"
 MOST_FORMULAS = 8_000
 """Largest number of formulas to try: enough for all orders of six fields. Trying them takes a second."""
 
-_BOOLEAN = "boolean "
+_BOOLEAN_PREFIX = "boolean "
 _MODULUS = 1 << 32
 
 
@@ -92,13 +92,13 @@ class ClassWithHashCode:
 
     def takes(self, field: str, fold: Fold) -> bool:
         """Whether a formula can use this field; `boolean NAME` needs a fold with hashes for primitive booleans."""
-        if field.startswith(_BOOLEAN):
-            return fold.booleans is not None and field.removeprefix(_BOOLEAN) in self.booleans
+        if field.startswith(_BOOLEAN_PREFIX):
+            return fold.booleans is not None and field.removeprefix(_BOOLEAN_PREFIX) in self.booleans
         return field in self.fields
 
     def fields_as_primitives(self) -> tuple[str, ...]:
         """Return the names of all fields in a formula for which every boolean field is primitive: `boolean NAME`."""
-        return tuple(_BOOLEAN + field if field in self.booleans else field for field in self.fields)
+        return tuple(_BOOLEAN_PREFIX + field if field in self.booleans else field for field in self.fields)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _folded_pojo(pojo: Flagged, fold: Fold, order: tuple[str, ...]) -> Flagged:
     fields = dict(zip(pojo.names, pojo.fields, strict=True))
     weight = 1
     for field in reversed(order):
-        name = field.removeprefix(_BOOLEAN)
+        name = field.removeprefix(_BOOLEAN_PREFIX)
         weights[name] = weight
         if name != field and fold.booleans is not None:
             if_true, if_false = fold.booleans

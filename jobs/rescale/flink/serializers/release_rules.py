@@ -20,7 +20,7 @@ from rescale.flink.release_line import FIRST_OF_FLINK_2, LAST_OF_FLINK_1, Releas
 from rescale.flink.serializers.registry import FLINK_ROWS, row_of
 from rescale.flink.serializers.snapshot import ABANDONED, UNKNOWN, SerializerSnapshot, short_class_name
 
-_HEADER = "TypeSerializerSnapshotSerializationUtil"
+_HEADER_CLASS = "TypeSerializerSnapshotSerializationUtil"
 
 
 class Restores(StrEnum):
@@ -42,7 +42,7 @@ class Reason(NamedTuple):
     @property
     def fails_all(self) -> bool:
         """Whether the whole header cannot be read, so that none of its states is restored."""
-        return self.flink_class == _HEADER
+        return self.flink_class == _HEADER_CLASS
 
 
 _PACKAGES_OF_FLINK = tuple(
@@ -109,7 +109,7 @@ def missing_class_reason(class_name: str, line: ReleaseLine) -> Reason:
             Restores.UNKNOWN,
             f"the serializer snapshot {class_name} is no class of Flink: Flink {line} restores the state if the job "
             "contains this class, in a version for this Flink",
-            _HEADER,
+            _HEADER_CLASS,
             "test the restore with the job for that Flink; or drop the state",
         ),
     )
@@ -127,7 +127,7 @@ def class_reasons(class_name: str, line: ReleaseLine) -> Iterator[Reason]:
             f"Flink {line} has no {row.snapshot}, which exists "
             + (f"from {row.since} on" if line < row.since else f"up to {row.until}")
             + "; the restore fails before any state of the operator is read",
-            _HEADER,
+            _HEADER_CLASS,
             row.way or f"in the job on Flink 1.x, use serializers that Flink {line} has",
         )
     if row.jar is not None or not is_of_flink:
@@ -147,13 +147,13 @@ def _old_class_reason(class_name: str, line: ReleaseLine) -> Reason:
             Restores.NO,
             f"Flink {line} has no {class_name}, a class of an older Flink; the restore fails before any state of the "
             "operator is read",
-            _HEADER,
+            _HEADER_CLASS,
             _OLD_CLASS_ADVICE,
         )
     return Reason(
         Restores.UNKNOWN,
         f"{class_name} is a class of an older Flink, and it is unknown whether Flink {line} still has it",
-        _HEADER,
+        _HEADER_CLASS,
         _OLD_CLASS_ADVICE,
     )
 
@@ -163,7 +163,7 @@ def _abandoned_form_reason(snapshot: SerializerSnapshot, last_release: str, line
     return Reason(
         Restores.NO,
         f"Flink {last_release} wrote this {name} in a form that later releases do not read, Flink {line} among them",
-        _HEADER,
+        _HEADER_CLASS,
         f"start the job once on Flink {last_release} without this state; or drop the state",
     )
 
