@@ -21,7 +21,7 @@ from rescale.flink.serializers.value_format import format_value
 from rescale.text.errors import SnapshotError, UnsupportedError
 from support.java_programs import printed_by
 from support.readme import DOCS
-from support.serializer_vectors import INT, JAVA_OBJECT, TYPES, VECTORS
+from support.serializer_vectors import INT, JAVA_OBJECT, STREAMING, STRING, TYPES, VECTORS, within
 from support.slow import slow
 from support.snapshot_bytes import composite, parsed, snapshot
 
@@ -68,6 +68,30 @@ def test_a_value_is_measured_and_hashed(class_name: str) -> None:
     if vector.code is not None:
         assert walked.codes is not None
         assert walked.codes.tolist() == [vector.code] * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [("00 0000000000000007 0261", '(0x0000000000000007, "a")'), ("01 0261", '"a"'), ("02 8000000000000000", "0x80")],
+    ids=["record with timestamp", "record without timestamp", "watermark"],
+)
+def test_stream_element_is_measured_by_its_tag(value: str, text: str) -> None:
+    """An operator of SQL that keeps the order of a key's records stores records and watermarks."""
+    element = parsed(composite(within(STREAMING + "runtime.streamrecord.StreamElementSerializer"), STRING))
+    program, data = compile_program(element), bytes.fromhex(value)
+    assert format_value(program.tree, ByteReader(data)).startswith(text)
+    walked = walk_keys(program, np.frombuffer(data, np.uint8), *np.array([[0], [len(data)]]))
+    assert (walked.first_error(), walked.ends.tolist()) == (None, [len(data)])
+
+
+@pytest.mark.parametrize("tag", [3, 4, 5, 6, 255])
+def test_stream_element_that_is_never_in_state_is_refused(tag: int) -> None:
+    element = parsed(composite(within(STREAMING + "runtime.streamrecord.StreamElementSerializer"), STRING))
+    program, data = compile_program(element), bytes([tag]) + bytes(16)
+    with pytest.raises(SnapshotError, match="an impossible flag") as caught:
+        format_value(program.tree, ByteReader(data))
+    assert caught.value.expected == "0 or 1 or 2"
+    assert walk_keys(program, np.frombuffer(data, np.uint8), *np.array([[0], [17]])).first_error() is not None
 
 
 @rows

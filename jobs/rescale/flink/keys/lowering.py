@@ -72,8 +72,8 @@ class _Lowering:
                 self._emit_masked(fields, has_kind)
             case Repeat(items):
                 self._emit_repeat(items)
-            case Union(left, right, right_tag):
-                self._emit_union(left, right, right_tag)
+            case Union(fields, tags):
+                self._emit_union(fields, tags)
             case Nullable(inner, padding):
                 nullable = self.emit(machine.NULLABLE, padding)
                 self.add(inner)
@@ -133,13 +133,15 @@ class _Lowering:
         repeat[1] = self.next_index
         self._leave(machine.POP)
 
-    def _emit_union(self, left: TypeTree, right: TypeTree, right_tag: int) -> None:
-        union = self.emit(machine.UNION, 0, right_tag)
-        self.add(left)
-        jump = self.emit(machine.JUMP)
-        union[1] = self.next_index
-        self.add(right)
-        jump[1] = self.next_index
+    def _emit_union(self, fields: tuple[TypeTree, ...], tags: tuple[int, ...]) -> None:
+        case, jumps = [0, 0, 0], []
+        for field, tag in zip(fields, tags, strict=True):
+            case[2] = self.next_index
+            case = self.emit(machine.CASE, tag)
+            self.add(field)
+            jumps.append(self.emit(machine.JUMP))
+        for jump in jumps:
+            jump[1] = self.next_index
 
     def _enter(self) -> None:
         self._open_frames += 1

@@ -18,13 +18,14 @@ from rescale.flink.keys.murmur import WORD, finalize_hash, mix
 
 STOP, FIXED, TEXT, NUMBER, BLOB = range(5)
 PUSH, FOLD, POP, MASK, FIELD, END_ROW = range(5, 11)
-REPEAT, AGAIN, UNION, JUMP, NULLABLE, FLAGS, DEEP = range(11, 18)
+REPEAT, AGAIN, CASE, JUMP, NULLABLE, FLAGS, DEEP = range(11, 18)
 WEIGH, MIX, END_PRODUCT = range(18, 21)
 """Operations; those with operands have them in this order:
 
 FIXED size rule; TEXT has-null; NUMBER scaled; BLOB rule; PUSH initial; MASK bits; FIELD bit target-if-null; END_ROW
-has-kind; REPEAT target-if-none; AGAIN target; UNION target-if-right tag-of-right; JUMP target; NULLABLE padding
-target-if-null; FLAGS target-if-null; WEIGH weight hash-of-null; END_PRODUCT number-of-fields.
+has-kind; REPEAT target-if-none; AGAIN target; CASE tag target-if-other (0 in the last case: no other tag is possible);
+JUMP target; NULLABLE padding target-if-null; FLAGS target-if-null; WEIGH weight hash-of-null; END_PRODUCT
+number-of-fields.
 """
 
 UNKNOWN, INTEGER, CHARACTER, BOOLEAN, FLOAT, LONG, DOUBLE = range(7)
@@ -37,9 +38,6 @@ FINE, OUTSIDE, SHORT, BAD_LENGTH, BAD_FLAG, BAD_MASK, BAD_CHARACTER, SUBCLASS = 
 
 _NULL_FLAG, _PLAIN_FLAG, _SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG = 1, 2, 4, 8
 """Flags of `PojoSerializer`."""
-
-_LEFT_TAG = 1
-"""Tag of a left value. A right value has 0 in `EitherSerializer`, and 2 in `CoGroupedStreams.UnionSerializer`."""
 
 _SMALLEST_LONG, _SMALLEST_INT = -(1 << 63), -(1 << 31)
 _SHORTCUT_COUNT = 4
@@ -326,12 +324,11 @@ def walk(
                 elif data[at] != _PLAIN_FLAG:
                     error_code = SUBCLASS if data[at] in (_SUBCLASS_FLAG, _TAGGED_SUBCLASS_FLAG) else BAD_FLAG
                 at += 1
-            elif op == UNION:
-                if data[at] == b:
-                    next_op = a
+            elif op == CASE:
+                if data[at] == a:
                     at += 1
-                elif data[at] == _LEFT_TAG:
-                    at += 1
+                elif b:
+                    next_op = b
                 else:
                     error_code = BAD_FLAG
             elif data[at] > 1:

@@ -207,20 +207,23 @@ class Repeat(_Variable):
         return self.folds and _are_hashable(self.items)
 
 
+EITHER_TAGS = (1, 0)
+
+
 @dataclass(frozen=True)
 class Union(_Variable):
-    """A tag (1 for a left value, `right_tag` for a right value), then the value.
+    """A tag of one byte, then a value of the field with that tag; `tags` has the tag of each field.
 
-    The `right_tag` of `EitherSerializer` is 0, and an `Either` hashes like the value in it. Other unions have no hash.
+    The tags of `EitherSerializer` are 1 (left) and 0, and an `Either` hashes like the value in it. Other unions have no
+    hash.
     """
 
-    left: TypeTree
-    right: TypeTree
-    right_tag: int = 0
+    fields: tuple[TypeTree, ...]
+    tags: tuple[int, ...] = EITHER_TAGS
 
     @property
     def hashable(self) -> bool:
-        return self.right_tag == 0 and self.left.hashable and self.right.hashable
+        return self.tags == EITHER_TAGS and _are_hashable(self.fields)
 
 
 @dataclass(frozen=True)
@@ -318,13 +321,10 @@ def map_tree(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree
     """Return the tree with `change` applied to every node, to inner nodes first."""
     new_children = tuple(map_tree(inner, change) for inner in _children(tree))
     match tree:
-        case Sequence() | Product() | Masked() | Flagged():
+        case Sequence() | Product() | Masked() | Union() | Flagged():
             tree = replace(tree, fields=new_children)
         case Repeat():
             tree = replace(tree, items=new_children)
-        case Union():
-            left, right = new_children
-            tree = replace(tree, left=left, right=right)
         case Nullable() | Deep():
             tree = replace(tree, inner=new_children[0])
     return change(tree)
@@ -332,12 +332,10 @@ def map_tree(tree: TypeTree, change: Callable[[TypeTree], TypeTree]) -> TypeTree
 
 def _children(tree: TypeTree) -> tuple[TypeTree, ...]:
     match tree:
-        case Sequence(fields) | Product(fields) | Masked(fields) | Flagged(fields=fields):
+        case Sequence(fields) | Product(fields) | Masked(fields) | Union(fields) | Flagged(fields=fields):
             return fields
         case Repeat(items):
             return items
-        case Union(left, right):
-            return left, right
         case Nullable(inner) | Deep(inner):
             return (inner,)
     return ()

@@ -32,9 +32,6 @@ NULL = "null"
 _NULL_FLAG, _PLAIN_FLAG = 1, 2
 """`PojoSerializer.IS_NULL`, `NO_SUBCLASS`."""
 
-_LEFT_TAG = 1
-"""Tag of the left type in all unions; each union has its own tag for the right type."""
-
 _SHORT_NUMBERS = (NULL, "0", "1", "10")
 """Numbers that `BigIntSerializer` writes as a length below 4."""
 
@@ -64,8 +61,8 @@ def format_value(tree: TypeTree, reader: ByteReader) -> str:
             return _format_row(fields, reader, has_kind=has_kind)
         case Repeat(items):
             return f"[{', '.join(_format_entry(items, reader) for _ in range(reader.count(1)))}]"
-        case Union(left, right, right_tag):
-            return format_value(right if _is_right(reader, right_tag) else left, reader)
+        case Union(fields, tags):
+            return format_value(fields[tags.index(_read_tag(reader, tags))], reader)
         case Nullable(inner, padding):
             if not reader.boolean():
                 return format_value(inner, reader)
@@ -126,11 +123,11 @@ def _format_entry(key_and_value: tuple[TypeTree, ...], reader: ByteReader) -> st
     return ": ".join(format_value(item, reader) for item in key_and_value)
 
 
-def _is_right(reader: ByteReader, right_tag: int) -> bool:
+def _read_tag(reader: ByteReader, tags: tuple[int, ...]) -> int:
     at, tag = reader.position, reader.u8()
-    if tag not in (_LEFT_TAG, right_tag):
-        raise reader.error("an impossible flag", at=at, expected=f"{_LEFT_TAG} or {right_tag}", found=tag)
-    return tag == right_tag
+    if tag not in tags:
+        raise reader.error("an impossible flag", at=at, expected=" or ".join(map(str, tags)), found=tag)
+    return tag
 
 
 def _format_row(fields: tuple[TypeTree, ...], reader: ByteReader, *, has_kind: bool) -> str:

@@ -24,7 +24,7 @@ def _nfa_state_tree(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
     version, node, event = trees_of(3, snapshot, tree_of)
     has_previous_time = snapshot.values("supportsPreviousTimestamp") == (str(True),)
     times = (_TIME, _TIME) if has_previous_time else (_TIME,)
-    match = (Text(), node, version, *times, Union(event, _NOTHING))
+    match = (Text(), node, version, *times, Union((event, _NOTHING)))
     return Sequence((Repeat(match, folds=False), Repeat(match, folds=False)))
 
 
@@ -40,7 +40,7 @@ ROWS = (
         nested_snapshot(_BUFFER_PACKAGE + "NodeId$NodeIdSerializer"),
         "NodeId",
         {1: "1.8"},
-        from_nested(1, lambda event: Union(Sequence((event, Text())), _NOTHING)),
+        from_nested(1, lambda event: Union((Sequence((event, Text())), _NOTHING))),
     ),
     # The number of references to the element, then the element.
     composite_row(

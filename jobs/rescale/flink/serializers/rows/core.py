@@ -186,7 +186,7 @@ ROWS = (
         _BASE_PACKAGE + "GenericArraySerializerSnapshot",
         "Array",
         {1: "1.8"},
-        from_nested(1, lambda element: Repeat((Union(element, _NO_BYTES),), folds=False)),
+        from_nested(1, lambda element: Repeat((Union((element, _NO_BYTES)),), folds=False)),
         outer_fields("class:utf"),
     ),
     LIST,
@@ -212,7 +212,12 @@ ROWS = (
         _row_tree,
         outer_fields("supportsRowKind:flag", since=4),
     ),
-    composite_row(_JAVA_PACKAGE + "JavaEitherSerializerSnapshot", "Either", {1: "1.8"}, from_nested(2, Union)),
+    composite_row(
+        _JAVA_PACKAGE + "JavaEitherSerializerSnapshot",
+        "Either",
+        {1: "1.8"},
+        from_nested(2, lambda left, right: Union((left, right))),
+    ),
     composite_row(
         nested_snapshot(_JAVA_PACKAGE + "NullableSerializer"),
         "Nullable",

@@ -14,6 +14,8 @@ _STREAMING_PACKAGE = "org.apache.flink.streaming."
 _WINDOW_PACKAGE = _STREAMING_PACKAGE + "api.windowing.windows."
 _SINK_PACKAGE = _STREAMING_PACKAGE + "api.functions.sink."
 
+_TIME = Fixed(8)
+
 VOID_NAMESPACE = simple_row(
     nested_snapshot(_STATE_PACKAGE + "VoidNamespaceSerializer"), "VoidNamespace", Fixed(1, declared=0)
 )
@@ -70,14 +72,16 @@ ROWS = (
         _STREAMING_PACKAGE + "api.datastream.CoGroupedStreams$UnionSerializerSnapshot",
         "Union",
         {2: "1.8"},
-        from_nested(2, lambda first, second: Union(first, second, right_tag=2)),
+        from_nested(2, lambda first, second: Union((first, second), tags=(1, 2))),
     ),
-    # Records are the only stream elements in state: a tag (0: with timestamp, 1: without), and the record.
+    # A record with or without a timestamp (tag 0 or 1), or a watermark (2). State has no other elements: operators that
+    # wait for asynchronous answers store records, and those of SQL that keep the order of a key's records also store
+    # the watermark before each record (`TableKeyedAsyncWaitOperator`, `StreamingDeltaJoinOperator`).
     composite_row(
         nested_snapshot(_STREAMING_PACKAGE + "runtime.streamrecord.StreamElementSerializer"),
         "StreamElement",
         {2: "1.8"},
-        from_nested(1, lambda element: Union(element, Sequence((Fixed(8), element)))),
+        from_nested(1, lambda element: Union((Sequence((_TIME, element)), element, _TIME), tags=(0, 1, 2))),
     ),
     composite_row(
         _SINK_PACKAGE + "TwoPhaseCommitSinkFunction$StateSerializerSnapshot",
