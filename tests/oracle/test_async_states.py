@@ -1,6 +1,7 @@
 """States of the asynchronous API, on the heap and in RocksDB, have the files of the older API and are rescaled like it.
 
-Flink takes no canonical savepoint of such states, but restores one that Rescale writes.
+Flink takes no canonical savepoint of such states, but restores one that Rescale writes. Rows of SQL that wait for an
+asynchronous answer are state of the older API.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from support.pipeline import execute_without_spark, plan_rescale
 
 STATES = graph("graphs.AsyncStates", 2)
 SQL = graph("sql", 2, many_fields=1).with_(configuration={"table.exec.async-state.enabled": "true"})
+WAITING = graph("graphs.Waiting", 2)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ CASES = (
     Case(STATES.with_(configuration=ON_HEAP), "rocksdb", 1000, kind="checkpoint"),
     Case(SQL, "hashmap", 1000),
     Case(SQL, "rocksdb", 1000),
+    Case(WAITING, "hashmap", 1000),
+    Case(WAITING, "hashmap", 37, "rocksdb", "rocksdb", kind="checkpoint"),
 )
 
 
