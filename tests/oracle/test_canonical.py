@@ -102,6 +102,7 @@ CASES = (
     Case("heap of POJOs", keyed(3, 128, *FOLDED_KEYS), {}, ("native",), 2, 1000, "rocksdb", backend="hashmap"),
     Case("heap of joins", graph("joins", 3), {}, ("native",), 2, 1000, "rocksdb", backend="hashmap"),
     Case("heap", graph("sql", 3), {}, ("checkpoint",), 2, 64, "rocksdb", backend="hashmap"),
+    Case("restored", graph("cep", 3), {}, ("native",), 2, 1000, "rocksdb", first="native", before=2, backend="hashmap"),
     Case("native of a serializer of the job's own", graph("typed", 2, money=1), {}, ("native",), 3, 1000, "hashmap"),
 )
 

@@ -266,7 +266,9 @@ VECTORS: dict[str, Vector] = {
         inside=(EDGE,),
     ),
     within(BUFFER + "SharedBufferNode$SharedBufferNodeSerializer"): Vector(
-        "SharedBufferNode<List<SharedBufferEdge<NodeId<EventId>, DeweyNumber>>>", inside=(list_of(EDGE),)
+        "SharedBufferNode<List<SharedBufferEdge<NodeId<EventId>, DeweyNumber>>>",
+        "000000010000000003000000010000000200000003",
+        inside=(list_of(EDGE),),
     ),
     within(BUFFER + "SharedBufferEdge$SharedBufferEdgeSerializer"): Vector(
         "SharedBufferEdge<NodeId<EventId>, DeweyNumber>", "0000000003000000010000000200000003", inside=(NODE_ID, DEWEY)

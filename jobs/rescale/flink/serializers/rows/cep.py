@@ -9,7 +9,7 @@ from __future__ import annotations
 from rescale.flink.release_line import LAST_OF_FLINK_1
 from rescale.flink.serializers.layouts import outer_fields
 from rescale.flink.serializers.rows.families import OLD_COMPOSITE, composite_row, nested_snapshot, simple_row
-from rescale.flink.serializers.serializer import TreeOf, from_all_nested, from_nested, trees_of
+from rescale.flink.serializers.serializer import TreeOf, from_all_nested, from_nested, inner, trees_of
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import Fixed, Repeat, Sequence, Text, TypeTree, Union
 
@@ -57,10 +57,12 @@ ROWS = (
         {1: "1.13"},
         from_nested(1, lambda edge: Repeat((_NUMBER, edge), folds=False)),
     ),
+    # A list of edges, as before Flink 1.13. An operator of Flink 1 that was restored still has this state, empty.
     composite_row(
         nested_snapshot(_BUFFER_PACKAGE + "SharedBufferNode$SharedBufferNodeSerializer"),
         "SharedBufferNode",
         {1: "1.8"},
+        from_nested(1, inner),
         until=LAST_OF_FLINK_1,
     ),
     composite_row(
