@@ -9,7 +9,7 @@ HASHED_KEYS = (
     *("Date", "SqlDate", "SqlTime", "SqlTimestamp", "LocalDate", "LocalTime", "LocalDateTime", "Instant"),
     *("IntValue", "LongValue", "Tuple0", "Tuple1", "Tuple2", "Tuple25", "Nested tuples", "Either", "List"),
     *("Row", "Row of none", "Row of bytes", "Nested rows", "Nullable", "Nullable, padded"),
-    *("BinaryRowData of one", "BinaryRowData of a text", "BinaryRowData", "RowData"),
+    *("BinaryRowData of one", "BinaryRowData of a text", "BinaryRowData", "RowData", "UUID"),
 )
 """Types of keys whose hash follows from their bytes."""
 
@@ -19,7 +19,7 @@ FOLDED_KEYS = (
 )
 """Types of keys whose hash is found by trying formulas."""
 
-UNKNOWN_KEYS = ("Enum", "UUID", "External row", "POJO of an enum", "POJO beyond guessing")
+UNKNOWN_KEYS = ("Enum", "External row", "POJO of an enum", "POJO beyond guessing")
 """Types of keys whose hash no formula finds."""
 
 KEYS_OF_SUBCLASSES = ("POJO of subclasses",)

@@ -14,6 +14,7 @@ from oracle.harness import Flink
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.keys.java_hash import WalkedKeys, key_groups_of_hashes, walk_keys
 from rescale.flink.keys.key_hash import KeyHash, choose_hash, known_hash, named_hash
+from rescale.flink.release_line import ReleaseLine, kryo_of_writer
 from rescale.flink.serializers.program import Program, compile_program
 from rescale.flink.serializers.reading import read_snapshot
 from rescale.text.errors import UnsupportedError
@@ -36,9 +37,6 @@ NOT_GUESSED = {"POJO of an enum": "contain an enum", "POJO beyond guessing": "no
 NOT_FOLLOWED = {"POJO of subclasses": "an object of a subclass of its POJO, which cannot be delimited"}
 """Errors of types whose keys cannot be delimited."""
 
-NOT_DELIMITED = {"UUID"}
-"""Types whose serializer is Kryo."""
-
 NOT_HASHED = {
     *FORMULAS,
     *NOT_GUESSED,
@@ -58,10 +56,11 @@ class Keys:
 
     name: str
     answer: dict[str, Any]
+    kryo: int
 
     @cached_property
     def snapshot(self) -> Any:
-        return read_snapshot(ByteReader(bytes.fromhex(self.answer["snapshot"])))
+        return read_snapshot(ByteReader(bytes.fromhex(self.answer["snapshot"]))).with_kryo(self.kryo)
 
     @cached_property
     def serialized(self) -> list[bytes]:
@@ -82,7 +81,8 @@ class Keys:
 
 
 def keys_of(flink: Flink, name: str) -> Keys:
-    return Keys(name, flink.command("keys", type=name, seed=1, count=KEYS, max_parallelism=MAX_PARALLELISM))
+    answer = flink.command("keys", type=name, seed=1, count=KEYS, max_parallelism=MAX_PARALLELISM)
+    return Keys(name, answer, kryo_of_writer(ReleaseLine.parse(flink.version).metadata_version))
 
 
 def test_ends_and_hashes_of_keys_are_those_of_flink(flink: Flink) -> None:
@@ -90,10 +90,6 @@ def test_ends_and_hashes_of_keys_are_those_of_flink(flink: Flink) -> None:
     assert set(types) >= NOT_HASHED
     for name in types:
         keys = keys_of(flink, name)
-        if name in NOT_DELIMITED:
-            with pytest.raises(UnsupportedError, match=r"the length of a Kryo java\.util\.UUID is unknown"):
-                compile_program(keys.snapshot)
-            continue
         program = compile_program(keys.snapshot)
         length = keys.answer["length"]
         assert (name, program.fixed_length) == (name, None if length < 0 else length)

@@ -68,6 +68,11 @@ def optional_map(entries: dict[str, tuple[bytes | None, bytes | None]]) -> bytes
     return out
 
 
+def kryo(class_name: str, registrations: dict[str, bytes] | None = None) -> bytes:
+    maps = optional_map({name: (None, value) for name, value in (registrations or {}).items()}) + optional_map({}) * 2
+    return snapshot(RUNTIME + "kryo.KryoSerializerSnapshot", 2, utf(class_name) + maps)
+
+
 def pojo(
     fields: dict[str, bytes | None],
     subclasses: dict[str, bytes | None] | None = None,

@@ -46,3 +46,8 @@ FIRST_WITH_MERGED_FILES = ReleaseLine(1, 20)
 def major_of_writer(metadata_version: int) -> int:
     """Return the major version of Flink (1 or 2) that writes `_metadata` of this version."""
     return 1 if metadata_version <= LAST_OF_FLINK_1.metadata_version else 2
+
+
+def kryo_of_writer(metadata_version: int) -> int:
+    """Return the major version of the Kryo in the Flink that writes `_metadata` of this version (FLINK-3154)."""
+    return 2 if major_of_writer(metadata_version) == 1 else 5

@@ -55,6 +55,10 @@ class StateMetaInfo:
         """Return the serializer that the state has for the purpose `key`; None if there is none."""
         return dict(self.serializers).get(key)
 
+    def with_kryo(self, version: int) -> StateMetaInfo:
+        """Return the state with the version of Kryo in its serializers (`SerializerSnapshot.with_kryo`)."""
+        return replace(self, serializers=tuple((name, inner.with_kryo(version)) for name, inner in self.serializers))
+
     @property
     def content_serializers(self) -> tuple[SerializerSnapshot, ...]:
         """All serializers except the namespace serializer."""

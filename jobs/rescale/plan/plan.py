@@ -32,12 +32,14 @@ from rescale.storage.contract import Pin, Span
 from rescale.storage.locations import contains
 from rescale.text.errors import DECODE_ERRORS, SnapshotError
 
-FORMAT = 21
+FORMAT = 22
 
 
 @dataclass(frozen=True)
 class Plan:
     """Everything that a run needs besides the source; `source` is the directory of `_metadata`.
+
+    `kryo` is the major version of the Kryo in the Flink that wrote the source.
 
     `serializers` are the users' own serializers that the source needs; the JSON of a plan without them does not have
     the field. A task writes `part_size` bytes and reads `chunk_size` bytes at once. `operators` are the operators of
@@ -52,6 +54,7 @@ class Plan:
     target: str
     metadata_sha256: str
     checkpoint_id: int
+    kryo: int
     files: tuple[SourceFile, ...]
     allow_prefixes: tuple[str, ...]
     literals: bytes

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec import UNSET
 
 from rescale.flink.metadata.properties import stopped_the_job
+from rescale.flink.release_line import kryo_of_writer
 from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.user_serializer import user_serializers
 from rescale.flink.slot import Slot
@@ -91,6 +92,7 @@ def make_plan(
         target=request.target,
         metadata_sha256=snapshot.metadata_sha256,
         checkpoint_id=snapshot.metadata.checkpoint_id,
+        kryo=kryo_of_writer(snapshot.metadata.version),
         files=tuple(SourceFile(uri, pin) for uri, pin in snapshot.files),
         allow_prefixes=request.allow_prefixes,
         literals=literals.bytes(),

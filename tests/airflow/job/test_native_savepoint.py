@@ -84,13 +84,13 @@ def test_timers_of_a_dropped_operator_are_ignored() -> None:
 
 
 def test_unknown_raw_keyed_state_is_refused_as_possible_timers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescale.snapshot.reading.stream_reader.read_services", lambda _: None)
+    monkeypatch.setattr("rescale.snapshot.reading.stream_reader.read_services", lambda *_: None)
     with pytest.raises(RequestError, match="which keeps them on the heap, outside RocksDB"):
         why(flink(ROCKSDB, directory("2-rocksdb-heap-timers")))
 
 
 def test_raw_keyed_state_without_timer_services_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rescale.snapshot.reading.stream_reader.read_services", lambda _: ())
+    monkeypatch.setattr("rescale.snapshot.reading.stream_reader.read_services", lambda *_: ())
     assert "no operator has any" in why(flink(ROCKSDB, directory("2-rocksdb-heap-timers")))
 
 

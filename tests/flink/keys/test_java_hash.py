@@ -9,15 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.key_groups import key_group_of_hash, murmur
 from rescale.flink.keys import machine
 from rescale.flink.keys.java_hash import ERROR_TEXTS, WalkedKeys, key_groups_of_hashes, walk_keys
 from rescale.flink.serializers.program import Program, compile_program
+from rescale.flink.serializers.snapshot import SerializerSnapshot
 from rescale.flink.serializers.type_tree import BlobHash, FixedHash
+from rescale.flink.serializers.value_format import format_value
+from rescale.text.errors import UnsupportedError
 from support.examples import examples
 from support.java_composites import Either, List, Nullable, Row, Tuple
 from support.java_values import HASHABLE_LEAVES, BinaryRow, ByteArray, JavaType
-from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, co_grouped, parsed, pojo, simple
+from support.snapshot_bytes import INT, LONG, STRING, VOID_NAMESPACE, co_grouped, i32, kryo, parsed, pojo, simple, utf
 
 LEAVES = HASHABLE_LEAVES
 LONG_KEY, TEXT = LEAVES["Long"], LEAVES["String"]
@@ -248,3 +252,56 @@ def test_machine_has_the_numbers_of_the_hash_rules() -> None:
     for rules in (FixedHash, BlobHash):
         assert [getattr(machine, rule.name) for rule in rules] == list(rules)
     assert len(ERROR_TEXTS) == machine.SUBCLASS + 1
+
+
+UUIDS_BY_KRYO = {
+    2: {
+        "00000000-0000-0001-0000-000000000002": "54010204",
+        "ffffffff-ffff-ffff-ffff-fffffffffffe": "54010103",
+        "01020304-0506-0708-8182-838485868788": "5401909cb0d080c1818202efe1cba7ef9ebefdfc",
+        "80000000-0000-0000-7fff-ffffffffffff": "5401fffffffffffffffffffeffffffffffffffff",
+        "123e4567-e89b-42d3-a456-426614174000": "5401a68bda89fdd9a2be24ffffc5bebde6dea9b7",
+    },
+    5: {
+        "00000000-0000-0001-0000-000000000002": "540101000000000000000200000000000000",
+        "ffffffff-ffff-ffff-ffff-fffffffffffe": "5401fffffffffffffffffeffffffffffffff",
+        "01020304-0506-0708-8182-838485868788": "540108070605040302018887868584838281",
+        "80000000-0000-0000-7fff-ffffffffffff": "54010000000000000080ffffffffffffff7f",
+        "123e4567-e89b-42d3-a456-426614174000": "5401d3429be867453e1200401714664256a4",
+    },
+}
+"""Bytes that Flink 1.20 (Kryo 2) and Flink 2.3 (Kryo 5) write."""
+
+HASHES_OF_UUIDS = [3, 1, 0, 0, 1256457682]
+"""`UUID.hashCode` in Java."""
+
+
+@pytest.mark.parametrize("version", UUIDS_BY_KRYO)
+def test_uuids_of_both_kryos_are_measured_hashed_and_formatted(version: int) -> None:
+    compiled = compile_program(parsed(kryo("java.util.UUID")).with_kryo(version))
+    values = {text: bytes.fromhex(value) for text, value in UUIDS_BY_KRYO[version].items()}
+    walked = walk(compiled, list(values.values()), b"\xff\0")
+    assert codes(walked) == HASHES_OF_UUIDS
+    assert (compiled.fixed_length, compiled.hashable) == (None, True)
+    assert np.diff(walked.ends, prepend=-2).tolist() == [len(value) + 2 for value in values.values()]
+    for text, value in values.items():
+        assert format_value(compiled.tree, ByteReader(value)) == text
+        for end in range(len(value)):
+            assert walk(compiled, [value[:end]]).first_error() == (0, "the data ends inside the key")
+        assert walk(compiled, [b"\x53" + value[1:]]).first_error() == (0, "an impossible flag")
+    assert format_value(compiled.tree, ByteReader(b"\0")) == "null"
+    assert walk(compiled, [b"\0"]).ends.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "serializer",
+    [
+        parsed(kryo("java.util.UUID")),
+        parsed(kryo("com.example.Money")).with_kryo(2),
+        parsed(kryo("java.util.UUID", {"java.util.UUID": utf("java.util.UUID") + i32(1) + utf("Own")})).with_kryo(2),
+    ],
+    ids=["unknown release", "another class", "serializer of the job"],
+)
+def test_other_values_of_kryo_have_no_known_end(serializer: SerializerSnapshot) -> None:
+    with pytest.raises(UnsupportedError, match="is unknown"):
+        compile_program(serializer)

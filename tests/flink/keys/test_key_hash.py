@@ -14,12 +14,12 @@ from rescale.flink.keys.key_hash import KeyHash, candidate_hashes, choose_hash, 
 from rescale.text.errors import RequestError, SnapshotError, UnsupportedError
 from support.java_composites import CaseClass, Pojo, Tuple
 from support.java_values import HASHABLE_LEAVES, JavaType
-from support.snapshot_bytes import BASE, INT, LONG, RUNTIME, i32, list_of, optional_map, parsed, pojo, simple, utf
+from support.snapshot_bytes import BASE, INT, LONG, i32, kryo, list_of, parsed, pojo, simple, utf
 from support.snapshot_bytes import snapshot as snapshot_of
 
 INTEGER, TEXT = HASHABLE_LEAVES["Int"], HASHABLE_LEAVES["String"]
 ENUM = snapshot_of(BASE + "EnumSerializer$EnumSerializerSnapshot", 3, utf("com.example.Colour") + i32(1) + utf("RED"))
-KRYO = snapshot_of(RUNTIME + "kryo.KryoSerializerSnapshot", 2, utf("com.example.Money") + optional_map({}) * 3)
+KRYO = kryo("com.example.Money")
 
 
 def order(start: int, factor: int, names: str, null: int = 0) -> Pojo:

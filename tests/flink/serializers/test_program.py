@@ -21,13 +21,12 @@ from support.snapshot_bytes import (
     INT,
     LONG,
     POJO,
-    RUNTIME,
     STRING,
     VOID_NAMESPACE,
     composite,
     i32,
+    kryo,
     list_of,
-    optional_map,
     parsed,
     pojo,
     snapshot,
@@ -37,7 +36,7 @@ from support.snapshot_bytes import (
 LONG_KEY, TEXT = HASHABLE_LEAVES["Long"], HASHABLE_LEAVES["String"]
 WINDOW = snapshot("org.apache.flink.streaming.api.windowing.windows.TimeWindow$Serializer$TimeWindowSerializerSnapshot")
 ENUM = snapshot(BASE + "EnumSerializer$EnumSerializerSnapshot", 3, utf("com.example.Colour") + i32(1) + utf("RED"))
-KRYO = snapshot(RUNTIME + "kryo.KryoSerializerSnapshot", 2, utf("com.example.Money") + optional_map({}) * 3)
+KRYO = kryo("com.example.Money")
 AVRO = snapshot(
     "org.apache.flink.formats.avro.typeutils.AvroSerializerSnapshot", 2, utf("com.example.Money") + utf('"string"')
 )

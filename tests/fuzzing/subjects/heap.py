@@ -45,7 +45,7 @@ def _look(data: bytes) -> None:
     size, key_group = head[1] + 1, int.from_bytes(head[2:4], "big") & 0x7FFF
     chunks = [content[at : at + size] for at in range(0, len(content), size)]
     if head[0] & _TIMERS:
-        services = read_services(content)
+        services = read_services(content, 2)
         if not services:
             return
         timers_header = timer_header(services)

@@ -12,24 +12,11 @@ from rescale.flink.operator_id import operator_id_of_uid
 from rescale.text.errors import RequestError, UnsupportedError
 from support import snapshots
 from support.pipeline import plan_rescale
-from support.snapshot_bytes import (
-    CUSTOM,
-    LONG,
-    RUNTIME,
-    STRING,
-    VOID_NAMESPACE,
-    i32,
-    keyed_header,
-    keyed_state,
-    optional_map,
-    snapshot,
-    state,
-    utf,
-)
+from support.snapshot_bytes import CUSTOM, LONG, STRING, VOID_NAMESPACE, i32, keyed_header, keyed_state, kryo, state
 from support.written import UID, write_heap_savepoint, write_savepoint
 
 HASH = "keys_of_mine:hash_code"
-UUID = snapshot(RUNTIME + "kryo.KryoSerializerSnapshot", 2, utf("java.util.UUID") + optional_map({}) * 3)
+KRYO = kryo("com.x.Money")
 TOTAL, LIST = keyed_state("total"), keyed_state("list", CUSTOM, "LIST")
 MAP, BY_NAME = (
     keyed_state("map", CUSTOM, "MAP"),
@@ -45,7 +32,7 @@ def planned_key_hashes(directory: Path, header: bytes, maximum: str, *key_hash: 
 
 
 @pytest.mark.parametrize(("maximum", "key_hash"), [("1000", (HASH,)), ("64", (HASH,)), ("1000", ())])
-@pytest.mark.parametrize(("key", "key_type"), [(CUSTOM, "com.example.Money$Snapshot"), (UUID, "Kryo java.util.UUID")])
+@pytest.mark.parametrize(("key", "key_type"), [(CUSTOM, "com.example.Money$Snapshot"), (KRYO, "Kryo com.x.Money")])
 @pytest.mark.parametrize("open_ended", [MAP, BY_NAME])
 def test_keys_without_a_known_end_are_refused(
     open_ended: bytes, key: bytes, key_type: str, maximum: str, key_hash: tuple[str, ...], tmp_path: Path
@@ -65,7 +52,7 @@ def test_keys_without_a_known_end_on_the_heap_need_a_canonical_savepoint(tmp_pat
     groups = {
         group: i32(group) + b"".join(struct.pack(">hi", number, 0) for number in range(2)) for group in range(128)
     }
-    source = write_heap_savepoint(tmp_path / "source", [keyed_header(TOTAL, MAP, key=UUID)], groups, 128)
+    source = write_heap_savepoint(tmp_path / "source", [keyed_header(TOTAL, MAP, key=KRYO)], groups, 128)
     for maximum in ("1000", "64"):
         with pytest.raises(UnsupportedError, match="entries of the heap's format have no lengths") as caught:
             plan_rescale(source, str(tmp_path / "target"), max_parallelism=[maximum])

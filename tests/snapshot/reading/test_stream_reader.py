@@ -84,7 +84,7 @@ def make(tmp_path: Path) -> Callable[..., StreamReader]:
         assert some is not None
         missing = frozenset(uri for uri, pin in pins.items() if pin is None)
         return StreamReader(
-            b"metadata", tuple((uri, pin or some) for uri, pin in pins.items()), missing, locator, entries
+            b"metadata", tuple((uri, pin or some) for uri, pin in pins.items()), missing, locator, entries, 2
         )
 
     return made

@@ -79,6 +79,6 @@ def read_header(plan: Plan, piece: Piece) -> KeyedHeader | None:
     """Read a keyed header; None if it has an unknown serializer."""
     path, data = read_piece(plan, piece)
     try:
-        return read_keyed_header(data, path)
+        return read_keyed_header(data, path).with_kryo(plan.kryo)
     except UnknownSerializer:
         return None

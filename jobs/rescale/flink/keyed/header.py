@@ -7,7 +7,7 @@ them, so the same state can have different ids. Merging headers maps these old i
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from rescale.flink.advice import RESCALE_CANONICAL_SAVEPOINT, UPGRADE_OLD_STATE
@@ -40,6 +40,11 @@ class KeyedHeader:
     def names(self) -> tuple[str, ...]:
         """Names of the states, by id."""
         return tuple(state.name for state in self.states)
+
+    def with_kryo(self, version: int) -> KeyedHeader:
+        """Return the header with the version of Kryo in its serializers (`SerializerSnapshot.with_kryo`)."""
+        states = tuple(state.with_kryo(version) for state in self.states)
+        return replace(self, key_serializer=self.key_serializer.with_kryo(version), states=states)
 
 
 class MergedHeader(NamedTuple):

@@ -22,6 +22,7 @@ from rescale.flink.serializers.type_tree import (
     Text,
     TypeTree,
     Union,
+    Uuid,
     WeightedSum,
 )
 
@@ -64,6 +65,8 @@ class _Lowering:
                 self.emit(machine.NUMBER, scaled)
             case Blob(rule):
                 self.emit(machine.BLOB, rule)
+            case Uuid(kryo):
+                self.emit(machine.UUID, kryo)
             case Sequence(fields):
                 self._emit_sequence(fields)
             case Product(fields):

@@ -19,13 +19,13 @@ from rescale.flink.keys.murmur import WORD, finalize_hash, mix
 STOP, FIXED, TEXT, NUMBER, BLOB = range(5)
 PUSH, FOLD, POP, MASK, FIELD, END_ROW = range(5, 11)
 REPEAT, AGAIN, CASE, JUMP, NULLABLE, FLAGS, DEEP = range(11, 18)
-WEIGH, MIX, END_PRODUCT = range(18, 21)
+WEIGH, MIX, END_PRODUCT, UUID = range(18, 22)
 """Operations; those with operands have them in this order:
 
 FIXED size rule; TEXT has-null; NUMBER scaled; BLOB rule; PUSH initial; MASK bits; FIELD bit target-if-null; END_ROW
 has-kind; REPEAT target-if-none; AGAIN target; CASE tag target-if-other (0 in the last case: no other tag is possible);
 JUMP target; NULLABLE padding target-if-null; FLAGS target-if-null; WEIGH weight hash-of-null; END_PRODUCT
-number-of-fields.
+number-of-fields; UUID kryo-version.
 """
 
 UNKNOWN, INTEGER, CHARACTER, BOOLEAN, FLOAT, LONG, DOUBLE = range(7)
@@ -44,6 +44,9 @@ _SHORTCUT_COUNT = 4
 """`BigIntSerializer` writes null, 0, 1 and 10 as lengths 0 to 3."""
 
 _BINARY_ROW_SEED = 42
+
+_UUID_ID, _NEW_OBJECT = 84, 1
+"""Bytes in front of a UUID: 2 + its id in `FlinkChillPackageRegistrar`, and the mark of `MapReferenceResolver`."""
 
 
 @compiled
@@ -201,6 +204,33 @@ def _read_number(data: Bytes, at: int, limit: int, has_scale: int) -> tuple[Long
 
 
 @compiled
+def _read_uuid(data: Bytes, at: int, limit: int, kryo: int) -> tuple[Long, bool, int, int]:
+    """Read a UUID that Kryo wrote; return (hash, whether it is null, its end, error code)."""
+    code = np.int64(0)
+    if at < limit and data[at] == 0:
+        return code, True, at + 1, FINE
+    for mark in (_UUID_ID, _NEW_OBJECT):
+        if at >= limit:
+            return code, False, at, SHORT
+        if data[at] != mark:
+            return code, False, at, BAD_FLAG
+        at += 1
+    is_packed = kryo == 2
+    for _ in range(2):
+        value, shift = np.int64(0), 0
+        while shift < 64:
+            if at >= limit:
+                return code, False, at, SHORT
+            byte = np.int64(data[at])
+            at += 1
+            has_more = is_packed and byte >= 0x80 and shift < 56  # the ninth byte has eight bits
+            value |= (byte & 0x7F if has_more else byte) << shift
+            shift += 7 if has_more else 64 if is_packed else 8
+        code ^= (value >> 1 & 0x7FFFFFFFFFFFFFFF) ^ -(value & 1) if is_packed else value
+    return _long_hash(code), False, at, FINE
+
+
+@compiled
 def _blob_hash(data: Bytes, at: int, size: Long, hash_rule: int) -> Long:
     if hash_rule == ARRAY:
         code = np.int64(1)
@@ -254,6 +284,8 @@ def walk(
                 value, null, at, error_code = _read_string(data, at, limit, a)
             elif op == NUMBER:
                 value, null, at, error_code = _read_number(data, at, limit, a)
+            elif op == UUID:
+                value, null, at, error_code = _read_uuid(data, at, limit, a)
             elif op == BLOB:
                 size = _read_signed(data, at, 4) if limit - at >= 4 else np.int64(-1)
                 if size < 0 or size > limit - at - 4 or (a == BINARY_ROW and size % 8):

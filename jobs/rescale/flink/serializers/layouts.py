@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rescale.flink.serializers.snapshot import ABANDONED
+from rescale.flink.serializers.snapshot import ABANDONED, OWN_KRYO_SERIALIZER
 from rescale.flink.serializers.snapshot_body import NESTED_MAGIC, Body
 
 COMPOSITE_MAGIC = 911108
@@ -124,9 +124,15 @@ def pojo(body: Body) -> None:
 
 
 def kryo(body: Body) -> None:
-    """Read the body of `KryoSerializerSnapshot`: the class and three maps of registrations."""
+    """Read the body of `KryoSerializerSnapshot`: the class and three maps of registrations.
+
+    A registration is `class:utf kind:i32`, with a serializer unless the kind is 0 (`KryoRegistration`).
+    """
     body.utf("class")
-    for kind in ("registration", "default serializer", "default serializer class"):
+    for entry in body.optional_map("registration"):
+        if entry.value is not None and entry.value.utf() and entry.value.i32():
+            body.attributes.append((OWN_KRYO_SERIALIZER, entry.name))
+    for kind in ("default serializer", "default serializer class"):
         body.optional_map(kind)
 
 

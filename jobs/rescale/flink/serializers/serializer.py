@@ -18,7 +18,7 @@ from rescale.text.errors import SnapshotError
 TreeOf = Callable[[SerializerSnapshot], TypeTree]
 """Function that returns the tree of a nested serializer. Raises `UnsupportedError` if its values have no known end."""
 
-Values = TypeTree | Callable[[SerializerSnapshot, TreeOf], TypeTree]
+Values = TypeTree | Callable[[SerializerSnapshot, TreeOf], TypeTree | None]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rescale.text.errors import UnsupportedError
 
@@ -12,6 +12,14 @@ UNKNOWN = "unknown"
 
 ABANDONED = "abandoned"
 """Name of an attribute of a snapshot in a form that Flink no longer reads: the last release that reads the form."""
+
+KRYO_SNAPSHOT = "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot"
+
+KRYO = "kryo"
+"""Name of an attribute of a `KRYO_SNAPSHOT`: the major version of the writer's Kryo, which its bytes do not tell."""
+
+OWN_KRYO_SERIALIZER = "own serializer"
+"""Name of an attribute of a Kryo snapshot: a class that the job registered with a serializer of its own."""
 
 
 class UnknownSerializer(UnsupportedError):  # noqa: N818
@@ -51,6 +59,12 @@ class SerializerSnapshot:
     def values(self, name: str) -> tuple[str, ...]:
         """Return the values of the attribute `name`, in order."""
         return tuple(value for key, value in self.attributes if key == name)
+
+    def with_kryo(self, version: int) -> SerializerSnapshot:
+        """Return the snapshot with the attribute `KRYO` in itself and in all nested snapshots that are of Kryo."""
+        added = ((KRYO, str(version)),) if self.class_name == KRYO_SNAPSHOT and not self.values(KRYO) else ()
+        nested = tuple(inner.with_kryo(version) for inner in self.nested)
+        return replace(self, nested=nested, attributes=(*self.attributes, *added))
 
     def covers(self, other: SerializerSnapshot) -> bool:
         """Whether this snapshot equals `other`, except that its POJOs may know more subclasses, in any order."""

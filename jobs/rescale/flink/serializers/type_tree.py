@@ -132,6 +132,18 @@ class Blob(_Variable):
 
 
 @dataclass(frozen=True)
+class Uuid(_Variable):
+    """`java.util.UUID` as Kryo writes it: 0 for null; or the class id and a mark, then the higher and the lower long.
+
+    Kryo 2 (Flink 1) writes zigzag numbers of up to nine bytes (`UUIDSerializer` of Chill). Kryo 5 (Flink 2) writes
+    eight bytes each, the lowest first (`DefaultSerializers.UUIDSerializer`).
+    """
+
+    kryo: int
+    hashable = True
+
+
+@dataclass(frozen=True)
 class Sequence:
     """Fields one after the other (`TupleSerializer`)."""
 
@@ -293,7 +305,9 @@ class Deep:
         return self.inner.hashable
 
 
-TypeTree = Fixed | Text | Number | Blob | Sequence | Product | Masked | Repeat | Union | Nullable | Flagged | Deep
+TypeTree = (
+    Fixed | Text | Number | Blob | Uuid | Sequence | Product | Masked | Repeat | Union | Nullable | Flagged | Deep
+)
 
 
 def nodes(tree: TypeTree) -> Iterator[TypeTree]:

@@ -62,9 +62,9 @@ def _checked_layout(row: Serializer, distribution: str) -> Callable[[Body], None
 
 
 def _checked_values(
-    row: Serializer, make_tree: Callable[[SerializerSnapshot, TreeOf], TypeTree], distribution: str
-) -> Callable[[SerializerSnapshot, TreeOf], TypeTree]:
-    def checked(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
+    row: Serializer, make_tree: Callable[[SerializerSnapshot, TreeOf], TypeTree | None], distribution: str
+) -> Callable[[SerializerSnapshot, TreeOf], TypeTree | None]:
+    def checked(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree | None:
         with _faults_of(row, distribution, "does not return the tree of its values"):
             tree = make_tree(snapshot, tree_of)
             _check_tree(tree)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+import uuid
 
 from rescale.flink.encoding.binary import ByteReader
 from rescale.flink.serializers.type_tree import (
@@ -25,6 +26,7 @@ from rescale.flink.serializers.type_tree import (
     Text,
     TypeTree,
     Union,
+    Uuid,
 )
 
 NULL = "null"
@@ -39,6 +41,7 @@ _WIDEST_NUMBER = 256
 """Largest size in bytes of a number that is shown in decimal, because Python refuses thousands of digits."""
 
 _INTEGER_RULES = (FixedHash.INTEGER, FixedHash.LONG, FixedHash.SCALA_LONG, FixedHash.LONG_VALUE)
+_KRYO_OF_FLINK_2 = 5
 
 
 def format_value(tree: TypeTree, reader: ByteReader) -> str:
@@ -55,6 +58,8 @@ def format_value(tree: TypeTree, reader: ByteReader) -> str:
             return _format_number(reader, has_scale=scaled)
         case Blob():
             return format_bytes(reader.blob())
+        case Uuid(kryo):
+            return _format_uuid(reader, kryo)
         case Sequence(fields) | Product(fields):
             return f"({', '.join(format_value(field, reader) for field in fields)})"
         case Masked(fields, has_kind):
@@ -117,6 +122,28 @@ def _format_number(reader: ByteReader, *, has_scale: bool) -> str:
         return digits
     scale = reader.i32()
     return f"{digits}E{-scale}" if scale else digits
+
+
+def _format_uuid(reader: ByteReader, kryo: int) -> str:
+    if not reader.u8():
+        return NULL
+    reader.u8()
+    if kryo != _KRYO_OF_FLINK_2:
+        return str(uuid.UUID(int=_zigzag_long(reader) << 64 | _zigzag_long(reader)))
+    return str(uuid.UUID(bytes=reader.raw(8)[::-1] + reader.raw(8)[::-1]))
+
+
+def _zigzag_long(reader: ByteReader) -> int:
+    """Return the number that `Output.writeLong(value, false)` of Kryo 2 wrote, modulo 2^64."""
+    value = 0
+    for shift in range(0, 56, 7):
+        byte = reader.u8()
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+    else:
+        value |= reader.u8() << 56
+    return (value >> 1 ^ -(value & 1)) % (1 << 64)
 
 
 def _format_entry(key_and_value: tuple[TypeTree, ...], reader: ByteReader) -> str:

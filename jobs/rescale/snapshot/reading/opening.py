@@ -20,6 +20,7 @@ from rescale.flink.metadata.handles import (
 from rescale.flink.metadata.properties import snapshot_type
 from rescale.flink.metadata.reader import read_metadata
 from rescale.flink.operator_id import is_operator_id, operator_id_of_uid
+from rescale.flink.release_line import kryo_of_writer
 from rescale.snapshot.keyed_state import Database, KeyedStream, OtherKeyed
 from rescale.snapshot.locate import Locator
 from rescale.snapshot.model import ElementStream, Operator, Snapshot
@@ -108,7 +109,7 @@ def open_candidate(
     with ThreadPoolExecutor(_READS_AT_ONCE) as pool:
         files = tuple((uri, pin or Pin(0)) for uri, pin in zip(locator.files, pins, strict=True))
         missing_uris = frozenset(uri for uri, pin in zip(locator.files, pins, strict=True) if pin is None)
-        reader = StreamReader(data, files, missing_uris, locator, metadata.operators)
+        reader = StreamReader(data, files, missing_uris, locator, metadata.operators, kryo_of_writer(metadata.version))
         try:
             operators = _operators(metadata.operators, reader, label_by_id, given_up_ids, pool)
         except KeyboardInterrupt:  # do not start the queued reads

@@ -64,11 +64,13 @@ class StreamReader:
         missing_uris: frozenset[str],
         locator: Locator,
         entries: Iterable[OperatorState],
+        kryo: int,
     ) -> None:
         self._files = files
         # These reads check no versions: tasks that use the source's bytes do, and another run may rewrite a result.
         self._contents = SnapshotFiles(files, data).unpinned()
         self._missing_uris = missing_uris
+        self._kryo = kryo
         self._locator = locator
         self._base_offsets = _offsets_in_bases(entries)
         self._headers: dict[bytes, bytes] = {}
@@ -98,7 +100,7 @@ class StreamReader:
             handle.first_key_group,
             groups,
             header,
-            self._parsed(read_keyed_header, self._keyed_headers, label, extent, header),
+            self._parsed(self._read_keyed_header, self._keyed_headers, label, extent, header),
         )
 
     def raw_keyed(self, label: str, subtask: int, handle: KeyedHandle) -> KeyedStream:
@@ -118,7 +120,8 @@ class StreamReader:
             services = self._timer_services(groups)
         except HiddenTimerError:
             return replace(stream, has_hidden_timers=True)
-        return replace(stream, parsed=timer_header(services) if services else None, services=services)
+        header = timer_header(services).with_kryo(self._kryo) if services else None
+        return replace(stream, parsed=header, services=services)
 
     def elements(self, label: str, subtask: int, handle: OperatorHandle, *, is_raw: bool) -> ElementStream | None:
         """Return the operator state of a subtask; None for an empty handle, which file merging writes."""
@@ -166,7 +169,7 @@ class StreamReader:
             KeyGroupRange(handle.first_key_group, last_key_group),
             meta,
             header,
-            self._parsed(read_keyed_header, self._keyed_headers, label, meta, header),
+            self._parsed(self._read_keyed_header, self._keyed_headers, label, meta, header),
             files,
         )
 
@@ -184,7 +187,8 @@ class StreamReader:
         try:
             with located(operator=label):
                 return HeaderlessChangelog(
-                    changelog, tuple(state.info for state in logged_states(self._contents, change_sets))
+                    changelog,
+                    tuple(state.info.with_kryo(self._kryo) for state in logged_states(self._contents, change_sets)),
                 )
         except UnknownSerializer:
             return HeaderlessChangelog(changelog, None)
@@ -276,7 +280,7 @@ class StreamReader:
         if smallest_group is None or not len(BLOCK_HEAD) <= smallest_group.length <= HEADER_LIMIT:
             return None
         holds_timers = self._read(smallest_group.part(0, len(BLOCK_HEAD))) == BLOCK_HEAD
-        return read_services(self._read(smallest_group)) if holds_timers else None
+        return read_services(self._read(smallest_group), self._kryo) if holds_timers else None
 
     def _groups(
         self, label: str, extent: Extent, handle: KeyGroupsHandle, framing: Framing
@@ -284,6 +288,9 @@ class StreamReader:
         with located(path=self._files[extent.file][0], operator=label):
             ranges = group_extents(handle.first_key_group, handle.offsets, extent.length, framing)
         return tuple(None if group is None else extent.part(*group) for group in ranges)
+
+    def _read_keyed_header(self, data: bytes, path: str) -> KeyedHeader:
+        return read_keyed_header(data, path).with_kryo(self._kryo)
 
     def _parsed(
         self,

@@ -45,7 +45,7 @@ def services(name: str) -> st.SearchStrategy[Service]:
 
 
 def reader_of(block: bytes, max_parallelism: int = 128) -> TimerReader:
-    services = read_services(block)
+    services = read_services(block, 2)
     assert services
     return TimerReader(timer_header(services), max_parallelism)
 
@@ -75,7 +75,7 @@ def rewritten(
 ) -> bytes:
     """Return a key group with the services of `like`, written from the block's records; for `cuts`, see `runs_of`."""
     runs = runs_of(read(reader_of(like, max_parallelism), {7: block}), new_max_parallelism, cuts)
-    writer = TimerWriter(timer_header(read_services(like) or ()), new_max_parallelism)
+    writer = TimerWriter(timer_header(read_services(like, 2) or ()), new_max_parallelism)
     return b"".join(map(bytes, writer.write(7, runs)))
 
 
@@ -97,7 +97,7 @@ def test_raw_timers_of_flink_are_written_back_byte_for_byte(name: str) -> None:
 
 
 def test_a_key_group_without_timers_lists_the_services() -> None:
-    assert TimerWriter(timer_header(read_services(WRITTEN) or ()), 128).empty(7) == WRITTEN
+    assert TimerWriter(timer_header(read_services(WRITTEN, 2) or ()), 128).empty(7) == WRITTEN
 
 
 @pytest.mark.parametrize("name", FIXTURES)
@@ -114,7 +114,7 @@ def test_states_of_raw_timers_equal_those_of_flinks_canonical_savepoint(name: st
 
 
 def test_block_without_timer_services_is_read_as_empty() -> None:
-    assert read_services(write_block()) == ()
+    assert read_services(write_block(), 2) == ()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_block_without_timer_services_is_read_as_empty() -> None:
     ],
 )
 def test_raw_state_other_than_timers_is_not_read(block: bytes) -> None:
-    assert read_services(block) is None
+    assert read_services(block, 2) is None
 
 
 def test_timer_service_missing_in_the_header_is_refused() -> None:

@@ -70,8 +70,10 @@ class TimerService:
         return _timer_state(_PROCESSING + self.name, self), _timer_state(_EVENT + self.name, self)
 
 
-def read_services(block: bytes) -> tuple[TimerService, ...] | None:
+def read_services(block: bytes, kryo: int) -> tuple[TimerService, ...] | None:
     """Return the timer services in the block of a key group; None if it is unreadable, or another kind of block.
+
+    `kryo` is the major version of the writer's Kryo.
 
     Raises `HiddenTimerError` for a block whose services cannot be listed because a timer in it has no known end.
     """
@@ -79,7 +81,7 @@ def read_services(block: bytes) -> tuple[TimerService, ...] | None:
         return None
     reader = ByteReader(block, position=len(BLOCK_HEAD))
     try:
-        services = tuple(_read_service(reader) for _ in range(reader.count(8)))
+        services = tuple(_read_service(reader, kryo) for _ in range(reader.count(8)))
     except HiddenTimerError:
         raise
     except RescaleError:
@@ -101,8 +103,9 @@ def services_of(header: KeyedHeader) -> tuple[TimerService, ...]:
     return tuple(TimerService(name.removeprefix(_PROCESSING), *element.nested) for name, element in elements)
 
 
-def _read_service(reader: ByteReader) -> TimerService:
-    service = TimerService(reader.utf(), read_snapshot(reader), read_snapshot(reader))
+def _read_service(reader: ByteReader, kryo: int) -> TimerService:
+    name, *serializers = reader.utf(), read_snapshot(reader), read_snapshot(reader)
+    service = TimerService(name, *(serializer.with_kryo(kryo) for serializer in serializers))
     program = service.program
     for _ in ("events", "processing"):
         count = reader.count(TIME_SIZE)

@@ -15,7 +15,7 @@ from rescale.flink.serializers.rows.families import (
     simple_row,
 )
 from rescale.flink.serializers.serializer import Serializer, TreeOf, Values, from_all_nested, from_nested, trees_of
-from rescale.flink.serializers.snapshot import SerializerSnapshot
+from rescale.flink.serializers.snapshot import KRYO, KRYO_SNAPSHOT, OWN_KRYO_SERIALIZER, SerializerSnapshot
 from rescale.flink.serializers.type_tree import (
     Blob,
     BlobHash,
@@ -31,12 +31,14 @@ from rescale.flink.serializers.type_tree import (
     Text,
     TypeTree,
     Union,
+    Uuid,
 )
 from rescale.text.errors import SnapshotError, UnsupportedError
 
 _BASE_PACKAGE = "org.apache.flink.api.common.typeutils.base."
 _JAVA_PACKAGE = "org.apache.flink.api.java.typeutils.runtime."
 
+_UUID = "java.util.UUID"
 _NO_BYTES = Fixed(0)
 _ROW_WITH_KIND_AND_NO_FLAG = 3
 """Outer version of `RowSerializerSnapshot` for rows with a kind.
@@ -108,6 +110,12 @@ def _pojo_tree(snapshot: SerializerSnapshot, tree_of: TreeOf) -> TypeTree:
         )
     trees = tuple(_hashed_by_content(tree_of(field)) for field in snapshot.nested[: len(names)])
     return Flagged(class_name, names, trees)
+
+
+def _kryo_tree(snapshot: SerializerSnapshot, _: TreeOf) -> TypeTree | None:
+    """Return the tree of a UUID that Flink's own serializer wrote; None for other classes, whose format is unknown."""
+    is_known = snapshot.values("class") == (_UUID,) and _UUID not in snapshot.values(OWN_KRYO_SERIALIZER)
+    return next((Uuid(int(version)) for version in snapshot.values(KRYO) if is_known), None)
 
 
 def _hashed_by_content(field: TypeTree) -> TypeTree:
@@ -230,7 +238,5 @@ ROWS = (
         nested_snapshot(_JAVA_PACKAGE + "CopyableValueSerializer"), "Value {class}", {2: "1.8"}, fields("class:utf")
     ),
     POJO,
-    Serializer(
-        _JAVA_PACKAGE + "kryo.KryoSerializerSnapshot", "Kryo {class}", {2: "1.8"}, kryo, other_bytes_in_flink_2=True
-    ),
+    Serializer(KRYO_SNAPSHOT, "Kryo {class}", {2: "1.8"}, kryo, _kryo_tree, other_bytes_in_flink_2=True),
 )
