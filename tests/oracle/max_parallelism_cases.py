@@ -66,7 +66,7 @@ MAX_PARALLELISM_CASES = (
     Case(keyed(2, 128, *KEYS_OF_SUBCLASSES).with_(**ROCKSDB), 3, max_after=64, label="a subclass per subtask"),
     Case(keyed(3, 128, *FOLDED_KEYS), 2, max_after=1000, label="POJOs"),
     Case(
-        keyed(3, 128, "BinaryRowData", "Nested rows", "Nested tuples", "String").with_(**ROCKSDB),
+        keyed(3, 128, "BinaryRowData", "Nested rows", "Nested tuples", "String", "UUID").with_(**ROCKSDB),
         3,
         max_after=1000,
         onto="rocksdb",

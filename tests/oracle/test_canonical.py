@@ -99,7 +99,7 @@ CASES = (
     Case("heap", everything(4), {}, ("native",), 3, 256, "rocksdb", quick=True, backend="hashmap"),
     Case("heap", everything(3, lazy=1).with_(**COMPRESSED), {}, ("checkpoint",), 5, 64, "hashmap", backend="hashmap"),
     Case("heap", graph("windows", 3), {}, ("native",), 8, 1000, "hashmap", backend="hashmap"),
-    Case("heap of POJOs", keyed(3, 128, *FOLDED_KEYS), {}, ("native",), 2, 1000, "rocksdb", backend="hashmap"),
+    Case("heap of POJOs", keyed(3, 128, *FOLDED_KEYS, "UUID"), {}, ("native",), 2, 1000, "rocksdb", backend="hashmap"),
     Case("heap of joins", graph("joins", 3), {}, ("native",), 2, 1000, "rocksdb", backend="hashmap"),
     Case("heap", graph("sql", 3), {}, ("checkpoint",), 2, 64, "rocksdb", backend="hashmap"),
     Case("restored", graph("cep", 3), {}, ("native",), 2, 1000, "rocksdb", first="native", before=2, backend="hashmap"),

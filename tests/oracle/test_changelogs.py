@@ -9,6 +9,7 @@ import pytest
 
 from oracle.cases import ROCKSDB, everything, graph
 from oracle.harness import Flink, Job
+from oracle.key_types import keyed
 from rescale.snapshot.reading.opening import open_snapshot
 from support.pipeline import execute_without_spark, plan_rescale
 from support.slow import gate, slow
@@ -47,6 +48,7 @@ class ChangelogCase:
 
 TWICE, WAVES = ("checkpoint", "checkpoint"), ("wave", "wave", "checkpoint")
 EVERYTHING = everything(3).with_(configuration=CHANGELOG)
+UUIDS = keyed(3, 128, "Long", "UUID").with_(configuration=OFTEN, **ROCKSDB)
 LAZY = everything(4, 129, lazy=1).with_(configuration=OFTEN, **ROCKSDB)
 CHURN_WITH_CHANGELOG = CHURN.with_(configuration=CHANGELOG)
 MERGING = graph("merging", 2, wave=1).with_(configuration=CHANGELOG)
@@ -56,6 +58,8 @@ CASES = (
     ChangelogCase("flink_1_20", EVERYTHING.with_(**ROCKSDB), TWICE[:1], "rocksdb", 2, 1000, "rocksdb"),
     ChangelogCase("flink_1_20", LAZY, TWICE, "canonical", 3, 43, "hashmap"),
     ChangelogCase("flink_2", LAZY, TWICE, "rocksdb", 7, 129, "rocksdb"),
+    ChangelogCase("flink_1_20", UUIDS, TWICE, "rocksdb", 2, 1000, "rocksdb"),
+    ChangelogCase("flink_2", UUIDS, TWICE, "canonical", 2, 1000, "hashmap"),
     ChangelogCase("flink_1_20", CHURN_WITH_CHANGELOG, WAVES, "rocksdb", 3, 128, "rocksdb", before=2, stays=True),
     ChangelogCase("flink_2", CHURN_WITH_CHANGELOG.with_(**ROCKSDB), WAVES, "canonical", 5, 1000, "hashmap", before=2),
     ChangelogCase(

@@ -143,8 +143,9 @@ def test_damaged_compressed_group_is_refused_with_its_file(tmp_path: Path) -> No
     assert caught.value.path == files.versions[0][0]
 
 
-def test_keys_are_sampled_from_the_base_of_a_changelog() -> None:
-    snapshot = opened("2-changelog-over-heap")
+@pytest.mark.parametrize("name", ["2-changelog-over-heap", "2-changelog-over-rocksdb"])
+def test_keys_are_sampled_from_the_base_of_a_changelog(name: str) -> None:
+    snapshot = opened(name)
     (of,) = (operator for operator in snapshot.operators if operator.changelogs)
     sampled = keys(sample(snapshot, of))
     assert len({key for _, key in sampled}) > 20

@@ -43,8 +43,8 @@ class KeySample(NamedTuple):
 def sample_keys(operator: Operator, files: SnapshotFiles) -> KeySample:
     """Return keys from evenly spaced places in at most `SAMPLE_SIZE` bytes of streams, and as many bytes of databases.
 
-    The sample leaves out streams with an unknown serializer in their header, and the changes and databases of
-    changelogs. Raises `SnapshotError` if records cannot be read.
+    The sample leaves out streams with an unknown serializer in their header, and the changes of changelogs. Raises
+    `SnapshotError` if records cannot be read.
     """
     sample = [*_stream_keys(operator, files), *database_keys(operator, files, SAMPLE_SIZE, _MOST_KEYS)]
     keys, groups = [key for _, key in sample], [key_group for key_group, _ in sample]

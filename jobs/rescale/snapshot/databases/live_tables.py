@@ -29,7 +29,7 @@ def with_tables(snapshot: Snapshot, files: SnapshotFiles | None = None) -> Snaps
     snapshot.check_complete()
     manifest_files = files or snapshot.contents
     operator_databases = [(operator, database) for operator in snapshot.operators for database in operator.databases]
-    databases = iter(side_by_side(lambda pair: _with_tables(manifest_files, *pair), operator_databases))
+    databases = iter(side_by_side(lambda pair: database_with_tables(manifest_files, *pair), operator_databases))
     operators = tuple(
         replace(operator, databases=tuple(next(databases) for _ in operator.databases))
         for operator in snapshot.operators
@@ -37,7 +37,8 @@ def with_tables(snapshot: Snapshot, files: SnapshotFiles | None = None) -> Snaps
     return replace(snapshot, operators=operators)
 
 
-def _with_tables(manifest_files: SnapshotFiles, operator: Operator, database: Database) -> Database:
+def database_with_tables(manifest_files: SnapshotFiles, operator: Operator, database: Database) -> Database:
+    """Return a database of the operator with its SST files. Raises the errors of `checked_manifest`."""
     extents = {file.name: file.extent for file in database.files}
 
     def content(file: StoredFile) -> bytes:

@@ -12,14 +12,19 @@ from rescale.flink.key_groups import prefix_size
 from rescale.flink.keyed.composite_key import key_offsets
 from rescale.rocksdb.sst.table import TAIL_SIZE
 from rescale.rocksdb.sst.table_blocks import TRAILER_SIZE
+from rescale.snapshot.databases.live_tables import database_with_tables
 from rescale.snapshot.databases.table_sizes import open_table
-from rescale.snapshot.keyed_state import LiveTable
+from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.model import Operator
 from rescale.snapshot.snapshot_files import SnapshotFiles
+from rescale.storage.side_by_side import side_by_side
 from rescale.text.errors import UnsupportedError
 
 _MOST_TABLES, _MOST_BLOCKS = 64, 8
 """Largest number of SST files that are read for an operator, and of blocks that are read in each of them."""
+
+_MOST_BASES = 16
+"""Largest number of directories below a changelog whose MANIFEST is read."""
 
 
 def database_keys(operator: Operator, files: SnapshotFiles, room: int, limit: int) -> Iterator[tuple[int, bytes]]:
@@ -31,7 +36,7 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, limit: in
     prefix = prefix_size(operator.max_parallelism)
     tables = [
         (prefix + int(key_offsets(database.parsed)[table.state]), table)
-        for database in operator.databases
+        for database in (*operator.databases, *_changelog_bases(operator, files))
         if database.parsed is not None
         for table in database.tables
     ]
@@ -56,6 +61,14 @@ def database_keys(operator: Operator, files: SnapshotFiles, room: int, limit: in
                     yield int.from_bytes(row.key[:prefix], "big"), row.key[key_start:]
         except UnsupportedError:
             continue
+
+
+def _changelog_bases(operator: Operator, files: SnapshotFiles) -> list[Database]:
+    """Return evenly spaced directories below the operator's changelogs, with their tables."""
+    parts = [part for changelog in operator.changelogs for part in changelog.base]
+    bases = [part for part in parts if isinstance(part, Database) and part.parsed is not None]
+    chosen_bases = bases[:: -(-len(bases) // _MOST_BASES)] if bases else []
+    return side_by_side(lambda database: database_with_tables(files, operator, database), chosen_bases)
 
 
 def _in_spread_order(tables: list[tuple[int, LiveTable]]) -> list[tuple[int, LiveTable]]:
