@@ -291,6 +291,14 @@ def test_listing_can_be_limited_to_names_with_a_prefix(store: Store, home: str) 
     assert store.list(home, "c") == store.list(join(home, "none"), "a") == []
 
 
+def test_folders_of_a_directory_are_listed_without_their_files(store: Store, home: str) -> None:
+    for name in ("b/1", "a/b/c", "a/d", "file"):
+        store.put(join(home, name), b"")
+    assert store.folders(home) == ["a", "b"]
+    assert store.folders(join(home, "a")) == ["b"]
+    assert store.folders(join(home, "none")) == store.folders(join(home, "b")) == []
+
+
 def test_stats_of_many_files_equal_single_stats(store: Store, home: str) -> None:
     """Existing files and missing files, in one directory and in several."""
     existing = [join(home, name) for name in (*(f"many/{i}" for i in range(40)), "few/1", "many/below/1")]

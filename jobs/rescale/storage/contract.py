@@ -139,6 +139,12 @@ class Store(Protocol):
         files below it. Raises `RequestError` if the directory may not be listed.
         """
 
+    def folders(self, directory: str) -> Sequence[str]:
+        """Return the names of the folders that lie directly in a directory, sorted; a folder may hold no file.
+
+        This takes few requests, however many files lie in the folders. Raises the errors of `list`.
+        """
+
     def delete(self, uris: Iterable[str]) -> None:
         """Delete files, if they exist, and directories that become empty."""
 

@@ -4,10 +4,33 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rescale.runstate.follower.rounds import remove_rounds
+from rescale.runstate.follower.rounds import finished_rounds, remove_rounds
 from rescale.runstate.places import rounds_place
 from rescale.storage.locations import join
+from rescale.storage.s3.s3_requests import REQUESTS
 from rescale.storage.store import open_store
+from support.s3 import S3Server
+
+
+def test_finished_rounds_are_those_with_metadata(tmp_path: Path) -> None:
+    target = str(tmp_path / "target")
+    assert finished_rounds(target) == []
+    store, place = open_store(target), rounds_place(target)
+    for file in ("10/_metadata", "9/_metadata", "9/a.sst", "11/b.sst", "11.rescale/claim", "8.json", "old/_metadata"):
+        store.put(join(place, file), b"")
+    assert finished_rounds(target) == [9, 10]
+
+
+def test_number_of_files_does_not_matter_for_finished_rounds(s3: S3Server) -> None:
+    bucket = s3.new_bucket("rounds")
+    s3.declare(f"s3://{bucket}")
+    target = f"s3://{bucket}/target"
+    store, place = open_store(target), rounds_place(target)
+    for file in ("5/_metadata", *(f"5/{i}.sst" for i in range(1001))):
+        store.put(join(place, file), b"")
+    before = REQUESTS.by_kind
+    assert finished_rounds(target) == [5]
+    assert REQUESTS.by_kind - before == {"ListObjectsV2": 1, "HeadObject": 1}
 
 
 def test_file_of_a_removed_round_stays_if_a_kept_round_refers_to_it(tmp_path: Path) -> None:

@@ -173,10 +173,10 @@ def round_target(target: str, checkpoint: int) -> str:
 def finished_rounds(target: str) -> list[int]:
     """Return the checkpoint numbers of the finished rounds, in ascending order."""
     place = rounds_place(target)
-    metadata_pattern = re.compile(rf"{re.escape(place)}/([0-9]+)/{METADATA}")
-    return sorted(
-        int(match[1]) for entry in open_store(place).list(place) if (match := metadata_pattern.fullmatch(entry.uri))
-    )
+    store = open_store(place)
+    folders = [folder for folder in store.folders(place) if re.fullmatch("[0-9]+", folder)]
+    pins = store.stats([join(place, f"{folder}/{METADATA}") for folder in folders])
+    return sorted(int(folder) for folder, pin in zip(folders, pins, strict=True) if pin is not None)
 
 
 def newest_round(target: str, before: float = inf) -> Round | None:

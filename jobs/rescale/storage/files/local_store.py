@@ -152,6 +152,14 @@ class LocalStore:
                         entries.append(Entry(str(path), pin_of(path.stat())))
         return sorted(entries, key=lambda entry: entry.uri)
 
+    def folders(self, directory: str) -> Sequence[str]:
+        with translated_errors(directory):
+            try:
+                return sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
+            except OSError as error:
+                _refuse_unlisted(directory, error)
+                return []
+
     def delete(self, uris: Iterable[str]) -> None:
         parents = set()
         for uri in uris:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rescale.storage.contract import Entry, Pin
 from rescale.storage.locations import split_s3
@@ -13,6 +13,7 @@ from rescale.text.errors import RescaleError, UnsupportedError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef
 
 LEAST_OBJECTS_TO_LIST = 16
 """Smallest number of objects for which one page of a listing costs less than a HEAD of each object."""
@@ -23,19 +24,21 @@ def list_objects(client: S3Client, directory: str, prefix: str) -> list[Entry]:
     bucket, directory_prefix = _bucket_and_prefix(directory)
     key_prefix = directory_prefix + prefix
     entries = []
-    with translated_errors(directory):
-        pages = client.get_paginator("list_objects_v2").paginate(
-            Bucket=bucket, Prefix=listable_prefix(bucket, key_prefix)
-        )
-        for page in pages:
-            if page.get("IsTruncated") and "NextContinuationToken" not in page:
-                raise _cut_listing_error(directory)
-            for s3_object in page.get("Contents", ()):
-                # A key that ends in a slash is a directory, as consoles and Hadoop mark them.
-                if s3_object["Key"].startswith(key_prefix) and not s3_object["Key"].endswith("/"):
-                    pin = Pin(s3_object["Size"], etag=s3_object["ETag"])
-                    entries.append(Entry(f"s3://{bucket}/{s3_object['Key']}", pin))
+    for page in _pages(client, directory, Prefix=listable_prefix(bucket, key_prefix)):
+        for s3_object in page.get("Contents", ()):
+            # A key that ends in a slash is a directory, as consoles and Hadoop mark them.
+            if s3_object["Key"].startswith(key_prefix) and not s3_object["Key"].endswith("/"):
+                pin = Pin(s3_object["Size"], etag=s3_object["ETag"])
+                entries.append(Entry(f"s3://{bucket}/{s3_object['Key']}", pin))
     return sorted(entries, key=lambda entry: entry.uri)
+
+
+def list_folders(client: S3Client, directory: str) -> list[str]:
+    """Return the sorted names of the folders directly in a directory; raises Rescale's errors."""
+    _, directory_prefix = _bucket_and_prefix(directory)
+    pages = _pages(client, directory, Prefix=directory_prefix, Delimiter="/")
+    prefixes = (folder["Prefix"] for page in pages for folder in page.get("CommonPrefixes", ()))
+    return sorted(prefix.removeprefix(directory_prefix).rstrip("/") for prefix in prefixes)
 
 
 def list_pins(client: S3Client, directory: str, wanted_uris: Collection[str]) -> dict[str, Pin]:
@@ -76,6 +79,16 @@ def listable_prefix(bucket: str, key_prefix: str) -> str:
     `key_prefix`.
     """
     return key_prefix[: key_prefix.rfind("/") + 1] if is_directory_bucket(bucket) else key_prefix
+
+
+def _pages(client: S3Client, directory: str, **parameters: Any) -> Iterator[ListObjectsV2OutputTypeDef]:
+    """Yield the pages of a listing of the directory's bucket; raises Rescale's errors."""
+    bucket, _ = _bucket_and_prefix(directory)
+    with translated_errors(directory):
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, **parameters):
+            if page.get("IsTruncated") and "NextContinuationToken" not in page:
+                raise _cut_listing_error(directory)
+            yield page
 
 
 def _cut_listing_error(directory: str) -> UnsupportedError:

@@ -23,6 +23,7 @@ from rescale.storage.locations import contains, parent, split_s3
 from rescale.storage.s3.listings import (
     LEAST_OBJECTS_TO_LIST,
     is_directory_bucket,
+    list_folders,
     list_objects,
     list_pins,
     listable_prefix,
@@ -119,6 +120,9 @@ class S3Store:
 
     def list(self, directory: str, prefix: str = "") -> list[Entry]:
         return list_objects(self._client, directory, prefix)
+
+    def folders(self, directory: str) -> Sequence[str]:
+        return list_folders(self._client, directory)
 
     def delete(self, uris: Iterable[str]) -> None:
         errors_of_locked = [error for error in side_by_side(self._delete, uris) if error is not None]
