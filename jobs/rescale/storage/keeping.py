@@ -11,8 +11,12 @@ from rescale.storage.locations import is_s3
 from rescale.storage.sides import is_one_store
 from rescale.storage.store import open_store, read_in_chunks
 
-_LARGEST_COPY = 5 << 30
-"""Largest number of bytes that S3 copies in one request (CopyObject)."""
+_LARGEST_COPY = 1 << 30
+"""Largest number of bytes that one request copies (CopyObject).
+
+S3 would copy 5 GiB, but some stores send no byte until a copy is made, and a silent store is given up
+(`s3_client.READ_SECONDS`).
+"""
 
 _PART_SIZE = 256 << 20
 """Size of a part in bytes, for files that are copied in parts."""

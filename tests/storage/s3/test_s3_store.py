@@ -126,6 +126,53 @@ def test_endpoint_that_answers_with_a_web_page_is_refused(
         ask(S3Store(), _URI)
 
 
+PAGE = Answer(200, b"<html><head><title>Back soon</title></head></html>", etag="")
+SOURCE = Span("s3://bucket/source", 0, 4, Pin(4, etag='"abc"'))
+REQUESTS_OF_STORE = [
+    lambda store: store.list("s3://bucket/a"),
+    lambda store: store.folders("s3://bucket/a"),
+    lambda store: store.put(_URI, b"1234"),
+    lambda store: store.begin_parts(_URI, ""),
+    lambda store: store.put_part(_URI, "token", 1, 0, b"1234"),
+    lambda store: store.copy(_URI, SOURCE),
+    lambda store: store.copy_part(_URI, "token", 1, 0, SOURCE),
+    lambda store: store.complete_parts(_URI, "token", ["1"], 4),
+    lambda store: store.abort_parts(_URI),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"), [(PAGE, "Back soon"), (Answer(200, etag=""), "no content")], ids=["page", "nothing"]
+)
+@pytest.mark.parametrize("ask", REQUESTS_OF_STORE)
+def test_answers_that_are_not_of_s3_are_retried_and_then_shown(
+    ask: Callable[[S3Store], object], answer: Answer, shown: str, server: ScriptedServer
+) -> None:
+    """A proxy may answer so while the store is away; boto3 takes it for success, or for an empty listing."""
+    server.answers = [answer] * 8 + [Answer(404)]
+    with pytest.raises(StoreError, match="has status 200 without") as caught:
+        ask(S3Store())
+    assert shown in str(caught.value.found)
+    assert len(server.requests) >= 8
+
+
+def test_answer_after_web_pages_counts(server: ScriptedServer) -> None:
+    uploaded = b"<InitiateMultipartUploadResult><UploadId>7</UploadId></InitiateMultipartUploadResult>"
+    server.answers = [PAGE, PAGE, Answer(200, b'<?xml version="1.0"?>\n \n ' + uploaded)]
+    assert S3Store().begin_parts(_URI, "") == "7"
+
+
+@pytest.mark.parametrize("ask", [REQUESTS_OF_STORE[5], REQUESTS_OF_STORE[7]], ids=["copy", "complete"])
+def test_error_in_an_answer_with_status_200_is_retried(
+    ask: Callable[[S3Store], object], server: ScriptedServer
+) -> None:
+    """S3 sends the status before it begins with the work, and white space while it works."""
+    error = b'<?xml version="1.0"?>\n \n <Error><Code>SlowDown</Code><Message>later</Message></Error>'
+    server.answers = [Answer(200, error)] * 2 + [Answer(200, b'<?xml version="1.0"?>\n <R><ETag>"abc"</ETag></R>')]
+    ask(S3Store())
+    assert len(server.requests) == 3
+
+
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 @pytest.mark.parametrize(
     "ask",

@@ -14,6 +14,7 @@ from botocore.config import Config
 from botocore.credentials import ContainerProvider
 from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
 
+from rescale.storage.s3.foreign_answers import retry_foreign_answers
 from rescale.storage.s3.object_settings import ObjectSettings
 from rescale.storage.s3.s3_advice import ADDRESSING, s3_advice
 from rescale.storage.s3.s3_errors import one_line_message
@@ -73,6 +74,7 @@ def client_for(side: StoreSide = StoreSide.TARGET) -> S3Client:
     settings.apply(client)
     limit_retry_time(client)
     _end_redirects(client)
+    retry_foreign_answers(client)
     REQUESTS.count_requests_of(client)
     return client
 
