@@ -43,6 +43,20 @@ from support.followers import (
     with_other_backends,
 )
 from support.pipeline import certify, move, plan_rescale
+from support.s3 import unprotected_store
+
+
+def test_files_that_rounds_cannot_read_are_refused_before_the_base(job: Checkpoints, home: str) -> None:
+    store = unprotected_store(job.directory)
+    for entry in store.list(job.directory):
+        content = store.read_all(entry.uri, 1 << 20)[0]
+        if (edited_content := content.replace(b"  format_version=5", b"  format_version=6")) != content:
+            store.put(entry.uri, edited_content)
+    follower = follower_of(job, home)
+    with pytest.raises(UnsupportedError, match="rounds cannot read the SST files") as caught:
+        follow(follower, 0)
+    assert caught.value.found == "format_version=6"
+    assert finished_rounds(follower.target) == []
 
 
 def test_follower_makes_base_and_rounds_and_finishes(job: Checkpoints, home: str) -> None:

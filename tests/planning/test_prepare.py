@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from rescale.planning.prepare import prepare
 from rescale.planning.request.request import Request, make_request
 from rescale.planning.request.result_files import Files, Format
 from rescale.rocksdb.database_layout import LEVELS
-from rescale.snapshot.databases.live_tables import refuse_few_levels_of
+from rescale.rocksdb.options_file import refuse_few_levels
+from rescale.snapshot.databases.live_tables import check_options_of
 from rescale.text.errors import UnsupportedError
 from support import edited
 from support.snapshots import opened
@@ -68,6 +70,6 @@ def test_compacted_files_need_a_level_below_0(source: Path, option: tuple[bytes,
 def test_options_of_directories_and_of_those_below_changelogs_are_checked(name: str) -> None:
     snapshot = opened(name)
     (operator,) = (operator for operator in snapshot.operators if operator.databases or operator.changelogs)
-    refuse_few_levels_of(snapshot, operator, LEVELS)
+    check_options_of(snapshot, operator, partial(refuse_few_levels, needed_levels=LEVELS))
     with pytest.raises(UnsupportedError, match="too few levels"):
-        refuse_few_levels_of(snapshot, operator, LEVELS + 1)
+        check_options_of(snapshot, operator, partial(refuse_few_levels, needed_levels=LEVELS + 1))

@@ -29,6 +29,11 @@ TAKE_ALIGNED_SNAPSHOT = (
 
 ASK_FOR_CANONICAL_RESULT = Advice("ask for a canonical result (", mention("format", "canonical"), ")")
 
+MOVE_ALL_STATE = (
+    "rescale the job without rounds: stop it with a savepoint, and move all state of the savepoint; or start the job "
+    "with RocksDB's default for this option, and follow it then"
+)
+
 DIVISORS_NEED_NO_HASH = "a max parallelism that divides the old one needs no hash of keys"
 
 REPLACE_SINK = (

@@ -28,7 +28,7 @@ from rescale.following.limits import Limits, awaited_event, pause_after
 from rescale.following.prediction import with_duration
 from rescale.following.round_description import complete_newest_round, describe_round
 from rescale.following.round_files import copy_ahead, remove_unneeded_rounds
-from rescale.following.round_plan import RoundPlan, plan_round
+from rescale.following.round_plan import RoundPlan, plan_round, refuse_unreadable_rounds
 from rescale.following.starts import (
     forget_earlier_start,
     have_numbers_restarted,
@@ -338,7 +338,10 @@ class Follower:
         # A round becomes the anchor if its records are compared; a joined round needs a level above the anchor.
         reserve = 2 if newest is not None and newest.compared is None else 1
         rounds = rounds_place(self.target)
-        return plan_round(request, self._bases(newest), checkpoints_between, reserve=reserve, refers_to=rounds)
+        planned = plan_round(request, self._bases(newest), checkpoints_between, reserve=reserve, refers_to=rounds)
+        if newest is None:
+            refuse_unreadable_rounds(planned.prepared)
+        return planned
 
     def _between(self, newest: Round | None, checkpoint: int) -> Iterable[Sequence[Snapshot]]:
         """Return the pinned checkpoints between the newest round and `checkpoint`, in batches."""

@@ -11,9 +11,11 @@ from rescale.plan.proof import Proof
 from rescale.planning.continuing import continued_plan, rounds_left
 from rescale.planning.prepare import PreparedPlan, prepare
 from rescale.planning.request.request import Request
+from rescale.rocksdb.options_file import refuse_unreadable_changes
 from rescale.runstate.follower.rounds import RoundKind
 from rescale.runstate.pinned_snapshots import open_base
 from rescale.runstate.preparation import prepared_sizes
+from rescale.snapshot.databases.live_tables import check_options_of
 from rescale.snapshot.databases.unshared_tables import files_between
 from rescale.snapshot.model import Snapshot
 from rescale.text.errors import IntegrityError, RequestError, SnapshotError, UnsupportedError
@@ -51,6 +53,13 @@ class RoundPlan(NamedTuple):
 def can_have_rounds(plan: Plan) -> bool:
     """Return whether later rounds can continue this full run: only if records of an operator get new key groups."""
     return any(operator.rekeying is not None for operator in plan.operators)
+
+
+def refuse_unreadable_rounds(prepared: PreparedPlan) -> None:
+    """Raise `UnsupportedError` if rounds after this full run could not read the changes in an operator's files."""
+    for operator, planned_operator in zip(prepared.snapshot.operators, prepared.plan.operators, strict=True):
+        if planned_operator.rekeying is not None:
+            check_options_of(prepared.snapshot, operator, refuse_unreadable_changes)
 
 
 def is_light(plan: Plan) -> bool:

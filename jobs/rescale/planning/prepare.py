@@ -5,6 +5,7 @@ No other module of planning reads from storage, except `key_hashes`, which sampl
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from rescale.plan.plan import Plan
@@ -15,8 +16,9 @@ from rescale.planning.request.request import Request
 from rescale.planning.request.resolution import resolve_request
 from rescale.planning.request.result_kind import is_rewritten_by_record, joins_databases
 from rescale.rocksdb.database_layout import LEVELS
+from rescale.rocksdb.options_file import refuse_few_levels
 from rescale.runstate.preparation import is_prepared
-from rescale.snapshot.databases.live_tables import refuse_few_levels_of, with_tables
+from rescale.snapshot.databases.live_tables import check_options_of, with_tables
 from rescale.snapshot.kafka.offsets import KafkaOffsets, kafka_offsets
 from rescale.snapshot.model import Operator, Snapshot
 from rescale.snapshot.reading.opening import open_snapshot
@@ -76,7 +78,7 @@ def prepare(request: Request, *, copies_ahead: bool = False) -> PreparedPlan:
     plan = make_plan(snapshot, request, key_hashes, source_offsets, surgery, copies_ahead=copies_ahead)
     for operator, planned_operator in zip(snapshot.operators, plan.operators, strict=True):
         if planned_operator.writes_rows:  # the rows go into the last level
-            refuse_few_levels_of(snapshot, operator, LEVELS)
+            check_options_of(snapshot, operator, partial(refuse_few_levels, needed_levels=LEVELS))
         elif planned_operator.compacted:  # a compaction of whole files may move files from level 0 to level 1
-            refuse_few_levels_of(snapshot, operator, 2)
+            check_options_of(snapshot, operator, partial(refuse_few_levels, needed_levels=2))
     return PreparedPlan(plan, snapshot, source_offsets)

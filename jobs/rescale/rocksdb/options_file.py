@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from rescale.flink.advice import ASK_FOR_CANONICAL_RESULT, RESCALE_CANONICAL_SAVEPOINT
+from rescale.flink.advice import ASK_FOR_CANONICAL_RESULT, MOVE_ALL_STATE, RESCALE_CANONICAL_SAVEPOINT
 from rescale.rocksdb.manifest.version_edit import BYTEWISE
 from rescale.text.errors import SnapshotError, UnsupportedError
 
@@ -29,8 +29,16 @@ _REQUIRED_OPTIONS = {
 _SECTION = re.compile(r'\[([^ "]+)( "(.*)")?\]')
 _ESCAPED = re.compile(r"\\(.)")
 _LINE_ENDS = {"n": "\n", "r": "\r"}
-_COLUMN_FAMILY_OPTIONS = "CFOptions"
+_FAMILY_SECTIONS = ("CFOptions", "TableOptions/BlockBasedTable")
 
+_UNREADABLE = {
+    "format_version": re.compile("[6-9]"),
+    "checksum": re.compile("kNoChecksum"),
+    "data_block_index_type": re.compile("kDataBlockBinaryAndHash"),
+    "compression_opts": re.compile(r".*\bmax_dict_bytes=[1-9].*"),
+    "bottommost_compression_opts": re.compile(r"(?=.*\benabled=true).*\bmax_dict_bytes=[1-9].*"),
+}
+"""Settings with which RocksDB writes SST files that only its library reads (`sst.table`), by option."""
 
 _FILTER_OPTIONS = ("compaction_filter", "compaction_filter_factory")
 _NULL_POINTER = "nullptr"
@@ -92,6 +100,23 @@ def refuse_few_levels(data: bytes, path: str, needed_levels: int) -> None:
             )
 
 
+def refuse_unreadable_changes(data: bytes, path: str) -> None:
+    """Raise `UnsupportedError` if a round cannot read the rows of new SST files, because the job writes them otherwise.
+
+    Arguments and other errors are those of `check_options`.
+    """
+    for family, option, value in _column_family_settings(data, path):
+        if option in _UNREADABLE and _UNREADABLE[option].fullmatch(value):
+            raise UnsupportedError(
+                "rounds cannot read the SST files that this job's RocksDB writes",
+                path=path,
+                state=family,
+                expected="format_version up to 5, with checksums, without dictionaries and hash indexes in data blocks",
+                found=f"{option}={value}",
+                advice=MOVE_ALL_STATE,
+            )
+
+
 def _column_family_settings(data: bytes, path: str) -> Iterator[tuple[str, str, str]]:
     """Yield (column family, option, value) for each setting of a column family."""
     section = family = None
@@ -105,7 +130,7 @@ def _column_family_settings(data: bytes, path: str) -> Iterator[tuple[str, str, 
         option, equals, value = line.partition("=")
         if section is None or not equals:
             raise SnapshotError("OPTIONS cannot be read", path=path, found=f"line {number}: {line}")
-        if section == _COLUMN_FAMILY_OPTIONS:
+        if section in _FAMILY_SECTIONS:
             yield family or "", option, value
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import chain, islice
 
@@ -10,7 +10,6 @@ from rescale.flink.keyed.header import require_header
 from rescale.rocksdb.assembly.assembled_database import source_database
 from rescale.rocksdb.consistency import checked_manifest
 from rescale.rocksdb.manifest.manifest import LARGEST_MANIFEST
-from rescale.rocksdb.options_file import refuse_few_levels
 from rescale.rocksdb.stored_files import StoredFile, needed_files, newest_options
 from rescale.snapshot.keyed_state import Database, LiveTable
 from rescale.snapshot.locate import Extent
@@ -61,8 +60,8 @@ def listed_files(files: SnapshotFiles, named_extents: Iterable[tuple[str, Extent
     return [_stored_file(files, name, extent) for name, extent in named_extents]
 
 
-def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, needed_levels: int) -> None:
-    """Raise `UnsupportedError` if the job opens the operator's databases with fewer than `needed_levels` levels.
+def check_options_of(snapshot: Snapshot, operator: Operator, check: Callable[[bytes, str], None]) -> None:
+    """Call `check` with the options with which the job opens the operator's databases, and their path.
 
     Only the first database is checked, because all subtasks have the same options.
     """
@@ -73,7 +72,7 @@ def refuse_few_levels_of(snapshot: Snapshot, operator: Operator, needed_levels: 
         if (options := newest_options_of(snapshot, database)) is not None:
             path, settings = options
             with located(operator=operator.label):
-                refuse_few_levels(settings, path, needed_levels)
+                check(settings, path)
 
 
 def newest_options_of(snapshot: Snapshot, database: Database) -> tuple[str, bytes] | None:
