@@ -251,6 +251,58 @@ def test_newer_checkpoint_is_taken_after_a_damaged_one(job: Checkpoints, home: s
     assert_rounds_are_whole(follower.target)
 
 
+@pytest.mark.parametrize("place", ["pin", "round"])
+def test_new_base_is_made_after_a_file_that_every_round_reads_was_damaged(
+    job: Checkpoints, home: str, place: str
+) -> None:
+    """Each later round continues the newest one, so it would fail at the same file again and again."""
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    pins = Pins(follower.target, job.directory)
+    damaged = (
+        next(uri for uri in pins.files(3) if "shared" in uri)
+        if place == "pin"
+        else round_target(follower.target, 3) + "/a.sst"
+    )
+    damage = Mock(side_effect=SnapshotError("the checksum of a block is wrong", path=damaged))
+    with pytest.raises(SnapshotError, match="checksum"):
+        follow(replace(follower, move=damage), 1)
+    assert (finished_rounds(follower.target), pins.numbers()) == ([], [])
+    (base,) = follow(follower, 0)
+    assert (base.kind, base.checkpoint) == (RoundKind.BASE, 4)
+    assert_rounds_are_whole(follower.target)
+
+
+@pytest.mark.parametrize("at", ["records", "pin"])
+def test_last_round_that_cannot_continue_the_rounds_moves_all_state_next_time(
+    job: Checkpoints, home: str, at: str
+) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    pin = next(iter(Pins(follower.target, job.directory).files(3)))
+    error = IntegrityError("a record differs") if at == "records" else SnapshotError("no SST file", path=pin)
+    planned = follower.plan_last()
+    assert planned.kind is RoundKind.ROUND
+    with pytest.raises(type(error)) as caught:
+        replace(follower, move=Mock(side_effect=error)).move_last(planned)
+    assert "another try moves all state" in str(caught.value.advice)
+    assert follower.plan_last().kind is RoundKind.BASE
+    finish(follower)
+    validate_published(job.newest, follower.target, InProcessTasks(2, None))
+
+
+def test_last_round_of_another_checkpoint_that_is_gone_keeps_the_rounds(job: Checkpoints, home: str) -> None:
+    follower = follower_of(job, home)
+    follow(follower, 0)
+    checkpoints_follow(job, [4])
+    gone = SnapshotError("a file is gone", path=join(job.newest, "_metadata"))
+    with pytest.raises(SnapshotError, match="gone"):
+        replace(follower, move=Mock(side_effect=gone)).move_last(follower.plan_last())
+    assert finished_rounds(follower.target) == [3]
+
+
 def test_changed_state_backend_starts_a_new_base(job: Checkpoints, home: str) -> None:
     follower = follower_of(job, home)
     follow(follower, 0)

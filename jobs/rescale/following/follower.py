@@ -19,10 +19,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 from rescale.following.comparison import compare_records
+from rescale.following.failures import removing_failed, removing_failed_last
 from rescale.following.leaving import finish_discard, holds_last_round, may_be_discarded, refuse_taken_target
 from rescale.following.limits import Limits, awaited_event, pause_after
 from rescale.following.prediction import with_duration
@@ -32,6 +33,7 @@ from rescale.following.round_plan import RoundPlan, plan_round, refuse_unreadabl
 from rescale.following.starts import (
     forget_earlier_start,
     have_numbers_restarted,
+    last_checkpoint,
     refuse_no_checkpoint_directory,
     take_over,
     waiting_sentence,
@@ -70,7 +72,7 @@ from rescale.snapshot.reading.discovery import (
     newest_complete_checkpoint,
     refuse_two_starts,
 )
-from rescale.text.errors import IntegrityError, RequestError, RescaleError, SnapshotError, UnsupportedError
+from rescale.text.errors import RescaleError, SnapshotError, UnsupportedError
 
 POLL_SECONDS = 1.0
 _ATTEMPTS = 5
@@ -186,7 +188,7 @@ class Follower:
         while True:
             pinned = self._next_pinned(newest_number)
             before = self.newest_round()
-            with self._removing_failed(pinned, before):
+            with removing_failed(self._pins, before, self._prune, self.say):
                 try:
                     planned = self._plan(pinned, before)
                 except UnsupportedError as error:
@@ -204,20 +206,9 @@ class Follower:
         """Plan the last round, into the target itself; it reads the newest checkpoint, not the pins."""
         refuse_another_job(self.target, self.job)
         newest = complete_newest_round(self.target)
-        checkpoint_numbers = complete_checkpoints(self.job.checkpoints)
-        if not checkpoint_numbers:
-            raise RequestError(
-                "the job has left no checkpoint",
-                path=self.job.checkpoints,
-                expected="a complete checkpoint, chk-N with _metadata",
-                advice="a job keeps its last checkpoint only with "
-                "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION; restore the job "
-                "from a savepoint, with that option, and follow it again; or if it was started again since, name the "
-                "directory of its new checkpoints",
-            )
-        refuse_two_starts(self.job.checkpoints, checkpoint_numbers)
-        source = checkpoint_directory(self.job.checkpoints, checkpoint_numbers[-1])
-        request, checkpoints_between = self._request(source, self.target), self._between(newest, checkpoint_numbers[-1])
+        number = last_checkpoint(self.job.checkpoints)
+        source = checkpoint_directory(self.job.checkpoints, number)
+        request, checkpoints_between = self._request(source, self.target), self._between(newest, number)
         planned = plan_round(request, self._bases(newest), checkpoints_between, reserve=0)
         is_taken = state_of(self.target, planned.prepared.plan.digest) is State.TAKEN
         if is_taken and may_be_discarded(self.target, self.job):
@@ -368,22 +359,17 @@ class Follower:
             run_names=self.run_names,
             is_last_round=True,
         )
-        self.move(planned.prepared.plan, planned.proof)
+        with self.finishing(planned):
+            self.move(planned.prepared.plan, planned.proof)
+
+    def finishing(self, planned: RoundPlan) -> AbstractContextManager[None]:
+        """Return a context for the move of the last round: if it fails for good, the next try continues no round."""
+        return removing_failed_last(self._pins, self.newest_round, self._prune, planned)
 
     def _run(self, plan: Plan, proof: Proof) -> None:
         claim(plan, accept_unconditional=self.accept_unconditional, run_names=self.run_names)
         self.move(plan, proof)
         publish(plan, accept_unconditional=self.accept_unconditional)
-
-    @contextmanager
-    def _removing_failed(self, pinned: PinnedCheckpoint, newest: Round | None) -> Iterator[None]:
-        """Remove the round of the block, and its pins, if it fails for good: it would fail again and again."""
-        try:
-            yield
-        except (SnapshotError, UnsupportedError, IntegrityError):
-            self._prune(newest)
-            self.say(f"the begun round of checkpoint {pinned.checkpoint} was removed: another try takes the newest one")
-            raise
 
     def _prune(self, newest: Round | None) -> None:
         """Remove rounds that no later round can continue, then the pins that only the removed rounds needed."""

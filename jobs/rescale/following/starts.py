@@ -50,6 +50,26 @@ _ATTEMPTS = 5
 """Attempts to open the newest checkpoint: Flink may delete it when the job has completed another one."""
 
 
+def last_checkpoint(checkpoints: str) -> int:
+    """Return the number of the last checkpoint in a directory.
+
+    Raises `RequestError` if there is none, or if two starts of a job have checkpoints there.
+    """
+    checkpoint_numbers = complete_checkpoints(checkpoints)
+    if not checkpoint_numbers:
+        raise RequestError(
+            "the job has left no checkpoint",
+            path=checkpoints,
+            expected="a complete checkpoint, chk-N with _metadata",
+            advice="a job keeps its last checkpoint only with "
+            "execution.checkpointing.externalized-checkpoint-retention: RETAIN_ON_CANCELLATION; restore the job from a "
+            "savepoint, with that option, and follow it again; or if it was started again since, name the directory of "
+            "its new checkpoints",
+        )
+    refuse_two_starts(checkpoints, checkpoint_numbers)
+    return checkpoint_numbers[-1]
+
+
 def have_numbers_restarted(checkpoints: str, newest: Round) -> bool:
     """Return whether the newest checkpoint was written after that of the newest round, though its number is lower."""
     number = newest_complete_checkpoint(checkpoints)

@@ -106,17 +106,18 @@ def _finish(follower: Follower, master: str, output: Output, *, is_confirmed: bo
             f"the last round moves {moved_state}, because it cannot continue the round before it: {planned.reason}"
         )
     rounds, plan = described_rounds(follower.target), planned.prepared.plan
-    carry_out(
-        planned.prepared,
-        output,
-        master,
-        planned.proof,
-        accept_unconditional=follower.accept_unconditional,
-        is_last_round=True,
-        is_confirmed=is_confirmed or bool(rounds),  # the user approved the max parallelisms for the first round
-        rounds=rounds,
-        before_publishing=lambda: _refuse_outdated(plan, follower.job.checkpoints, is_published=False),
-    )
+    with follower.finishing(planned):
+        carry_out(
+            planned.prepared,
+            output,
+            master,
+            planned.proof,
+            accept_unconditional=follower.accept_unconditional,
+            is_last_round=True,
+            is_confirmed=is_confirmed or bool(rounds),  # the user approved the max parallelisms for the first round
+            rounds=rounds,
+            before_publishing=lambda: _refuse_outdated(plan, follower.job.checkpoints, is_published=False),
+        )
     remove_follower(follower.target)
 
 

@@ -146,6 +146,10 @@ class Pins:
         """Return a checkpoint whose files are all pinned."""
         return self._pinned_checkpoint(number, self._original_uris(number))
 
+    def files(self, number: int) -> set[str]:
+        """Return the URIs of the pinned files of a checkpoint; none unless all its files are pinned."""
+        return {self._pin_uri(uri) for uri in self._original_uris(number)} if number in self.numbers() else set()
+
     def remove_all_but(self, checkpoints: Collection[int], flushed_checkpoints: Collection[int] = ()) -> None:
         """Remove all pins except the files of `checkpoints` and the flushed files of `flushed_checkpoints`.
 

@@ -1,0 +1,61 @@
+"""Failures of rounds that would repeat for as long as later rounds continue the same round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rescale.following.round_plan import RoundPlan
+from rescale.runstate.follower.pins import Pins
+from rescale.runstate.follower.rounds import Round, RoundKind, round_target
+from rescale.storage.locations import contains
+from rescale.text.errors import IntegrityError, RescaleError, SnapshotError, UnsupportedError
+
+Prune = Callable[[Round | None], None]
+"""Function that removes what no round after the given one needs; all rounds and pins for None."""
+
+
+@contextmanager
+def removing_failed(pins: Pins, newest: Round | None, prune: Prune, say: Callable[[str], None]) -> Iterator[None]:
+    """Remove the round of the block, and its pins, if it fails for good: it would fail again and again.
+
+    Removes all rounds if a file is damaged that each later round reads, too.
+    """
+    try:
+        yield
+    except (SnapshotError, UnsupportedError, IntegrityError) as error:
+        if newest is not None and not isinstance(error, UnsupportedError) and _is_read_again(pins, newest, error):
+            prune(None)
+            say("a file that later rounds need is damaged, so all rounds were removed: another try makes a new base")
+        else:
+            prune(newest)
+            say("the begun round was removed: another try takes the newest checkpoint")
+        raise
+
+
+@contextmanager
+def removing_failed_last(
+    pins: Pins, newest_round: Callable[[], Round | None], prune: Prune, planned: RoundPlan
+) -> Iterator[None]:
+    """Remove all rounds if the last round, in the block, cannot continue them; then another try moves all state."""
+    try:
+        yield
+    except (SnapshotError, IntegrityError) as error:
+        newest = newest_round()
+        is_hopeless = isinstance(error, IntegrityError) or (newest is not None and _is_read_again(pins, newest, error))
+        if planned.kind is not RoundKind.BASE and is_hopeless:
+            prune(None)
+            error.advice = (
+                "the rounds were removed, so another try moves all state of the last checkpoint; either the store has "
+                "damaged a file, or a change was missed: if you find no damage, report this as a bug"
+            )
+        raise
+
+
+def _is_read_again(pins: Pins, newest: Round, error: RescaleError) -> bool:
+    """Whether the error is about a file of the newest round, its anchor or its root, or of their pinned checkpoints."""
+    numbers = {newest.checkpoint, newest.anchor, newest.root}
+    return error.path is not None and any(
+        contains(round_target(pins.target, number), error.path) or error.path in pins.files(number)
+        for number in numbers
+    )
