@@ -27,7 +27,7 @@ _ENDED = ("success", "failed")
 _REQUEST_SECONDS = 120
 """Requests may take long on a busy machine."""
 
-_TRIES_OF_THE_DATABASE = 10
+_TRIES = 10
 
 SECONDS_TO_READ = 5
 """Pause before an answer to a question. If a task resumes before the scheduler has seen its worker exit, Airflow
@@ -92,15 +92,21 @@ class AirflowServer:
             return error.code, error.headers, error.read()
 
     def _ask(self, method: str, path: str, document: Any, headers: dict[str, str]) -> tuple[int, Any]:
-        """Return status and document of an answer; repeat a request that failed only because of the database.
+        """Return status and document of an answer; repeat a request that failed for a reason that passes.
 
         Under load, SQLite refuses to turn a read transaction into a write transaction, whatever the timeout. Airflow
-        then rolls the transaction back and answers with status 500.
+        then rolls the transaction back and answers with status 500. And `kubectl port-forward`, through which tests
+        reach a pod, drops connections when the pod's container starts again; only reading requests are repeated then.
         """
-        for _ in range(_TRIES_OF_THE_DATABASE):
-            status, answer = self._ask_once(method, path, document, headers)
-            if status != 500 or not _is_database_error(answer):
-                break
+        for number in range(1, _TRIES + 1):
+            try:
+                status, answer = self._ask_once(method, path, document, headers)
+            except ConnectionResetError:
+                if method != "GET" or number == _TRIES:
+                    raise
+            else:
+                if status != 500 or not _is_database_error(answer):
+                    break
             time.sleep(1)
         return status, answer
 
