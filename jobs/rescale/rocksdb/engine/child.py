@@ -5,12 +5,14 @@ a few messages, but no fork. A conversation runs a generator in the child: the p
 and the generator yields the answers. Arrays in an answer lie in shared memory (`SharedArrays`) and are valid until the
 next answer.
 
-A child must not import anything. If another thread of the parent is importing the same module at the fork, the child
-waits for the import lock forever. So all that children need is imported before the first fork.
+A lock that another thread of the parent holds at the fork stays locked in the child forever. So a child must not import
+anything: all that children need is imported before the first fork. And a child must not use the parent's stacks again,
+see `_give_threads_new_stacks`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import resource
@@ -38,6 +40,10 @@ _MEMORY_BYTES = 6 * LARGEST_RECORD
 
 _BASE_SECONDS, _SLOWEST_BYTES_PER_SECOND = 600, 1_000_000
 """Time limit of an answer: these seconds, plus the time to read the files from the slowest disk (bytes per second)."""
+
+_ADDED_STACK_BYTES = 1024 * 1024
+_THREAD_ATTRIBUTES_BYTES = 128
+"""Room for a `pthread_attr_t`, which takes 56 bytes on x86-64 and 64 on ARM."""
 
 _EXTERNAL_SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP)
 _CRASH_SIGNALS = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
@@ -193,6 +199,7 @@ def _serve(connection: Connection, arrays: SharedArrays) -> NoReturn:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _close_all_but({0, 1, 2, connection.fileno(), arrays.descriptor})
         _limit_memory()
+        _give_threads_new_stacks()
         threading.Thread(target=_exit_with_parent, args=(connection.fileno(),), daemon=True).start()
         with suppress(EOFError, OSError):
             while True:
@@ -236,6 +243,24 @@ def _limit_memory() -> None:
     with suppress(OSError, ValueError):  # no /proc, or a lower limit already applies
         used_bytes = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (used_bytes + _MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def _give_threads_new_stacks() -> None:
+    """Give the threads of this child larger stacks than those of the parent's threads.
+
+    glibc gives the stacks of threads that ended, or that a fork left behind, to new threads. Such a stack still has the
+    state of the resolver of names. When a thread with such a state ends, glibc locks the resolver's configuration. If
+    a thread of the parent was looking up a name at the fork, this lock is never released.
+    """
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "pthread_setattr_default_np"):  # not glibc
+        return
+    attributes, stack_bytes = ctypes.create_string_buffer(_THREAD_ATTRIBUTES_BYTES), ctypes.c_size_t()
+    libc.pthread_getattr_default_np(attributes)
+    libc.pthread_attr_getstacksize(attributes, ctypes.byref(stack_bytes))
+    libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(stack_bytes.value + _ADDED_STACK_BYTES))
+    libc.pthread_setattr_default_np(attributes)
+    libc.pthread_attr_destroy(attributes)
 
 
 def _exit_with_parent(descriptor: int) -> None:
