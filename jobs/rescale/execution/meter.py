@@ -77,9 +77,9 @@ class Meter:
         self._stages: list[Stage] = []
         self._peaks: list[int] = []
 
-    def count_records(self, records: int) -> None:
+    def count_records(self, number: int) -> None:
         with self._lock:
-            self._records += records
+            self._records += number
 
     def add_worker(self, counters: StepCounters) -> None:
         with self._lock:

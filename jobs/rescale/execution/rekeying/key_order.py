@@ -13,18 +13,18 @@ import numpy as np
 from rescale.execution.rekeying.sorted_blocks import SortedBlocks
 from rescale.execution.writers import windows
 from rescale.flink.arrays import Bytes, Longs
-from rescale.flink.keyed.blocks.record_places import records_of_blocks
+from rescale.flink.keyed.blocks.record_places import record_places
 
 WINDOW_BYTES = 8 * 1024 * 1024
 
 
 def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
     """Return blocks with the same records; cells too large for memory are sorted into new blocks of the buffer."""
-    first_blocks, sizes = windows.cells(blocks)
-    ends = np.append(first_blocks[1:], len(blocks))
+    first_block_indices, sizes = windows.cells(blocks)
+    ends = np.append(first_block_indices[1:], len(blocks))
     parts, next_block = [], 0
     for large_cell in np.flatnonzero(sizes > windows.CELL_MEMORY).tolist():
-        first, last = int(first_blocks[large_cell]), int(ends[large_cell])
+        first, last = int(first_block_indices[large_cell]), int(ends[large_cell])
         cell = blocks.part(first, last)
         runs = [_sort_run(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
         parts += [blocks.part(next_block, first), _merge_runs(_concatenate(cell, runs))]
@@ -37,13 +37,13 @@ def _sort_run(blocks: SortedBlocks) -> SortedBlocks:
     from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 
     data, begins = blocks.load(0, len(blocks))
-    records = records_of_blocks(data, begins, begins + blocks.sizes)
-    order = np.empty(len(records.key_starts), np.int64)
+    places = record_places(data, begins, begins + blocks.sizes)
+    order = np.empty(len(places.key_starts), np.int64)
     borders = np.array([0, len(order)])
-    sort_keys(data, records.key_starts, records.key_ends, borders, order, np.empty(len(order), np.uint64))
+    sort_keys(data, places.key_starts, places.key_ends, borders, order, np.empty(len(order), np.uint64))
     out = np.empty(int(blocks.sizes.sum()), np.uint8)
-    put_records(data, records.key_starts, records.ends, order, out)
-    last = len(out) - int(records.ends[order[-1]] - records.key_starts[order[-1]]) - 4
+    put_records(data, places.key_starts, places.ends, order, out)
+    last = len(out) - int(places.ends[order[-1]] - places.key_starts[order[-1]]) - 4
     sizes, last_offsets, positions = (
         np.array([number], np.int64) for number in (len(out), last, blocks.buffer.append(out.data))
     )

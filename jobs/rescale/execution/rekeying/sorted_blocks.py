@@ -38,8 +38,8 @@ class SortedBlocks:
     def part(self, first: int, last: int) -> SortedBlocks:
         return self._select_blocks(slice(first, last))
 
-    def blocks_of_state(self, state: int) -> SortedBlocks:
-        return self._select_blocks(np.flatnonzero(self.cells % self.number_of_states == state))
+    def blocks_of_state(self, state_id: int) -> SortedBlocks:
+        return self._select_blocks(np.flatnonzero(self.cells % self.number_of_states == state_id))
 
     def _select_blocks(self, selection: slice | Longs) -> SortedBlocks:
         cells, sizes, last_offsets, positions = (

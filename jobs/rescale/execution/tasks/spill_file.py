@@ -85,9 +85,9 @@ def _write_rows(
     offsets_and_sizes[:, 1] = sizes
     offsets_and_sizes[:, 0] = np.cumsum(offsets_and_sizes[:, 1]) - offsets_and_sizes[:, 1]
     order = np.argsort(partition_of_row, kind="stable")
-    first_rows = np.searchsorted(partition_of_row[order], np.arange(partition_count + 1))
+    first_row_indices = np.searchsorted(partition_of_row[order], np.arange(partition_count + 1))
     with scratch_errors(folder):
-        file.write(offsets_and_sizes[order].tobytes() + first_rows.astype(np.int64).tobytes())
+        file.write(offsets_and_sizes[order].tobytes() + first_row_indices.astype(np.int64).tobytes())
     return int(offsets_and_sizes[:, 1].sum()), len(sizes)
 
 

@@ -83,8 +83,7 @@ class Blocks(Protocol):
     def part(self, first: int, last: int) -> Blocks:
         """Return the blocks with the numbers `first` to `last` (exclusive)."""
 
-    def blocks_of_state(self, state: int) -> Blocks:
-        """Return the blocks of the state with this id."""
+    def blocks_of_state(self, state_id: int) -> Blocks: ...
 
 
 class RangeWork(Protocol):

@@ -124,8 +124,8 @@ class TimersWriter(WholeStreamWriter):
 
 
 def _blocks_by_cell(blocks: Blocks) -> dict[int, Blocks]:
-    cells, first_blocks, counts = np.unique(blocks.cells, return_index=True, return_counts=True)
-    block_runs = zip(cells.tolist(), first_blocks.tolist(), counts.tolist(), strict=True)
+    cells, first_block_indices, counts = np.unique(blocks.cells, return_index=True, return_counts=True)
+    block_runs = zip(cells.tolist(), first_block_indices.tolist(), counts.tolist(), strict=True)
     return {cell: blocks.part(first, first + count) for cell, first, count in block_runs}
 
 

@@ -23,10 +23,10 @@ def windows(blocks: Blocks, size: int | None = None) -> Iterator[tuple[int, int]
 
 def windows_of_cells(blocks: Blocks) -> Iterator[tuple[int, int]]:
     """Yield windows of as many whole cells as fit into `CELL_MEMORY`; a larger cell is split into windows."""
-    first_blocks, sizes = cells(blocks)
-    ends = np.append(first_blocks[1:], len(blocks))
+    first_block_indices, sizes = cells(blocks)
+    ends = np.append(first_block_indices[1:], len(blocks))
     for first, last in _bounded_runs(sizes, CELL_MEMORY):
-        begin, end = int(first_blocks[first]), int(ends[last - 1])
+        begin, end = int(first_block_indices[first]), int(ends[last - 1])
         if int(sizes[first]) <= CELL_MEMORY:
             yield begin, end
         else:
@@ -35,8 +35,10 @@ def windows_of_cells(blocks: Blocks) -> Iterator[tuple[int, int]]:
 
 def cells(blocks: Blocks) -> tuple[Longs, Longs]:
     """Return the index of the first block of each cell, and the bytes of all blocks of each cell."""
-    first_blocks = np.flatnonzero(np.diff(blocks.cells, prepend=-1))
-    return first_blocks, np.add.reduceat(blocks.sizes, first_blocks) if len(first_blocks) else first_blocks
+    first_block_indices = np.flatnonzero(np.diff(blocks.cells, prepend=-1))
+    if not len(first_block_indices):
+        return first_block_indices, first_block_indices
+    return first_block_indices, np.add.reduceat(blocks.sizes, first_block_indices)
 
 
 def _bounded_runs(sizes: Longs, limit: int) -> Iterator[tuple[int, int]]:

@@ -141,7 +141,7 @@ def compare_copies(copies: DigestedItems, parallelisms: tuple[int, int], describ
 
 
 def _missing_copies(copies: DigestedItems, parallelisms: tuple[int, int]) -> ListedDifference | None:
-    """Return the difference if other subtasks lack a copy in A than in B; None if there is no such difference.
+    """Return the difference if A and B lack copies in different subtasks; None if there is no such difference.
 
     There is none if both snapshots lack copies but have different parallelisms.
     """

@@ -25,7 +25,7 @@ from rescale.execution.writers.sink import StreamSink
 from rescale.execution.writers.windows import cells, windows_of_cells
 from rescale.flink.arrays import Longs
 from rescale.flink.keyed.blocks.record_marks import LENGTH_SIZE
-from rescale.flink.keyed.blocks.record_places import records_of_blocks
+from rescale.flink.keyed.blocks.record_places import record_places
 from rescale.flink.keyed.header import require_header
 from rescale.plan.new_streams import META_STREAM, RekeyedDirectory
 from rescale.plan.operator_plan import OperatorPlan
@@ -55,9 +55,9 @@ class RowsWork(NamedTuple):
 
 
 class StateTable(NamedTuple):
-    """A new SST file of the state with id `state`; its name in the target is `stored_name`, `data` is set if inline."""
+    """A new SST file of the state `state_id`; its name in the target is `stored_name`, `data` is set if inline."""
 
-    state: int
+    state_id: int
     stored_name: str
     table: NewTable
     data: bytes | None
@@ -101,8 +101,8 @@ class RowsWriter:
         base = base_of(operator, work.stream)
         rows_of = rows_of_blocks if base is None else changes_of_blocks
         tables: list[StateTable] = []
-        for state, name in enumerate(states):
-            table_prefix = f"{prefix}-{state}"
+        for state_id, name in enumerate(states):
+            table_prefix = f"{prefix}-{state_id}"
 
             def begin(number: int, table_prefix: str = table_prefix) -> StreamSink:
                 return directory_sink(
@@ -117,13 +117,13 @@ class RowsWriter:
                 state=name,
                 sequence=base.sequence if base is not None else 0,
             )
-            for written_table in _written_tables(writer, rows_of(blocks.blocks_of_state(state))):
+            for written_table in _written_tables(writer, rows_of(blocks.blocks_of_state(state_id))):
                 table = NewTable(
                     written_table.size, written_table.smallest_key, written_table.largest_key, written_table.kinds
                 )
                 tables.append(
                     StateTable(
-                        state, _table_name(table_prefix, written_table.number), table, written_table.file.close()
+                        state_id, _table_name(table_prefix, written_table.number), table, written_table.file.close()
                     )
                 )
         return WrittenRows(work.range.operator, work.stream, work.range.first, tuple(tables))
@@ -139,7 +139,7 @@ class RowsWriter:
         for result in results:
             written_rows[result.operator, result.stream].append(result)
         inline_streams = self._inline_streams(streams)
-        bases = take_over_base_files(
+        base_files = take_over_base_files(
             self.plan, tasks, [(stream.operator, stream.number) for stream in streams], inline_streams
         )
 
@@ -147,7 +147,7 @@ class RowsWriter:
             index = stream.operator, stream.number
             ranges = sorted(written_rows[index], key=lambda result: result.first_key_group)
             tables = [table for result in ranges for table in result.tables]
-            return self._finish_directory(*index, tables, bases.get(index, []), index in inline_streams)
+            return self._finish_directory(*index, tables, base_files.get(index, []), index in inline_streams)
 
         return side_by_side(handle_of, streams)
 
@@ -165,8 +165,8 @@ class RowsWriter:
         """
         operator, stream, states = self._planned_stream(operator_index, stream_index)
         tables_by_state = {
-            state: [state_table for state_table in tables_of_states if state_table.state == i]
-            for i, state in enumerate(states)
+            state: [state_table for state_table in tables_of_states if state_table.state_id == state_id]
+            for state_id, state in enumerate(states)
         }
         new_tables = {
             state: [state_table.table for state_table in state_tables]
@@ -260,9 +260,9 @@ def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
 
     for first, last in windows_of_cells(blocks):
         data, starts = blocks.load(first, last)
-        records = records_of_blocks(data, starts, starts + blocks.sizes[first:last])
-        first_blocks, _ = cells(blocks.part(first, last))
-        borders = np.append(np.searchsorted(records.block_indices, first_blocks), len(records.key_starts))
-        order = np.empty(len(records.key_starts), np.int64)
-        sort_keys(data, records.key_starts, records.key_ends, borders, order, np.empty(len(order), np.uint64))
-        yield Rows(data, records.key_starts, records.key_ends, records.key_ends + LENGTH_SIZE, records.ends), order
+        places = record_places(data, starts, starts + blocks.sizes[first:last])
+        first_block_indices, _ = cells(blocks.part(first, last))
+        borders = np.append(np.searchsorted(places.block_indices, first_block_indices), len(places.key_starts))
+        order = np.empty(len(places.key_starts), np.int64)
+        sort_keys(data, places.key_starts, places.key_ends, borders, order, np.empty(len(order), np.uint64))
+        yield Rows(data, places.key_starts, places.key_ends, places.key_ends + LENGTH_SIZE, places.ends), order

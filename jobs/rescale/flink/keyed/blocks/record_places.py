@@ -21,7 +21,7 @@ class RecordPlaces(NamedTuple):
     block_indices: Longs
 
 
-def records_of_blocks(data: Bytes, begins: Longs, ends: Longs) -> RecordPlaces:
+def record_places(data: Bytes, begins: Longs, ends: Longs) -> RecordPlaces:
     """Return the offsets of the records in the blocks `data[begins[i]:ends[i]]`, in order."""
     from rescale.flink.keyed.blocks.block_loop import count_all_records, find_all_records
 
