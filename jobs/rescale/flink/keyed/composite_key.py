@@ -26,7 +26,7 @@ from rescale.flink.serializers.type_tree import Fixed
 from rescale.flink.state_meta_info import StateKind
 from rescale.text.errors import IntegrityError, UnsupportedError
 
-_ANY_SIZE = np.iinfo(np.int64).max
+_NO_LIMIT = np.iinfo(np.int64).max
 _MOST_KEY_BYTES_SHOWN = 64
 
 
@@ -45,7 +45,7 @@ class CompositeKeys:
         self._names = header.names
         self._key_offsets = key_offsets(header)
         self._min_tail = np.zeros(len(header.states), np.int64)
-        self._max_tail = np.full(len(header.states), _ANY_SIZE, np.int64)
+        self._max_tail = np.full(len(header.states), _NO_LIMIT, np.int64)
         self._namespaces: dict[int, Program] = {}
         for state_id, state in enumerate(header.states):
             namespace = compile_if_known(namespace_serializer(state))
@@ -53,7 +53,7 @@ class CompositeKeys:
                 continue
             if isinstance(namespace.tree, Fixed):
                 self._min_tail[state_id] = namespace.tree.size
-                self._max_tail[state_id] = _ANY_SIZE if state.state_type == "MAP" else namespace.tree.size
+                self._max_tail[state_id] = _NO_LIMIT if state.state_type == "MAP" else namespace.tree.size
             else:
                 self._namespaces[state_id] = namespace
         self._map_ids = {state_id for state_id, state in enumerate(header.states) if state.state_type == "MAP"}

@@ -12,31 +12,31 @@ def namespace_serializer(state: StateMetaInfo) -> SerializerSnapshot:
     """Return the namespace serializer of a state or of timers. Raises `UnsupportedError` for other priority queues."""
     if state.kind is not StateKind.PRIORITY_QUEUE:
         return serializer_of(state, SerializerKey.NAMESPACE)
-    element = serializer_of(state, SerializerKey.VALUE)
-    if element.values(UNKNOWN):
-        return element  # the serializer of timers is unknown, and so is its namespace serializer
-    if element.class_name != TIMER.snapshot:
+    element_serializer = serializer_of(state, SerializerKey.VALUE)
+    if element_serializer.values(UNKNOWN):
+        return element_serializer  # the serializer of timers is unknown, and so is its namespace serializer
+    if element_serializer.class_name != TIMER.snapshot:
         raise UnsupportedError(
             "cannot find the keys in the elements of a priority queue that is no queue of timers",
             state=state.name,
             expected=TIMER.snapshot,
-            found=element.class_name,
+            found=element_serializer.class_name,
             advice="keep the max parallelism",
         )
-    if len(element.nested) != 2:
+    if len(element_serializer.nested) != 2:
         raise SnapshotError(
             "the serializer of timers does not contain the serializers of keys and namespaces",
             state=state.name,
             expected="2 nested serializers",
-            found=f"{len(element.nested)}",
+            found=f"{len(element_serializer.nested)}",
         )
-    return element.nested[1]
+    return element_serializer.nested[1]
 
 
 def is_timer_queue(state: StateMetaInfo) -> bool:
     """Whether the state is a queue of timers whose serializer contains the serializers of keys and namespaces."""
-    element = state.serializer(SerializerKey.VALUE)
-    is_timer = element is not None and element.class_name == TIMER.snapshot and len(element.nested) == 2
+    serializer = state.serializer(SerializerKey.VALUE)
+    is_timer = serializer is not None and serializer.class_name == TIMER.snapshot and len(serializer.nested) == 2
     return state.kind is StateKind.PRIORITY_QUEUE and is_timer
 
 

@@ -87,13 +87,13 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> ChangeL
             found=f"a state of type {state.state_type}",
         )
     key, namespace = compile_key_program(key_serializer), compile_program(namespace_serializer(state))
-    value = state.serializer(SerializerKey.VALUE)
-    if value is None:
+    value_serializer = state.serializer(SerializerKey.VALUE)
+    if value_serializer is None:
         raise UnsupportedError("the state has no value serializer")
     if state.kind is StateKind.PRIORITY_QUEUE:
         timer = Program("timer", Sequence((Fixed(TIME_SIZE), key.tree, namespace.tree)))
         return ChangeLayout(state, EntryKind.QUEUE_ELEMENT, key, namespace, timer, None, has_lengths=False)
-    kind, serializers = entry_serializers(state, value)
+    kind, serializers = entry_serializers(state, value_serializer)
     first, second = (*(map(compile_if_known, serializers)), None)[:2]
     if kind is EntryKind.MAP:
         # The type must be known: a user key precedes each value, and has no length in front.

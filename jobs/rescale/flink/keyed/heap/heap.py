@@ -52,10 +52,10 @@ def only_key(block: bytes, header: KeyedHeader) -> bytes:
             raise SnapshotError(
                 "a state id that is not in the header", expected=f"less than {len(header.states)}", found=state_id
             )
-        namespace = header.states[state_id].serializer(SerializerKey.NAMESPACE)
-        if count > 1 or namespace is None:
+        namespace_serializer = header.states[state_id].serializer(SerializerKey.NAMESPACE)
+        if count > 1 or namespace_serializer is None:
             break
-        format_value(compile_program(namespace).tree, reader)
+        format_value(compile_program(namespace_serializer).tree, reader)
         begin = reader.position
         format_value(compile_program(header.key_serializer).tree, reader)
         return block[begin : reader.position]

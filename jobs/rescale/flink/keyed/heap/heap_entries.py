@@ -109,10 +109,10 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
         timer = Sequence((_TIME, timer_key.tree, namespace.tree))
         return EntryLayout(EntryKind.QUEUE_ELEMENT, _NO_BYTES, _NO_BYTES, timer, _NO_BYTES, has_lengths=False)
     has_lengths = key.fixed_length is None and namespace.fixed_length is None
-    value = state.serializer(SerializerKey.VALUE)
-    if value is None:
+    value_serializer = state.serializer(SerializerKey.VALUE)
+    if value_serializer is None:
         raise UnsupportedError("the state has no value serializer")
-    kind, serializers = entry_serializers(state, value)
+    kind, serializers = entry_serializers(state, value_serializer)
     first, second = (*(compile_program(serializer).tree for serializer in serializers), _NO_BYTES)[:2]
     if kind is EntryKind.LIST and not takes_bytes(first):
         raise UnsupportedError("the elements of its lists have no bytes, so a damaged count would go unnoticed")
@@ -120,22 +120,22 @@ def _layout(key_serializer: SerializerSnapshot, state: StateMetaInfo) -> EntryLa
 
 
 def entry_serializers(
-    state: StateMetaInfo, value: SerializerSnapshot
+    state: StateMetaInfo, value_serializer: SerializerSnapshot
 ) -> tuple[EntryKind, tuple[SerializerSnapshot, ...]]:
-    """Return the kind of a state's entries, and the serializers of their content; `value` is its value serializer.
+    """Return the kind of a state's entries, and the serializers of their content.
 
-    A list has the serializer of its elements, a map those of its user keys and its values, and any other state `value`.
-    Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
+    A list has the serializer of its elements, a map those of its user keys and its values, any other state that of its
+    values. Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
     """
     if state.state_type not in ("LIST", "MAP"):
-        return EntryKind.VALUE, (value,)
+        return EntryKind.VALUE, (value_serializer,)
     kind, row, serializer_count = (EntryKind.LIST, LIST, 1) if state.state_type == "LIST" else (EntryKind.MAP, MAP, 2)
-    while value.class_name == TTL_AWARE.snapshot and len(value.nested) == 1:
-        (value,) = value.nested
-    if value.class_name != row.snapshot or len(value.nested) != serializer_count:
+    while value_serializer.class_name == TTL_AWARE.snapshot and len(value_serializer.nested) == 1:
+        (value_serializer,) = value_serializer.nested
+    if value_serializer.class_name != row.snapshot or len(value_serializer.nested) != serializer_count:
         raise UnsupportedError(
-            f"the format of a {state.state_type.lower()} state of {type_name(value)} is unknown",
+            f"the format of a {state.state_type.lower()} state of {type_name(value_serializer)} is unknown",
             expected=row.snapshot,
-            found=value.class_name,
+            found=value_serializer.class_name,
         )
-    return kind, value.nested
+    return kind, value_serializer.nested

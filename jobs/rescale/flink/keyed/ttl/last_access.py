@@ -63,10 +63,10 @@ def timed_serializer(state: StateMetaInfo) -> tuple[EntryKind, SerializerSnapsho
 
     Raises `UnsupportedError` for a list or a map whose serializer is not Flink's own.
     """
-    value = state.serializer(SerializerKey.VALUE)
-    if state.kind is not StateKind.KEY_VALUE or value is None:
+    value_serializer = state.serializer(SerializerKey.VALUE)
+    if state.kind is not StateKind.KEY_VALUE or value_serializer is None:
         return None
-    kind, serializers = entry_serializers(state, value)
+    kind, serializers = entry_serializers(state, value_serializer)
     serializer = serializers[-1]
     while serializer.class_name == TTL_AWARE.snapshot and len(serializer.nested) == 1:
         (serializer,) = serializer.nested
@@ -98,8 +98,8 @@ def _rule(state_id: int, state: StateMetaInfo, cutoff: int) -> AgeRule:
     if kind_and_serializer is None:
         raise SnapshotError("the state has no time to live, so its values have no time of last access")
     kind, serializer = kind_and_serializer
-    element = compile_program(serializer).tree if kind is EntryKind.LIST else None
-    return AgeRule(state_id, state.name, kind, cutoff, element)
+    element_tree = compile_program(serializer).tree if kind is EntryKind.LIST else None
+    return AgeRule(state_id, state.name, kind, cutoff, element_tree)
 
 
 def unreadable_time_error(name: str, error_code: int | None = None) -> SnapshotError | UnsupportedError:
