@@ -61,7 +61,7 @@ class SerializerSnapshot:
         return tuple(value for key, value in self.attributes if key == name)
 
     def with_kryo(self, version: int) -> SerializerSnapshot:
-        """Return the snapshot with the attribute `KRYO` in itself and in all nested snapshots that are of Kryo."""
+        """Return the snapshot with the attribute `KRYO` in itself and in all nested snapshots of Kryo."""
         added = ((KRYO, str(version)),) if self.class_name == KRYO_SNAPSHOT and not self.values(KRYO) else ()
         nested = tuple(inner.with_kryo(version) for inner in self.nested)
         return replace(self, nested=nested, attributes=(*self.attributes, *added))
