@@ -69,7 +69,7 @@ def test_estimate_names_resources_that_are_too_small() -> None:
     tight = replace(FORTY, scratch=200 << 30, driver_memory=1 << 30)
     misfits = estimate(workload, tight).misfits
     assert [misfit.need for misfit in misfits] == [Need.SCRATCH, Need.DRIVER_MEMORY]
-    assert all(misfit.needed > misfit.has for misfit in misfits)
+    assert all(misfit.needed > misfit.available for misfit in misfits)
     few = workload_of(large_plan(100 * TB, 64, subtasks=10, groups=128))
     assert {misfit.need for misfit in estimate(few, FORTY).misfits} == {
         Need.OBJECT,

@@ -63,7 +63,7 @@ class Shortage(NamedTuple):
 
     need: Need
     needed: int
-    has: int
+    available: int
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
     writes = sum(stage.requests.writes for stage in run_stages) + 3 * work.new_files
     reads = sum(stage.requests.reads for stage in run_stages) + 3 * (work.source_files + work.new_files)
     largest_write = max((stage.most_bytes for stage in run_stages if stage.shuffled), default=0)
-    scratch = -(-rekeyed_bytes // cluster.executors) + cluster.cores * largest_write
+    scratch_bytes = -(-rekeyed_bytes // cluster.executors) + cluster.cores * largest_write
     driver_memory = _driver_memory(work, run_stages)
     return ClusterEstimate(
         bytes=work.bytes,
@@ -117,11 +117,11 @@ def estimate(work: Workload, cluster: Cluster) -> ClusterEstimate:
         limit=longest_stage.limit if longest_stage is not None and work_seconds > start_seconds else STARTS_LIMIT,
         stages=run_stages,
         shuffle=sum(stage.shuffled for stage in run_stages) // cluster.executors,
-        scratch=scratch,
+        scratch=scratch_bytes,
         requests=EstimatedRequests(writes, reads),
         dollars=writes * WRITE_DOLLARS + reads * READ_DOLLARS,
         driver_memory=driver_memory,
-        misfits=tuple(_shortages(work, cluster, scratch, driver_memory)),
+        misfits=tuple(_shortages(work, cluster, scratch_bytes, driver_memory)),
     )
 
 
@@ -141,10 +141,10 @@ def _driver_memory(work: Workload, run_stages: tuple[EstimatedStage, ...]) -> in
     )
 
 
-def _shortages(work: Workload, cluster: Cluster, scratch: int, driver_memory: int) -> Iterator[Shortage]:
+def _shortages(work: Workload, cluster: Cluster, scratch_bytes: int, driver_memory: int) -> Iterator[Shortage]:
     part_memory = PARTS_IN_MEMORY * part_size(work)
     for need, needed_amount, available_amount in (
-        (Need.SCRATCH, scratch, cluster.scratch),
+        (Need.SCRATCH, scratch_bytes, cluster.scratch),
         (Need.DRIVER_MEMORY, driver_memory, cluster.driver_memory),
         (Need.OBJECT, work.largest_file, LARGEST_OBJECT),
         (Need.WORKER_MEMORY, part_memory, WORKER_MEMORY),

@@ -45,11 +45,11 @@ class Rates(NamedTuple):
     record_moved: int = 0
     record_compared: int = 0
 
-    def seconds_to_move(self, size: int, records: int) -> float:
-        return (size + records * self.record_moved) / self.move
+    def seconds_to_move(self, size: int, record_count: int) -> float:
+        return (size + record_count * self.record_moved) / self.move
 
-    def seconds_to_compare(self, size: int, records: int) -> float:
-        return (size + records * self.record_compared) / self.compare
+    def seconds_to_compare(self, size: int, record_count: int) -> float:
+        return (size + record_count * self.record_compared) / self.compare
 
 
 WHOLE_KEY_GROUPS = Rates(900 * MB, 2500 * MB)

@@ -80,21 +80,21 @@ def _estimated_record_count(streams: Iterable[KeyedStream], files: SnapshotFiles
     groups.sort(key=lambda group: group[0].length)
     extent, stream = groups[len(groups) // 2]
     stored_bytes = files.beginning(extent, _MOST_BYTES)
-    records, counted_share = _count_records(
+    record_count, counted_share = _count_records(
         FramedDecompressor().feed(stored_bytes) if is_compressed(stream.header) else stored_bytes
     )
-    return round(records / max(counted_share * len(stored_bytes), 1) * sum(extent.length for extent, _ in groups))
+    return round(record_count / max(counted_share * len(stored_bytes), 1) * sum(extent.length for extent, _ in groups))
 
 
 def _count_records(group: bytes | memoryview) -> tuple[int, float]:
     """Return the number of records at the beginning of a key group, and the share of its bytes that they take."""
-    at, records = ID_SIZE, 0
-    while records < _MOST_RECORDS:
+    at, record_count = ID_SIZE, 0
+    while record_count < _MOST_RECORDS:
         key_at = at + LENGTH_SIZE
         value_at = key_at + int.from_bytes(group[at:key_at], "big") + LENGTH_SIZE
         end = value_at + int.from_bytes(group[value_at - LENGTH_SIZE : value_at], "big")
         if value_at > len(group) or end > len(group):
             break
         at = end + (ID_SIZE if group[key_at] & FLAG else 0)
-        records += 1
-    return records, at / max(1, len(group))
+        record_count += 1
+    return record_count, at / max(1, len(group))
