@@ -44,8 +44,8 @@ def _lacks_timers(operator: Operator) -> bool:
 
 
 def _needs_timers(state: StateMetaInfo) -> bool:
-    namespace = state.serializer(SerializerKey.NAMESPACE)
-    is_in_window = namespace is not None and namespace.class_name not in _NAMESPACES_WITHOUT_TIMERS
+    serializer = state.serializer(SerializerKey.NAMESPACE)
+    is_in_window = serializer is not None and serializer.class_name not in _NAMESPACES_WITHOUT_TIMERS
     return is_in_window or state.name in _CEP_STATES
 
 

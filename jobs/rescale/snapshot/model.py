@@ -200,10 +200,11 @@ class Operator:
     @property
     def kinds(self) -> list[str]:
         """Kinds of the holders of the managed keyed state; Flink restores an operator only if there is one kind."""
-        framings = {f"{stream.framing.value} streams" for stream in self.keyed}
-        databases = {"RocksDB directories" for _ in self.databases}
-        changelogs = {"changelogs" for _ in self.changelogs}
-        return sorted(framings | databases | changelogs | {type(other.handle).__name__ for other in self.other_keyed})
+        stream_kinds = {f"{stream.framing.value} streams" for stream in self.keyed}
+        directory_kinds = {"RocksDB directories" for _ in self.databases}
+        changelog_kinds = {"changelogs" for _ in self.changelogs}
+        other_kinds = {type(other.handle).__name__ for other in self.other_keyed}
+        return sorted(stream_kinds | directory_kinds | changelog_kinds | other_kinds)
 
     @property
     def has_channel_state(self) -> bool:
