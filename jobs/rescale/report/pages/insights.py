@@ -123,7 +123,7 @@ def shapes_table(insight: Insight) -> Table:
     The most uneven operators come first; operators with few keys are left out.
     """
     shapes = sorted(_shapes_with_enough_keys(insight), key=lambda advice: -_evenness_at(advice, advice.parallelism))
-    headers = ("operator", "bytes, worst ÷ mean at parallelism", "equal key groups at", "better max parallelism")
+    headers = ("operator", "bytes, worst ÷ mean at parallelism", "nearest divisors", "better max parallelism")
     rows = [
         (
             advice.label,

@@ -127,10 +127,10 @@ def inspected_row(operator: InspectedOperator) -> Sequence[object]:
 
 def _kind(snapshot: Snapshot) -> str:
     other_kinds = {type(other.handle).__name__ for o in snapshot.operators for other in o.other_keyed}
-    framings = {stream.framing for o in snapshot.operators for stream in o.keyed}
-    databases = {"ForSt" if _is_forst(snapshot) else "RocksDB" for o in snapshot.operators if o.databases}
-    changelogs = {_kind_of_changelog(changelog) for o in snapshot.operators for changelog in o.changelogs}
-    kinds_of_keyed = sorted([*(framing.value for framing in framings), *databases, *changelogs, *other_kinds])
+    database_kinds = {"ForSt" if _is_forst(snapshot) else "RocksDB" for o in snapshot.operators if o.databases}
+    changelog_kinds = {_kind_of_changelog(changelog) for o in snapshot.operators for changelog in o.changelogs}
+    framing_kinds = {stream.framing.value for o in snapshot.operators for stream in o.keyed}
+    kinds_of_keyed = sorted([*framing_kinds, *database_kinds, *changelog_kinds, *other_kinds])
     if any(operator.read_error is not None for operator in snapshot.operators):
         kinds_of_keyed.append("unread")
     state_text = f"{', '.join(kinds_of_keyed)} keyed state" if kinds_of_keyed else "no keyed state"
