@@ -1,8 +1,8 @@
 """Checks the settings in OPTIONS that decide what rows mean (`RocksDBOptionsParser`).
 
 Most of the hundreds of settings in OPTIONS concern the machine where Flink ran, and a reader must not adopt them. But
-the comparator, the merge operator and the table format of each column family must be Flink's. With another merge
-operator, or none, RocksDB would return wrong or no values of list states.
+the comparator, the merge operator (if any) and the table format of each column family must be Flink's. With another
+merge operator, RocksDB would return wrong or no values of list states.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ class _Group:
 def _joined(groups: Iterable[_Group], outputs: set[int], is_traceable: bool) -> _Group:
     """Return the union of `groups`, which have the input files of an edit, and of the edit's `outputs`."""
     joined_group = _Group(set(outputs), is_traceable)
-    for group in {id(group): group for group in groups}.values():  # many inputs are of one group
+    for group in {id(group): group for group in groups}.values():  # many inputs share a group
         joined_group.numbers |= group.numbers
         joined_group.is_traceable &= group.is_traceable
     return joined_group
