@@ -127,7 +127,7 @@ def continued_plan(
 def rounds_left(base: Base) -> int:
     """Return how many more rounds can write changes on top of the base: RocksDB must have a free level for each.
 
-    Only directories that the base's run wrote row by row count.
+    Uses only directories that the base's run wrote row by row.
     """
     row_written_ids = {operator.operator_id for operator in base.plan.operators if operator.writes_rows}
     places = [
