@@ -144,8 +144,8 @@ def _refuse_outdated(plan: Plan, checkpoints: str, *, is_published: bool) -> Non
 def _finish_published(plan: Plan, arguments: argparse.Namespace, output: Output) -> None:
     """Remove the files that a `--finish` left if it was killed after it had published; then print its outcome.
 
-    Raises `RequestError` if the result is of another job or in another shape, before anything is removed; or if it is
-    outdated or gone.
+    Raises `RequestError` if the result belongs to another job or has another shape, before anything is removed; or if
+    it is outdated or gone.
     """
     checkpoints = normalise(arguments.checkpoints)
     if not contains(checkpoints, plan.source):
