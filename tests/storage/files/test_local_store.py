@@ -60,8 +60,8 @@ def test_temporary_files_are_made_beside_the_directory(home: Path, monkeypatch: 
     [
         (errno.ENOSPC, StoreError, "make room there"),
         (errno.EIO, StoreError, "run the same command again"),
-        (errno.EROFS, RequestError, "name another place"),
-        (errno.ENAMETOOLONG, RequestError, "name another place"),
+        (errno.EROFS, RequestError, "use another path"),
+        (errno.ENAMETOOLONG, RequestError, "use another path"),
     ],
 )
 def test_put_on_a_failing_disk_leaves_no_file(

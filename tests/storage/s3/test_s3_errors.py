@@ -70,7 +70,7 @@ def store() -> S3Store:
         ("MethodNotAllowed", 405, RequestError, "AWS_ENDPOINT_URL"),
         ("NotImplemented", 501, RequestError, "AWS_ENDPOINT_URL"),
         ("EntityTooLarge", 400, RequestError, "limit"),
-        ("KeyTooLongError", 400, RequestError, "another place"),
+        ("KeyTooLongError", 400, RequestError, "shorter path"),
         ("QuotaExceeded", 403, StoreError, "quota"),
         ("507", 507, StoreError, "free space"),
         ("SlowDown", 503, StoreError, "wait"),

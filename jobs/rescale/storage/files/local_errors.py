@@ -41,16 +41,16 @@ def translated_errors(uri: str) -> Iterator[None]:
         what = _NO_DIRECTORY if error.errno == errno.EEXIST else f"the file system says: {error.strerror}"
         raise error_class(error)(what, path=path, advice=_advice(error)) from None
     except ValueError:
-        raise RequestError("no file can have this name", path=ascii(uri), advice="name another place") from None
+        raise RequestError("no file can have this name", path=ascii(uri), advice="use another path") from None
 
 
 def _advice(error: OSError) -> str:
     if error.errno in _DENIED_ERRORS:
-        return "give the user that runs Rescale access to it, or name another place"
+        return "give the user that runs Rescale access to it, or use another path"
     if error.errno in _WRONG_PLACE_ERRORS:
-        return "name another place"
+        return "use another path"
     if error.errno == errno.EFBIG:
-        return "have the limit on the size of files raised (ulimit -f), or name a place on another file system"
+        return "have the limit on the size of files raised (ulimit -f), or use another file system"
     if error.errno in NO_ROOM_ERRORS:
         return Advice("make room there, or have the quota raised, then ", SAME_COMMAND)
     return Advice("check that the directory exists and its file system is mounted, then ", SAME_COMMAND)

@@ -294,7 +294,7 @@ def _refuse_unlisted(directory: str, error: OSError) -> None:
         raise error
     if (file := next((str(path) for path in Path(directory).parents if path.is_file()), None)) is not None:
         raise RequestError(
-            "a file stands where a directory is needed", path=file, advice="name a place that is not below a file"
+            "a file stands where a directory is needed", path=file, advice="use a path that is not below a file"
         )
     if _is_special(directory):
         raise RequestError(
@@ -302,7 +302,7 @@ def _refuse_unlisted(directory: str, error: OSError) -> None:
             path=directory,
             expected="a directory, or nothing yet",
             found="a link to nothing, a pipe or a device",
-            advice="name another place",
+            advice="use another path",
         )
 
 

@@ -80,8 +80,8 @@ _INVALID_BUCKET_NAME = ErrorCode("no bucket can have this name", "name another b
 _NO_ACCESS_POINT = ErrorCode(
     "there is no such access point, or it cannot be used this way", "name the bucket, or an access point that exists"
 )
-_TOO_LONG_KEY = ErrorCode("no object can have a name of this length", "name another place")
-_INVALID_ADDRESS = ErrorCode("the store cannot interpret the address of the request", "name another place")
+_TOO_LONG_KEY = ErrorCode("no object can have a name of this length", "use a shorter path")
+_INVALID_ADDRESS = ErrorCode("the store cannot interpret the address of the request", "use another path")
 _INVALID_KMS_KEY = ErrorCode(
     "the KMS key of the bucket or the object cannot be used",
     s3_advice(

@@ -92,7 +92,7 @@ def _translated_error(error: Exception, uri: str) -> RescaleError:
     if isinstance(error, NoCredentialsError | PartialCredentialsError):
         return RequestError(f"no credentials for S3: {one_line_message(error)}", path=uri, advice=s3_advice("{KEYS}"))
     if isinstance(error, UnicodeEncodeError):
-        return RequestError("no object can have this name", path=ascii(uri), advice="name another place")
+        return RequestError("no object can have this name", path=ascii(uri), advice="use another path")
     if isinstance(error, MissingDependencyException):
         return _missing_library_error(error, uri)
     if not isinstance(error, (*_TRANSIENT_ERRORS, OSError)):
