@@ -69,7 +69,7 @@ def new_shapes(operators: Sequence[Operator], request: Request) -> dict[str, Sha
             expected="at least one operator with another max parallelism",
             found=f"{len(operators)} operators, all with max parallelism 1",
             advice=Advice(
-                "if the job's code set it, name each operator that may run with more subtasks: ",
+                "if the job's code set it to 1, name each operator that may get more subtasks: ",
                 mention("max-parallelism", f"{operators[0].label}=128"),
             ),
         )
@@ -261,7 +261,7 @@ def good_max_parallelism(parallelism: int, present_maximum: int) -> int:
     number of key groups, now and at every other parallelism that divides it.
     """
     lowest_maximum = max(_ROOM_FACTOR * parallelism, present_maximum)
-    if lowest_maximum > UPPER_BOUND_MAX_PARALLELISM:  # there is no room to grow, so a multiple is enough
+    if lowest_maximum > UPPER_BOUND_MAX_PARALLELISM:  # Flink allows less room to grow
         lowest_maximum = max(parallelism, present_maximum)
     highest_maximum = min(_ROOM_FACTOR * lowest_maximum, UPPER_BOUND_MAX_PARALLELISM)
     multiples = range(-(-lowest_maximum // parallelism) * parallelism, highest_maximum + 1, parallelism)

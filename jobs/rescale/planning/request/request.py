@@ -176,20 +176,20 @@ def parse_key_hashes(option_values: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def _refuse_empty_name(operator: str, equals: str, quantity: str, value: str) -> None:
+def _refuse_empty_name(operator: str, equals: str, noun: str, value: str) -> None:
     """Refuse `=N`, which a shell makes of `$UID=N` if the variable is not set: it must not mean all operators."""
     if equals and not operator:
         raise RequestError(
-            f"the {quantity} is given for an operator without a name",
+            f"the {noun} is given for an operator without a name",
             expected="a uid or an operator id before the =, or only the value, for all operators",
             found=value,
         )
 
 
-def _refuse_second_value(value_by_operator: Mapping[str, object], operator: str, quantity: str, value: str) -> None:
+def _refuse_second_value(value_by_operator: Mapping[str, object], operator: str, noun: str, value: str) -> None:
     if operator in value_by_operator:
         owner_text = f"operator {operator!r}" if operator else "all operators"
-        raise RequestError(f"the {quantity} of {owner_text} is given twice", found=value)
+        raise RequestError(f"the {noun} of {owner_text} is given twice", found=value)
 
 
 def parse_uids(lines: Iterable[str]) -> tuple[tuple[str, str], ...]:
