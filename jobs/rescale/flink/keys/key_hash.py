@@ -206,8 +206,8 @@ class _Keys:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def part(self, first: int, last: int) -> _Keys:
-        return _Keys(self.data, self.starts[first:last], self.limits[first:last], self.groups[first:last])
+    def part(self, begin: int, end: int) -> _Keys:
+        return _Keys(self.data, self.starts[begin:end], self.limits[begin:end], self.groups[begin:end])
 
     def codes(self, candidate: KeyHash) -> Codes:
         codes = walk_keys(candidate.program, self.data, self.starts, self.limits).codes

@@ -65,13 +65,13 @@ def _long_hash(value: Long) -> Long:
 
 
 @compiled
-def _date_hash(data: Bytes, at: int) -> Long:
+def _local_date_hash(data: Bytes, at: int) -> Long:
     year, month, day = _read_signed(data, at, 4), _read_signed(data, at + 4, 1), _read_signed(data, at + 5, 1)
     return (year & ~0x7FF) ^ ((year << 11) + (month << 6) + day)
 
 
 @compiled
-def _time_hash(data: Bytes, at: int) -> Long:
+def _local_time_hash(data: Bytes, at: int) -> Long:
     hour, minute, second = np.int64(data[at]), np.int64(data[at + 1]), np.int64(data[at + 2])
     return _long_hash(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + _read_signed(data, at + 3, 4))
 
@@ -83,11 +83,11 @@ def _fixed_hash(data: Bytes, at: int, size: int, hash_rule: int) -> tuple[Long, 
         return np.int64(0), False
     if hash_rule >= LOCAL_DATE and hash_rule <= LOCAL_DATE_TIME:
         if hash_rule == LOCAL_TIME:
-            return (np.int64(0), True) if data[at] == 0x80 else (_time_hash(data, at), False)
+            return (np.int64(0), True) if data[at] == 0x80 else (_local_time_hash(data, at), False)
         if _read_signed(data, at, 4) == _SMALLEST_INT:
             return np.int64(0), True
-        date = _date_hash(data, at)
-        return date ^ _time_hash(data, at + 6) if hash_rule == LOCAL_DATE_TIME else date, False
+        date = _local_date_hash(data, at)
+        return date ^ _local_time_hash(data, at + 6) if hash_rule == LOCAL_DATE_TIME else date, False
     value = _read_signed(data, at, min(size, 8))
     if hash_rule == LONG:
         return _long_hash(value), False

@@ -37,15 +37,14 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, borders: Longs, order: Lo
         order[i] = i
     waiting_runs = [(borders[i], borders[i + 1], np.int64(0)) for i in range(len(borders) - 1)]
     while len(waiting_runs):
-        first, last, depth = waiting_runs.pop()
-        depth += _fill_words(data, begins, ends, order, key_words, first, last, depth)
-        permutation = np.argsort(key_words[first:last])
-        order[first:last] = order[first:last][permutation]
-        key_words[first:last] = key_words[first:last][permutation]
-        begin = first
-        while begin < last:
+        begin, run_end, depth = waiting_runs.pop()
+        depth += _fill_words(data, begins, ends, order, key_words, begin, run_end, depth)
+        permutation = np.argsort(key_words[begin:run_end])
+        order[begin:run_end] = order[begin:run_end][permutation]
+        key_words[begin:run_end] = key_words[begin:run_end][permutation]
+        while begin < run_end:
             end = begin + 1
-            while end < last and key_words[end] == key_words[begin]:
+            while end < run_end and key_words[end] == key_words[begin]:
                 end += 1
             if end - begin > 1:
                 first_longer = _sort_by_length(begins, ends, order, begin, end, depth + 8)
@@ -56,9 +55,9 @@ def sort_keys(data: Bytes, begins: Longs, ends: Longs, borders: Longs, order: Lo
 
 @compiled
 def _fill_words(
-    data: Bytes, begins: Longs, ends: Longs, order: Longs, key_words: Words, first: Long, last: Long, depth: Long
+    data: Bytes, begins: Longs, ends: Longs, order: Longs, key_words: Words, begin: Long, end: Long, depth: Long
 ) -> Long:
-    """Fill `key_words[first:last]` with the words of these keys at `depth`, after the bytes that all keys share there.
+    """Fill `key_words[begin:end]` with the words of these keys at `depth`, after the bytes that all keys share there.
 
     Returns the number of shared bytes, at most seven. Keys of a key group begin with the same number, and small numbers
     with the same zeros. Without these bytes, the first word usually decides the order.
@@ -66,9 +65,9 @@ def _fill_words(
     shared_size = np.int64(0)
     while True:
         differing_bits = np.uint64(0)
-        for i in range(first, last):
+        for i in range(begin, end):
             key_words[i] = word_of_key(data, begins[order[i]] + depth + shared_size, ends[order[i]])
-            differing_bits |= key_words[i] ^ key_words[first]
+            differing_bits |= key_words[i] ^ key_words[begin]
         if shared_size or not differing_bits or differing_bits >> np.uint64(56):
             return shared_size
         while not differing_bits >> np.uint64(56):
@@ -77,17 +76,17 @@ def _fill_words(
 
 
 @compiled
-def _sort_by_length(begins: Longs, ends: Longs, order: Longs, first: Long, last: Long, size: Long) -> Long:
+def _sort_by_length(begins: Longs, ends: Longs, order: Longs, begin: Long, end: Long, size: Long) -> Long:
     """Move keys of at most `size` bytes to the front, sorted by length; return where the longer keys begin.
 
     The first `size` bytes of all these keys are equal, so a shorter key precedes a longer one.
     """
-    lengths = np.empty(last - first, np.int64)
-    first_longer = last
-    for i in range(first, last):
-        lengths[i - first] = min(ends[order[i]] - begins[order[i]], size + 1)
+    lengths = np.empty(end - begin, np.int64)
+    first_longer = end
+    for i in range(begin, end):
+        lengths[i - begin] = min(ends[order[i]] - begins[order[i]], size + 1)
     permutation = np.argsort(lengths)
-    order[first:last] = order[first:last][permutation]
-    while first_longer > first and ends[order[first_longer - 1]] - begins[order[first_longer - 1]] > size:
+    order[begin:end] = order[begin:end][permutation]
+    while first_longer > begin and ends[order[first_longer - 1]] - begins[order[first_longer - 1]] > size:
         first_longer -= 1
     return first_longer
