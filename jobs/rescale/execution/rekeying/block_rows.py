@@ -83,10 +83,10 @@ def write_rows(
     while first < len(index):
         begin = int(ends[first]) - int(index["size"][first])
         section_end = int(np.searchsorted(sections, sections[first], side="right"))
-        last = min(section_end, max(first + 1, int(np.searchsorted(ends, begin + ROW_SIZE, side="right"))))
-        head = _ROW_HEAD.pack(operator, unit, batch, last - first)
-        yield int(sections[first]), b"".join((head, index[first:last].tobytes(), blocks[begin : int(ends[last - 1])]))
-        first = last
+        end = min(section_end, max(first + 1, int(np.searchsorted(ends, begin + ROW_SIZE, side="right"))))
+        head = _ROW_HEAD.pack(operator, unit, batch, end - first)
+        yield int(sections[first]), b"".join((head, index[first:end].tobytes(), blocks[begin : int(ends[end - 1])]))
+        first = end
 
 
 class BlockRow(NamedTuple):

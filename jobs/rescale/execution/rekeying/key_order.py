@@ -24,11 +24,11 @@ def in_key_order(blocks: SortedBlocks) -> SortedBlocks:
     ends = np.append(first_block_indices[1:], len(blocks))
     parts, next_block = [], 0
     for large_cell in np.flatnonzero(sizes > windows.CELL_MEMORY).tolist():
-        first, last = int(first_block_indices[large_cell]), int(ends[large_cell])
-        cell = blocks.part(first, last)
+        begin, end = int(first_block_indices[large_cell]), int(ends[large_cell])
+        cell = blocks.part(begin, end)
         runs = [_sort_run(cell.part(*window)) for window in windows.windows(cell, windows.CELL_MEMORY)]
-        parts += [blocks.part(next_block, first), _merge_runs(_concatenate(cell, runs))]
-        next_block = last
+        parts += [blocks.part(next_block, begin), _merge_runs(_concatenate(cell, runs))]
+        next_block = end
     return _concatenate(blocks, [*parts, blocks.part(next_block, len(blocks))])
 
 

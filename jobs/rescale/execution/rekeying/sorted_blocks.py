@@ -32,11 +32,11 @@ class SortedBlocks:
     def __len__(self) -> int:
         return len(self.cells)
 
-    def load(self, first: int, last: int) -> tuple[Bytes, Longs]:
-        return self.buffer.load(self.positions[first:last], self.sizes[first:last])
+    def load(self, begin: int, end: int) -> tuple[Bytes, Longs]:
+        return self.buffer.load(self.positions[begin:end], self.sizes[begin:end])
 
-    def part(self, first: int, last: int) -> SortedBlocks:
-        return self._select_blocks(slice(first, last))
+    def part(self, begin: int, end: int) -> SortedBlocks:
+        return self._select_blocks(slice(begin, end))
 
     def blocks_of_state(self, state_id: int) -> SortedBlocks:
         return self._select_blocks(np.flatnonzero(self.cells % self.number_of_states == state_id))

@@ -94,11 +94,11 @@ def _write_rows(
 def _offsets_and_sizes(opened_file: IO[bytes], file: SpillFile, partition: int) -> Longs:
     """Return (offset, size) of every row of a partition."""
     index_start = file.size + file.row_count * _ENTRY_SIZE
-    first, last = np.frombuffer(
+    begin, end = np.frombuffer(
         _read_exactly(opened_file, index_start + partition * _LONG_SIZE, 2 * _LONG_SIZE), np.int64
     ).tolist()
     return np.frombuffer(
-        _read_exactly(opened_file, file.size + first * _ENTRY_SIZE, (last - first) * _ENTRY_SIZE), np.int64
+        _read_exactly(opened_file, file.size + begin * _ENTRY_SIZE, (end - begin) * _ENTRY_SIZE), np.int64
     ).reshape(-1, 2)
 
 

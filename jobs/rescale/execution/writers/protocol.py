@@ -71,8 +71,8 @@ class Blocks(Protocol):
     def last_offsets(self) -> Longs:
         """Offset in each block of its last record."""
 
-    def load(self, first: int, last: int) -> tuple[Bytes, Longs]:
-        """Load the blocks `first` to `last` (exclusive); return bytes, and the offset of each block in them.
+    def load(self, begin: int, end: int) -> tuple[Bytes, Longs]:
+        """Load the blocks `begin` to `end` (exclusive); return bytes, and the offset of each block in them.
 
         The blocks may be loaded from a file: load a bounded number of bytes at a time.
         """
@@ -80,8 +80,8 @@ class Blocks(Protocol):
     def __len__(self) -> int:
         """Number of blocks."""
 
-    def part(self, first: int, last: int) -> Blocks:
-        """Return the blocks with the numbers `first` to `last` (exclusive)."""
+    def part(self, begin: int, end: int) -> Blocks:
+        """Return the blocks with the numbers `begin` to `end` (exclusive)."""
 
     def blocks_of_state(self, state_id: int) -> Blocks: ...
 

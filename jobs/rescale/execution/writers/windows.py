@@ -17,7 +17,7 @@ CELL_MEMORY = 32 * 1024 * 1024
 
 
 def windows(blocks: Blocks, size: int | None = None) -> Iterator[tuple[int, int]]:
-    """Yield (first, last exclusive) of the blocks of each window; a larger block is a window of its own."""
+    """Yield (begin, end) of the blocks of each window; a larger block is a window of its own."""
     yield from _bounded_runs(blocks.sizes, WINDOW_BYTES if size is None else size)
 
 
@@ -25,9 +25,9 @@ def windows_of_cells(blocks: Blocks) -> Iterator[tuple[int, int]]:
     """Yield windows of as many whole cells as fit into `CELL_MEMORY`; a larger cell is split into windows."""
     first_block_indices, sizes = cells(blocks)
     ends = np.append(first_block_indices[1:], len(blocks))
-    for first, last in _bounded_runs(sizes, CELL_MEMORY):
-        begin, end = int(first_block_indices[first]), int(ends[last - 1])
-        if int(sizes[first]) <= CELL_MEMORY:
+    for first_cell, end_cell in _bounded_runs(sizes, CELL_MEMORY):
+        begin, end = int(first_block_indices[first_cell]), int(ends[end_cell - 1])
+        if int(sizes[first_cell]) <= CELL_MEMORY:
             yield begin, end
         else:
             yield from ((begin + start, begin + stop) for start, stop in windows(blocks.part(begin, end)))
@@ -42,11 +42,11 @@ def cells(blocks: Blocks) -> tuple[Longs, Longs]:
 
 
 def _bounded_runs(sizes: Longs, limit: int) -> Iterator[tuple[int, int]]:
-    """Yield (first, last exclusive) of runs of sizes that add up to at most `limit`, or of one larger size."""
+    """Yield (begin, end) of runs of sizes that add up to at most `limit`, or of one larger size."""
     ends = np.cumsum(sizes)
-    first = 0
-    while first < len(sizes):
-        run_begin = int(ends[first]) - int(sizes[first])
-        last = max(first + 1, int(np.searchsorted(ends, run_begin + limit, side="right")))
-        yield first, last
-        first = last
+    begin = 0
+    while begin < len(sizes):
+        bytes_before = int(ends[begin]) - int(sizes[begin])
+        end = max(begin + 1, int(np.searchsorted(ends, bytes_before + limit, side="right")))
+        yield begin, end
+        begin = end

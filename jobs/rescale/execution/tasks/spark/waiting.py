@@ -10,9 +10,9 @@ from contextlib import contextmanager, suppress
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 
-FIRST_SECONDS = 60.0
+_FIRST_NOTICE_SECONDS = 60.0
 """Seconds before the first notice: a healthy pod takes 10 to 30 s to start if its image is on the node."""
-AGAIN_SECONDS = 300.0
+_NOTICE_INTERVAL_SECONDS = 300.0
 _POLL_SECONDS = 2.0
 
 
@@ -38,8 +38,8 @@ def watch(
     count_executors: Callable[[], int],
     resources: str,
     end_event: threading.Event,
-    first_seconds: float = FIRST_SECONDS,
-    interval_seconds: float = AGAIN_SECONDS,
+    first_seconds: float = _FIRST_NOTICE_SECONDS,
+    interval_seconds: float = _NOTICE_INTERVAL_SECONDS,
     poll_seconds: float = _POLL_SECONDS,
 ) -> None:
     """Print the required `resources` after `first_seconds`, then every `interval_seconds`, until there are executors.

@@ -37,24 +37,24 @@ def framed(blocks: Blocks) -> Iterator[memoryview]:
     marks = np.where(ends_state, np.where(ends_group, END_OF_GROUP, np.append(states[1:], 0)), -1)
     framed_ends = np.cumsum(blocks.sizes + ID_SIZE * begins_group + ID_SIZE * ends_state)
     out = np.empty(0, np.uint8)
-    first, written_bytes = 0, 0
-    while first < len(blocks):
-        last = max(first + 1, int(np.searchsorted(framed_ends, written_bytes + WINDOW_BYTES, side="right")))
-        window = slice(first, last)
-        size = int(framed_ends[last - 1]) - written_bytes
+    begin, written_bytes = 0, 0
+    while begin < len(blocks):
+        end = max(begin + 1, int(np.searchsorted(framed_ends, written_bytes + WINDOW_BYTES, side="right")))
+        window = slice(begin, end)
+        size = int(framed_ends[end - 1]) - written_bytes
         if size > len(out):
             out = np.empty(max(size, WINDOW_BYTES), np.uint8)
-        data, starts = blocks.load(first, last)
+        data, starts = blocks.load(begin, end)
         sizes, last_offsets = blocks.sizes[window], blocks.last_offsets[window]
         framing_loop.frame_blocks(data, starts, sizes, last_offsets, first_ids[window], marks[window], out)
         yield out[:size].data
-        first, written_bytes = last, written_bytes + size
+        begin, written_bytes = end, written_bytes + size
 
 
 def blocks_by_key_group(blocks: Blocks) -> Iterator[tuple[int, Blocks]]:
     """Yield (key group, its blocks) for each key group that has any."""
     groups = blocks.cells // blocks.number_of_states
     borders = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(blocks)]
-    for first, last in pairwise(borders):
-        if last > first:
-            yield int(groups[first]), blocks.part(first, last)
+    for begin, end in pairwise(borders):
+        if end > begin:
+            yield int(groups[begin]), blocks.part(begin, end)

@@ -258,10 +258,10 @@ def rows_of_blocks(blocks: Blocks) -> Iterator[tuple[Rows, Longs]]:
     """
     from rescale.flink.keyed.blocks.key_sort_loop import sort_keys
 
-    for first, last in windows_of_cells(blocks):
-        data, starts = blocks.load(first, last)
-        places = record_places(data, starts, starts + blocks.sizes[first:last])
-        first_block_indices, _ = cells(blocks.part(first, last))
+    for begin, end in windows_of_cells(blocks):
+        data, starts = blocks.load(begin, end)
+        places = record_places(data, starts, starts + blocks.sizes[begin:end])
+        first_block_indices, _ = cells(blocks.part(begin, end))
         borders = np.append(np.searchsorted(places.block_indices, first_block_indices), len(places.key_starts))
         order = np.empty(len(places.key_starts), np.int64)
         sort_keys(data, places.key_starts, places.key_ends, borders, order, np.empty(len(order), np.uint64))
