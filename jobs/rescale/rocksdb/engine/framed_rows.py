@@ -138,6 +138,6 @@ class _StateIterators:
     def _framed_rows(self, pieces: list[tuple[int, int, int]], size: int, count: int) -> FramedRows:
         data = self._data[:size]
         return FramedRows(
-            tuple((key_group, data[first:last].data) for key_group, first, last in pieces),
+            tuple((key_group, data[begin:end].data) for key_group, begin, end in pieces),
             Records(data, *(column[:count] for column in self._columns)),
         )
