@@ -134,7 +134,7 @@ def with_measured_databases(snapshot: Snapshot) -> Snapshot:
     databases = [database for operator in snapshot.operators for database in operator.databases]
     if not databases or any(database.measured_sizes for database in databases):
         return snapshot
-    from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # imports numpy, which few snapshots need
+    from rescale.snapshot.databases.table_sizes import with_key_group_sizes  # imports numpy, needed for databases
 
     try:
         return with_key_group_sizes(with_tables(snapshot))

@@ -58,7 +58,7 @@ def _estimated_row_count(tables: Iterable[LiveTable], files: SnapshotFiles) -> i
         tables_by_state[table.state].append(table)
     if not tables_by_state:
         return 0
-    from rescale.snapshot.databases.table_sizes import open_table  # imports numpy, which few snapshots need
+    from rescale.snapshot.databases.table_sizes import open_table  # imports numpy, needed for databases
 
     tables_per_state = max(1, _MOST_TABLES // len(tables_by_state))
     row_count = 0
