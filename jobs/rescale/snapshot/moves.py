@@ -92,18 +92,18 @@ def moved_place(path: str, moves: Iterable[Move]) -> str | None:
 
 
 def find_moves(
-    streams: Iterable[Stream | None], metadata_uri: str, directory: str, moves: Sequence[Move]
+    streams: Iterable[Stream | None], metadata_uri: str, directory: str, known_moves: Sequence[Move]
 ) -> tuple[Move, ...]:
     """Return the moves of files that lie below `directory` or its job's directory and are gone from their old place.
 
-    `streams` are the streams that all handles name, and `moves` are the known moves. Raises `SnapshotError` if a file
-    may be at either of two places.
+    `streams` are the streams that all handles name; files of `known_moves` are left out. Raises `SnapshotError` if a
+    file may be at either of two places.
     """
     home = parent(directory) if is_checkpoint_directory(directory) else directory
     recorded_sizes = {
         path: size
         for path, size in _recorded_sizes(streams).items()
-        if not contains(home, path) and moved_place(path, moves) is None
+        if not contains(home, path) and moved_place(path, known_moves) is None
     }
     candidates = {path: list(_candidates(path, directory)) for path in recorded_sizes}
     sizes = _existing_sizes(
