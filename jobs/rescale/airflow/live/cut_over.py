@@ -99,9 +99,9 @@ class CutOver:
 
         The last round is only made if it will take about as long as `newest_round` (None if no rounds are made). This
         method then waits until Flink's cached answer, which `answers` watches, is about to expire. False means that
-        another round comes first: the last round would take longer or cannot continue `newest_round`, or the job made
-        another checkpoint meanwhile. After `_ATTEMPTS` such checkpoints, the result is True without a last round, which
-        then follows the cancel.
+        another round comes first: the last round would take longer, or the attempt failed, because the round cannot
+        continue `newest_round` or the job made another checkpoint meanwhile. After `_ATTEMPTS` failures, the result is
+        True without a last round, which then follows the cancel.
         """
         with open_flink(self.old_job.flink) as flink:
             self._completed_checkpoint = take_source_checkpoint(flink, self.old_job.job_id, self.old_job.directory)

@@ -48,10 +48,8 @@ class CheckpointSensor(BaseSensorOperator):
     def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002
         """Return the newest checkpoint if it is another one than at the start."""
         with task_errors():
-            newest_uri = newest_checkpoint(self.flink, self.job)
-        return PokeReturnValue(
-            is_done=self._checkpoint_uri(newest_uri) not in (None, self._first_uri), xcom_value=newest_uri
-        )
+            newest = newest_checkpoint(self.flink, self.job)
+        return PokeReturnValue(is_done=self._checkpoint_uri(newest) not in (None, self._first_uri), xcom_value=newest)
 
     def arrived(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002
         """Return the checkpoint that the trigger has seen."""

@@ -12,7 +12,7 @@ from rescale.text.errors import RescaleError
 
 
 def newest_checkpoint(flink: str, job: str) -> dict[str, Any] | None:
-    """Return the newest complete checkpoint of a job: `checkpoint` (a URI), `id` and `job`; None if it has none.
+    """Return `checkpoint` (a URI), `id` and `job` id of the newest complete checkpoint of `job` (name or id), or None.
 
     Savepoints do not count. Raises `RequestError` if no such job runs.
     """
@@ -61,12 +61,12 @@ class CheckpointTrigger(BaseEventTrigger):
         known_uri, knows_uri = self.after, self.after is not None
         while True:
             try:
-                newest_uri = await asyncio.to_thread(newest_checkpoint, self.flink, self.job)
+                newest = await asyncio.to_thread(newest_checkpoint, self.flink, self.job)
             except RescaleError as error:
                 self.log.warning("%s", error)
             else:
-                uri = newest_uri["checkpoint"] if newest_uri is not None else None
+                uri = newest["checkpoint"] if newest is not None else None
                 if knows_uri and uri is not None and uri != known_uri:
-                    yield TriggerEvent(newest_uri)  # type: ignore[no-untyped-call]
+                    yield TriggerEvent(newest)  # type: ignore[no-untyped-call]
                 known_uri, knows_uri = uri or known_uri, True
             await asyncio.sleep(self.period)
