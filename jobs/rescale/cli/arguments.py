@@ -135,7 +135,7 @@ def add_base(parser: argparse.ArgumentParser) -> None:
         metavar="URI",
         help="continue this published result of an earlier checkpoint of the same job, in the same shape: only rows "
         "that have changed since that checkpoint, which must still exist, are moved. For incremental RocksDB "
-        "checkpoints and a change of the max parallelism; the new result does not depend on the earlier one",
+        "checkpoints and a change of the max parallelism; the new result needs no file of the earlier one",
     )
 
 
