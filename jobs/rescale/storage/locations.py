@@ -64,7 +64,7 @@ def normalise(text: str) -> str:
         raise RequestError(
             "the location is empty",
             expected=_EXPECTED,
-            advice="name a place; if a variable should have named it, check that it is set",
+            advice="give one; if a variable should hold it, check that the variable is set",
         )
     match = _SCHEME.fullmatch(text)
     if match is None:
