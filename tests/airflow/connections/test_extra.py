@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from airflow.sdk import Connection
 
@@ -21,8 +19,9 @@ def test_fields_of_an_extra(extra: str | None, fields: dict[str, object]) -> Non
 
 @pytest.mark.parametrize(("extra", "kind"), [('["planted"]', "list"), ('"planted"', "str"), ("7", "int")])
 def test_other_value_is_refused_without_showing_it(extra: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Airflow takes it from the environment or a secrets backend as it is."""
-    monkeypatch.setenv("AIRFLOW_CONN_SESSION", json.dumps({"conn_type": "http", "host": "flink", "extra": extra}))
+    """Airflow 3.3 takes it from the environment or a secrets backend as it is; 3.1 says that there is no connection."""
+    connection = Connection(conn_id="session", conn_type="http", host="flink", extra=extra)
+    monkeypatch.setattr(Connection, "get", lambda _: connection)
     with pytest.raises(RequestError, match="the extra of the connection 'session' is no JSON object") as caught:
         open_flink("session")
     assert caught.value.found == f"a {kind}"
